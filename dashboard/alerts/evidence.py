@@ -8,10 +8,10 @@ from typing import Any, TypedDict
 
 from dashboard.common.numbers import SPACE
 from dashboard.fleet.metrics.eager_causes import causes_words
-from dashboard.regressions.changes import NO_VALUE, Change, change_of
-from dashboard.regressions.changes import number as _number
-from dashboard.regressions.changes import text as _text
-from dashboard.regressions.judge.facts import fact_words
+from dashboard.regressions.evidence_reader import NO_VALUE, Change, change_of
+from dashboard.regressions.evidence_reader import number as _number
+from dashboard.regressions.evidence_reader import text as _text
+from dashboard.regressions.judge.certain_facts import fact_words
 
 LABELS = {"REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"}
 NAMES = {

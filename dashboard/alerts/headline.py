@@ -7,7 +7,7 @@ from typing import Any
 
 from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
 from dashboard.common.numbers import change, difference, is_factor, magnitude, percent
-from dashboard.regressions.changes import RATES
+from dashboard.regressions.evidence_reader import RATES
 
 TIMES = ("p50", "gpu_p50", "p99", "gpu_p99")
 COUNTS = {"eager": "eager", "errors": "fail"}

@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.services.transition import RANK, rank
 from dashboard.common import clock
-from dashboard.regressions.judge.facts import ranks_apart
+from dashboard.regressions.judge.certain_facts import ranks_apart
 from dashboard.regressions.models import Outlived, Verdict
 
 LOOKED_AT = 24

@@ -13,8 +13,8 @@ from dashboard.alerts.standing import verdict_standing
 from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
-from dashboard.regressions.choices import ACCEPT
-from dashboard.regressions.judge.facts import wrong_results
+from dashboard.regressions.baseline_choices import ACCEPT
+from dashboard.regressions.judge.certain_facts import wrong_results
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 
 SILENT_AFTER = 10

@@ -12,6 +12,6 @@ class RegressionsConfig(AppConfig):
     def ready(self) -> None:
         """Hears of deployments that are joined, inside the fold's transaction."""
         from dashboard.fleet.signals import deployments_joined  # noqa: PLC0415  # models load after the apps
-        from dashboard.regressions.joined import verdicts_repoint  # noqa: PLC0415
+        from dashboard.regressions.receivers import verdicts_repoint  # noqa: PLC0415
 
         deployments_joined.connect(verdicts_repoint)

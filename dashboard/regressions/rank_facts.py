@@ -14,10 +14,10 @@ from dashboard.fleet.fold.roles import never_counts
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instances.instance_states import ENOUGH_CALLS
 from dashboard.fleet.selectors.jobs import CompiledRow, LiveRank, R, compiled_mark, compiled_rows, newest_ranks
-from dashboard.regressions.judge.facts import Fact
-from dashboard.regressions.judge.minutes import Arm
-from dashboard.regressions.judge.rank_words import divergence_words
-from dashboard.regressions.judge.ranks import Compiled, Rank, divergences
+from dashboard.regressions.judge.certain_facts import Fact
+from dashboard.regressions.judge.inputs import Arm
+from dashboard.regressions.judge.rank_divergence import Compiled, Rank, divergences
+from dashboard.regressions.judge.text.ranks import divergence_words
 
 MOST_RANKS_NAMED = 50
 PASSING = ("more", "graph")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dashboard.fleet.metrics.recompile_reasons import reason_sentence
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.compilations.recent_recompiles import Again, recompiled
-from dashboard.regressions.judge.outcome import Outcome
+from dashboard.regressions.judge.result import Outcome
 
 METRIC = "recompiles"
 REASON_SHOWN = 120

@@ -5,9 +5,9 @@ from celery import shared_task
 from dashboard.common.job_slots import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every
-from dashboard.regressions.learned import variances_learn
-from dashboard.regressions.rank_watch import ranks_watch
-from dashboard.regressions.services import deployments_judge
+from dashboard.regressions.judge_service import deployments_judge
+from dashboard.regressions.rank_monitor import ranks_watch
+from dashboard.regressions.variance_learning import variances_learn
 
 JUDGING_SECONDS = 1.0
 """All deployments become due at once when a minute closes; reports wait to be folded meanwhile, so their turn comes in between."""

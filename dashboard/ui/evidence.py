@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.fleet.metrics.eager_causes import causes_words
-from dashboard.regressions.changes import Change, changes_of
+from dashboard.regressions.evidence_reader import Change, changes_of
 from dashboard.ui import words
 
 NAMES = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dashboard.common import numbers
 from dashboard.fleet.metrics.first_bucket import Below, below
 from dashboard.fleet.selectors.versions.fleet_page import VersionFacts
-from dashboard.regressions.changes import NO_VALUE, Change
+from dashboard.regressions.evidence_reader import NO_VALUE, Change
 from dashboard.ui import words
 from dashboard.ui.evidence import EvidenceRow, metric_row
 

@@ -30,7 +30,7 @@ def test_every_import_follows_the_contracts() -> None:
     [
         ("dashboard/fleet/write_facts.py", "from dashboard.alerts import models as alert_models\n"),
         ("dashboard/ingest/models.py", "import dashboard.fleet.models\n"),
-        ("dashboard/regressions/judge/judge.py", "import django.utils.timezone\n"),
+        ("dashboard/regressions/judge/evaluate.py", "import django.utils.timezone\n"),
         ("dashboard/api/apps.py", "import compilewatch.recording.recorder\n"),
     ],
 )

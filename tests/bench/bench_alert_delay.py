@@ -29,7 +29,7 @@ FAULT = Fault(slower=1.31, eager=0.28)
 SETTINGS = {"watch_minutes": HOLD, "p50.hold_minutes": HOLD, "p99.hold_minutes": HOLD, "eager.hold_minutes": HOLD}
 CHOOSE = """
 from dashboard.projects.models import Project
-from dashboard.regressions.judging import judging_set
+from dashboard.regressions.judging_settings import judging_set
 judging_set(project=Project.objects.get(), values={values!r}, actor_name="bench")
 """
 

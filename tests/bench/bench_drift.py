@@ -14,7 +14,7 @@ from multiprocessing.pool import Pool as Processes
 from statistics import median
 
 from dashboard.regressions.judge import PRODUCTION
-from dashboard.regressions.judge.region import Region
+from dashboard.regressions.judge.region_state import Region
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.fleet_worlds import WORSE, WORSE_STILL
 from tests.bench.judge_trials import PHASE

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dashboard.regressions.judge import Comparison
-from dashboard.regressions.judge.policy import Track
-from dashboard.regressions.judge.process import ProcessSeries
-from dashboard.regressions.judge.process_growth import GrowthSeries
-from dashboard.regressions.judge.process_levels import LevelSeries, OnceSeries
-from dashboard.regressions.judge.ratio import RatioSeries
-from dashboard.regressions.judge.region import Series
+from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.process.growth import GrowthSeries
+from dashboard.regressions.judge.process.levels import LevelSeries, OnceSeries
+from dashboard.regressions.judge.process.series import ProcessSeries
+from dashboard.regressions.judge.region_state import Series
+from dashboard.regressions.judge.verdict_policy import Track
 
 
 class Labels:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dashboard.regressions.judge import InstanceStart, InstanceState
-from dashboard.regressions.judge.states import START_MINUTES
+from dashboard.regressions.judge.process.inputs import START_MINUTES
 from tests.bench.fleet_scale import processes
 from tests.bench.fleet_sim import GPU_SPEED, Fleet, Floats, Generator, Ints, autoregressive, instances
 

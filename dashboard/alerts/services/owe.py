@@ -29,7 +29,7 @@ from dashboard.alerts.policy import Policy, RuleRow, Subject, WindowRow, channel
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.facts import ranks_apart
+from dashboard.regressions.judge.certain_facts import ranks_apart
 from dashboard.regressions.models import Verdict
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from dashboard.alerts.services.transition import (
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import Deployment
-from dashboard.regressions.judge.facts import told_at_once
+from dashboard.regressions.judge.certain_facts import told_at_once
 from dashboard.regressions.models import Verdict, VerdictKind
 
 logger = logging.getLogger(__name__)

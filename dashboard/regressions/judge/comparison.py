@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from dashboard.regressions.judge.drift import Drifted
-from dashboard.regressions.judge.environment import Difference
-from dashboard.regressions.judge.minutes import Arm, InstanceMinute
-from dashboard.regressions.judge.policy import Judged, Policy
-from dashboard.regressions.judge.process import Process
-from dashboard.regressions.judge.region import Calls, Region
+from dashboard.regressions.judge.environment_diff import Difference
+from dashboard.regressions.judge.inputs import Arm, InstanceMinute
+from dashboard.regressions.judge.process.inputs import InstanceState
+from dashboard.regressions.judge.process.series import Process
+from dashboard.regressions.judge.region_state import Calls, Region
+from dashboard.regressions.judge.self_drift import Drifted
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
 from dashboard.regressions.judge.stalls import Stalls
-from dashboard.regressions.judge.states import InstanceState
+from dashboard.regressions.judge.verdict_policy import Judged, Policy
 
 
 class Life:

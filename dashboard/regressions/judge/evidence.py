@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from dashboard.regressions.judge.affected import AffectedSeries
+from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.buckets import bucket_of
-from dashboard.regressions.judge.causes import explained
-from dashboard.regressions.judge.cell import Cell
-from dashboard.regressions.judge.counts import Rate
-from dashboard.regressions.judge.estimate import Estimate, Group, level_of, ratio
-from dashboard.regressions.judge.minutes import Stratum, stratum_name
-from dashboard.regressions.judge.outcome import Dot, Evidence, Label, Reason, Rule, StratumChange
-from dashboard.regressions.judge.policy import Track, Verdict
-from dashboard.regressions.judge.ratio import RatioSeries
-from dashboard.regressions.judge.region import Region, Series
+from dashboard.regressions.judge.explained_by import explained
+from dashboard.regressions.judge.inputs import Stratum, stratum_name
+from dashboard.regressions.judge.instance_windows import Windows
+from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.matched_cell import Cell
+from dashboard.regressions.judge.pooled_estimate import Estimate, Group, level_of, ratio
+from dashboard.regressions.judge.rate_ratio import Rate
+from dashboard.regressions.judge.region_state import Region, Series
+from dashboard.regressions.judge.result import Dot, Evidence, Label, Reason, Rule, StratumChange
 from dashboard.regressions.judge.settings import Affected, Settings
-from dashboard.regressions.judge.windows import Windows
+from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
-from dashboard.regressions.judge import calls
+from dashboard.regressions.judge import call_metrics
+from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.judge.metric import Metric
-from dashboard.regressions.judge.minutes import InstanceMinute
-from dashboard.regressions.judge.process_metrics import PROCESS_METRICS, ProcessMetric
+from dashboard.regressions.judge.process.metrics import PROCESS_METRICS, ProcessMetric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +72,7 @@ P50 = Ratio(
     unit="s",
     leads=True,
     follows=("stalled", "eager"),
-    value=calls.wall_middle,
+    value=call_metrics.wall_middle,
     samples=attrgetter("calls"),
     smallest_effect=0.05,
     tolerated=0.10,
@@ -96,8 +96,8 @@ GPU_P50 = Ratio(
 P99 = Ratio(
     name="p99",
     unit="s",
-    value=calls.wall_tail,
-    samples=calls.wall_tail_calls,
+    value=call_metrics.wall_tail,
+    samples=call_metrics.wall_tail_calls,
     smallest_effect=0.10,
     tolerated=0.20,
     prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
@@ -108,8 +108,8 @@ P99 = Ratio(
 GPU_P99 = Ratio(
     name="gpu_p99",
     unit="s",
-    value=calls.gpu_tail,
-    samples=calls.gpu_tail_calls,
+    value=call_metrics.gpu_tail,
+    samples=call_metrics.gpu_tail_calls,
     smallest_effect=0.10,
     tolerated=0.20,
     prior_variance=((20, 0.075**2), (60, 0.065**2), (240, 0.05**2)),
@@ -120,7 +120,7 @@ GPU_P99 = Ratio(
 THROUGHPUT = Ratio(
     name="throughput",
     unit="items/s",
-    value=calls.items_per_second,
+    value=call_metrics.items_per_second,
     samples=attrgetter("calls"),
     smallest_effect=0.05,
     tolerated=0.10,
@@ -134,7 +134,7 @@ EAGER = Affected(
     name="eager",
     unit="share",
     events=attrgetter("eager"),
-    calls=calls.known_calls,
+    calls=call_metrics.known_calls,
     causes=attrgetter("eager_by"),
     threshold=0.02,
     affected_events=5,
@@ -147,7 +147,7 @@ ERRORS = Affected(
     unit="share",
     events=attrgetter("errors"),
     calls=attrgetter("calls"),
-    causes=calls.no_causes,
+    causes=call_metrics.no_causes,
     threshold=0.01,
     affected_events=30,
     times=2.0,
@@ -161,9 +161,9 @@ ERRORS = Affected(
 STALLED = Affected(
     name="stalled",
     unit="share",
-    events=calls.stalled,
-    calls=calls.told_calls,
-    causes=calls.no_causes,
+    events=call_metrics.stalled,
+    calls=call_metrics.told_calls,
+    causes=call_metrics.no_causes,
     threshold=0.02,
     affected_events=5,
     times=2.0,
@@ -177,9 +177,9 @@ STALLED_TIME = Affected(
     name="stalled_time",
     unit="share",
     hard=False,
-    events=calls.stalled_time,
-    calls=calls.told_time,
-    causes=calls.no_causes,
+    events=call_metrics.stalled_time,
+    calls=call_metrics.told_time,
+    causes=call_metrics.no_causes,
     threshold=0.05,
     affected_events=1000,
     least_events=1000,

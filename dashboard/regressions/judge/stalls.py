@@ -6,8 +6,8 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from dashboard.regressions.judge.facts import Fact, Stalled
-from dashboard.regressions.judge.minutes import Arm, InstanceMinute
+from dashboard.regressions.judge.certain_facts import Fact, Stalled
+from dashboard.regressions.judge.inputs import Arm, InstanceMinute
 
 MINUTES = 30
 LASTING = 10

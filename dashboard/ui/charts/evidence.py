@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from dashboard.fleet.metrics.eager_causes import causes_words
-from dashboard.regressions.changes import Change, change_of, number
+from dashboard.regressions.evidence_reader import Change, change_of, number
 from dashboard.ui import words
 
 Raw = Mapping[str, Any]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.regressions.judge.drift_words import drift_words
-from dashboard.regressions.judge.facts import fact_words
+from dashboard.regressions.judge.certain_facts import fact_words
+from dashboard.regressions.judge.text.drift import drift_words
 from dashboard.ui import words
 
 

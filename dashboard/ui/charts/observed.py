@@ -9,7 +9,7 @@ from statistics import median
 from dashboard.fleet.metrics.aggregate import Calls, Clock, Processes
 from dashboard.fleet.metrics.first_bucket import Below
 from dashboard.fleet.metrics.row_types import StartRow
-from dashboard.regressions.changes import Change
+from dashboard.regressions.evidence_reader import Change
 from dashboard.ui import words
 from dashboard.ui.charts import metrics
 from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, variance
 from typing import Literal, NamedTuple
 
-from dashboard.regressions.judge.estimate import t_quantile
+from dashboard.regressions.judge.pooled_estimate import t_quantile
 
 DAYS, BLOCK = 28, 7
 """Days of a period, and of what counts as one observation: load follows the week, so that weeks are compared and not days."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.regressions.changes import number
+from dashboard.regressions.evidence_reader import number
 from dashboard.ui import words
 from dashboard.ui.charts.places import place_name, places_shortened
 from dashboard.ui.charts.scales import duration_scale, rounded

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.versions.version_series import Span
-from dashboard.regressions.changes import RATES, Change
+from dashboard.regressions.evidence_reader import RATES, Change
 from dashboard.ui.charts.evidence import NOT_JUDGED, EvidenceRow
 
 COLUMNS = (

@@ -10,7 +10,7 @@ from dashboard.fleet.fold.sketch_columns import merged_by
 from dashboard.fleet.metrics.aggregate import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
 from dashboard.fleet.metrics.eager_causes import WhyEager
 from dashboard.fleet.models import ModelVersion
-from dashboard.regressions.changes import number
+from dashboard.regressions.evidence_reader import number
 from dashboard.ui import words
 from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
 from dashboard.ui.charts.evidence import MUTED, TITLES, EvidenceRow, Raw, evidence_rows

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.fleet.selectors.instances.instances import Configuration
-from dashboard.regressions.judge.environment import environment_diff
+from dashboard.regressions.judge.environment_diff import environment_diff
 
 OWN = frozenset(
     {

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.accounts.models import AuditEntry
-from dashboard.regressions.judge.overrides import (
+from dashboard.regressions.judge.settings import PRODUCTION, Ratio
+from dashboard.regressions.judge.settings_overrides import (
     ENOUGH_PAIRS,
     TITLES,
     OverrideError,
@@ -16,7 +17,6 @@ from dashboard.regressions.judge.overrides import (
     overrides_checked,
     settable,
 )
-from dashboard.regressions.judge.settings import PRODUCTION, Ratio
 from dashboard.ui import words
 from dashboard.ui.charts.evidence import TITLES as METRICS
 from dashboard.ui.selectors.judging import JudgingFacts, changed_names

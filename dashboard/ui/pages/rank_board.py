@@ -12,9 +12,9 @@ from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Instance, InstanceState
 from dashboard.fleet.selectors.compilations.cache_outcomes import answer_of
 from dashboard.fleet.selectors.instances.instance_states import instance_state
-from dashboard.regressions.judge.facts import FRESH_MINUTES
-from dashboard.regressions.judge.rank_words import divergence_words
-from dashboard.regressions.judge.ranks import COUNTED, Compiled, Divergence, divergences
+from dashboard.regressions.judge.certain_facts import FRESH_MINUTES
+from dashboard.regressions.judge.rank_divergence import COUNTED, Compiled, Divergence, divergences
+from dashboard.regressions.judge.text.ranks import divergence_words
 from dashboard.regressions.rank_facts import PASSING, rank_of, stage_of
 from dashboard.ui import words
 

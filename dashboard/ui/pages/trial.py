@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from threading import Lock
 
 from dashboard.common import clock
-from dashboard.regressions.judge.overrides import Value, layered
+from dashboard.regressions.backtest import Rejudged, deployments_rejudge
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.rejudge import Rejudged, deployments_rejudge
-from dashboard.regressions.settings_book import SettingsBook
+from dashboard.regressions.judge.settings_overrides import Value, layered
+from dashboard.regressions.settings_resolver import SettingsBook
 from dashboard.ui.selectors.judging import JudgingFacts
 
 DAYS = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from dashboard.regressions.judge.separation import Separation, separations
+from dashboard.regressions.judge.trait_separation import Separation, separations
 from dashboard.ui import words
 
 SHOWN = 8

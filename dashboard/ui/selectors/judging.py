@@ -13,10 +13,10 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
-from dashboard.regressions.judge.overrides import Learned, Value, known
-from dashboard.regressions.judging import AUDITED
+from dashboard.regressions.judge.settings_overrides import Learned, Value, known
+from dashboard.regressions.judging_settings import AUDITED
 from dashboard.regressions.models import HealthyPair, LearnedVariance
-from dashboard.regressions.settings_book import SettingsBook
+from dashboard.regressions.settings_resolver import SettingsBook
 
 CHANGES_SHOWN = 12
 MODELS_LISTED = 500

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
-from dashboard.regressions.choices import ACCEPT, ChoiceError, baseline_choice_end, baseline_choose
+from dashboard.regressions.baseline_choices import ACCEPT, ChoiceError, baseline_choice_end, baseline_choose
 from dashboard.regressions.models import BaselineChoice
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.views.model import model_or_404

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
-from dashboard.regressions.judging import judging_set
+from dashboard.regressions.judging_settings import judging_set
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import uncached
 from dashboard.ui.pages.judging import Given, JudgingPage, given_read, judging_page

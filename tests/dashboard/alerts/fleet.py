@@ -9,8 +9,8 @@ from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
+from dashboard.regressions.judge_service import Judgement, verdict_write
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import Judgement, verdict_write
 
 START = 1_795_000_000.0
 

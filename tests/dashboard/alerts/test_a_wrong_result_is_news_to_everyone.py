@@ -17,7 +17,7 @@ from dashboard.alerts.services.sweep import alerts_sweep
 from dashboard.api.gate import Gate, gate_of
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
-from dashboard.regressions.choices import ACCEPT
+from dashboard.regressions.baseline_choices import ACCEPT
 from dashboard.regressions.models import BaselineChoice, Verdict
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
 from tests.dashboard.alerts.slack_stand_in import StandIn

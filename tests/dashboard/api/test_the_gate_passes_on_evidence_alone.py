@@ -13,8 +13,8 @@ from dashboard.alerts.services import alert_dismiss, alerts_sweep
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
-from dashboard.regressions.choices import baseline_choice_end, baseline_choose
-from dashboard.regressions.judging import rejudge_soon
+from dashboard.regressions.baseline_choices import baseline_choice_end, baseline_choose
+from dashboard.regressions.judging_settings import rejudge_soon
 from dashboard.regressions.models import Comparison
 from tests.dashboard.alerts.conftest import fleet, new, old, time
 from tests.dashboard.alerts.fleet import Fleet, Time

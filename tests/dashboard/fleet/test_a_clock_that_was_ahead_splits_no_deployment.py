@@ -15,8 +15,8 @@ from dashboard.common import clock
 from dashboard.fleet.fold_service import deployments_update, fold_all
 from dashboard.fleet.models import Deployment, Instance, VersionMinute
 from dashboard.ingest.models import InboxRow
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison
-from dashboard.regressions.services import deployments_judge
 
 MINUTE = 29_833_333
 HOURS = 5 * 3600.0

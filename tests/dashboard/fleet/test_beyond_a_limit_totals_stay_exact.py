@@ -41,7 +41,7 @@ from dashboard.fleet.writers.limits import known_forget
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 from dashboard.projects.services import limits_set
-from dashboard.regressions.due import deployments_due
+from dashboard.regressions.due_deployments import deployments_due
 from tests.dashboard.fleet.folder import folder_start
 from tests.dashboard.fleet.totals import assert_all_counted
 from tests.dashboard.requests import region_make

@@ -16,9 +16,9 @@ from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.retention import KEPT_BY, retention_run
 from dashboard.projects.models import Project
 from dashboard.projects.retention import Retention
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from tests.faults.size import sized
 
 pytestmark = [pytest.mark.django_db, pytest.mark.timeout(1800)]

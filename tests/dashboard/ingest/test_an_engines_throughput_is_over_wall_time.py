@@ -14,7 +14,7 @@ from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minute
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.calls import items_per_second
+from dashboard.regressions.judge.call_metrics import items_per_second
 from tests.dashboard.requests import request_make
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from dashboard.common import clock
 from dashboard.demo.sender import past
 from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
 from dashboard.fleet.fold_service import fold_all
-from dashboard.regressions.running import comparisons_forget
+from dashboard.regressions.comparison_cache import comparisons_forget
 
 JUDGED_MINUTES = 40
 NOW_MINUTE = 29_900_000

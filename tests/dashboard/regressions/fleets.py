@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.regressions.judge import InstanceMinute
-from dashboard.regressions.judge.overrides import ENOUGH_PAIRS, Learned, settings_for
+from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS, Learned, settings_for
 
 # Variance between healthy simulated instances after so many matched minutes, as the reference procedure learned it on its simulated fleet.
 LEARNED_VARIANCE = (

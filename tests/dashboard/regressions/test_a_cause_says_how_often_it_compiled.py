@@ -10,7 +10,7 @@ from compilewatch.wire.messages import Compile, Report, Request
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment
-from dashboard.regressions.stalled_cause import stalled_cause
+from dashboard.regressions.stall_cause import stalled_cause
 from tests.dashboard.regressions.conftest import Clock
 
 pytestmark = pytest.mark.django_db

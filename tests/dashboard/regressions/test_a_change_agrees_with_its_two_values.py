@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.alerts.headline import headline
 from dashboard.common import numbers
-from dashboard.regressions.changes import change_of
+from dashboard.regressions.evidence_reader import change_of
 from dashboard.ui.evidence import evidence_rows
 from dashboard.ui.fleet_cells import cold_cell, peak_cell, share_cell
 from dashboard.ui.pages.change_files import change_told

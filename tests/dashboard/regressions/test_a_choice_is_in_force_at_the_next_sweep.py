@@ -12,11 +12,11 @@ from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 from dashboard.regressions.judge import PRODUCTION
-from dashboard.regressions.judge.overrides import ENOUGH_PAIRS, OverrideError
-from dashboard.regressions.judging import judging_set
+from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS, OverrideError
+from dashboard.regressions.judge_service import deployments_judge
+from dashboard.regressions.judging_settings import judging_set
 from dashboard.regressions.models import JudgingChoice, LearnedVariance, Verdict
-from dashboard.regressions.services import deployments_judge
-from dashboard.regressions.settings_book import SettingsBook
+from dashboard.regressions.settings_resolver import SettingsBook
 
 pytestmark = pytest.mark.django_db
 

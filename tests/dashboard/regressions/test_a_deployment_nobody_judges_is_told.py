@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.regressions.health import LATE_MINUTES, judge_check
-from dashboard.regressions.services import deployments_judge
+from dashboard.regressions.judge_service import deployments_judge
 
 from .conftest import Clock
 

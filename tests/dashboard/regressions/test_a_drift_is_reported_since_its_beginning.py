@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.regressions.judge.drift import BLOCK, DAY, Drift, Drifted, Own
+from dashboard.regressions.judge.self_drift import BLOCK, DAY, Drift, Drifted, Own
 from dashboard.regressions.judge.settings import P50, PRODUCTION
 from tests.dashboard.regressions.test_a_version_that_gets_slower_by_itself_is_watched import drift_of
 

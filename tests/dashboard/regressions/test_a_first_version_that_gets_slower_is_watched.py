@@ -11,9 +11,9 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, RegionMinute, Series, Stratum, WatchedModel
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.projects.models import Project
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from dashboard.ui.charts.facts import fact_lines
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.regressions.judge import Comparison, Evidence, Outcome, outcome_of
-from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.process_sim import instance_states, simulate_processes
 

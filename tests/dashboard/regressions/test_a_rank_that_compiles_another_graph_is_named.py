@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.regressions.judge.rank_words import divergence_words
-from dashboard.regressions.judge.ranks import Compiled, Rank, divergences
+from dashboard.regressions.judge.rank_divergence import Compiled, Rank, divergences
+from dashboard.regressions.judge.text.ranks import divergence_words
 from tests.agent.programs import run
 
 JOB = """

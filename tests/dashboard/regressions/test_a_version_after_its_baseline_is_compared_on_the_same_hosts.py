@@ -9,7 +9,7 @@ from math import exp, log, sin, sqrt, tau
 import pytest
 from scipy.stats import t
 
-from dashboard.regressions.judge import Comparison, Evidence, InstanceMinute, Outcome, judge, outcome_of
+from dashboard.regressions.judge import Comparison, Evidence, InstanceMinute, Outcome, evaluate, outcome_of
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -22,7 +22,7 @@ def at(arm: str, host: str, **changes: object) -> InstanceMinute:
 
 
 def judged(rows: Iterable[InstanceMinute], minutes: int = 60) -> Outcome:
-    return judge(rows, now_minute=minutes, deployed_minute=0)
+    return evaluate(rows, now_minute=minutes, deployed_minute=0)
 
 
 def p50_of(outcome: Outcome) -> Evidence:

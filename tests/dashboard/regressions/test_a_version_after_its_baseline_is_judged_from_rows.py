@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison, Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db

@@ -14,11 +14,11 @@ from compilewatch.wire.messages import Finding, Report
 from dashboard.alerts.evidence import strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.regressions.judge import Known, judge
-from dashboard.regressions.judge.facts import Fact, certain_facts
-from dashboard.regressions.judge.wording import first_version_sentence, verdict_sentence
+from dashboard.regressions.judge import Known, evaluate
+from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge.text.verdict import first_version_sentence, verdict_sentence
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 from dashboard.ui.charts.facts import fact_lines
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -32,7 +32,7 @@ OLD, NEW = "2026.11.2", "2026.11.3"
 
 
 def said(*facts: Fact) -> tuple[str, str]:
-    outcome = judge(every_minute([instance(name) for name in NAMES], 90), now_minute=90, deployed_minute=0, known=Known(facts=facts))
+    outcome = evaluate(every_minute([instance(name) for name in NAMES], 90), now_minute=90, deployed_minute=0, known=Known(facts=facts))
     return outcome.verdict, verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
 
 

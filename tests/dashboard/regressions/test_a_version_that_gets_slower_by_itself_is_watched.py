@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dashboard.regressions.judge import Comparison, InstanceMinute, outcome_of
-from dashboard.regressions.judge.drift import Drift
-from dashboard.regressions.judge.minutes import CellRows, Traffic
+from dashboard.regressions.judge.inputs import CellRows, Traffic
+from dashboard.regressions.judge.self_drift import Drift
 from dashboard.regressions.judge.settings import P50, PRODUCTION
-from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.judge.text.verdict import verdict_sentence
 from dashboard.ui.charts.facts import fact_lines
 from tests.dashboard.regressions.fleets import instance
 

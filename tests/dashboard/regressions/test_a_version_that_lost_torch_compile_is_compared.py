@@ -12,8 +12,8 @@ from dashboard.common import clock
 from dashboard.demo.sender import past
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.fold_service import fold_all
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 
 from .conftest import NOW_MINUTE
 

@@ -13,11 +13,11 @@ from compilewatch.wire.numerics import Parity, parity_data
 
 from dashboard.alerts.headline import headline
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.regressions.judge import Known, Outcome, judge
-from dashboard.regressions.judge.facts import Fact, certain_facts
-from dashboard.regressions.judge.wording import first_version_sentence, verdict_sentence
+from dashboard.regressions.judge import Known, Outcome, evaluate
+from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge.text.verdict import first_version_sentence, verdict_sentence
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 from dashboard.ui.charts.facts import fact_lines
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -31,7 +31,7 @@ PASSED = Fact("parity", "baseline", "b1", 10, "batch", passed=True)
 
 def outcome_with(*facts: Fact, minutes: int = 90, now: int = 90) -> Outcome:
     calls = every_minute([instance(name) for name in NAMES], minutes)
-    return judge(calls, now_minute=now, deployed_minute=0, known=Known(facts=facts))
+    return evaluate(calls, now_minute=now, deployed_minute=0, known=Known(facts=facts))
 
 
 def said(outcome: Outcome) -> str:
@@ -68,7 +68,7 @@ def test_what_passed_is_no_fact() -> None:
 
 def test_a_version_that_makes_no_call_yet_is_told_of_its_wrong_result() -> None:
     calls = every_minute([instance(name) for name in NAMES if name.startswith("b")], 20)
-    outcome = judge(calls, now_minute=20, deployed_minute=15, known=Known(facts=(FAILED, PASSED)))
+    outcome = evaluate(calls, now_minute=20, deployed_minute=15, known=Known(facts=(FAILED, PASSED)))
     assert outcome.verdict == "roll_back"
 
 

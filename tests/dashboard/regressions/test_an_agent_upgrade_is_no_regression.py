@@ -13,9 +13,9 @@ from dashboard.common import clock
 from dashboard.demo.sender import past
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.fold_service import fold_all
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from dashboard.ui.charts.facts import fact_lines
 from tests.dashboard.regressions.conftest import NOW_MINUTE
 

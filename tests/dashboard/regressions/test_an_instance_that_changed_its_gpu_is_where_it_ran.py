@@ -8,9 +8,9 @@ import pytest
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment, Instance
+from dashboard.regressions.comparison_cache import comparison_replayed
 from dashboard.regressions.judge import PRODUCTION
-from dashboard.regressions.judge.process_levels import LevelSeries
-from dashboard.regressions.running import comparison_replayed
+from dashboard.regressions.judge.process.levels import LevelSeries
 from tests.dashboard.regressions.conftest import NOW_MINUTE
 
 pytestmark = pytest.mark.django_db

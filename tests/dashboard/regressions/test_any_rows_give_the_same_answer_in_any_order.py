@@ -6,7 +6,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, Settings, judge, outcome_of
+from dashboard.regressions.judge import Comparison, InstanceMinute, Settings, evaluate, outcome_of
 from tests.bench.fleet_sim import Fleet, instance_minutes
 
 DURATIONS = st.none() | st.floats(min_value=0.0, max_value=1e6) | st.just(float("inf"))
@@ -46,11 +46,11 @@ def instance_minute(draw: st.DrawFn) -> InstanceMinute:
 @settings(max_examples=150, deadline=None)
 @given(rows=st.lists(instance_minute(), max_size=80), seed=st.integers(0, 1000))
 def test_any_rows_have_an_answer_that_their_order_does_not_change(rows: list[InstanceMinute], seed: int):
-    outcome = judge(rows, now_minute=91, deployed_minute=0, settings=HASTY).as_dict()
+    outcome = evaluate(rows, now_minute=91, deployed_minute=0, settings=HASTY).as_dict()
     json.dumps(outcome, allow_nan=False)
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
-    assert judge(shuffled, now_minute=91, deployed_minute=0, settings=HASTY).as_dict() == outcome
+    assert evaluate(shuffled, now_minute=91, deployed_minute=0, settings=HASTY).as_dict() == outcome
     if not any(row.arm == "baseline" for row in rows):
         assert outcome["verdict"] == "not_enough_data"
 
@@ -63,7 +63,7 @@ def test_a_whole_fleet_gives_the_same_bits_in_any_order(seed: int, sequential: b
     rows = [row for minute in instance_minutes(fleet, -history) for row in minute]
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
-    assert judge(rows, now_minute=90, deployed_minute=0) == judge(shuffled, now_minute=90, deployed_minute=0)
+    assert evaluate(rows, now_minute=90, deployed_minute=0) == evaluate(shuffled, now_minute=90, deployed_minute=0)
 
 
 def test_a_replay_says_at_every_minute_what_was_said_live():
@@ -73,4 +73,4 @@ def test_a_replay_says_at_every_minute_what_was_said_live():
         live.add_minute(minute, rows)
         if minute % 30 == 29:
             seen = [row for each in minutes[: minute + 1] for row in each]
-            assert judge(seen, now_minute=minute + 1, deployed_minute=0) == outcome_of(live, now_minute=minute + 1)
+            assert evaluate(seen, now_minute=minute + 1, deployed_minute=0) == outcome_of(live, now_minute=minute + 1)

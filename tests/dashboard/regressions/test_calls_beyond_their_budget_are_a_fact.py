@@ -15,7 +15,7 @@ from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.instances.budget_burn import burning_rows, burns
 from dashboard.fleet.selectors.versions.fleet_page import Window, fleet_facts
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.facts import Fact, certain_facts, fact_words
+from dashboard.regressions.judge.certain_facts import Fact, certain_facts, fact_words
 from tests.dashboard.regressions.conftest import NOW_MINUTE
 
 

@@ -13,9 +13,9 @@ from dashboard.accounts.models import User
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.budgets import Budgets, budgets_set
 from dashboard.projects.models import Project
-from dashboard.regressions.judging import judging_set
+from dashboard.regressions.judge_service import deployments_judge
+from dashboard.regressions.judging_settings import judging_set
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 
 pytestmark = pytest.mark.django_db
 

@@ -12,11 +12,11 @@ from compilewatch.wire.messages import Report
 
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.models import Instance
-from dashboard.regressions.judge import Known, Outcome, judge
-from dashboard.regressions.judge.facts import Fact, certain_facts
-from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.judge import Known, Outcome, evaluate
+from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge.text.verdict import verdict_sentence
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES, state, states
@@ -27,7 +27,7 @@ LATCHED = Fact("latched_eager", "candidate", "c1", 30, "forward", "it reached it
 
 def outcome_with(*facts: Fact, minutes: int = 90) -> Outcome:
     calls = every_minute([instance(name) for name in NAMES], minutes)
-    return judge(calls, now_minute=minutes, deployed_minute=0, known=Known(facts=facts))
+    return evaluate(calls, now_minute=minutes, deployed_minute=0, known=Known(facts=facts))
 
 
 def test_a_latched_frame_turns_healthy_into_watch_and_is_told():
@@ -56,7 +56,7 @@ def test_another_frame_than_the_baselines_is_news():
 
 def test_facts_of_a_version_that_is_silent_say_nothing_of_today():
     calls = every_minute([instance(name) for name in NAMES], 90)
-    outcome = judge(calls, now_minute=150, deployed_minute=0, known=Known(facts=(LATCHED,)))
+    outcome = evaluate(calls, now_minute=150, deployed_minute=0, known=Known(facts=(LATCHED,)))
     assert outcome.verdict == "not_enough_data"
 
 
@@ -71,7 +71,7 @@ def test_a_lack_of_gpu_memory_counts_for_an_hour(last_minute: int, verdict: str)
     rows = states(90, *(state(name) for name in NAMES))
     rows = [replace(row, ooms=int(row.instance == "c0" and row.minute in (10, last_minute))) for row in rows]
     calls = every_minute([instance(name) for name in NAMES], 90)
-    outcome = judge(calls, now_minute=90, deployed_minute=0, states=rows)
+    outcome = evaluate(calls, now_minute=90, deployed_minute=0, states=rows)
     assert outcome.verdict == verdict
     assert [(fact.kind, fact.count, fact.since) for fact in outcome.facts] == ([("out_of_memory", 2, 10)] if verdict == "watch" else [])
 

@@ -10,12 +10,12 @@ import pytest
 from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.overrides import ENOUGH_PAIRS
-from dashboard.regressions.learned import SETTLED, variances_learn, variances_pool
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import HealthyPair, LearnedVariance, Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
-from dashboard.regressions.settings_book import SettingsBook
+from dashboard.regressions.settings_resolver import SettingsBook
+from dashboard.regressions.variance_learning import SETTLED, variances_learn, variances_pool
 from tests.dashboard.regressions.conftest import JUDGED_MINUTES, NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db

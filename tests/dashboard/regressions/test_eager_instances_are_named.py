@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.regressions.judge import Outcome, judge
+from dashboard.regressions.judge import Outcome, evaluate
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -14,7 +14,7 @@ def eager(share: float, calls: int = 100) -> dict[str, object]:
 
 def judged(before: list, after: list, minutes_after: int, minutes_before: int = 40) -> Outcome:
     rows = [*every_minute(before, minutes_before), *every_minute(after, minutes_after, start=minutes_before)]
-    return judge(rows, now_minute=minutes_before + minutes_after, deployed_minute=0)
+    return evaluate(rows, now_minute=minutes_before + minutes_after, deployed_minute=0)
 
 
 def row_of(outcome: Outcome):
@@ -39,7 +39,7 @@ def test_one_eager_instance_of_two_is_a_roll_back_after_the_hold_and_not_a_minut
 def test_a_simulated_eager_instance_is_found_at_its_hold():
     fleet = Fleet(seed=91_000, candidates=2, minutes=120, fault="eager", size=0.5, affected=0.5, onset=60)
     rows = [row for minute in instance_minutes(fleet) for row in minute]
-    outcome = judge(rows, now_minute=120, deployed_minute=0)
+    outcome = evaluate(rows, now_minute=120, deployed_minute=0)
     # The second instance starts 20 minutes later, and its onset counts from there; one minute of eager calls is not yet surely over 2 %.
     assert (outcome.verdict, outcome.since) in {("roll_back", 70), ("roll_back", 90)}
     assert row_of(outcome).affected_instances == 1
@@ -72,7 +72,7 @@ def test_a_candidate_that_stopped_being_eager_is_improved():
 @pytest.mark.parametrize("calm_minutes", [29, 30])
 def test_roll_back_is_left_after_half_an_hour_without_an_eager_call(calm_minutes: int):
     rows = [*every_minute(CALM, 40), *every_minute(ONE_OF_TWO, 20, start=40), *every_minute(CALM, calm_minutes, start=60)]
-    outcome = judge(rows, now_minute=60 + calm_minutes, deployed_minute=0)
+    outcome = evaluate(rows, now_minute=60 + calm_minutes, deployed_minute=0)
     assert (outcome.verdict == "roll_back") == (calm_minutes < 30)
 
 

@@ -11,9 +11,9 @@ from dashboard.common import clock
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.fleet.selectors.judge_inputs.excluded_minutes import minutes_in_force
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison, Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from tests.dashboard.regressions.conftest import JUDGED_MINUTES, NOW_MINUTE
 
 pytestmark = pytest.mark.django_db

@@ -6,10 +6,10 @@ from math import log
 
 import pytest
 
-from dashboard.regressions.judge import judge
+from dashboard.regressions.judge import evaluate
 from dashboard.regressions.judge.buckets import separates
-from dashboard.regressions.judge.outcome import Outcome
-from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.judge.result import Outcome
+from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 OWN = (0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, float("inf"))
@@ -19,7 +19,7 @@ FINE = (0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, float("inf"))
 def outcome(before: float | None, after: float | None, bounds: tuple[float, ...] | None, minutes: int = 120) -> Outcome:
     rows = [instance(f"b{n}", p50=before, p99=before, bounds=bounds) for n in range(3)]
     rows += [instance(f"c{n}", p50=after, p99=after, bounds=bounds) for n in range(3)]
-    return judge(every_minute(rows, minutes), now_minute=minutes, deployed_minute=0)
+    return evaluate(every_minute(rows, minutes), now_minute=minutes, deployed_minute=0)
 
 
 CLOSE = {
@@ -70,7 +70,7 @@ def test_a_level_that_stays_in_its_bucket_hides_no_other(bounds: tuple[float, ..
     quiet = [instance(name, stratum="A100", p50=0.4, p99=0.4, bounds=OWN) for name in ("b9", "c9")]
     rows = [instance(f"b{n}", stratum="H100", p50=0.4, p99=0.4, bounds=bounds) for n in range(6)]
     rows += [instance(f"c{n}", stratum="H100", p50=2.2, p99=2.2, bounds=bounds) for n in range(6)]
-    found = judge(every_minute([*rows, *quiet], 120), now_minute=120, deployed_minute=0)
+    found = evaluate(every_minute([*rows, *quiet], 120), now_minute=120, deployed_minute=0)
     assert found.verdict == "roll_back"
     assert {row.metric for row in found.evidence if row.drives} >= {"p50"}
 
@@ -80,7 +80,7 @@ def test_slow_minutes_alone_are_not_compared() -> None:
     quiet = [instance(name, p50=None, p99=0.4, bounds=OWN) for name in ("b0", "b1", "c0", "c1")]
     busy = [instance(name, p50=0.4 if name < "c" else 0.9, p99=2.0, bounds=OWN) for name in ("b0", "b1", "c0", "c1")]
     rows = [*every_minute(quiet, 110), *every_minute(busy, 10, start=110)]
-    assert judge(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
+    assert evaluate(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
 
 
 def test_a_version_does_not_drift_inside_a_bucket() -> None:
@@ -89,8 +89,8 @@ def test_a_version_does_not_drift_inside_a_bucket() -> None:
     late = [instance(f"c{n}", p50=0.75, p99=0.75, bounds=bounds) for n in range(3)]
     measured = [instance(f"c{n}", p50=0.75, p99=0.75) for n in range(3)]
     plain = [instance(f"c{n}", p50=0.55, p99=0.55) for n in range(3)]
-    counted = judge([*every_minute(early, day), *every_minute(late, 600, start=day)], now_minute=day + 600, deployed_minute=0)
-    known = judge([*every_minute(plain, day), *every_minute(measured, 600, start=day)], now_minute=day + 600, deployed_minute=0)
+    counted = evaluate([*every_minute(early, day), *every_minute(late, 600, start=day)], now_minute=day + 600, deployed_minute=0)
+    known = evaluate([*every_minute(plain, day), *every_minute(measured, 600, start=day)], now_minute=day + 600, deployed_minute=0)
     assert not counted.drift and known.drift
 
 

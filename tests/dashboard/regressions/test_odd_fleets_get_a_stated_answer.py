@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, estimate, judge, outcome_of
-from dashboard.regressions.judge.affected import AffectedSeries
-from dashboard.regressions.judge.ratio import RatioSeries
+from dashboard.regressions.judge import Comparison, InstanceMinute, evaluate, outcome_of, pooled_estimate
+from dashboard.regressions.judge.affected_instances import AffectedSeries
+from dashboard.regressions.judge.level_ratio import RatioSeries
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 FOUR = [instance(name) for name in ("b1", "b2", "c1", "c2")]
@@ -39,7 +39,7 @@ def units(comparison: Comparison) -> int:
 
 def test_instances_that_are_long_gone_are_let_go_and_the_verdict_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = pods(2200, 40, 0.3)
-    monkeypatch.setattr(estimate, "MOST_UNITS", 20)
+    monkeypatch.setattr(pooled_estimate, "MOST_UNITS", 20)
     bounded = pods(2200, 40, 0.3)
     assert units(whole) == 110 and units(bounded) <= 2 * (1440 // 40 + 2)
     outcomes = [outcome_of(comparison, now_minute=2200) for comparison in (whole, bounded)]
@@ -49,7 +49,7 @@ def test_instances_that_are_long_gone_are_let_go_and_the_verdict_stands(monkeypa
 
 
 def test_a_large_fleet_that_lives_is_never_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "MOST_UNITS", 20)
+    monkeypatch.setattr(pooled_estimate, "MOST_UNITS", 20)
     comparison = Comparison(0)
     rows = [instance(f"{arm}{number}") for arm in "bc" for number in range(40)]
     for minute in range(60):
@@ -60,7 +60,7 @@ def test_a_large_fleet_that_lives_is_never_let_go(monkeypatch: pytest.MonkeyPatc
 
 def test_a_clock_that_jumps_a_day_ahead_is_a_gap_and_no_change() -> None:
     rows = [*every_minute(FOUR, 60), *every_minute(FOUR, 60, start=60 + 1440)]
-    outcome = judge(rows, now_minute=1560, deployed_minute=0)
+    outcome = evaluate(rows, now_minute=1560, deployed_minute=0)
     assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
     assert outcome.compared_minutes == 120
 
@@ -73,7 +73,7 @@ def test_a_clock_that_jumps_back_is_late_data_and_refused_where_minutes_are_in_o
 
 
 def test_values_that_never_change_leave_the_assumed_spread() -> None:
-    (row,) = [row for row in judge(every_minute(FOUR, 90), now_minute=90, deployed_minute=0).evidence if row.metric == "p50"]
+    (row,) = [row for row in evaluate(every_minute(FOUR, 90), now_minute=90, deployed_minute=0).evidence if row.metric == "p50"]
     assert row.change == pytest.approx(0.0) and row.smallest_visible is not None and row.smallest_visible > 0.05
 
 

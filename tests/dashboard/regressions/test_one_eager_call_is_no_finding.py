@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from scipy.stats import beta
 
-from dashboard.regressions.judge import InstanceMinute, judge
+from dashboard.regressions.judge import InstanceMinute, evaluate
+from dashboard.regressions.judge.instance_windows import above
 from dashboard.regressions.judge.settings import EAGER
-from dashboard.regressions.judge.windows import above
 from tests.bench.bench_simple_rules import CASES, Case, known, verdicts
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -67,7 +67,7 @@ def test_a_lone_eager_call_of_the_baseline_is_no_improvement() -> None:
     rows = [instance("b1", calls=2), instance("c1", calls=2)]
     once = [replace(rows[0], compiled=1, eager=1, eager_by={"limit": 1}), rows[1]]
     minutes = [*every_minute(rows, 40), *every_minute(once, 1, start=40), *every_minute(rows, 5, start=41)]
-    outcome = judge(minutes, now_minute=46, deployed_minute=0)
+    outcome = evaluate(minutes, now_minute=46, deployed_minute=0)
     assert next(row.label for row in outcome.evidence if row.metric == "eager") == "NO CHANGE"
 
 

@@ -10,8 +10,8 @@ from dashboard.alerts.services import alerts_sweep
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.regressions.baselines import baseline_of
-from dashboard.regressions.choices import ChoiceError, baseline_choice_end, baseline_choose
+from dashboard.regressions.baseline_choices import ChoiceError, baseline_choice_end, baseline_choose
+from dashboard.regressions.baseline_selection import baseline_of
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict
 from dashboard.regressions.selectors import choices_made, chosen_of
 

@@ -12,12 +12,12 @@ from dashboard.common import clock
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
+from dashboard.regressions.backtest import ALONE, DROPPED, LATER, UNJUDGED, deployments_rejudge
 from dashboard.regressions.judge import PRODUCTION
-from dashboard.regressions.judge.overrides import settable, settings_for
-from dashboard.regressions.judging import judging_set
+from dashboard.regressions.judge.settings_overrides import settable, settings_for
+from dashboard.regressions.judge_service import deployments_judge
+from dashboard.regressions.judging_settings import judging_set
 from dashboard.regressions.models import Comparison, JudgingChoice, Verdict
-from dashboard.regressions.rejudge import ALONE, DROPPED, LATER, UNJUDGED, deployments_rejudge
-from dashboard.regressions.services import deployments_judge
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db

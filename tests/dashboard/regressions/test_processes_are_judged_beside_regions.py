@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Evidence, InstanceStart, InstanceState, Outcome, judge, outcome_of
-from dashboard.regressions.judge.wording import verdict_sentence
+from dashboard.regressions.judge import Comparison, Evidence, InstanceStart, InstanceState, Outcome, evaluate, outcome_of
+from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet
 from tests.bench.process_sim import instance_states
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -30,7 +30,7 @@ def states(minutes: int, *rows: InstanceState) -> list[InstanceState]:
 
 def judged(found: Iterable[InstanceState], minutes: int, names: list[str] = NAMES) -> Outcome:
     calls = every_minute([instance(name) for name in names], minutes)
-    return judge(calls, now_minute=minutes, deployed_minute=0, states=found)
+    return evaluate(calls, now_minute=minutes, deployed_minute=0, states=found)
 
 
 def side_by_side(minutes: int = 90, **of_candidate: object) -> Outcome:
@@ -174,7 +174,7 @@ def test_memory_that_neither_version_reports_holds_nothing_back():
 
 def test_memory_alone_does_not_make_a_silent_version_healthy():
     found = states(90, *(state(name) for name in NAMES))
-    outcome = judge([], now_minute=90, deployed_minute=0, states=found)
+    outcome = evaluate([], now_minute=90, deployed_minute=0, states=found)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "no_candidate")
 
 
@@ -198,7 +198,7 @@ def test_restarts_on_one_host_are_not_so_many_machines_with_more_memory_in_use()
             life = f"{unit}{minute // 60}"
             born = minute - minute % 60
             states.append(InstanceState(life, unit, rows[-1].arm, ("H100", ""), minute, born, gpu_peak=peak, life=life))
-    outcome = judge(rows, states=states, now_minute=600, deployed_minute=0)
+    outcome = evaluate(rows, states=states, now_minute=600, deployed_minute=0)
     assert [verdict for _, verdict in outcome.transitions] == ["not_enough_data"]
     memory = next(row for row in outcome.evidence if row.metric == "gpu_memory")
     assert (memory.baseline_instances, memory.candidate_instances) == (1, 1)
@@ -212,7 +212,7 @@ def test_each_process_of_a_host_has_a_start_of_its_own():
             life, age = f"{unit}{minute // 60}", minute % 60
             start = InstanceStart(compile_time=30.0) if age >= 20 else None
             states.append(InstanceState(life, unit, rows[-1].arm, ("H100", ""), minute, minute - age, start=start, life=life))
-    outcome = judge(rows, states=states, now_minute=180, deployed_minute=0)
+    outcome = evaluate(rows, states=states, now_minute=180, deployed_minute=0)
     compiled = next(row for row in outcome.evidence if row.metric == "compile_time")
     assert (compiled.baseline_instances, compiled.candidate_instances) == (3, 3)
 
@@ -243,7 +243,7 @@ def test_memory_is_compared_with_the_last_day_of_a_baseline_that_has_ended(facto
             calls.append(instance(name, minute=minute, first_minute=first, host=f"host-{number}"))
             held = round((30 + number / 10) * GIB * (factor if minute >= 0 else 1.0))
             found.append(state(name, minute=minute, first_minute=first, gpu_peak=held, gpu_allocated=held))
-    outcome = judge(calls, now_minute=90, deployed_minute=0, states=found)
+    outcome = evaluate(calls, now_minute=90, deployed_minute=0, states=found)
     memory = next(row for row in outcome.evidence if row.unit == "bytes" and row.hard)
     assert (outcome.verdict, memory.label, memory.layouts) == (verdict, label, ("last_day",))
     assert memory.change == pytest.approx(factor - 1, abs=1e-6)

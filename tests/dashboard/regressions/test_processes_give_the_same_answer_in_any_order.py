@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.regressions.judge import Comparison, InstanceStart, InstanceState, judge, outcome_of
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge import Comparison, InstanceStart, InstanceState, evaluate, outcome_of
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison as Kept
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.process_sim import instance_states
 
@@ -53,11 +53,11 @@ STATES = st.builds(
 @given(states=st.lists(STATES, max_size=60), seed=st.integers(0, 1000))
 def test_any_states_have_an_answer_that_their_order_does_not_change(states: list[InstanceState], seed: int):
     calls = [row for minute in instance_minutes(Fleet(seed=1, minutes=20)) for row in minute]
-    outcome = judge(calls, now_minute=91, deployed_minute=0, states=states).as_dict()
+    outcome = evaluate(calls, now_minute=91, deployed_minute=0, states=states).as_dict()
     json.dumps(outcome, allow_nan=False)
     shuffled = list(states)
     random.Random(seed).shuffle(shuffled)
-    assert judge(calls, now_minute=91, deployed_minute=0, states=shuffled).as_dict() == outcome
+    assert evaluate(calls, now_minute=91, deployed_minute=0, states=shuffled).as_dict() == outcome
 
 
 def test_a_whole_fleet_gives_the_same_bits_in_any_order():
@@ -67,7 +67,7 @@ def test_a_whole_fleet_gives_the_same_bits_in_any_order():
     for minute, rows in enumerate(calls):
         live.add_minute(minute, rows, random.Random(minute).sample(states[minute], len(states[minute])))
     every_call, every_state = [[row for minute in kind for row in minute] for kind in (calls, states)]
-    assert judge(every_call, now_minute=240, deployed_minute=0, states=every_state) == outcome_of(live, now_minute=240)
+    assert evaluate(every_call, now_minute=240, deployed_minute=0, states=every_state) == outcome_of(live, now_minute=240)
 
 
 def memory() -> dict[str, Any]:

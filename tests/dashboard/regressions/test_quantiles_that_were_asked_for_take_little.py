@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from dashboard.regressions.judge.estimate import t_quantile
+from dashboard.regressions.judge.pooled_estimate import t_quantile
 
 
 def test_however_many_are_different_less_than_two_mebibytes_are_kept() -> None:

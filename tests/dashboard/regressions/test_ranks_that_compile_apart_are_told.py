@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.regressions.judge.rank_words import divergence_words
-from dashboard.regressions.judge.ranks import Compiled, Divergence, Rank, divergences
+from dashboard.regressions.judge.rank_divergence import Compiled, Divergence, Rank, divergences
+from dashboard.regressions.judge.text.ranks import divergence_words
 
 NOW = 1_000_000.0
 

@@ -15,10 +15,10 @@ from dashboard.alerts.services import alerts_sweep
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.projects.models import Project
-from dashboard.regressions import rank_watch
+from dashboard.regressions import rank_monitor
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from tests.dashboard.requests import instance_id
 
 START = 1_794_000_000.0
@@ -69,7 +69,7 @@ class Job:
 @pytest.fixture
 def job(store_reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, project: Project) -> Iterator[Job]:
     comparisons_forget()
-    rank_watch.looked_forget()
+    rank_monitor.looked_forget()
     yield Job(store_reports, monkeypatch)
     comparisons_forget()
 
@@ -81,16 +81,16 @@ def said() -> Verdict:
 @pytest.mark.django_db
 def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over(job: Job):
     job.begin()
-    assert rank_watch.ranks_watch() == 0 and not Alert.objects.exists()
+    assert rank_monitor.ranks_watch() == 0 and not Alert.objects.exists()
     job.window(compiles={2: AGAIN})
-    assert rank_watch.ranks_watch() == 1
+    assert rank_monitor.ranks_watch() == 1
     verdict = said()
     assert verdict.kind == "watch" and verdict.sentence.startswith("Ranks of one job went apart: rank 2 compiled `step (train.py:8)`")
     assert verdict.evidence["facts"][0]["instances"] == [job.ranks[2].id]
     alerts_sweep()
     assert [(alert.severity, alert.state) for alert in Alert.objects.all()] == [("watch", "open")]
     job.window()
-    assert rank_watch.ranks_watch() == 0, "it is said once"
+    assert rank_monitor.ranks_watch() == 0, "it is said once"
     job.now += 120
     deployments_judge()
     assert said().kind == "watch", "the minute's judge agrees"
@@ -105,7 +105,7 @@ def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over
 def test_ranks_that_hang_make_no_calls_and_are_an_alert_all_the_same(job: Job):
     job.begin()
     job.window(calls=0, compiles={0: AGAIN, 1: AGAIN})
-    assert rank_watch.ranks_watch() == 1 and said().kind == "watch"
+    assert rank_monitor.ranks_watch() == 1 and said().kind == "watch"
 
 
 @pytest.mark.django_db
@@ -114,21 +114,21 @@ def test_what_the_job_declares_is_no_alarm(job: Job):
         identity.components = {STAGE: str(number // 2)}
     job.begin()
     job.window(compiles={0: AGAIN, 1: AGAIN})
-    assert rank_watch.ranks_watch() == 0
+    assert rank_monitor.ranks_watch() == 0
     job.window(compiles={3: AGAIN})
-    assert rank_watch.ranks_watch() == 1 and "in stage 1" in said().sentence
+    assert rank_monitor.ranks_watch() == 1 and "in stage 1" in said().sentence
 
 
 @pytest.mark.django_db
 def test_a_version_beside_a_baseline_that_does_the_same_is_not_watched(job: Job):
     job.begin()
     job.window(compiles={0: AGAIN})
-    assert rank_watch.ranks_watch() == 1
+    assert rank_monitor.ranks_watch() == 1
     job.now += 60
     job.ranks = [replace(one, id=instance_id(100 + one.rank), version="v2", job="train-8", started=job.now) for one in job.ranks]
     job.begin()
     job.window(compiles={0: AGAIN})
-    rank_watch.ranks_watch()
+    rank_monitor.ranks_watch()
     deployments_judge()
     newer = Verdict.objects.get(current=True, deployment__version__name="v2")
     assert newer.kind == "not_enough_data"
@@ -138,6 +138,6 @@ def test_a_version_beside_a_baseline_that_does_the_same_is_not_watched(job: Job)
 @pytest.mark.django_db
 def test_jobs_of_which_nothing_was_heard_since_cost_one_query(job: Job, django_assert_num_queries: Any):
     job.begin()
-    rank_watch.ranks_watch()
+    rank_monitor.ranks_watch()
     with django_assert_num_queries(1):
-        rank_watch.ranks_watch()
+        rank_monitor.ranks_watch()

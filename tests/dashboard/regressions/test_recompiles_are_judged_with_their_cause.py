@@ -12,8 +12,8 @@ from dashboard.alerts.evidence import strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.metrics.recompile_reasons import AGAIN, REASONS, varies_words
 from dashboard.projects.models import Project
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 from dashboard.ui.charts.evidence import evidence_rows
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
 from tests.dashboard.ui.version_story import HIT, Story, compiled, part, shown, url_of

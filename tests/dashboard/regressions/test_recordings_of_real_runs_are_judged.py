@@ -16,10 +16,10 @@ from compilewatch.wire.sketch import Sketch
 
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, ProcessMinute
+from dashboard.regressions.comparison_cache import comparison_replayed, comparisons_forget
 from dashboard.regressions.judge import PRODUCTION, Outcome, outcome_of
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.running import comparison_replayed, comparisons_forget
-from dashboard.regressions.services import deployments_judge
 
 pytestmark = pytest.mark.django_db
 

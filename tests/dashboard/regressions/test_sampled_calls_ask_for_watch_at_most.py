@@ -14,9 +14,9 @@ from compilewatch.wire.numerics import Parity, parity_data
 from dashboard.alerts.evidence import strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding
-from dashboard.regressions.judge.facts import Fact, certain_facts
+from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 from dashboard.ui.charts.facts import fact_lines
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.test_a_wrong_result_asks_for_a_roll_back import outcome_with, said

@@ -9,7 +9,7 @@ import pytest
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, Series, Stratum, VersionHour, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.regressions.baselines import baseline_of
+from dashboard.regressions.baseline_selection import baseline_of
 from dashboard.regressions.models import BaselineChoice, Verdict
 
 pytestmark = pytest.mark.django_db

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dashboard.regressions.judge import PRODUCTION, Comparison, Settings
-from dashboard.regressions.judge.learning import LEAST_PAIRS, SMALLEST, Days, Lesson, Taught, counts_sums, learned_from
-from dashboard.regressions.judge.overrides import rounded, settings_for
-from dashboard.regressions.judge.process_metrics import MissShare
+from dashboard.regressions.judge.process.inputs import START_MINUTES
+from dashboard.regressions.judge.process.metrics import MissShare
 from dashboard.regressions.judge.settings import EAGER, P50
-from dashboard.regressions.judge.states import START_MINUTES
+from dashboard.regressions.judge.settings_overrides import rounded, settings_for
+from dashboard.regressions.judge.variance_prior import LEAST_PAIRS, SMALLEST, Days, Lesson, Taught, counts_sums, learned_from
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.process_sim import HIT_SD, HIT_SHARE, instance_states
 from tests.dashboard.regressions.fleets import LEARNED_VARIANCE, instance

@@ -10,11 +10,11 @@ import pytest
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
-from dashboard.regressions import services
+from dashboard.regressions import judge_service
+from dashboard.regressions.comparison_cache import comparison_at
 from dashboard.regressions.judge import Comparison
+from dashboard.regressions.judge_service import Judgement, deployments_judge, verdict_write
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.running import comparison_at
-from dashboard.regressions.services import Judgement, deployments_judge, verdict_write
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def test_what_comes_in_a_minute_that_is_not_over_has_nothing_judged_again(
         send(instance, last=last - 1)
     deployments_judge()
     asked: list[str] = []
-    monkeypatch.setattr(services, "deployment_judge", lambda **told: asked.append(told["deployment"].version.name) or False)
+    monkeypatch.setattr(judge_service, "deployment_judge", lambda **told: asked.append(told["deployment"].version.name) or False)
     for instance, last in zip(side_by_side, open_minute, strict=True):
         send(instance, first=last, last=last)
     deployments_judge()
@@ -110,7 +110,7 @@ def test_a_deployment_that_cannot_be_judged_does_not_stop_the_others(
             raise RuntimeError("no comparison today")
         return comparison_at(**known)
 
-    monkeypatch.setattr("dashboard.regressions.services.comparison_at", broken)
+    monkeypatch.setattr("dashboard.regressions.judge_service.comparison_at", broken)
     assert deployments_judge() == 1
     assert Verdict.objects.get().deployment.version.name == "2026.11.2"
     assert "could not be judged" in caplog.text

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.regressions.judge.environment import environment_diff
+from dashboard.regressions.judge.environment_diff import environment_diff
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 
 H100, A100 = {"gpu": "H100", "torch": "2.11.0"}, {"gpu": "A100", "torch": "2.11.0"}
 INSTANCES = st.lists(st.dictionaries(st.sampled_from(["gpu", "torch", "driver"]), st.sampled_from(["", "a", "b"])), max_size=6)

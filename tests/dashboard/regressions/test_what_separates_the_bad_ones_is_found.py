@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.regressions.judge.separation import LEAST, Separation, chance_of, separations
+from dashboard.regressions.judge.trait_separation import LEAST, Separation, chance_of, separations
 
 TRAITS = st.dictionaries(st.sampled_from(["gpu", "driver", "host", "cache folder", "rank"]), st.sampled_from(["a", "b", "c"]), max_size=5)
 SIDE = st.lists(TRAITS, min_size=1, max_size=12)

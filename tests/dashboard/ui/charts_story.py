@@ -9,8 +9,8 @@ from typing import Any
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Finding, FindingInstance, FindingVersion, Instance, RegionMinute, Series
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.judge import judge
-from dashboard.regressions.judge.minutes import InstanceMinute
+from dashboard.regressions.judge.evaluate import judge
+from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, HEALTHY, OLDER, WORSE, Made, charted, now_minute
 

@@ -21,8 +21,8 @@ from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_s
 from dashboard.common import numbers
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.projects.models import Project
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.regressions.services import deployments_judge
 from tests.dashboard.alerts.conftest import slack
 from tests.dashboard.alerts.slack_stand_in import StandIn
 from tests.dashboard.api.reading import read

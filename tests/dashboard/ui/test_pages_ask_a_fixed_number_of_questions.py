@@ -8,7 +8,7 @@ from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.fleet.models import Finding, Instance, LimitReached, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.regressions.judging import judging_set
+from dashboard.regressions.judging_settings import judging_set
 from tests.dashboard.ui.charts_story import rolled_back
 from tests.dashboard.ui.factory import Shape, model
 

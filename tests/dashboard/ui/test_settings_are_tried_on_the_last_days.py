@@ -12,9 +12,9 @@ from dashboard.demo.sender import past
 from dashboard.demo.simulated_fleet import fleet, instances
 from dashboard.fleet.fold_service import fold_all
 from dashboard.projects.models import Project
+from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import JudgingChoice, Verdict
-from dashboard.regressions.running import comparisons_forget
-from dashboard.regressions.services import deployments_judge
 from dashboard.ui.pages import trial
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock, time_is
 

@@ -10,8 +10,8 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.projects.models import Project, Role
-from dashboard.regressions.judge.overrides import settable
-from dashboard.regressions.judging import judging_set
+from dashboard.regressions.judge.settings_overrides import settable
+from dashboard.regressions.judging_settings import judging_set
 from dashboard.regressions.models import JudgingChoice, LearnedVariance
 
 PAGE, SAVE = "/p/ranking/settings/judging/", "/p/ranking/settings/judging/save/"

@@ -13,7 +13,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instances.instance_traits import instance_traits
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.environment import environment_diff
+from dashboard.regressions.judge.environment_diff import environment_diff
 from tests.dashboard.ui.version_story import Story, part, shown, url_of
 
 pytestmark = pytest.mark.django_db

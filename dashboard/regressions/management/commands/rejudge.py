@@ -9,11 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from dashboard.common import clock
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.overrides import OverrideError, Value, known, layered, overrides_checked, settable
-from dashboard.regressions.judging import rejudge_soon
+from dashboard.regressions.backtest import Line, Rejudged, deployments_rejudge
+from dashboard.regressions.judge.settings_overrides import OverrideError, Value, known, layered, overrides_checked, settable
+from dashboard.regressions.judging_settings import rejudge_soon
 from dashboard.regressions.models import VerdictKind
-from dashboard.regressions.rejudge import Line, Rejudged, deployments_rejudge
-from dashboard.regressions.settings_book import SettingsBook
+from dashboard.regressions.settings_resolver import SettingsBook
 
 UNITS = {"h": 60, "d": 1440}
 

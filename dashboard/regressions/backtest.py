@@ -1,0 +1,130 @@
+"""What would have been said: past deployments judged again from their kept minutes, beside what was said then; writes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from dashboard.common import clock
+from dashboard.fleet.fold.keys import OTHER
+from dashboard.fleet.models import Deployment, WatchedModel
+from dashboard.fleet.retention import instance_minutes_kept_from
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
+from dashboard.projects.models import Project
+from dashboard.regressions.baseline_selection import baseline_of
+from dashboard.regressions.comparison_cache import comparison_replayed
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge_service import judgement_of
+from dashboard.regressions.models import Comparison, Verdict, VerdictKind
+
+WORST = [VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY, VerdictKind.WATCH, VerdictKind.ROLL_BACK]
+"""From the least to the most that was asked of people: of a deployment's verdicts the last one in this order counts."""
+
+DROPPED = "started before the minutes of instances that are still kept"
+ALONE = "had nothing to be compared with"
+UNJUDGED = "were never judged"
+LATER = "would have taken too long here"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One deployment: the most that was said of it then, and the most that is said of it now, with the last sentence."""
+
+    deployment: Deployment
+    baseline: Deployment
+    then: str
+    now: str
+    sentence: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether people would have been told something else."""
+        return self.then != self.now
+
+
+@dataclass
+class Rejudged:
+    """The deployments that were judged again, newest first, and how many were not, by reason."""
+
+    since_minute: int
+    lines: list[Line] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def differing(self) -> int:
+        """How many would have been told something else."""
+        return sum(line.differs for line in self.lines)
+
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """Why others were left out, and how many."""
+        return sorted(self.left_out.items())
+
+
+def deployments_rejudge(
+    *,
+    project: Project,
+    since_minute: int,
+    settings_of: Callable[[int], Settings],
+    model: WatchedModel | None = None,
+    seconds: float | None = None,
+    minutes: int | None = None,
+) -> Rejudged:
+    """Judges what ran since a minute as it would be judged with these settings of a model's id, against its baseline of then.
+
+    `seconds` ends it about then, `minutes` looks at so much of each deployment; what is left out is counted."""
+    stop = time.monotonic() + seconds if seconds is not None else None
+    now_minute = closed_minute(clock.unix()) + 1
+    kept_from = instance_minutes_kept_from(project=project, now=now_minute * 60)
+    found = Rejudged(since_minute)
+    rows = Deployment.objects.filter(project=project, last_minute__gte=since_minute).exclude(version__name=OTHER).exclude(environment=OTHER)
+    if model is not None:
+        rows = rows.filter(model=model)
+    for deployment in rows.select_related("version", "model", "project").order_by("-started_minute", "-pk"):
+        if deployment.started_minute < kept_from:
+            found.left_out[DROPPED] += 1
+            continue
+        if stop is not None and time.monotonic() >= stop:
+            found.left_out[LATER] += 1
+            continue
+        baseline, until = _baseline(deployment), _until(deployment, now_minute, minutes)
+        then = _worst(_said(deployment, until))
+        if baseline is None or not then:
+            found.left_out[ALONE if baseline is None else UNJUDGED] += 1
+            continue
+        found.lines.append(_line(deployment, baseline, then, settings_of(deployment.model_id), until))
+    return found
+
+
+def _baseline(deployment: Deployment) -> Deployment | None:
+    """The one it was compared with, or would be."""
+    compared = Comparison.objects.filter(deployment=deployment).exclude(baseline=None).select_related("baseline__version").first()
+    if compared is not None:
+        return compared.baseline
+    same = Deployment.objects.filter(model_id=deployment.model_id, environment=deployment.environment)
+    before = same.filter(started_minute__lt=deployment.started_minute).exclude(version__name=OTHER)
+    return baseline_of(deployment=deployment, earlier=list(before.select_related("version").order_by("started_minute", "pk")))
+
+
+def _until(deployment: Deployment, now_minute: int, minutes: int | None) -> int:
+    """The first minute that is not judged: what comes after its end says nothing about it."""
+    end = now_minute if deployment.ended_minute is None else min(now_minute, deployment.last_minute + 1)
+    return end if minutes is None else min(end, deployment.started_minute + minutes)
+
+
+def _said(deployment: Deployment, until: int) -> list[str]:
+    return list(Verdict.objects.filter(deployment=deployment, minute__lt=until).values_list("kind", flat=True))
+
+
+def _worst(kinds: Iterable[str]) -> str:
+    known = [VerdictKind(kind) for kind in kinds if kind in VerdictKind.values]
+    return str(max(known, key=WORST.index)) if known else ""
+
+
+def _line(deployment: Deployment, baseline: Deployment, then: str, settings: Settings, until: int) -> Line:
+    comparison = comparison_replayed(deployment=deployment, baseline=baseline, until=until, settings=settings)
+    judgement = judgement_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=until)
+    said = [str(kind) for _, kind in judgement.evidence["transitions"]]
+    return Line(deployment, baseline, then, _worst([judgement.kind, *said]), judgement.sentence)

@@ -1,0 +1,106 @@
+"""Writes an operator's word on what to compare with: a pinned version, or one that is accepted as the new normal."""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+
+from dashboard.accounts.models import User
+from dashboard.accounts.services import audit_write
+from dashboard.common import clock
+from dashboard.common.write_lock import write_transaction
+from dashboard.fleet.fold.keys import OTHER
+from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
+from dashboard.regressions.judging_settings import rejudge_soon
+from dashboard.regressions.models import BaselineChoice
+from dashboard.regressions.signals import version_accepted
+
+LONGEST_NOTE = 2000
+PIN, ACCEPT = "pin", "accept"
+
+
+class ChoiceError(ValueError):
+    """A choice that cannot be made; the text says why."""
+
+
+def baseline_choose(
+    *, model: WatchedModel, environment: str, version: str, kind: str, note: str, actor: User, address: str | None = None
+) -> BaselineChoice:
+    """Later versions are compared with this one from now on, instead of what was chosen before.
+
+    Accepting needs a note, and settles what was said against the version itself: its verdict stays what the data says."""
+    note = note.strip()
+    if kind not in (PIN, ACCEPT):
+        raise ChoiceError("Choose to pin a version or to accept it.")
+    if kind == ACCEPT and not note:
+        raise ChoiceError("Say why this is the new normal: the note is shown beside the verdict.")
+    if len(note) > LONGEST_NOTE:
+        raise ChoiceError(f"The note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}.")
+    found = _version(model, environment, version)
+    with write_transaction():
+        ended = _active(model, environment).select_for_update().first()
+        if ended is not None:
+            if (ended.version_id, ended.kind, ended.note) == (found.pk, kind, note):
+                return ended
+            _end(ended, actor)
+        choice = BaselineChoice.objects.create(
+            project_id=model.project_id,
+            model=model,
+            environment=environment,
+            version=found,
+            kind=kind,
+            note=note,
+            chosen_at=clock.now(),
+            chosen_by_name=actor.get_username(),
+        )
+        _audit(f"baseline.{kind}", choice, actor, address, before=_seen(ended) if ended else None, after=_seen(choice))
+        if kind == ACCEPT:
+            version_accepted.send(sender=BaselineChoice, choice=choice, actor=actor)
+        rejudge_soon(project_id=model.project_id, model_id=model.pk)
+    return choice
+
+
+def baseline_choice_end(*, choice: BaselineChoice, actor: User, address: str | None = None) -> None:
+    """The judge chooses the baseline by itself again; an acceptance that ended stays in the history of its version."""
+    with write_transaction():
+        held = BaselineChoice.objects.select_for_update().select_related("model", "version").get(pk=choice.pk)
+        if held.ended_at is not None:
+            return
+        _end(held, actor)
+        _audit("baseline.end", held, actor, address, before=_seen(held), after=None)
+        rejudge_soon(project_id=held.project_id, model_id=held.model_id)
+
+
+def _version(model: WatchedModel, environment: str, name: str) -> ModelVersion:
+    """The version that ran in this environment: what runs under the same name elsewhere is compared with its own."""
+    here = Deployment.objects.filter(project_id=model.project_id, model=model, environment=environment)
+    found = ModelVersion.objects.filter(model=model, name=name, pk__in=here.values("version")).exclude(name=OTHER).first()
+    if found is None:
+        raise ChoiceError(f"There is no version {name[:80]!r} in {environment or 'this environment'}: choose one that has run there.")
+    return found
+
+
+def _active(model: WatchedModel, environment: str) -> QuerySet[BaselineChoice]:
+    return BaselineChoice.objects.filter(model=model, environment=environment, ended_at=None)
+
+
+def _end(choice: BaselineChoice, actor: User) -> None:
+    choice.ended_at, choice.ended_by_name = clock.now(), actor.get_username()
+    choice.save(update_fields=["ended_at", "ended_by_name"])
+
+
+def _seen(choice: BaselineChoice) -> dict[str, str]:
+    return {"kind": choice.kind, "version": choice.version.name, "environment": choice.environment, "note": choice.note}
+
+
+def _audit(
+    action: str, choice: BaselineChoice, actor: User, address: str | None, before: dict[str, str] | None, after: dict[str, str] | None
+) -> None:
+    audit_write(
+        action=action,
+        subject=choice.model.name,
+        project_id=choice.project_id,
+        actor=actor,
+        before=before,
+        after=after,
+        address=address,
+    )

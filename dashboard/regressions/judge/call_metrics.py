@@ -1,0 +1,102 @@
+"""What the metrics read off a minute of calls."""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import ndtri
+
+from dashboard.regressions.judge.inputs import InstanceMinute
+
+TAIL = 0.99
+TAIL_CALLS = 20
+"""Of fewer calls a minute too little is known about the slowest of a hundred."""
+MANY = 1000
+
+
+def place_in_tail(calls: int) -> float:
+    """Where the p99 of so few normal values is expected, in standard deviations: of under 100 it is the largest."""
+    rank = -(-99 * calls // 100)
+    return float(ndtri((rank - 0.375) / (calls + 0.25)))
+
+
+STRETCH = tuple(float(ndtri(TAIL)) / place_in_tail(calls) if calls >= TAIL_CALLS else 1.0 for calls in range(MANY))
+
+
+def tail(middle: float | None, slowest: float | None, calls: int) -> float | None:
+    """The p99 as it would be of many calls: a minute with few rarely meets a slow one, so its own would favour the quieter version."""
+    if middle is None or slowest is None or calls >= MANY or not 0.0 < middle < slowest:
+        return slowest
+    try:
+        return float(middle * (slowest / middle) ** STRETCH[max(calls, 0)])
+    except OverflowError:
+        return math.inf
+
+
+def wall_middle(row: InstanceMinute) -> float | None:
+    """p50 of what callers waited; of steady calls where not both versions separate stalled ones."""
+    return _at_most(row, row.p50 if row.caller_p50 is None else row.caller_p50)
+
+
+def wall_tail(row: InstanceMinute) -> float | None:
+    """p99 of the same; one that an engine counted in its buckets is not stretched, for its p50 lies in a bucket too."""
+    slowest = row.p99 if row.caller_p99 is None else row.caller_p99
+    return tail(wall_middle(row), slowest, row.calls) if row.bounds is None else _at_most(row, slowest)
+
+
+def _at_most(row: InstanceMinute, value: float | None) -> float | None:
+    """The value; the end of an engine's first bucket where it lies below: left out, only slow minutes would be compared."""
+    return row.bounds[0] if value is None and row.bounds and row.calls > 0 else value
+
+
+def wall_tail_calls(row: InstanceMinute) -> int:
+    """Calls behind it; none where they are too few."""
+    return row.calls if row.calls >= TAIL_CALLS else 0
+
+
+def gpu_tail(row: InstanceMinute) -> float | None:
+    """p99 of the sampled GPU time."""
+    return tail(row.gpu_p50, row.gpu_p99, row.gpu_count)
+
+
+def gpu_tail_calls(row: InstanceMinute) -> int:
+    """Samples behind it; none where they are too few."""
+    return row.gpu_count if row.gpu_count >= TAIL_CALLS else 0
+
+
+def items_per_second(row: InstanceMinute) -> float | None:
+    """Items over the time that the calls took; calls per minute would be traffic."""
+    if row.items is None or row.latency_sum <= 0.0:
+        return None
+    # One compilation takes as long as thousands of calls; the time of stalled calls is a metric of its own.
+    return row.items * (1.0 - (row.stalled or 0) / row.calls) / row.latency_sum
+
+
+def known_calls(row: InstanceMinute) -> int:
+    """Calls of which it is known whether they ran compiled."""
+    return row.compiled + row.partial + row.eager
+
+
+def stalled(row: InstanceMinute) -> int:
+    """Calls that waited for a compilation after warm-up."""
+    return row.stalled or 0
+
+
+def told_calls(row: InstanceMinute) -> int:
+    """Calls of which it is known whether they stalled."""
+    return 0 if row.stalled is None else row.calls
+
+
+def stalled_time(row: InstanceMinute) -> int:
+    """Milliseconds of stalled calls."""
+    return round(1e3 * (row.stalled_sum or 0.0))
+
+
+def told_time(row: InstanceMinute) -> int:
+    """Milliseconds of steady and stalled calls."""
+    return round(1e3 * (row.call_seconds or 0.0))
+
+
+def no_causes(row: InstanceMinute) -> dict[str, int]:
+    """For counts whose causes nobody reports."""
+    return {}

@@ -1,0 +1,204 @@
+"""Certain facts: what needs no statistics to be a finding, and is news where the baseline does not show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from dashboard.common.numbers import SPACE, percent
+from dashboard.regressions.judge.inputs import Arm
+
+FactKind = Literal[
+    "latched_eager",
+    "stuck_compiling",
+    "out_of_memory",
+    "budget_burning",
+    "stalled_calls",
+    "parity",
+    "shadow_parity",
+    "non_finite",
+    "ranks_diverged",
+    "compiled_nothing",
+]
+Severity = Literal["roll_back", "watch", "known"]
+Key = tuple[FactKind, str]
+
+SEVERITIES: tuple[Severity, ...] = ("roll_back", "watch", "known")
+
+NO_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
+"""What keeps a version from making calls, or is known before the first, and so is said of one that makes none."""
+NO_BASELINE: tuple[FactKind, ...] = (
+    *("stuck_compiling", "ranks_diverged", "parity", "shadow_parity"),
+    *("out_of_memory", "stalled_calls", "compiled_nothing"),
+)
+"""What needs nothing to be compared with: a process is held against itself, or ranks against each other."""
+ROLLED_BACK: tuple[FactKind, ...] = ("parity", "compiled_nothing")
+"""What asks for ROLL BACK where the baseline was seen to do it right."""
+PLACES_NAMED = 3
+FRESH_MINUTES = 60
+"""A fact that is over counts for so long after it was last seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stalled:
+    """Calls of the last half hour, those that waited for a compilation and their seconds; `budget` is the share that may."""
+
+    calls: int
+    stalled: int
+    seconds: float
+    budget: float
+
+    def words(self) -> str:
+        """How many waited, and how many may."""
+        share = f"{percent(self.stalled / self.calls)} of calls waited for a compilation in the last half hour"
+        return f"{share}, above the budget of {percent(self.budget)} ({self.seconds:,.0f}{SPACE}s in all)"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for instance.
+
+    `until` is when it was last seen, None while it lasts; `why` is the agent's own text. `passed` is the opposite of a fact: a
+    golden batch that came out as it should, or a region that was served compiled."""
+
+    kind: FactKind
+    arm: Arm
+    instance: str
+    since: int
+    about: str = ""
+    why: str = ""
+    until: int | None = None
+    count: int = 1
+    place: str = ""
+    """How people call the instance; empty where it does not matter."""
+    passed: bool = False
+    grave: bool = False
+    """So far beyond its budget that it asks for ROLL BACK."""
+    baseline_silent: bool = False
+    """The agents of the baseline do not report it."""
+    stalled: Stalled | None = None
+    """What `why` says of stalled calls, to be added up over instances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certain:
+    """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more, but for
+    the kinds in ROLLED_BACK where the baseline did it right, and for calls that stall far beyond their budget."""
+
+    kind: FactKind
+    severity: Severity
+    about: str
+    why: str
+    since: int
+    instances: tuple[str, ...]
+    count: int
+    on_baseline: int
+    places: tuple[str, ...] = ()
+    passed: int = 0
+    """Further instances of the candidate where the same golden batch came out as it should."""
+    passed_on_baseline: int = 0
+    baseline_silent: bool = False
+
+
+def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, ...]:
+    """The candidate's facts, news first; what was over before the last hour is left out."""
+    groups: dict[Key, list[Fact]] = {}
+    baseline: dict[Key, set[str]] = {}
+    passed: dict[tuple[Arm, Key], set[str]] = {}
+    for fact in facts:
+        key = (fact.kind, fact.about)
+        if fact.passed:
+            passed.setdefault((fact.arm, key), set()).add(fact.instance)
+        elif fact.arm == "baseline":
+            baseline.setdefault(key, set()).add(fact.instance)
+        elif fact.until is None or now_minute - fact.until <= FRESH_MINUTES:
+            groups.setdefault(key, []).append(fact)
+    found = [
+        _certain(key, group, len(baseline.get(key, ())), len(passed.get(("candidate", key), ())), len(passed.get(("baseline", key), ())))
+        for key, group in groups.items()
+        # Infinities may be meant, as in masked scores: they are news where the baseline was looked at and has none.
+        if key[0] != "non_finite" or ("baseline", key) in passed
+    ]
+    return tuple(sorted(found, key=lambda one: (SEVERITIES.index(one.severity), one.since, one.kind, one.about)))
+
+
+def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_on_baseline: int) -> Certain:
+    return Certain(
+        kind=key[0],
+        severity=_severity(key, group, on_baseline, passed_on_baseline),
+        about=key[1],
+        why=_why(group),
+        since=min(fact.since for fact in group),
+        instances=tuple(sorted({fact.instance for fact in group})),
+        count=sum(fact.count for fact in group),
+        on_baseline=on_baseline,
+        places=tuple(sorted({fact.place for fact in group if fact.place}))[:PLACES_NAMED],
+        passed=passed,
+        passed_on_baseline=passed_on_baseline,
+        baseline_silent=any(fact.baseline_silent for fact in group),
+    )
+
+
+def _why(group: list[Fact]) -> str:
+    """Stalled calls of all instances together; of other facts the text of one."""
+    shares = [fact.stalled for fact in group if fact.stalled is not None]
+    if not shares:
+        return max(fact.why for fact in group)
+    calls, stalled, seconds = (sum(getattr(share, name) for share in shares) for name in ("calls", "stalled", "seconds"))
+    return Stalled(calls, stalled, seconds, shares[0].budget).words()
+
+
+def _severity(key: Key, group: list[Fact], on_baseline: int, passed_on_baseline: int) -> Severity:
+    if key[0] == "stalled_calls":
+        # A budget counts as well where the baseline is beyond it too, but then the version is no regression.
+        return "roll_back" if any(fact.grave and not fact.baseline_silent for fact in group) and not on_baseline else "watch"
+    return "known" if on_baseline else "roll_back" if passed_on_baseline and key[0] in ROLLED_BACK else "watch"
+
+
+def wrong_results(evidence: object) -> frozenset[str]:
+    """What a stored verdict says comes out wrong where it was right before: nothing that a person said of slower calls is said of it."""
+    wrong = (fact for fact in _stored(evidence) if fact.get("severity") == "roll_back" and fact.get("kind") != "stalled_calls")
+    return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in wrong)
+
+
+def ranks_apart(evidence: object) -> bool:
+    """Whether a stored verdict says that ranks of a job went apart, as those of the baseline did not."""
+    return any(fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known" for fact in _stored(evidence))
+
+
+def told_at_once(evidence: object) -> frozenset[str]:
+    """What is news in a stored verdict whatever was said or answered before: results that come out wrong, and that ranks went apart."""
+    return wrong_results(evidence) | (frozenset({"ranks_diverged"}) if ranks_apart(evidence) else frozenset())
+
+
+def _stored(evidence: object) -> list[Mapping[str, object]]:
+    stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
+    return [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
+
+
+def fact_words(fact: Mapping[str, object] | Certain) -> str:
+    """What is the matter, without on how many instances; takes a stored fact as well."""
+    told = fact if isinstance(fact, Mapping) else {"kind": fact.kind, "about": fact.about, "why": fact.why, "count": fact.count}
+    kind, about, why, count = (told.get(key) for key in ("kind", "about", "why", "count"))
+    named = f"`{about}`" if about else "a frame"
+    if kind == "latched_eager":
+        return f"{named} runs eager until its process restarts" + (f": {why}" if why else "")
+    if kind == "compiled_nothing":
+        return f"{named} compiled nothing" + (f": {why}" if why else "")
+    if kind == "stuck_compiling":
+        return f"{named} is stuck in its compilation" + (f": {why}" if why else "")
+    if kind == "budget_burning":
+        return "the budget for calls that run compiled is burning" + (f": {why}" if why else "")
+    if kind == "stalled_calls":
+        return str(why or "more calls wait for a compilation than their budget allows")
+    if kind == "parity":
+        return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
+    if kind == "shadow_parity":
+        return f"{named} gives another result compiled than eager on live calls" + (f": {why}" if why else "")
+    if kind == "non_finite":
+        return f"{named} gives NaN or infinite values" + (f": {why}" if why else "")
+    if kind == "ranks_diverged":
+        return f"ranks of one job went apart: {str(why or '')[:1].lower()}{str(why or '')[1:]}"
+    times = "once" if count == 1 else f"{count} times"
+    return f"the GPU ran out of memory {times}" if kind == "out_of_memory" else str(kind).replace("_", " ")

@@ -1,0 +1,169 @@
+"""Calls and events of single instances over the last minutes, and the rule that names the instances a count affects.
+
+A share of few calls is no finding. An agent looks at one second in ten of short calls, so an instance that answers twenty calls a
+minute has about thirty looked-up calls in 15 minutes, and one eager call among them is a share of 3 %. Where a metric sets a `tail`,
+an instance is affected only if
+
+1. its last minutes hold at least `affected_events` events, or its calls since the deployment do; and
+2. the lower end of the one-sided Clopper-Pearson interval of that share, from the looked-up calls alone, is above `threshold`.
+
+The lower end is above the threshold exactly when so many events would be rarer than `tail` at a share of `threshold`, and the
+interval is exact for any number of calls. The second test takes over what one rule of thumb cannot: five of five calls are a
+finding, five of three hundred are none. The number of events is asked for as well because calls are no independent draws: one
+request may make two or three calls. All calls since the deployment serve an instance that answers few calls; its last minutes must
+show the events as well, or an instance that has recovered would stay affected.
+
+The baseline is held to less: a share above `threshold`, by however few events, makes it `suspected`. A suspected baseline turns the
+rule off, and rates are compared instead, because a baseline that may show the same must not be taken for one that does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from scipy.special import bdtrc
+
+from dashboard.regressions.judge.before_after import DAY
+from dashboard.regressions.judge.inputs import InstanceMinute, Stratum
+from dashboard.regressions.judge.pooled_estimate import Unit, let_go
+from dashboard.regressions.judge.rate_ratio import FRESH_MINUTES
+from dashboard.regressions.judge.settings import Affected
+
+
+class Window:
+    """Calls and events of one instance: over the last minutes, and since the deployment."""
+
+    __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "last", "minutes")
+
+    def __init__(self) -> None:
+        self.minutes: deque[list[int]] = deque()
+        self.calls = self.events = self.all_calls = self.all_events = 0
+        self.causes: dict[str, int] = {}
+        self.last = 0
+
+    def add(self, minute: int, calls: int, events: int) -> None:
+        """Adds calls to the minute, the last one or a new one."""
+        minutes = self.minutes
+        self.last = minute
+        if minutes and minutes[-1][0] == minute:
+            last = minutes[-1]
+            last[1] += calls
+            last[2] += events
+        else:
+            minutes.append([minute, calls, events])
+        self.calls += calls
+        self.all_calls += calls
+        self.events += events
+        self.all_events += events
+
+    def shows(self, after: int, share: float) -> bool:
+        """Whether more than a share of the calls after a minute are events."""
+        calls = events = 0
+        for minute, more_calls, more_events in reversed(self.minutes):
+            if minute <= after:
+                break
+            calls, events = calls + more_calls, events + more_events
+        return events > share * calls
+
+    def forget(self, until: int) -> None:
+        """Drops minutes up to and including `until`."""
+        minutes = self.minutes
+        while minutes and minutes[0][0] <= until:
+            _, calls, events = minutes.popleft()
+            self.calls -= calls
+            self.events -= events
+
+
+Windows = dict[Stratum, dict[Unit, Window]]
+Instances = list[tuple[Stratum, Unit]]
+
+
+class Surveyed(NamedTuple):
+    """Instances with enough calls, those that may show the events, those that surely do, and those that do so now."""
+
+    judged: Instances
+    suspected: Instances
+    affected: Instances
+    fresh: Instances
+
+
+def sharing(units: Mapping[Unit, Window]) -> float:
+    """How many instances the calls are spread over: one that hardly called hardly counts."""
+    calls = [float(window.all_calls) for window in units.values()]
+    return math.fsum(calls) ** 2 / math.fsum([each * each for each in calls])
+
+
+def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: Affected) -> tuple[int, int]:
+    """Adds the rows of one cell to the windows of their instances; answers with all their calls and events."""
+    if not rows:
+        return 0, 0
+    all_calls = all_events = 0
+    units = windows.setdefault(stratum, {})
+    events_of, calls_of = metric.events, metric.calls
+    for row in rows:
+        calls = calls_of(row)
+        if not calls:
+            continue
+        window = units.get(row.unit)
+        if window is None:
+            let_go(units, minute)
+            window = units[row.unit] = Window()
+        events = events_of(row)
+        window.add(minute, calls, events)
+        all_calls += calls
+        all_events += events
+        if events:
+            for cause, count in metric.causes(row).items():
+                window.causes[cause] = window.causes.get(cause, 0) + count
+    return all_calls, all_events
+
+
+def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratum, int] | None = None) -> Surveyed:
+    """Sorts the instances by what their last minutes show.
+
+    In a stratum that was `seen` last some time ago, within a day, the minutes before that moment count.
+    """
+    found = Surveyed([], [], [], [])
+    for stratum, units in windows.items():
+        last = seen.get(stratum, minute) if seen else minute
+        last = last if minute - last <= DAY else minute
+        for unit, window in units.items():
+            window.forget(last - metric.window_minutes)
+            if not enough(window, metric):
+                continue
+            key = (stratum, unit)
+            found.judged.append(key)
+            if window.events <= metric.threshold * window.calls:
+                continue
+            few = metric.affected_events if metric.tail is None else 1
+            if window.events >= few:
+                found.suspected.append(key)
+            if surely(window, metric):
+                found.affected.append(key)
+                if window.shows(last - FRESH_MINUTES, metric.threshold / 2):
+                    found.fresh.append(key)
+    return found
+
+
+def enough(window: Window, metric: Affected) -> bool:
+    """Whether an instance has as many calls as are asked for; where a `tail` decides, those since the deployment count."""
+    if metric.tail is None:
+        return window.calls >= metric.least
+    return window.calls > 0 and (window.all_calls >= metric.least or surely(window, metric))
+
+
+def surely(window: Window, metric: Affected) -> bool:
+    """Whether an instance with a share above the threshold is affected: see the rule above."""
+    if metric.tail is None:
+        return window.events >= metric.affected_events
+    return above(window.events, window.calls, metric) or above(window.all_events, window.all_calls, metric)
+
+
+def above(events: int, calls: int, metric: Affected) -> bool:
+    """Whether there are several events, and so many are rarer than `tail` at a share of `threshold`."""
+    if events < metric.affected_events or metric.tail is None:
+        return False
+    return float(bdtrc(events - 1, calls, metric.threshold)) < metric.tail

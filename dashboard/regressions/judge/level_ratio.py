@@ -1,0 +1,246 @@
+"""The running state of a compared level: instances against the baseline of their stratum and bucket."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+
+from dashboard.regressions.judge.before_after import match, remember, slope_of, totals_of
+from dashboard.regressions.judge.buckets import separates
+from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
+from dashboard.regressions.judge.matched_cell import Cell
+from dashboard.regressions.judge.pooled_estimate import (
+    Estimate,
+    Group,
+    Total,
+    Unit,
+    combine,
+    group,
+    pooled,
+    prior_at,
+    same_hosts,
+    without_worst,
+)
+from dashboard.regressions.judge.reading_state import CALM, Reading
+from dashboard.regressions.judge.settings import Ratio, Settings
+
+
+class RatioSeries:
+    """One metric of one region, compared since the deployment."""
+
+    def __init__(self, metric: Ratio, settings: Settings) -> None:
+        self.metric = metric
+        self.cells: dict[CellKey, Cell] = {}
+        self.matched_minutes = 0
+        self.recent: deque[tuple[int, float]] = deque()
+        self._settings = settings
+        self._strata: dict[Stratum, list[Cell]] = {}
+        self._effect = math.log1p(metric.smallest_effect)
+        self._groups: list[Group] = []
+        self._ages: list[int] = []
+        self._estimate: Estimate | None = None
+        self._covered = -1
+        self._slope = 0.0
+        self._recent_minutes = 0
+
+    def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
+        """Takes a minute; answers with how many minutes of matched data it brought."""
+        longest = 0
+        weights: list[float] = []
+        changes: list[float] = []
+        if any(cell_rows.gone for cell_rows in rows.values()):
+            self._slope = slope_of(place for cell in self.cells.values() for place in cell.places.values())
+        for key, cell_rows in rows.items():
+            cell = self._cell(key, cell_rows)
+            if cell_rows.gone:
+                closed = match(cell.places, minute, cell_rows, self.metric, self._slope, self._settings)
+            else:
+                closed = cell.add(minute, cell_rows, self.metric, self._settings)
+                if cell_rows.loads:
+                    remember(cell.places, minute, cell_rows, self.metric)
+            if closed is not None:
+                span, change = closed
+                longest = max(longest, span)
+                weights.append(float(cell.traffic.baseline * span))
+                changes.append(weights[-1] * change)
+        if longest:
+            longest = min(longest, minute - self._covered)
+            self._covered = minute
+            self._remember(longest, math.fsum(changes) / math.fsum(weights))
+            self._group()
+        return longest
+
+    def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
+        """Takes a minute of the baseline before the deployment."""
+        for key, cell_rows in rows.items():
+            remember(self._cell(key, cell_rows).places, minute, cell_rows, self.metric)
+
+    def _cell(self, key: CellKey, rows: CellRows) -> Cell:
+        cell = self.cells.get(key)
+        if cell is None:
+            cell = self.cells[key] = Cell(rows.traffic)
+            self._strata.setdefault(key[0], []).append(cell)
+            if self.metric.of_buckets:
+                cell.bounds = next((row.bounds for row in (*rows.candidate, *rows.baseline)), None)
+        return cell
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a version, or both, called without reporting this metric."""
+        return any(cell.one_sided for cell in self.cells.values())
+
+    @property
+    def reported(self) -> bool:
+        """Whether a version reported it where both called."""
+        return bool(self.matched_minutes) or any(cell.baseline_reports or cell.candidate_reports for cell in self.cells.values())
+
+    def expected(self) -> bool:
+        """Whether it was compared, or the baseline reports it and the candidate does not; how long calls take always is."""
+        if self.metric.leads or self.matched_minutes:
+            return True
+        return any(cell.baseline_reports and not cell.candidate_reports for cell in self.cells.values())
+
+    def _remember(self, minutes: int, change: float) -> None:
+        self.matched_minutes += minutes
+        self.recent.append((minutes, minutes * change))
+        self._recent_minutes += minutes
+        while self._recent_minutes - self.recent[0][0] >= self._settings.recent_minutes:
+            self._recent_minutes -= self.recent.popleft()[0]
+
+    def _group(self) -> None:
+        groups: list[Group] = []
+        ages: list[int] = []
+        least = self._settings.instance_minutes
+        for stratum, cells in self._strata.items():
+            cand = means([(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages)
+            base = means([(cell.traffic.baseline, cell.baseline) for cell in cells], least, None) if cand else None
+            if base and cand:
+                groups.append(group(stratum, base, cand))
+            past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
+            hosts = means(past, least, ages) if past else None
+            if hosts:
+                groups.append(same_hosts(stratum, hosts))
+        self._groups, self._ages, self._estimate = groups, ages, None
+
+    def past_of(self, cell: Cell) -> dict[Unit, Total]:
+        """What was compared with the past of the same hosts in a cell."""
+        return totals_of(cell.places, self._slope)
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """How the change was found, the way that tells most first."""
+        weights: dict[Layout, float] = {}
+        for part in self._groups:
+            aligned = any(place.aligned for cell in self._strata[part.stratum] for place in cell.places.values() if place.minutes)
+            how: Layout = "side_by_side" if not part.same_hosts else "day_before" if aligned else "past_by_load"
+            weights[how] = weights.get(how, 0.0) + 1.0 / part.k
+        return tuple(sorted(weights, key=lambda how: (-weights[how], how)))
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The change with its error; worked out when somebody asks, for most minutes show no change at all."""
+        if self._estimate is None and self._groups:
+            prior = prior_at(self.metric.prior_variance, sum(self._ages) / len(self._ages))
+            self._estimate = combine(self._groups, prior, self._settings.prior_df, self.metric.day_variance)
+        return self._estimate
+
+    def recent_change(self) -> float | None:
+        """The mean change over the last half hour of data; None before there is as much."""
+        if self._recent_minutes < self._settings.recent_minutes:
+            return None
+        return math.fsum([entry[1] for entry in self.recent]) / self._recent_minutes
+
+    def read(self, comparisons: int, closely: bool) -> Reading:
+        """What the series says now; `closely` asks for the most recent data even where nothing is regressed."""
+        if not self._groups:
+            return CALM
+        large = pooled(self._groups) >= self._effect
+        if not large and not closely:
+            return CALM
+        leaning = large and self._exceeds(self._settings.watch_alpha, comparisons)
+        sure = leaning and self._exceeds(self._settings.roll_back_alpha, comparisons)
+        narrow = leaning and (self.lone or self.alone)
+        recent = self.recent_change()
+        seen = not (leaning and self.blurred)
+        return Reading(
+            regressed=sure and seen and not narrow,
+            leaning=leaning and seen,
+            recovered=recent is not None and recent < self._effect / 2,
+            relapsed=recent is not None and recent >= self._effect and seen,
+            narrow=narrow and seen,
+        )
+
+    def lasting(self, reading: Reading) -> Reading:
+        """The same reading where most of the last half hour shows the change: one compilation moves the mean for hours."""
+        shown = sum(minutes for minutes, change in self.recent if change >= minutes * self._effect / 2)
+        if 4 * shown >= 3 * max(self._recent_minutes, self._settings.matched_minutes):
+            return reading
+        return reading._replace(regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False)
+
+    @property
+    def blurred(self) -> bool:
+        """Whether buckets hide the change: without the cells whose levels no bucket separates, what the others show is too small."""
+        if all(cell.bounds is None for cell in self.cells.values()):
+            return False
+        shown, all_minutes, hides = 0.0, 0, False
+        for cell in self.cells.values():
+            totals = [*cell.candidate.values(), *self.past_of(cell).values()]
+            minutes = sum(total.minutes for total in totals)
+            if not minutes:
+                continue
+            level, difference = (math.fsum(getattr(total, name) for total in totals) for name in ("level", "difference"))
+            base, candidate = (self.metric.worse * value / minutes for value in (level - difference, level))
+            all_minutes += minutes
+            if cell.bounds is None or separates(base, candidate, cell.bounds):
+                shown += difference
+            else:
+                hides = True
+        return hides and shown < self._effect * all_minutes
+
+    @property
+    def lone(self) -> bool:
+        """Whether the candidate's only instance was seen too shortly to tell its version from its machine's neighbours."""
+        return self.matched_minutes < self._settings.lone_minutes and sum(len(part.candidate) for part in self._groups) == 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether one of several instances shows nearly all of the change: that is more often its machine than its version."""
+        rest = without_worst(self._groups)
+        return rest is not None and rest < self._settings.others_share * pooled(self._groups)
+
+    def _exceeds(self, alpha: float, comparisons: int) -> bool:
+        estimate = self.estimate
+        return estimate is not None and estimate.delta > estimate.margin(alpha / (2 * comparisons * self.metric.doublings))
+
+    def bound(self) -> float | None:
+        """The worst change that the data leaves possible, on the log scale."""
+        estimate = self.estimate
+        return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
+
+    def tolerable(self) -> bool:
+        """Whether that bound lies below the tolerated change."""
+        bound = self.bound()
+        return bound is not None and bound < math.log1p(self.metric.tolerated) and not self.blurred
+
+
+def means(cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None) -> dict[Unit, float]:
+    """The mean difference per instance with at least `least` matched minutes, buckets weighted by the baseline's traffic."""
+    if len(cells) == 1:
+        found = {unit: total.difference / total.minutes for unit, total in cells[0][1].items() if total.minutes >= least}
+        if ages is not None:
+            ages += [total.minutes for total in cells[0][1].values() if total.minutes >= least]
+        return found
+    sums: dict[Unit, list[float]] = {}
+    for weight, totals in cells:
+        for unit, total in totals.items():
+            entry = sums.get(unit)
+            if entry is None:
+                entry = sums[unit] = [0.0, 0.0, 0.0]
+            entry[0] += weight * total.difference
+            entry[1] += weight * total.minutes
+            if total.minutes > entry[2]:
+                entry[2] = total.minutes
+    if ages is not None:
+        ages += [int(entry[2]) for entry in sums.values() if entry[2] >= least]
+    return {unit: entry[0] / entry[1] for unit, entry in sums.items() if entry[2] >= least}

@@ -1,0 +1,193 @@
+"""What was not compared and why, what a shifted mix does by itself, and the cheapest step to see more."""
+
+from __future__ import annotations
+
+import math
+
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.evidence import baseline_levels, series_of
+from dashboard.regressions.judge.inputs import CellKey, Layout, Stratum, Traffic, stratum_name
+from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.pooled_estimate import ratio, t_quantile
+from dashboard.regressions.judge.region_state import Region
+from dashboard.regressions.judge.result import BucketShare, MixShift, NextStep, NotCompared, Reason, WhyNot
+from dashboard.regressions.judge.settings import Settings
+
+
+def judged_levels(comparison: Comparison) -> list[tuple[Region, RatioSeries]]:
+    """The levels that decide, over all regions."""
+    found = []
+    for region in comparison.regions.values():
+        for series, _ in region.entries:
+            level = series_of(region, series)
+            if level is not None:
+                found.append((region, level))
+    return found
+
+
+def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
+    """The candidate's calls with nothing beside them, largest share first."""
+    total = comparison.calls().total if comparison.regions else 0
+    if not total:
+        return ()
+    found: list[NotCompared] = []
+    after = comparison.calls().after
+    if after:
+        found.append(NotCompared("all strata", "after_the_baseline_ended", after / total))
+    for region in comparison.regions.values():
+        for (stratum, host, reason), calls in region.away.items():
+            if reason:
+                place = host or ("unknown host" if reason == "no_baseline_on_host" else "")
+                what = " · ".join(part for part in (region.name, stratum_name(stratum), place) if part)
+                found.append(NotCompared(what, reason, calls / total))
+    levels = {region.name: series for region, series in judged_levels(comparison)}
+    for region in comparison.regions.values():
+        known = region.strata_with_baseline()
+        series = levels.get(region.name)
+        for key, traffic in region.traffic.items():
+            what = " · ".join(part for part in (region.name, stratum_name(key[0]), key[1]) if part)
+            if traffic.alone:
+                why: WhyNot = "no_baseline_in_bucket" if key[0] in known else "no_baseline_in_stratum"
+                found.append(NotCompared(what, why, traffic.alone / total))
+            elif unmatched(series, key, traffic):
+                one_sided = series is not None and key in series.cells and series.cells[key].one_sided
+                found.append(NotCompared(what, "one_sided" if one_sided else "too_few_calls", traffic.candidate / total))
+    return tuple(sorted(found, key=lambda item: (-(item.share or 0.0), item.what)))
+
+
+def agents_differ(comparison: Comparison) -> tuple[NotCompared, ...]:
+    """What only the newer of two versions of the agent counts, or counts in another way."""
+    if not comparison.agents_differ:
+        return ()
+    stalled = [NotCompared(f"stalled calls of {name}", "agents_differ", None) for name in sorted(comparison.agents_differ)]
+    bare = [NotCompared(f"calls of {name} without a graph", "agents_differ", None) for name in sorted(comparison.differ_on_graphs)]
+    return (*stalled, *bare, NotCompared("recompiles", "agents_differ", None))
+
+
+def unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> bool:
+    """Both arms called, but no bin had enough calls."""
+    if not traffic.candidate or not traffic.baseline or series is None or traffic.away:
+        return False
+    cell = series.cells.get(key)
+    return cell is None or not (cell.candidate or series.past_of(cell))
+
+
+def mix_shift(comparison: Comparison) -> tuple[MixShift, ...]:
+    """Per judged level: the change that the candidate's mix of shapes would make at the baseline's speed."""
+    found = []
+    for region, series in judged_levels(comparison):
+        shift = region_shift(region, series)
+        if shift is not None:
+            found.append(shift)
+    return tuple(sorted(found, key=lambda shift: (shift.region, shift.metric)))
+
+
+def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
+    """Strata count by the candidate's calls in them; buckets that the baseline never called are left out."""
+    by_stratum: dict[Stratum, list[tuple[str, Traffic, float]]] = {}
+    for (stratum, bucket), cell in series.cells.items():
+        levels = baseline_levels(series, cell, False) + baseline_levels(series, cell, True)
+        if levels:
+            by_stratum.setdefault(stratum, []).append((bucket, cell.traffic, math.fsum(levels) / len(levels)))
+    shares: list[BucketShare] = []
+    terms: list[float] = []
+    weight = 0
+    for stratum, cells in by_stratum.items():
+        base = sum(traffic.baseline for _, traffic, _ in cells)
+        cand = sum(traffic.candidate for _, traffic, _ in cells)
+        weight += cand
+        for bucket, traffic, level in cells:
+            share = BucketShare(stratum_name(stratum), bucket, traffic.baseline / base, traffic.candidate / cand)
+            shares.append(share)
+            terms.append(cand * (share.candidate - share.baseline) * series.metric.worse * level)
+    if not weight:
+        return None
+    change = ratio(math.fsum(terms) / weight)
+    return MixShift(region.name, series.metric.name, change, tuple(sorted(shares, key=lambda s: (s.stratum, s.bucket))))
+
+
+def reason_for(comparison: Comparison, now_minute: int) -> Reason:
+    """The first thing that is missing, in the order in which data becomes a verdict."""
+    candidate, baseline = comparison.lives["candidate"], comparison.lives["baseline"]
+    if candidate.first is None or candidate.last is None:
+        return "no_candidate"
+    if now_minute - candidate.last > comparison.settings.silent_minutes:
+        return "silent"
+    if candidate.first_steady is None:
+        return "warming_up"
+    if baseline.last is None:
+        return "no_baseline"
+    if not comparison.side_by_side_minutes and not comparison.same_host_minutes:
+        return apart(comparison, baseline.last, candidate.first_steady, now_minute)
+    if comparison.policy.stale:
+        return "no_longer_compared"
+    if not comparison.comparable():
+        return "no_common_stratum"
+    levels = [series for _, series in judged_levels(comparison)]
+    if not levels:
+        return "muted"
+    if not any(series.matched_minutes for series in levels):
+        if comparison.turns.taken:
+            return "in_turn"
+        return "one_sided" if any(series.one_sided for series in levels) else "too_few_calls"
+    if all(series.estimate is None for series in levels):
+        return "too_short"
+    if any(series.blurred for series in levels):
+        return "bucket_too_wide"
+    return "not_within_bound" if comparison.policy.looks_taken else "before_look"
+
+
+def apart(comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int) -> Reason:
+    """Why nothing was compared of two versions that both ran."""
+    if baseline_last >= candidate_first:
+        return "in_turn" if comparison.turns.taken else "warming_up"
+    if any(why in ("no_baseline_on_host", "past_too_short") for region in comparison.regions.values() for _, _, why in region.away):
+        return "no_common_host"
+    if comparison.with_past and now_minute - baseline_last <= comparison.settings.gone_minutes:
+        return "too_short"
+    return "one_after_the_other"
+
+
+def layouts_of(comparison: Comparison) -> tuple[Layout, ...]:
+    """How the judged levels were compared, the way that tells most first."""
+    return tuple(dict.fromkeys(how for _, series in judged_levels(comparison) for how in series.layouts))
+
+
+def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
+    """What to do next, None when nothing but time is missing or the verdict is clear."""
+    settings = comparison.settings
+    if reason in ("no_longer_compared", "no_baseline", "one_after_the_other", "in_turn", "no_common_host", "no_common_stratum"):
+        strata = sorted({stratum_name(key[0]) for r in comparison.regions.values() for key, t in r.traffic.items() if t.candidate})
+        return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
+    if reason == "too_few_calls":
+        return NextStep("add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[-1])
+    if reason in ("warming_up", "too_short"):
+        return NextStep("wait", "candidate", "", 0, None, settings.warm_up_minutes + settings.instance_minutes)
+    if reason not in ("before_look", "not_within_bound"):
+        return None
+    steps = [
+        step
+        for _, series in judged_levels(comparison)
+        if series.estimate
+        for step in more_instances(series, comparison.comparisons, settings)
+    ]
+    return min(steps, key=lambda step: (step.visible or 0.0, step.arm, step.stratum), default=None)
+
+
+def more_instances(series: RatioSeries, comparisons: int, settings: Settings, count: int = 2) -> list[NextStep]:
+    """What could be seen with two more instances in each stratum and arm."""
+    estimate = series.estimate
+    if estimate is None:
+        return []
+    tail = settings.roll_back_alpha / (2 * comparisons * series.metric.doublings)
+    weight = sum(1.0 / group.k for group in estimate.groups)
+    steps = []
+    for group in estimate.groups:
+        if group.same_hosts:
+            continue
+        for arm, grown, other in (("candidate", group.candidate, group.baseline), ("baseline", group.baseline, group.candidate)):
+            k = 1.0 / (len(grown) + count) + 1.0 / len(other)
+            error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))
+            visible = ratio(t_quantile(estimate.df + count, tail) * error)
+            steps.append(NextStep("add_instances", arm, stratum_name(group.stratum), count, visible, 0))
+    return steps

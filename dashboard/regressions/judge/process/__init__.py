@@ -1,0 +1,1 @@
+"""Process metrics: state and evidence of metrics that belong to no region."""

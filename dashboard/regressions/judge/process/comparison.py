@@ -1,0 +1,162 @@
+"""Numbers of processes, one an instance, and the change that the instances of both versions show together."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from dashboard.regressions.judge.inputs import Arm, Stratum
+from dashboard.regressions.judge.pooled_estimate import Estimate, Group, Unit, combine, group, pooled, prior_at
+from dashboard.regressions.judge.process.inputs import InstanceState
+from dashboard.regressions.judge.reading_state import CALM, Reading
+from dashboard.regressions.judge.settings import Settings
+
+Numbers = dict[Unit, float]
+Units = dict[Unit, list[InstanceState]]
+
+
+class Arms(NamedTuple):
+    """The processes of one stratum in one minute, by what varies independently."""
+
+    baseline: Units
+    candidate: Units
+
+
+SMALLEST = 1e-6
+"""Neither a byte nor a second: at or below it nothing was measured."""
+
+Strata = Mapping[Stratum, Arms]
+
+
+class HasLevel(Protocol):
+    """What a metric needs to be compared here."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def smallest_effect(self) -> float: ...
+    @property
+    def prior_variance(self) -> tuple[tuple[int, float], ...]: ...
+    @property
+    def doublings(self) -> int: ...
+
+
+def highest(units: Units, value: Callable[[InstanceState], float | None]) -> Numbers:
+    """The log of the highest value of each unit: the rank that holds most runs out first, the slowest keeps the others waiting."""
+    found = {}
+    for unit, rows in units.items():
+        top = SMALLEST
+        for row in rows:
+            number = value(row)
+            if number is not None and top < number < math.inf:
+                top = number
+        if top > SMALLEST:
+            found[unit] = math.log(top)
+    return found
+
+
+class Compared(ABC):
+    """What all of them share: numbers of instances by stratum become a change with its error."""
+
+    def __init__(self, metric: HasLevel, settings: Settings) -> None:
+        self.matched_minutes = 0
+        self.reports: set[Arm] = set()
+        self._settings = settings
+        self._prior = metric.prior_variance
+        self._doublings = metric.doublings
+        self._effect = math.log1p(metric.smallest_effect)
+        self._known: tuple[list[Group], Estimate | None] | None = None
+
+    @abstractmethod
+    def numbers(self, arm: Arm, stratum: Stratum) -> Numbers:
+        """The number of every instance that counts, on the log scale."""
+
+    @abstractmethod
+    def strata(self) -> list[Stratum]:
+        """Where there are numbers of the candidate."""
+
+    def minutes(self) -> float:
+        """How many minutes stand behind a number of the candidate."""
+        return 0.0
+
+    def recent_change(self) -> float | None:
+        """The change over the last minutes; None where it cannot be told apart from the whole."""
+        return None
+
+    def changed(self) -> None:
+        """Numbers are different from now on."""
+        self._known = None
+
+    @property
+    def groups(self) -> list[Group]:
+        """The strata in which both arms have a number."""
+        return self._worked_out()[0]
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The change with its error; None while there is nothing to compare."""
+        groups, estimate = self._worked_out()
+        if estimate is None and groups:
+            estimate = combine(groups, prior_at(self._prior, self.minutes()), self._settings.prior_df)
+            self._known = groups, estimate
+        return estimate
+
+    def _worked_out(self) -> tuple[list[Group], Estimate | None]:
+        if self._known is None:
+            self._known = grouped([(name, self.numbers("baseline", name), self.numbers("candidate", name)) for name in self.strata()]), None
+        return self._known
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether one version reports it and the other, beside it, does not."""
+        return len(self.reports) == 1
+
+    def note(self, arms: Arms, base: Numbers, cand: Numbers) -> bool:
+        """Notes who reports where both run; answers whether both do."""
+        if base and arms.candidate:
+            self.reports.add("baseline")
+        if cand and arms.baseline:
+            self.reports.add("candidate")
+        return bool(base and cand)
+
+    def margin(self, alpha: float, comparisons: int) -> float:
+        """Half the width of the interval at this level of certainty."""
+        estimate = self.estimate
+        return estimate.margin(alpha / (2 * comparisons * self._doublings)) if estimate else math.inf
+
+    def read(self, comparisons: int, closely: bool) -> Reading:
+        """What the series says now; `closely` asks for the most recent data even where nothing is regressed."""
+        groups = self.groups
+        if not groups:
+            return CALM
+        delta = pooled(groups)
+        large = delta >= self._effect
+        if not large and not closely:
+            return CALM
+        leaning = large and delta > self.margin(self._settings.watch_alpha, comparisons)
+        recent = self.recent_change()
+        return Reading(
+            regressed=leaning and delta > self.margin(self._settings.roll_back_alpha, comparisons),
+            leaning=leaning,
+            recovered=recent is not None and recent < self._effect / 2,
+            relapsed=recent is not None and recent >= self._effect,
+        )
+
+    def bound(self) -> float | None:
+        """Without a tolerated change there is no bound to give."""
+        return None
+
+    def expected(self) -> bool:
+        """Whether HEALTHY has to wait for its answer: not where no version reports it."""
+        return bool(self.reports)
+
+    def tolerable(self) -> bool:
+        """Whether it holds nothing back."""
+        return True
+
+
+def grouped(strata: Sequence[tuple[Stratum, Numbers, Numbers]]) -> list[Group]:
+    """The strata in which both arms have a number."""
+    return [group(stratum, base, cand) for stratum, base, cand in strata if base and cand]

@@ -1,0 +1,234 @@
+"""The running state of what processes do seldom: recompile storms, and caches that no longer serve."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dashboard.regressions.judge.inputs import Arm, Stratum
+from dashboard.regressions.judge.instance_windows import Instances, Window, Windows
+from dashboard.regressions.judge.pooled_estimate import Unit, t_quantile
+from dashboard.regressions.judge.process.comparison import Strata, Units
+from dashboard.regressions.judge.process.inputs import InstanceStart
+from dashboard.regressions.judge.process.metrics import MissShare, Storm
+from dashboard.regressions.judge.reading_state import CALM, Reading
+from dashboard.regressions.judge.settings import Settings
+
+
+class StormSeries:
+    """Which instances show more events than a process in its stride has, over the last minutes."""
+
+    def __init__(self, metric: Storm, settings: Settings) -> None:
+        self.metric = metric
+        self.windows: dict[Arm, Windows] = {"baseline": {}, "candidate": {}}
+        self.matched_minutes = 0
+        self.judged: Instances = []
+        self.affected: Instances = []
+        self.baseline_judged: Instances = []
+        self.baseline_affected: Instances = []
+
+    def add(self, minute: int, strata: Strata) -> int:
+        """Takes a minute; answers 1 when instances of both arms could be judged, else 0."""
+        for stratum, arms in strata.items():
+            self._take("baseline", stratum, minute, arms.baseline)
+            self._take("candidate", stratum, minute, arms.candidate)
+        if not any(arms.candidate for arms in strata.values()):
+            return 0
+        self.baseline_judged, self.baseline_affected = self._survey("baseline", minute)
+        known = {stratum for stratum, _ in self.baseline_judged}
+        judged, affected = self._survey("candidate", minute)
+        self.judged = [key for key in judged if key[0] in known]
+        self.affected = [key for key in affected if key[0] in known]
+        self.matched_minutes += bool(self.judged)
+        return int(bool(self.judged))
+
+    def _take(self, arm: Arm, stratum: Stratum, minute: int, units: Units) -> None:
+        windows = self.windows[arm].setdefault(stratum, {})
+        for unit, rows in units.items():
+            counts = [self.metric.events(row) for row in rows if row.age >= self.metric.from_minute]
+            events = [count for count in counts if count is not None]
+            if events:
+                # Ranks that move together recompile together: the one with most stands for the job.
+                windows.setdefault(unit, Window()).add(minute, 1, max(events))
+
+    def _survey(self, arm: Arm, minute: int) -> tuple[Instances, Instances]:
+        judged, affected = [], []
+        metric = self.metric
+        for stratum, units in self.windows[arm].items():
+            for unit, window in units.items():
+                window.forget(minute - metric.window_minutes)
+                if window.calls >= metric.least_minutes:
+                    judged.append((stratum, unit))
+                    if window.events >= metric.least and 60 * window.events > metric.threshold * window.calls:
+                        affected.append((stratum, unit))
+        return judged, affected
+
+    def per_hour(self, arm: Arm) -> float | None:
+        """Events an hour and instance over the last minutes; None where no minute was seen."""
+        found = [window for units in self.windows[arm].values() for window in units.values()]
+        minutes = sum(window.calls for window in found)
+        return 60 * sum(window.events for window in found) / minutes if minutes else None
+
+    def read(self, comparisons: int, closely: bool) -> Reading:
+        """What the rule says now; it needs no statistics, so both levels of certainty answer alike."""
+        regressed = bool(self.affected) and not self.baseline_affected
+        return Reading(regressed=regressed, leaning=regressed) if regressed else CALM
+
+    def undecided(self) -> bool:
+        """Both versions are affected, the candidate by more than can be passed over."""
+        base, cand = self.per_hour("baseline") or 0.0, self.per_hour("candidate") or 0.0
+        matters = cand >= self.metric.times * base and cand - base >= self.metric.points
+        return bool(self.affected) and bool(self.baseline_affected) and matters
+
+    def bound(self) -> float | None:
+        """The rule has no interval."""
+        return None
+
+    def expected(self) -> bool:
+        """It holds nothing back that is calm."""
+        return False
+
+    def tolerable(self) -> bool:
+        """It holds nothing back that is calm."""
+        return True
+
+
+class Missed(NamedTuple):
+    """How the caches served both arms where both started: shares of seconds, and whether the counts are more than chance."""
+
+    baseline: float
+    candidate: float
+    log_ratio: float
+    error: float
+    matters: bool
+    affected: int
+    baseline_instances: int
+    candidate_instances: int
+    strata: int
+
+
+class MissSeries:
+    """How much of its first compilations every instance found in a cache."""
+
+    def __init__(self, metric: MissShare, settings: Settings) -> None:
+        self.metric = metric
+        self.starts: dict[Arm, dict[Stratum, dict[Unit, dict[str, InstanceStart]]]] = {"baseline": {}, "candidate": {}}
+        self.matched_minutes = 0
+        self._settings = settings
+        self._missed: Missed | None = None
+
+    def add(self, minute: int, strata: Strata) -> int:
+        """Takes a minute; answers 1 when the starts of both arms can be compared, else 0."""
+        fresh = False
+        for stratum, arms in strata.items():
+            fresh |= self._take("baseline", stratum, arms.baseline)
+            fresh |= self._take("candidate", stratum, arms.candidate)
+        if fresh:
+            self._missed = missed(self.starts["baseline"], self.starts["candidate"], self.metric)
+        if self._missed is None or not any(arms.candidate for arms in strata.values()):
+            return 0
+        self.matched_minutes += 1
+        return 1
+
+    def _take(self, arm: Arm, stratum: Stratum, units: Units) -> bool:
+        known, fresh = self.starts[arm].setdefault(stratum, {}), False
+        for unit, rows in units.items():
+            for row in rows:
+                start = row.start
+                if start is not None and start.hit_seconds + start.miss_seconds > 0.0 and start.hits + start.misses:
+                    of_unit = known.setdefault(unit, {})
+                    earlier = of_unit.get(str(row.instance))
+                    # Of two accounts of one start the fuller one counts, whichever came first.
+                    if earlier is None or fullness(start) > fullness(earlier):
+                        of_unit[str(row.instance)] = start
+                        fresh = True
+        return fresh
+
+    @property
+    def missed(self) -> Missed | None:
+        """How both arms were served; None while one has no start to show."""
+        return self._missed
+
+    def read(self, comparisons: int, closely: bool) -> Reading:
+        """Regressed when the share of seconds rose by what matters, and the misses by more than chance."""
+        found = self._missed
+        if found is None or not found.matters:
+            return CALM
+        leaning = self._exceeds(found, self._settings.watch_alpha, comparisons)
+        return Reading(regressed=leaning and self._exceeds(found, self._settings.roll_back_alpha, comparisons), leaning=leaning)
+
+    def _exceeds(self, found: Missed, alpha: float, comparisons: int) -> bool:
+        return found.log_ratio > t_quantile(self._settings.prior_df, alpha / (2 * comparisons * self.metric.doublings)) * found.error
+
+    def bound(self) -> float | None:
+        """Counts have no bound that HEALTHY asks for."""
+        return None
+
+    def expected(self) -> bool:
+        """It holds nothing back that is calm."""
+        return False
+
+    def tolerable(self) -> bool:
+        """It holds nothing back that is calm."""
+        return True
+
+
+class Served(NamedTuple):
+    """Sums over some instances."""
+
+    misses: int
+    lookups: int
+    miss_seconds: float
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """The share of seconds that no cache served."""
+        return self.miss_seconds / self.seconds
+
+
+def fullness(start: InstanceStart) -> tuple[int, int, float, float]:
+    """How much an account of a start tells."""
+    return start.hits + start.misses, start.misses, start.miss_seconds, start.hit_seconds
+
+
+def served(starts: list[InstanceStart]) -> Served:
+    """The sums, whatever the order."""
+    misses, miss_seconds = sum(start.misses for start in starts), math.fsum(start.miss_seconds for start in starts)
+    hit_seconds = math.fsum(start.hit_seconds for start in starts)
+    return Served(misses, misses + sum(start.hits for start in starts), miss_seconds, miss_seconds + hit_seconds)
+
+
+Starts = dict[Stratum, dict[Unit, dict[str, InstanceStart]]]
+
+
+def missed(baseline: Starts, candidate: Starts, metric: MissShare) -> Missed | None:
+    """The candidate's misses beside those that the baseline's rate would make of as many lookups, stratum by stratum."""
+    before, after, expected, expected_seconds = [], [], [], []
+    base_units = cand_units = affected = 0
+    for stratum, units in candidate.items():
+        of_baseline = baseline.get(stratum) or {}
+        if not units or not of_baseline:
+            continue
+        base = served([start for instances in of_baseline.values() for start in instances.values()])
+        each = [served(list(instances.values())) for instances in units.values()]
+        before.append(base)
+        after += each
+        expected += [one.lookups * base.misses / base.lookups for one in each]
+        expected_seconds += [one.seconds * base.share for one in each]
+        affected += sum(rose(one.share, base.share, metric) for one in each)
+        base_units, cand_units = base_units + len(of_baseline), cand_units + len(units)
+    if not after:
+        return None
+    seconds = math.fsum(one.seconds for one in after)
+    base_share, share = math.fsum(expected_seconds) / seconds, math.fsum(one.miss_seconds for one in after) / seconds
+    misses, base_misses = sum(one.misses for one in after), sum(one.misses for one in before)
+    variance = 1 / (misses + 0.5) + 1 / (base_misses + 0.5) + metric.dispersion**2 * (1 / cand_units + 1 / base_units)
+    ratio = math.log((misses + 0.5) / (math.fsum(expected) + 0.5))
+    matters = misses >= metric.least and rose(share, base_share, metric)
+    return Missed(base_share, share, ratio, math.sqrt(variance), matters, affected, base_units, cand_units, len(before))
+
+
+def rose(share: float, base: float, metric: MissShare) -> bool:
+    """Whether a share rose by as much as matters."""
+    return share >= metric.times * base and share - base >= metric.points

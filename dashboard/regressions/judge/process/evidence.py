@@ -1,0 +1,220 @@
+"""Reads a row of evidence off the running series of a process; such a row belongs to no region."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dashboard.regressions.judge.evidence import drives, ordered, ratio_affected, strata_changes
+from dashboard.regressions.judge.inputs import Arm, stratum_name
+from dashboard.regressions.judge.pooled_estimate import Estimate, Group, ratio
+from dashboard.regressions.judge.process.counts import MissSeries, StormSeries, served
+from dashboard.regressions.judge.process.growth import GrowthSeries
+from dashboard.regressions.judge.process.levels import LevelSeries, OnceSeries
+from dashboard.regressions.judge.process.metrics import ProcessMetric
+from dashboard.regressions.judge.process.series import Process
+from dashboard.regressions.judge.result import Dot, Evidence, Label, NotCompared, Reason
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.verdict_policy import Track, Verdict
+
+NO_REGION = ""
+ARMS: tuple[Arm, Arm] = ("baseline", "candidate")
+Compared = LevelSeries | OnceSeries | GrowthSeries
+
+
+def process_rows(process: Process, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
+    """One row per metric that anything is known of."""
+    rows = []
+    for series, track in process.entries:
+        if isinstance(series, StormSeries):
+            row = storm_row(series, track, verdict, process.early) if series.judged else None
+        elif isinstance(series, MissSeries):
+            row = miss_row(series, track, verdict)
+        else:
+            row = level_row(series, track, settings, comparisons, verdict) if series.estimate or series.one_sided else None
+        if row is not None:
+            rows.append(row)
+    return rows
+
+
+def process_not_compared(process: Process) -> tuple[NotCompared, ...]:
+    """The metrics of processes that one version reports and the other, beside it, does not."""
+    sides = [(series.metric.name, series) for series, _ in process.entries if isinstance(series, LevelSeries)]
+    return tuple(NotCompared(name, "one_sided", None) for name, series in sides if series.one_sided)
+
+
+def row_of(metric: ProcessMetric, track: Track, verdict: Verdict, label: Label, reason: Reason, **found: Any) -> Evidence:
+    """What rows of all kinds have, with what was found about this one; absent is None."""
+    nothing: dict[str, Any] = dict.fromkeys(("change", "low", "high", "bound", "smallest_visible", "tolerated"))
+    return Evidence(
+        metric=metric.name,
+        region=NO_REGION,
+        unit=metric.unit,
+        label=label,
+        reason=reason,
+        judged=not metric.muted,
+        muted=metric.muted,
+        hard=metric.hard,
+        drives=not metric.muted and drives(track, verdict),
+        since=track.since,
+        worse=1,
+        **{**nothing, "strata": (), "causes": {}, "layouts": ("side_by_side",), **found},
+    )
+
+
+def level_row(series: Compared, track: Track, settings: Settings, comparisons: int, verdict: Verdict) -> Evidence:
+    """The row of a level, of a slope per hour, or of a number that an instance has once."""
+    metric, estimate = series.metric, series.estimate
+    effect = math.log1p(metric.smallest_effect)
+    margin = series.margin(settings.roll_back_alpha, comparisons) if estimate else 0.0
+    label, reason = level_label(estimate, effect, margin, series.one_sided)
+    if label == "REGRESSED" and isinstance(series, GrowthSeries) and not series.confirmed():
+        label, reason = "NOT ENOUGH DATA", "too_short"
+    strata = strata_changes(estimate)
+    level = baseline_level(series, estimate) if estimate else None
+    # A slope is itself a change: what it is in percent an hour, not the factor of a level.
+    said: Callable[[float], float] = ratio if isinstance(series, GrowthSeries) else math.exp
+    bound = series.bound()
+    found: dict[str, Any] = {
+        "baseline": said(level) if level is not None else None,
+        "candidate": said(level + estimate.delta) if level is not None and estimate else None,
+        "smallest_effect": metric.smallest_effect,
+        "baseline_instances": sum(change.baseline_instances for change in strata),
+        "candidate_instances": sum(change.candidate_instances for change in strata),
+        "affected_instances": ratio_affected(estimate, effect) if estimate else 0,
+        "matched_minutes": series.matched_minutes,
+        "strata_agreeing": sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
+        "strata": strata,
+        "dots": level_dots(series, estimate, said),
+    }
+    if estimate:
+        found["change"] = ratio(estimate.delta)
+        found["low"], found["high"] = ratio(estimate.delta - margin), ratio(estimate.delta + margin)
+        found["smallest_visible"] = ratio(margin)
+        found["bound"] = ratio(bound) if bound is not None else None
+    if isinstance(series, LevelSeries):
+        found["tolerated"] = series.metric.tolerated
+        if 2 * series.after_end > series.matched_minutes:
+            found["layouts"] = ("last_day",)
+    elif isinstance(series, GrowthSeries) and any(series.from_past(group.stratum) for group in series.groups):
+        found["layouts"] = ("last_day",)
+    return row_of(metric, track, verdict, label, reason, **found)
+
+
+def level_label(estimate: Estimate | None, effect: float, margin: float, one_sided: bool) -> tuple[Label, Reason]:
+    """The label at the level of certainty that ROLL BACK asks for, and why there is none."""
+    if estimate is None:
+        return "NOT ENOUGH DATA", "one_sided" if one_sided else "too_short"
+    low, high = estimate.delta - margin, estimate.delta + margin
+    if low > 0 and estimate.delta >= effect:
+        return "REGRESSED", ""
+    if high < 0 and estimate.delta <= -effect:
+        return "IMPROVED", ""
+    return ("NO CHANGE", "") if low > -effect and high < effect else ("NOT ENOUGH DATA", "too_wide")
+
+
+def levels_of(series: Compared, arm: Arm, group: Group) -> dict[Any, tuple[float, int]]:
+    """Log level and minutes of every instance of one arm that counts in the group."""
+    counted = group.baseline if arm == "baseline" else group.candidate
+    if isinstance(series, LevelSeries):
+        totals = series.totals[arm][group.stratum]
+        return {unit: (totals[unit].level / totals[unit].minutes, totals[unit].minutes) for unit in counted}
+    if isinstance(series, GrowthSeries):
+        grown = series.known(arm, group.stratum)
+        return {unit: (number, series.metric.block_minutes * len(grown[unit])) for unit, number in counted.items()}
+    return {unit: (number, 1) for unit, number in counted.items()}
+
+
+def baseline_level(series: Compared, estimate: Estimate) -> float:
+    """The baseline's log level, strata weighted as in the change."""
+    terms, weights = [], []
+    for group in estimate.groups:
+        levels = [level for level, _ in levels_of(series, "baseline", group).values()]
+        weights.append(1.0 / group.k)
+        terms.append(weights[-1] * math.fsum(levels) / len(levels))
+    return math.fsum(terms) / math.fsum(weights)
+
+
+def level_dots(series: Compared, estimate: Estimate | None, said: Callable[[float], float]) -> tuple[Dot, ...]:
+    """Every instance that counts, in its stratum."""
+    return ordered(
+        [
+            Dot(str(unit), arm, stratum_name(group.stratum), "", said(level), minutes)
+            for group in (estimate.groups if estimate else ())
+            for arm in ARMS
+            for unit, (level, minutes) in levels_of(series, arm, group).items()
+        ]
+    )
+
+
+def storm_row(series: StormSeries, track: Track, verdict: Verdict, early: Mapping[Arm, int]) -> Evidence:
+    """The row of events an hour, judged by the instances that show them; `early` events are in no rate, and shown next to it."""
+    label: Label = "NO CHANGE"
+    reason: Reason = ""
+    if track.reading.regressed:
+        label = "REGRESSED"
+    elif series.undecided():
+        label, reason = "NOT ENOUGH DATA", "baseline_affected"
+    elif series.baseline_affected and not series.affected:
+        label = "IMPROVED"
+    dots = [
+        Dot(str(unit), arm, stratum_name(stratum), "", 60 * window.all_events / window.all_calls, window.all_calls)
+        for arm in ARMS
+        for stratum, units in series.windows[arm].items()
+        for unit, window in units.items()
+    ]
+    return row_of(
+        series.metric,
+        track,
+        verdict,
+        label,
+        reason,
+        baseline=series.per_hour("baseline"),
+        candidate=series.per_hour("candidate"),
+        smallest_effect=series.metric.threshold,
+        baseline_instances=len(series.baseline_judged),
+        candidate_instances=len(series.judged),
+        affected_instances=len(series.affected),
+        matched_minutes=series.matched_minutes,
+        strata_agreeing=len({stratum for stratum, _ in series.affected}),
+        dots=ordered(dots),
+        window_minutes=series.metric.window_minutes,
+        excluded_baseline=early["baseline"],
+        excluded_candidate=early["candidate"],
+    )
+
+
+def miss_row(series: MissSeries, track: Track, verdict: Verdict) -> Evidence | None:
+    """The row of the share of seconds that no cache served; None while one arm has no start to show."""
+    found = series.missed
+    if found is None:
+        return None
+    label: Label = "REGRESSED" if track.reading.regressed else "NOT ENOUGH DATA" if found.matters else "NO CHANGE"
+    return row_of(
+        series.metric,
+        track,
+        verdict,
+        label,
+        "too_wide" if label == "NOT ENOUGH DATA" else "",
+        baseline=found.baseline,
+        candidate=found.candidate,
+        smallest_effect=series.metric.points,
+        baseline_instances=found.baseline_instances,
+        candidate_instances=found.candidate_instances,
+        affected_instances=found.affected,
+        matched_minutes=series.matched_minutes,
+        strata_agreeing=found.strata,
+        dots=miss_dots(series),
+    )
+
+
+def miss_dots(series: MissSeries) -> tuple[Dot, ...]:
+    """The share of every instance with a known start; `n` is how many compilations asked a cache."""
+    dots = []
+    for arm in ARMS:
+        for stratum, units in series.starts[arm].items():
+            for unit, instances in units.items():
+                sums = served(list(instances.values()))
+                dots.append(Dot(str(unit), arm, stratum_name(stratum), "", sums.share, sums.lookups))
+    return ordered(dots)

@@ -1,0 +1,247 @@
+"""The running state of how fast processes grow: a slope of each instance by itself, over blocks of minutes.
+
+A leak is memory in use that keeps growing. A process's peak is a running maximum: it climbs for hours in a young process, because a
+longer run meets larger batches, and cannot fall. So
+
+1. the level is memory in use, and a block counts with its lowest minute: whether a minute was looked at within a call or between two
+   says nothing about a leak, and the least that a process holds rises with one;
+2. growth is compared at equal age of the processes where the baseline's growth at that age is known: memory settles in the first hours
+   of any process. A baseline older than what is kept is compared within the same hours;
+3. a leak persists: after the first two hours, the blocks that follow have to grow by themselves. Before that second look nothing is
+   said, so memory that settles late is no finding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from statistics import median
+
+from dashboard.regressions.judge.before_after import DAY
+from dashboard.regressions.judge.inputs import Arm, Stratum
+from dashboard.regressions.judge.pooled_estimate import Unit, pooled, t_quantile
+from dashboard.regressions.judge.process.comparison import Arms, Compared, Numbers, Strata, Units, grouped, highest
+from dashboard.regressions.judge.process.metrics import Growth
+from dashboard.regressions.judge.reading_state import Reading
+from dashboard.regressions.judge.settings import Settings
+
+Points = list[tuple[int, float]]
+"""The lowest levels of closed blocks, with the number of each block."""
+Grown = dict[Unit, Points]
+
+
+class Blocks:
+    """The levels of one process in blocks of some minutes: the lowest of each closed one, and the levels of the open one."""
+
+    __slots__ = ("begun", "floors", "levels")
+
+    def __init__(self, begun: int, most: int) -> None:
+        self.begun = begun
+        """The block in which the process began."""
+        self.floors: deque[tuple[int, float]] = deque(maxlen=most)
+        self.levels: list[float] = []
+
+    def close(self, index: int, least: int) -> None:
+        """Ends the block; one with too few minutes says nothing."""
+        if len(self.levels) >= least:
+            self.floors.append((index, min(self.levels)))
+        self.levels.clear()
+
+
+class GrowthSeries(Compared):
+    """How fast the level of every instance grows per hour, once it is in its stride.
+
+    Where the baseline has ended, against how fast its instances grew until then: a leak has to be found after a rollout, too.
+    """
+
+    def __init__(self, metric: Growth, settings: Settings) -> None:
+        super().__init__(metric, settings)
+        self.metric = metric
+        self.blocks: dict[Arm, dict[Stratum, dict[Unit, Blocks]]] = {"baseline": {}, "candidate": {}}
+        self.after_end: set[Stratum] = set()
+        """Strata that were compared with how the baseline grew before it ended."""
+        self._begun: dict[Stratum, int] = {}
+        """The first block with levels of the candidate."""
+        self._seen: dict[Stratum, int] = {}
+        self._open: int | None = None
+        self._least = metric.least_minutes // metric.block_minutes
+        self._second_look = metric.confirm_minutes // metric.block_minutes
+
+    def remember(self, minute: int, strata: Strata) -> None:
+        """Takes a minute of the baseline before the deployment."""
+        self._turn(minute)
+        for stratum, arms in strata.items():
+            self._fill("baseline", stratum, minute, self._grown(arms.baseline))
+
+    def add(self, minute: int, strata: Strata) -> int:
+        """Takes a minute; a block that ends is one observation of as many minutes."""
+        ended = self._turn(minute)
+        for stratum, arms in strata.items():
+            grown = Arms(self._grown(arms.baseline), self._grown(arms.candidate))
+            base = self._fill("baseline", stratum, minute, grown.baseline)
+            cand = self._fill("candidate", stratum, minute, grown.candidate)
+            self.note(grown, base, cand)
+            if cand:
+                self._begun.setdefault(stratum, minute // self.metric.block_minutes)
+        return ended
+
+    def _turn(self, minute: int) -> int:
+        """Ends the open block where the minute is of the next one; answers with the minutes that were compared."""
+        index, before = minute // self.metric.block_minutes, self._open
+        self._open = index
+        return self._close(before, minute) if before is not None and index != before else 0
+
+    def _grown(self, units: Units) -> Units:
+        least = self.metric.from_minute
+        found = {unit: [row for row in rows if row.age >= least] for unit, rows in units.items()}
+        return {unit: rows for unit, rows in found.items() if rows}
+
+    def _fill(self, arm: Arm, stratum: Stratum, minute: int, grown: Units) -> Numbers:
+        levels = highest(grown, self.metric.value)
+        if levels and arm == "baseline":
+            self._seen[stratum] = minute
+        units = self.blocks[arm].setdefault(stratum, {}) if levels else {}
+        for unit, level in levels.items():
+            blocks = units.get(unit)
+            if blocks is None:
+                begun = min(row.first_minute for row in grown[unit]) // self.metric.block_minutes
+                # Of the baseline also a day before: its youth may lie there.
+                most = self.metric.most_blocks + (DAY // self.metric.block_minutes if arm == "baseline" else 0)
+                blocks = units[unit] = Blocks(begun, most)
+            blocks.levels.append(level)
+        return levels
+
+    def _close(self, index: int, minute: int) -> int:
+        least = self.metric.block_minutes // 2 + 1
+        filled = [
+            stratum
+            for stratum, units in self.blocks["candidate"].items()
+            if any(blocks.levels for blocks in units.values()) and self._beside(stratum, minute)
+        ]
+        for strata in self.blocks.values():
+            for units in strata.values():
+                for blocks in units.values():
+                    blocks.close(index, least)
+        if not filled:
+            return 0
+        self.changed()
+        self.matched_minutes += self.metric.block_minutes
+        return self.metric.block_minutes if self.groups else 0
+
+    def _beside(self, stratum: Stratum, minute: int) -> bool:
+        """Whether the baseline grew in this block, or has ended within a day and is known from before."""
+        if any(blocks.levels for blocks in self.blocks["baseline"].get(stratum, {}).values()):
+            return True
+        last = self._seen.get(stratum)
+        if last is None or not self._settings.gone_minutes <= minute - last <= DAY:
+            return False
+        self.after_end.add(stratum)
+        known = bool(self.numbers("baseline", stratum))
+        if known:
+            self.reports |= {"baseline", "candidate"}
+        return known
+
+    def numbers(self, arm: Arm, stratum: Stratum) -> Numbers:
+        """The slope of every instance with enough blocks."""
+        return self._slopes(self.known(arm, stratum))
+
+    def _slopes(self, grown: Grown) -> Numbers:
+        hours = self.metric.block_minutes / 60.0
+        return {unit: slope(points) / hours for unit, points in grown.items()}
+
+    def known(self, arm: Arm, stratum: Stratum) -> Grown:
+        """The instances that count: the baseline's at the candidate's age, else of the same hours, else before its end."""
+        units = self.blocks[arm].get(stratum, {})
+        if arm == "candidate":
+            return self._old_enough({unit: list(blocks.floors) for unit, blocks in units.items()})
+        return self._same_age(stratum, units) or self._same_hours(stratum, units) or self._before_end(stratum, units)
+
+    def _same_age(self, stratum: Stratum, units: dict[Unit, Blocks]) -> Grown:
+        candidates = self.known("candidate", stratum)
+        if not candidates:
+            return {}
+        begun = {unit: self.blocks["candidate"][stratum][unit].begun for unit in candidates}
+        first = min(points[0][0] - begun[unit] for unit, points in candidates.items())
+        last = max(points[-1][0] - begun[unit] for unit, points in candidates.items())
+        found = {unit: [point for point in blocks.floors if first <= point[0] - blocks.begun <= last] for unit, blocks in units.items()}
+        # A few blocks of those ages have a far less certain slope than all of them.
+        least = max(self._least, 3 * max(map(len, candidates.values())) // 4)
+        return {unit: points for unit, points in found.items() if len(points) >= least}
+
+    def _same_hours(self, stratum: Stratum, units: dict[Unit, Blocks]) -> Grown:
+        begun = self._begun.get(stratum, 0)
+        most = self.metric.most_blocks
+        return self._old_enough({unit: [point for point in blocks.floors if point[0] >= begun][-most:] for unit, blocks in units.items()})
+
+    def _before_end(self, stratum: Stratum, units: dict[Unit, Blocks]) -> Grown:
+        if stratum not in self.after_end:
+            return {}
+        return self._old_enough({unit: list(blocks.floors)[-self.metric.most_blocks :] for unit, blocks in units.items()})
+
+    def from_past(self, stratum: Stratum) -> bool:
+        """Whether the baseline's slopes there are of hours before the candidate's."""
+        begun = self._begun.get(stratum, 0)
+        return any(points[0][0] < begun for points in self.known("baseline", stratum).values())
+
+    def _old_enough(self, grown: Grown) -> Grown:
+        return {unit: points for unit, points in grown.items() if len(points) >= self._least}
+
+    def read(self, comparisons: int, closely: bool) -> Reading:
+        """What the slopes say, once a second look confirms them."""
+        reading = super().read(comparisons, closely)
+        return reading if not reading.leaning or self.confirmed() else reading._replace(regressed=False, leaning=False)
+
+    def confirmed(self) -> bool:
+        """Whether the blocks after the first look grow by themselves, by what matters."""
+        looks = []
+        for stratum in self.strata():
+            later = {unit: self._later(points) for unit, points in self.known("candidate", stratum).items()}
+            cand = {unit: points for unit, points in later.items() if len(points) >= self._second_look}
+            base = {unit: points[-self._least :] for unit, points in self.known("baseline", stratum).items()}
+            looks.append((stratum, self._slopes(base), self._slopes(cand)))
+        found = grouped(looks)
+        return bool(found) and pooled(found) >= self._effect
+
+    def _later(self, points: Points) -> Points:
+        """The newest blocks, none of which the first look was at."""
+        return points[self._least :][-self._least :]
+
+    def strata(self) -> list[Stratum]:
+        """Where the candidate has instances that are old enough."""
+        return list(self.blocks["candidate"])
+
+    def tolerable(self) -> bool:
+        """Whether no instance by itself grows so much faster than the baseline that it is hardly chance: the mean of many would hide it."""
+        estimate = self.estimate
+        if estimate is None:
+            return True
+        least = t_quantile(estimate.df, self._settings.watch_alpha / (2 * self._settings.judged_metrics * self._doublings))
+        for part in estimate.groups:
+            apart = max(self._effect, least * math.sqrt(estimate.variance * (1.0 + 1.0 / len(part.baseline))))
+            if max(part.candidate.values()) - part.baseline_mean >= apart:
+                return False
+        return True
+
+    def minutes(self) -> float:
+        """The mean minutes of the instances that count, of the version with fewer: its slopes are the less certain ones."""
+        return min(self._mean_minutes("baseline"), self._mean_minutes("candidate"))
+
+    def _mean_minutes(self, arm: Arm) -> float:
+        counts = [len(points) for group in self.groups for points in self.known(arm, group.stratum).values()]
+        return self.metric.block_minutes * sum(counts) / len(counts)
+
+    def recent_change(self) -> float | None:
+        """The change of the slopes over the newest blocks alone; None while those are all there are."""
+        if not self.groups or self._mean_minutes("candidate") < 2 * self.metric.least_minutes:
+            return None
+        newest = grouped([(name, self._newest("baseline", name), self._newest("candidate", name)) for name in self.strata()])
+        return pooled(newest) if newest else None
+
+    def _newest(self, arm: Arm, stratum: Stratum) -> Numbers:
+        return self._slopes({unit: points[-self._least :] for unit, points in self.known(arm, stratum).items()})
+
+
+def slope(points: Sequence[tuple[int, float]]) -> float:
+    """The median of the slopes between any two points: bursts and single steps hardly move it."""
+    return median([(b - a) / (j - i) for n, (i, a) in enumerate(points) for j, b in points[n + 1 :]])

@@ -1,0 +1,148 @@
+"""The metrics of a process, as a table; those that are no fault to its users by themselves are soft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+
+from dashboard.regressions.judge.metric import Metric
+from dashboard.regressions.judge.process.inputs import InstanceState
+
+Prior = tuple[tuple[int, float], ...]
+"""The variance between healthy instances after so many minutes, in ascending order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level(Metric):
+    """A level that every instance reports in every minute; compared as a log ratio within the same minute."""
+
+    value: Callable[[InstanceState], float | None]
+    smallest_effect: float
+    tolerated: float
+    prior_variance: Prior
+    doublings: int = 8
+    confirmed_by: Level | None = None
+    """What has to be up as well before this asks for a roll back; it is in no table of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growth(Metric):
+    """How fast a level grows: the median slope of its log per hour, of each instance by itself.
+
+    It is taken over the lowest levels of blocks, from the age of `from_minute` on and once `least_minutes` are there; a block
+    is one observation. The newest `most_blocks` count. A rise is confirmed by `confirm_minutes` or more after the first
+    `least_minutes`, which have to grow by themselves.
+    """
+
+    value: Callable[[InstanceState], float | None]
+    smallest_effect: float
+    prior_variance: Prior
+    doublings: int = 8
+    from_minute: int = 90
+    least_minutes: int = 120
+    confirm_minutes: int = 60
+    block_minutes: int = 15
+    most_blocks: int = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Once(Metric):
+    """One number an instance, known some time after its start; compared as a log ratio between instances."""
+
+    value: Callable[[InstanceState], float | None]
+    smallest_effect: float
+    prior_variance: Prior
+    doublings: int = 2
+    hard: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Storm(Metric):
+    """Events that a process in its stride hardly has: an instance is affected by over `threshold` an hour, and at least `least`.
+
+    Counted are the last `window_minutes`, from the age of `from_minute` on. Where the baseline is affected too, a rise by
+    `times` and `points` an hour would matter.
+    """
+
+    events: Callable[[InstanceState], int | None]
+    threshold: float
+    least: int
+    times: float
+    points: float
+    from_minute: int = 20
+    window_minutes: int = 15
+    least_minutes: int = 10
+    hard: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissShare(Metric):
+    """The share of compile seconds at the start that no cache served, and whether misses are more than chance makes them.
+
+    `least` is of misses; `dispersion` is the coefficient of variation of the rate between healthy instances.
+    """
+
+    times: float
+    points: float
+    least: int
+    dispersion: float
+    doublings: int = 2
+    hard: bool = False
+
+
+ProcessMetric = Level | Growth | Once | Storm | MissShare
+
+
+def compile_time(row: InstanceState) -> float | None:
+    """Seconds of first compilations, once they are known."""
+    return row.start.compile_time if row.start is not None else None
+
+
+def cold_start(row: InstanceState) -> float | None:
+    """Seconds until it was ready, once that is known."""
+    start = row.start
+    return start.cold_start if start is not None and row.minute >= start.cold_start_minute else None
+
+
+GPU_HELD = Level(
+    name="gpu_held",
+    unit="bytes",
+    value=attrgetter("gpu_allocated"),
+    smallest_effect=0.05,
+    tolerated=0.10,
+    prior_variance=((0, 0.015**2),),
+)
+# The peak is a process's since its start: what a compilation took for a moment counts for as long as it lives. What is in use is
+# looked at now and then, during a call or between two: a busier version seems to hold more. Together they say that more is needed.
+GPU_MEMORY = Level(
+    name="gpu_memory",
+    unit="bytes",
+    value=attrgetter("gpu_peak"),
+    smallest_effect=0.05,
+    tolerated=0.10,
+    prior_variance=((0, 0.015**2),),
+    confirmed_by=GPU_HELD,
+)
+HOST_MEMORY = Level(
+    name="host_memory",
+    unit="bytes",
+    hard=False,
+    value=attrgetter("host_rss"),
+    smallest_effect=0.05,
+    tolerated=0.10,
+    prior_variance=((0, 0.05**2),),
+)
+LEAK = Growth(
+    name="leak",
+    unit="share per hour",
+    value=attrgetter("gpu_allocated"),
+    smallest_effect=0.005,
+    prior_variance=((120, 0.005**2), (240, 0.0022**2), (480, 0.001**2), (960, 0.0005**2)),
+)
+COMPILE_TIME = Once(name="compile_time", unit="s", value=compile_time, smallest_effect=0.25, prior_variance=((0, 0.18**2),))
+COLD_START = Once(name="cold_start", unit="s", value=cold_start, smallest_effect=0.25, prior_variance=((0, 0.20**2),))
+RECOMPILES = Storm(name="recompiles", unit="per hour", events=attrgetter("recompiles"), threshold=10.0, least=5, times=3.0, points=2.0)
+CACHE = MissShare(name="cache", unit="share", times=2.0, points=0.10, least=5, dispersion=0.5)
+
+PROCESS_METRICS: tuple[ProcessMetric, ...] = (GPU_MEMORY, HOST_MEMORY, LEAK, COMPILE_TIME, COLD_START, RECOMPILES, CACHE)

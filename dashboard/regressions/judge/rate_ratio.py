@@ -1,0 +1,176 @@
+"""Counts compared as rates: the candidate's events against those that the baseline's rate would have made of its calls."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Set
+from typing import NamedTuple
+
+from dashboard.regressions.judge.inputs import Stratum
+from dashboard.regressions.judge.pooled_estimate import t_quantile
+from dashboard.regressions.judge.settings import Affected, Settings
+
+FRESH_MINUTES = 3
+"""A minute counts towards a hold time if these last minutes show the events: a window remembers a burst for longer than it lasted."""
+
+
+class Sums:
+    """Events and calls of both arms in one stratum, from minutes in which both called."""
+
+    __slots__ = ("base_calls", "base_events", "cand_calls", "cand_events")
+
+    def __init__(self, base_events: int = 0, base_calls: int = 0, cand_events: int = 0, cand_calls: int = 0) -> None:
+        self.base_events = base_events
+        self.base_calls = base_calls
+        self.cand_events = cand_events
+        self.cand_calls = cand_calls
+
+
+class Rate(NamedTuple):
+    """A change of a rate on the log scale, positive is worse, with its standard error.
+
+    `expected` is how many events the candidate would have had at the baseline's rate of each stratum.
+    """
+
+    delta: float
+    error: float
+    events: int
+    expected: float
+    base_events: int
+    calls: int
+    df: int
+
+    @property
+    def share(self) -> float:
+        """The candidate's share of calls."""
+        return self.events / self.calls
+
+    @property
+    def baseline(self) -> float:
+        """The share that was to be expected."""
+        return self.expected / self.calls
+
+    def matters(self, change: float, metric: Affected) -> bool:
+        """Whether a change of so much on the log scale is as many times the baseline's and as many points as matter."""
+        return change >= math.log(metric.times) and self.points(change) >= metric.points
+
+    def points(self, change: float) -> float:
+        """What such a change adds to the share; where the baseline has no event, to half of one."""
+        return math.expm1(min(change, 700.0)) * max(self.expected, 0.5) / self.calls
+
+    def margin(self, tail: float) -> float:
+        """Half the width of the interval whose one tail is `tail`."""
+        return t_quantile(self.df, tail) * self.error
+
+
+def rate_of(strata: Iterable[tuple[Sums, float, float]], dispersion: float, prior_df: int) -> Rate | None:
+    """The rates of all strata together; each comes with how many instances of the baseline and of the candidate share its calls."""
+    events = base_events = calls = 0
+    expected = base_instances = cand_instances = 0.0
+    for sums, base, cand in strata:
+        events += sums.cand_events
+        base_events += sums.base_events
+        calls += sums.cand_calls
+        expected += sums.cand_calls * sums.base_events / sums.base_calls
+        base_instances += base
+        cand_instances += cand
+    if not calls:
+        return None
+    delta = math.log((events + 0.5) / (expected + 0.5))
+    # Instances of one version differ in their rates by more than chance: `dispersion` is their coefficient of variation.
+    spread = dispersion**2 * (1.0 / cand_instances + 1.0 / base_instances)
+    variance = 1.0 / (events + 0.5) + 1.0 / (base_events + 0.5) + spread
+    return Rate(delta, math.sqrt(variance), events, expected, base_events, calls, prior_df)
+
+
+class Recent:
+    """Events and calls of both arms over the last minutes of data, all strata together."""
+
+    __slots__ = ("_length", "_minutes", "sums")
+
+    def __init__(self, length: int) -> None:
+        self.sums = Sums()
+        self._length = length
+        self._minutes: deque[Sums] = deque()
+
+    @property
+    def full(self) -> bool:
+        """Whether as many minutes were seen."""
+        return len(self._minutes) == self._length
+
+    def add(self, minute: Sums) -> None:
+        """Takes a minute and lets go of the oldest."""
+        self._minutes.append(minute)
+        self._count(minute, 1)
+        if len(self._minutes) > self._length:
+            self._count(self._minutes.popleft(), -1)
+
+    def _count(self, minute: Sums, sign: int) -> None:
+        sums = self.sums
+        sums.base_events += sign * minute.base_events
+        sums.base_calls += sign * minute.base_calls
+        sums.cand_events += sign * minute.cand_events
+        sums.cand_calls += sign * minute.cand_calls
+
+    def raised(self, metric: Affected, part: float = 1.0) -> bool:
+        """Whether the candidate's share is higher by that part of what matters, without asking how sure that is."""
+        sums = self.sums
+        if not sums.cand_calls or not sums.base_calls:
+            return False
+        base, cand = sums.base_events / sums.base_calls, sums.cand_events / sums.cand_calls
+        return cand >= (1.0 + part * (metric.times - 1.0)) * base and cand - base >= part * metric.points
+
+
+class RateSeries:
+    """One count of one region, compared as a rate since the deployment."""
+
+    def __init__(self, metric: Affected, settings: Settings) -> None:
+        self.metric = metric
+        self.strata: dict[Stratum, Sums] = {}
+        self.window = Recent(metric.window_minutes)
+        self.newest = Recent(FRESH_MINUTES)
+        self.half_hour = Recent(settings.recent_minutes)
+        self._called = self._matched = 0
+
+    def add(self, minute: Mapping[Stratum, Sums], gone: Set[Stratum] = frozenset()) -> None:
+        """Takes a minute; strata in which one arm alone called are left out. Where the baseline is gone, its part is all of its past."""
+        total = Sums()
+        for stratum, sums in minute.items():
+            self._called += sums.cand_calls
+            if not sums.base_calls or not sums.cand_calls:
+                continue
+            kept = self.strata.get(stratum)
+            if kept is None:
+                kept = self.strata[stratum] = Sums()
+            if stratum in gone:
+                kept.base_events = kept.base_calls = 0
+            for each in (kept, total):
+                each.base_events += sums.base_events
+                each.base_calls += sums.base_calls
+                each.cand_events += sums.cand_events
+                each.cand_calls += sums.cand_calls
+        if total.cand_calls:
+            self._matched += total.cand_calls
+            self.window.add(total)
+            self.newest.add(total)
+            self.half_hour.add(total)
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether most of the candidate's calls had a baseline calling in the same minutes, or its past."""
+        return 0 < self._called <= 2 * self._matched
+
+    def exceeds(self, rate: Rate | None, alpha: float, comparisons: int) -> bool:
+        """Whether the rate is surely up by what matters, and still was over the last minutes: a burst that is over keeps the mean up."""
+        if rate is None or rate.events < self.metric.least_events or not rate.matters(rate.delta, self.metric):
+            return False
+        return rate.delta > rate.margin(self.tail(alpha, comparisons)) and self.window.raised(self.metric)
+
+    def tail(self, alpha: float, comparisons: int) -> float:
+        """The part of the error budget that one end of this interval has."""
+        return alpha / (2 * comparisons * self.metric.doublings)
+
+    def recovered(self) -> bool:
+        """Whether the last half hour shows less than half of what matters."""
+        return self.half_hour.full and not self.half_hour.raised(self.metric, 0.5)

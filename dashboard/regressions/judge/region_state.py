@@ -1,0 +1,219 @@
+"""The running state of one outermost region: its traffic by cell, and one series per metric."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dashboard.regressions.judge.affected_instances import AffectedSeries
+from dashboard.regressions.judge.before_after import Hosts, Usable, loads_of
+from dashboard.regressions.judge.call_metrics import wall_middle
+from dashboard.regressions.judge.inputs import CellKey, CellRows, InstanceMinute, Stratum, Traffic
+from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.self_drift import Drift, Drifted
+from dashboard.regressions.judge.settings import AnyMetric, Ratio, Settings
+from dashboard.regressions.judge.verdict_policy import Judged, Track
+
+Series = RatioSeries | AffectedSeries
+
+
+def series_for(metric: AnyMetric, settings: Settings) -> Series:
+    """The state that a metric needs."""
+    return RatioSeries(metric, settings) if isinstance(metric, Ratio) else AffectedSeries(metric, settings)
+
+
+class Calls(NamedTuple):
+    """The candidate's steady calls: all, those without a baseline in their cell, after its end, and then on hosts without a past."""
+
+    total: int
+    alone: int
+    after: int
+    away: int
+
+
+class Region:
+    """What is known about one region of a candidate and its baseline."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name = name
+        self.traffic: dict[CellKey, Traffic] = {}
+        self.entries = [(series_for(metric, settings), Track(metric)) for metric in settings.metrics]
+        self.drifts = [Drift(metric, settings) for metric in settings.metrics if isinstance(metric, Ratio) and metric.leads]
+        self.gpu_sampled = 0
+        self.gpu_longer = 0
+        self.reports = {""}
+        self.stalls = False
+        """Whether a call stalled."""
+        self.rows: dict[CellKey, CellRows] = {}
+        self.hosts = Hosts(settings)
+        self.away: dict[tuple[Stratum, str, Usable], int] = {}
+        self.past_calls = 0
+        self.wants_past = False
+        self.last_called: int | None = None
+        self.quiet = False
+        self.ended: int | None = None
+        """The last minute with the candidate's calls, where a roll back rested on them and they are over."""
+        self._fresh = False
+        self._settings = settings
+
+    def collect(self, row: InstanceMinute) -> None:
+        """Puts a row of the current minute into its cell."""
+        key = (row.stratum, row.bucket)
+        cell = self.rows.get(key)
+        if cell is None:
+            traffic = self.traffic.get(key)
+            if traffic is None:
+                traffic = self.traffic[key] = Traffic()
+                self._fresh = True
+            cell = self.rows[key] = CellRows(traffic)
+        if row.arm == "candidate":
+            cell.candidate.append(row)
+            cell.traffic.candidate += row.calls
+        else:
+            cell.baseline.append(row)
+            cell.traffic.baseline += row.calls
+        if row.stalled is not None:
+            self.reports.add("stalled")
+            self.stalls |= row.stalled > 0
+        if row.items is not None:
+            self.reports.add("items")
+        if row.gpu_p50 is not None and row.gpu_count >= self._settings.gpu_samples:
+            self.reports.add("gpu")
+            self.gpu_sampled += 1
+            middle = wall_middle(row)
+            self.gpu_longer += middle is None or row.gpu_p50 > middle
+
+    def remember(self, minute: int) -> None:
+        """Ends a minute before the deployment: it is the past of the hosts it ran on."""
+        rows = self._take(minute, with_past=True)
+        for series, _ in self.entries:
+            if series.metric.only_with in self.reports:
+                series.remember(minute, rows)
+
+    def close(self, minute: int, baseline_ago: int | None, comparisons: int, with_past: bool = False) -> bool:
+        """Ends the current minute: every series takes it and is read; answers whether how long calls take was compared.
+
+        `baseline_ago` is how many minutes ago the baseline made its last steady call in any region."""
+        compared = False
+        if any(cell.candidate for cell in self.rows.values()):
+            self.last_called, self.quiet, self.ended = minute, False, None
+        rows = self._take(minute, with_past)
+        self._count_unmatched(minute, rows, baseline_ago, with_past)
+        for series, track in self.entries:
+            if series.metric.only_with not in self.reports:
+                continue
+            minutes = series.add(minute, rows)
+            if minutes:
+                reading = series.read(comparisons, closely=track.driving or track.released)
+                if self.stalls and isinstance(series, RatioSeries) and series.metric.of_callers:
+                    reading = series.lasting(reading)
+                track.step(minute, minutes, reading, series.matched_minutes, self._settings)
+                compared |= series.metric.leads
+        for drift in self.drifts:
+            if drift.metric.only_with in self.reports:
+                drift.add(self.name, minute, rows)
+        return compared
+
+    def drifted(self) -> list[Drifted]:
+        """Where the candidate is slower than it was itself, by the metric that decides; nothing of what is not called any more."""
+        found = [(drift.metric, drift.drifted) for drift in self.drifts if drift.drifted is not None]
+        return [drifted for metric, drifted in found if not self.quiet and self.is_judged(metric)]
+
+    def rest(self, minute: int) -> None:
+        """Ends what is said of a region that the candidate has not called for long, while it called others."""
+        if self.quiet or self.last_called is None or minute - self.last_called < self._settings.quiet_minutes:
+            return
+        self.quiet = True
+        if any(track.driving for _, track in self.entries):
+            self.ended = self.last_called
+        for _, track in self.entries:
+            track.end()
+
+    def _take(self, minute: int, with_past: bool) -> dict[CellKey, CellRows]:
+        rows, self.rows = self.rows, {}
+        if self._fresh:
+            # The order of rows within a minute must not decide in which order sums are taken.
+            rows = dict(sorted(rows.items(), key=repr_of_key))
+            self._fresh = False
+        self.hosts.seen(minute, rows)
+        loads = loads_of(rows) if with_past else {}
+        for (stratum, _), cell in rows.items():
+            cell.loads = loads
+            if not cell.baseline and self.hosts.gone(stratum, minute):
+                self.wants_past = True
+                cell.gone = with_past
+        return rows
+
+    def _count_unmatched(self, minute: int, rows: dict[CellKey, CellRows], baseline_ago: int | None, with_past: bool) -> None:
+        reach = self._settings.bin_minutes[-1]
+        # Two versions that call in turn run side by side.
+        lately = baseline_ago is not None and baseline_ago < self._settings.bin_minutes[1]
+        for (stratum, _), cell in rows.items():
+            traffic = cell.traffic
+            if cell.baseline:
+                traffic.baseline_seen = minute
+            elif cell.gone or (with_past and not lately):
+                self._count_past(stratum, minute, cell)
+            elif not lately:
+                traffic.after += sum(row.calls for row in cell.candidate)
+            elif baseline_ago == 0 and (traffic.baseline_seen is None or minute - traffic.baseline_seen >= reach):
+                traffic.alone += sum(row.calls for row in cell.candidate)
+
+    def _count_past(self, stratum: Stratum, minute: int, cell: CellRows) -> None:
+        for row in cell.candidate:
+            why = self.hosts.usable(stratum, row.host, minute)
+            if why == "after_the_baseline_ended" or (not cell.gone and why != "no_baseline_in_stratum"):
+                cell.traffic.after += row.calls
+            elif not why:
+                self.past_calls += row.calls
+            else:
+                cell.traffic.away += row.calls
+                key = (stratum, row.host if why != "no_baseline_in_stratum" else "", why)
+                self.away[key] = self.away.get(key, 0) + row.calls
+
+    def calls(self) -> Calls:
+        """The candidate's steady calls, and those of them that were compared with nothing."""
+        cells = self.traffic.values()
+        return Calls(sum(c.candidate for c in cells), sum(c.alone for c in cells), sum(c.after for c in cells), sum(c.away for c in cells))
+
+    def strata_with_baseline(self) -> set[Stratum]:
+        """Strata in which the baseline made steady calls."""
+        return {stratum for (stratum, _), traffic in self.traffic.items() if traffic.baseline}
+
+    def is_judged(self, metric: AnyMetric) -> bool:
+        """Whether this metric decides: GPU time instead of wall time where calls return before the device is done; no muted one does."""
+        if metric.only_with == "stalled" and "stalled" not in self.reports:
+            return False
+        return decides(metric, self._stand_ins())
+
+    def _stand_ins(self) -> dict[str, str]:
+        """What stands in for what: the device takes longer than the call, and both arms were sampled."""
+        if not self.gpu_sampled or 2 * self.gpu_longer <= self.gpu_sampled:
+            return {}
+        matched = {series.metric.name: series.matched_minutes for series, _ in self.entries}
+        found = {}
+        for series, _ in self.entries:
+            metric, minutes = series.metric, series.matched_minutes
+            if isinstance(metric, Ratio) and metric.instead_of and minutes and 2 * minutes >= matched.get(metric.instead_of, 0):
+                found[metric.instead_of] = metric.name
+        return found
+
+    def judged(self, minor: bool) -> list[Judged]:
+        """The tracks that count for the verdict."""
+        stand_ins = self._stand_ins()
+        return [Judged(track, series, minor) for series, track in self.entries if decides(series.metric, stand_ins)]
+
+
+def decides(metric: AnyMetric, stand_ins: dict[str, str]) -> bool:
+    """Whether a metric counts for the verdict beside those that stand in for others."""
+    if metric.muted:
+        return False
+    if not isinstance(metric, Ratio):
+        return True
+    if metric.instead_of is not None:
+        return stand_ins.get(metric.instead_of) == metric.name
+    return metric.name not in stand_ins and not (metric.of_call_time and stand_ins)
+
+
+def repr_of_key(item: tuple[CellKey, CellRows]) -> str:
+    """A total order over cells, whatever their strata are made of."""
+    return repr(item[0])

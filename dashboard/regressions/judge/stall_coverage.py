@@ -1,0 +1,67 @@
+"""Which regions report stalled calls on both sides: what callers waited is compared there, and how long steady calls took elsewhere.
+
+An agent that does not report them counts calls that met code without a graph as compiled ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from dashboard.regressions.judge.inputs import InstanceMinute
+
+Row = TypeVar("Row", bound=InstanceMinute)
+
+
+class Telling:
+    """Regions by whether the agents of each arm report stalled calls; an older agent counts them as warm-up."""
+
+    __slots__ = ("_bare", "_silent", "_told")
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self._silent: set[str] = set()
+        self._bare: set[str] = set()
+
+    def see(self, rows: Iterable[InstanceMinute]) -> None:
+        """Takes rows of any minutes, in any order."""
+        for row in rows:
+            if row.calls > 0:
+                (self._silent if row.stalled is None else self._told).add(row.region)
+            if row.eager_by.get(NO_GRAPH):
+                self._bare.add(row.region)
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """Regions that some instance calls without reporting stalled calls."""
+        return frozenset(self._silent)
+
+    @property
+    def differ(self) -> frozenset[str]:
+        """Those of them that another instance reports them of: an agent's version differs."""
+        return frozenset(self._silent & self._told)
+
+    @property
+    def differ_on_graphs(self) -> frozenset[str]:
+        """Those in which calls met code without a graph, which the older agent counts as compiled."""
+        return self.differ & self._bare
+
+
+def made_alike(rows: Iterable[Row], silent: frozenset[str], without: Callable[[Row], Row]) -> list[Row]:
+    """The rows, those of `silent` regions as an older agent counts them: an agent upgrade alone changes nothing."""
+    if not silent:
+        return list(rows)
+    return [without(row) if row.stalled is not None and row.region in silent else row for row in rows]
+
+
+STEADY_ONLY: dict[str, Any] = {"stalled": None, "stalled_sum": None, "call_seconds": None, "caller_p50": None, "caller_p99": None}
+"""What a row is without its stalled calls."""
+NO_GRAPH = "no_graph"
+
+
+def older(row: InstanceMinute) -> dict[str, Any]:
+    """The columns that an older agent reports in another way, as it reports them."""
+    bare = row.eager_by.get(NO_GRAPH, 0)
+    if not bare:
+        return STEADY_ONLY
+    causes = {cause: count for cause, count in row.eager_by.items() if cause != NO_GRAPH}
+    return STEADY_ONLY | {"compiled": row.compiled + bare, "eager": row.eager - bare, "eager_by": causes}

@@ -1,0 +1,1 @@
+"""Verdict text: evidence in sentences."""

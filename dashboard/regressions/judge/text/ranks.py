@@ -1,0 +1,53 @@
+"""What some ranks do otherwise than the others, in words; names of frames are the agent's and are only ever escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dashboard.regressions.judge.rank_divergence import Divergence
+from dashboard.regressions.judge.text.numbers import SPACE
+
+NAMED, GRAPHS = 6, 2
+KEY_SHOWN = 9
+"""Enough of a key to tell two apart, and to find its folder by."""
+
+
+def divergence_words(one: Divergence) -> str:
+    """One sentence without its full stop; it begins with the ranks."""
+    who = _ranks(one.ranks)
+    others = f"the {_plural(one.others, 'other')}" if one.others else "the others"
+    where = f" in stage {one.stage}" if one.stage else ""
+    single = len(one.ranks) == 1
+    if one.kind == "eager":
+        return f"{who} run{'s' if single else ''} eager{where} while {_plural(one.others, 'rank')} run compiled"
+    if one.kind == "limit":
+        return f"{who} gave up compiling `{one.about}`{where} and {others} did not: a collective inside may wait for ever"
+    if one.kind == "cache":
+        return f"{who} compiled `{one.about}` that the caches served to {others}{where}: a slow start of these ranks holds up all"
+    if one.kind == "graph":
+        asked = f" ({', '.join(map(key_words, one.graphs[:GRAPHS]))}{', …' if len(one.graphs) > GRAPHS else ''})" if one.graphs else ""
+        usual = f" ({key_words(one.usual_graph)})" if one.usual_graph else ""
+        return f"{who} asked the caches for another graph of `{one.about}`{asked} than {others}{usual}{where}"
+    if one.kind == "straggler":
+        return f"{who} {'is' if single else 'are'} behind with `{one.about}`{where}: {others} have compiled it"
+    more = "more" if one.kind == "more" else "less"
+    times = _plural(abs(one.count - one.usual), "time")
+    return f"{who} compiled `{one.about}` {times} {more} often than {others}{where}: a collective inside may wait for ever"
+
+
+def key_words(key: str) -> str:
+    """The beginning of a key, as code."""
+    return f"`{key[:KEY_SHOWN]}`"
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    """Rank 3; ranks 1, 2 and 5; 12 ranks."""
+    if len(ranks) == 1:
+        return f"Rank {ranks[0]}"
+    if len(ranks) > NAMED:
+        return _plural(len(ranks), "rank")
+    return f"Ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def _plural(count: int, one: str) -> str:
+    return f"{count:,}{SPACE}{one if count == 1 else one + 's'}"

@@ -1,0 +1,202 @@
+"""What healthy pairs teach: how much instances of one version differ after n minutes, one day from another, and counts beyond chance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dashboard.regressions.judge.affected_instances import AffectedSeries
+from dashboard.regressions.judge.comparison import Comparison
+from dashboard.regressions.judge.inputs import InstanceMinute, Stratum
+from dashboard.regressions.judge.level_ratio import RatioSeries
+from dashboard.regressions.judge.metric import Metric
+from dashboard.regressions.judge.pooled_estimate import prior_at
+from dashboard.regressions.judge.process.comparison import Compared
+from dashboard.regressions.judge.process.counts import MissSeries, served
+from dashboard.regressions.judge.settings import PRODUCTION, Ratio, Settings
+from dashboard.regressions.judge.settings_overrides import Learned
+
+POINTS = (10, 20, 30, 45, 60, 90, 120, 180, 240, 480, 1400)
+"""Matched minutes after which the variance is noted."""
+LEAST_PAIRS = 10
+"""A point that fewer pairs reached is not used: the one before holds from there on, which is the more careful value."""
+SMALLEST = 1 / 25
+"""Of the default variance: a fleet that seems to differ by less has told the same number again and again."""
+PROCESSES_EVERY = 10
+"""Minutes between two looks at the levels of processes, which are worked out anew at each."""
+DAY, HOUR = 1440, 60
+LEAST_MINUTES = 30
+LEAST_EVENTS = 5
+
+Taught = dict[str, dict[str, Any]]
+"""By metric: `points` holds squares and degrees of freedom by minute, `days` and `counts` sums; all of it adds up over pairs."""
+
+
+class Lesson:
+    """What one comparison teaches: let it observe after every minute, and take `taught` at the end."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._points: dict[str, dict[int, list[float]]] = {}
+        self._seen: dict[tuple[str, str], int] = {}
+        self._days = Days(settings)
+        self._comparison: Comparison | None = None
+
+    def observe(self, comparison: Comparison, rows: Iterable[InstanceMinute]) -> None:
+        """Notes each point that a metric has just reached, of a region or of the processes; `rows` are the calls of the minute."""
+        self._comparison = comparison
+        self._days.add(comparison.minute or 0, rows)
+        for name, region in comparison.regions.items():
+            for series, _ in region.entries:
+                if isinstance(series, RatioSeries):
+                    self._note(name, series.metric.name, series, series.matched_minutes)
+        if (comparison.minute or 0) % PROCESSES_EVERY:
+            return
+        for of_process, _ in comparison.process.entries:
+            if isinstance(of_process, Compared) and of_process.groups:
+                # A number that is known once does not become surer with time.
+                minutes = int(of_process.minutes()) or POINTS[0]
+                self._note("", of_process.metric.name, of_process, minutes)
+
+    def _note(self, region: str, metric: str, series: RatioSeries | Compared, minutes: int) -> None:
+        reached = self._seen.get((region, metric), 0)
+        if reached == len(POINTS) or minutes < POINTS[reached] or series.estimate is None:
+            return
+        while reached < len(POINTS) and minutes >= POINTS[reached]:
+            reached += 1
+        self._seen[region, metric] = reached
+        # Hosts beside their own past differ by other things than instances beside each other.
+        groups = [group for group in series.estimate.groups if not group.same_hosts]
+        freedom = sum(group.df for group in groups)
+        if freedom:
+            total = self._points.setdefault(metric, {}).setdefault(POINTS[reached - 1], [0.0, 0.0])
+            total[0] += math.fsum(group.squares() for group in groups)
+            total[1] += freedom
+
+    def taught(self) -> Taught:
+        """Everything, as JSON can hold it; empty when the pair had too little to teach."""
+        found: Taught = {}
+        for name, points in self._points.items():
+            found.setdefault(name, {})["points"] = {str(minutes): total for minutes, total in points.items()}
+        for name, sums in self._days.sums().items():
+            found.setdefault(name, {})["days"] = sums
+        for name, (beyond, scale) in counts_of(self._comparison) if self._comparison else ():
+            if scale:
+                before = found.setdefault(name, {}).get("counts", [0.0, 0.0])
+                found[name]["counts"] = [before[0] + beyond, before[1] + scale]
+        return found
+
+
+class Days:
+    """The candidate's hours beside the same hours of the day before, on the same instance, stratum and shape."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._metrics = [metric for metric in settings.metrics if isinstance(metric, Ratio)]
+        self._settings = settings
+        self._levels: dict[tuple[str, str | int, Stratum, str, str], dict[int, float]] = {}
+        self._hours: dict[tuple[str, int, Stratum], dict[str | int, list[float]]] = {}
+
+    def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
+        """Takes a minute; only the candidate's rows count, so that no deployment is learned from twice."""
+        for row in rows:
+            if row.arm != "candidate" or not row.outermost or minute - row.first_minute < self._settings.warm_up_minutes:
+                continue
+            for metric in self._metrics:
+                value = metric.value(row)
+                if value is not None and 0.0 < value < math.inf and metric.samples(row) >= self._settings.bin_calls:
+                    self._beside(metric.name, row, minute, metric.worse * math.log(value))
+
+    def _beside(self, metric: str, row: InstanceMinute, minute: int, level: float) -> None:
+        levels = self._levels.setdefault((metric, row.unit, row.stratum, row.region, row.bucket), {})
+        before = levels.pop(minute - DAY, None)
+        levels[minute] = level
+        if before is not None:
+            entry = self._hours.setdefault((metric, minute // HOUR, row.stratum), {}).setdefault(row.unit, [0.0, 0.0])
+            entry[0] += level - before
+            entry[1] += 1
+
+    def sums(self) -> dict[str, list[float]]:
+        """By metric: squares of the hours' common change, what differences between instances explain of them, and how many hours."""
+        found: dict[str, list[float]] = {}
+        for (metric, _, _), units in self._hours.items():
+            means = [total / count for total, count in units.values() if count >= LEAST_MINUTES]
+            if len(means) < 2:
+                continue
+            mean = math.fsum(means) / len(means)
+            between = math.fsum((value - mean) ** 2 for value in means) / (len(means) - 1)
+            entry = found.setdefault(metric, [0.0, 0.0, 0])
+            entry[0] += mean * mean
+            entry[1] += between / len(means)
+            entry[2] += 1
+        return found
+
+
+def counts_of(comparison: Comparison) -> Iterator[tuple[str, list[float]]]:
+    """What each count of a region, and the caches that starts met, taught of how instances differ; by metric."""
+    for region in comparison.regions.values():
+        for series, _ in region.entries:
+            if isinstance(series, AffectedSeries) and hasattr(series.metric, "dispersion"):
+                arms = [*series.baseline.values(), *series.candidate.values()]
+                yield series.metric.name, counts_sums([[(one.all_events, one.all_calls) for one in units.values()] for units in arms])
+    for of_process, _ in comparison.process.entries:
+        if isinstance(of_process, MissSeries):
+            starts = [units for strata in of_process.starts.values() for units in strata.values()]
+            each = [[served(list(instances.values())) for instances in units.values()] for units in starts]
+            yield of_process.metric.name, counts_sums([[(one.misses, one.lookups) for one in units] for units in each])
+
+
+def counts_sums(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
+    """How far the instances' events of so many calls lie apart beyond chance, and on which scale: their quotient is a squared variation."""
+    beyond = scale = 0.0
+    for units in arms:
+        events, calls = sum(found for found, _ in units), sum(of for _, of in units)
+        if len(units) < 2 or events < LEAST_EVENTS:
+            continue
+        expected = [events * of / calls for _, of in units]
+        apart = math.fsum((found - mean) ** 2 for (found, _), mean in zip(units, expected, strict=True))
+        beyond += apart * len(units) / (len(units) - 1) - math.fsum(expected)
+        scale += math.fsum(mean * mean for mean in expected)
+    return [beyond, scale]
+
+
+def learned_from(pairs: Sequence[Mapping[str, Mapping[str, Any]]], base: Settings = PRODUCTION) -> dict[str, Learned]:
+    """Pools what all pairs taught; a metric that none of them showed is absent."""
+    found: dict[str, Learned] = {}
+    for metric in (*base.metrics, *base.process_metrics):
+        lessons = [pair[metric.name] for pair in pairs if metric.name in pair]
+        if lessons:
+            found[metric.name] = Learned(
+                len(lessons), _variance(lessons, metric), _day_variance(lessons, metric), _dispersion(lessons, metric)
+            )
+    return found
+
+
+def _variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> tuple[tuple[int, float], ...]:
+    prior = getattr(metric, "prior_variance", None)
+    if not prior:
+        return ()
+    points = []
+    for minutes in POINTS:
+        totals = [lesson["points"][str(minutes)] for lesson in lessons if str(minutes) in lesson.get("points", {})]
+        if len(totals) >= LEAST_PAIRS:
+            variance = math.fsum(total[0] for total in totals) / math.fsum(total[1] for total in totals)
+            points.append((minutes, max(variance, SMALLEST * prior_at(prior, minutes))))
+    return tuple(points)
+
+
+def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:
+    sums = [lesson["days"] for lesson in lessons if "days" in lesson]
+    assumed: float | None = getattr(metric, "day_variance", None)
+    if len(sums) < LEAST_PAIRS or assumed is None:
+        return None
+    squares, explained, hours = (math.fsum(entry[place] for entry in sums) for place in range(3))
+    return float(max((squares - explained) / hours, SMALLEST * assumed))
+
+
+def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:
+    sums = [lesson["counts"] for lesson in lessons if "counts" in lesson]
+    assumed: float | None = getattr(metric, "dispersion", None)
+    if len(sums) < LEAST_PAIRS or assumed is None:
+        return None
+    beyond, scale = (math.fsum(entry[place] for entry in sums) for place in range(2))
+    return float(max(math.sqrt(max(beyond / scale, 0.0)), math.sqrt(SMALLEST) * assumed))

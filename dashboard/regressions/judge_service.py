@@ -1,0 +1,214 @@
+"""Judges deployments and writes their verdicts: on change, once an hour, and in between in place."""
+
+import json
+import logging
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.common.counters import timed
+from dashboard.common.write_lock import write_transaction
+from dashboard.fleet.metrics.eager_causes import cause_sentence
+from dashboard.fleet.models import Deployment, Instance
+from dashboard.fleet.retention import instance_minutes_kept_from
+from dashboard.fleet.selectors.judge_inputs.execution_modes import ARROW
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
+from dashboard.regressions.baseline_selection import baseline_of
+from dashboard.regressions.comparison_cache import comparison_at
+from dashboard.regressions.due_deployments import deployments_due
+from dashboard.regressions.judge.before_after import DAY
+from dashboard.regressions.judge.certain_facts import NO_BASELINE, certain_facts, fact_words, told_at_once
+from dashboard.regressions.judge.comparison import Comparison as Running
+from dashboard.regressions.judge.evaluate import facts_muted, outcome_of
+from dashboard.regressions.judge.result import Outcome
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.text.numbers import capitalised
+from dashboard.regressions.judge.text.verdict import drift_phrase, first_version_sentence, verdict_sentence
+from dashboard.regressions.judge_context import facts_of, known_of, stalled_budget_of
+from dashboard.regressions.models import Comparison, Verdict, VerdictKind
+from dashboard.regressions.recompile_cause import recompiles_explained
+from dashboard.regressions.settings_resolver import SettingsBook
+from dashboard.regressions.stall_cause import STALLED, stalled_cause, stalls
+
+logger = logging.getLogger(__name__)
+
+KEPT_EVERY = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is to be written about a deployment."""
+
+    kind: str
+    sentence: str
+    cause: str
+    evidence: dict[str, Any]
+    since_minute: int | None
+
+
+@timed("judge")
+def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], None] = lambda: None) -> int:
+    """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written.
+
+    After so many seconds, and one at least that could be judged, it begins no further deployment and says that some are left."""
+    now_minute = closed_minute(clock.unix()) + 1
+    written, judged, stop = 0, 0, time.monotonic() + seconds
+    book = SettingsBook()
+    for deployment, earlier in deployments_due(now_minute=now_minute):
+        if judged and time.monotonic() >= stop:
+            unfinished()
+            break
+        try:
+            settings = book.of(project_id=deployment.project_id, model_id=deployment.model_id)
+            written += deployment_judge(deployment=deployment, earlier=earlier, now_minute=now_minute, settings=settings)
+            judged += 1
+        except Exception:
+            # One deployment that cannot be judged must not keep the others from being judged; it stays due and is tried again.
+            logger.exception("deployment %s of %s could not be judged", deployment.pk, deployment.model)
+    return written
+
+
+def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings) -> bool:
+    """Judges one deployment and writes what changed; returns whether a verdict row was added."""
+    late = deployment.version.late_folds
+    baseline = baseline_of(deployment=deployment, earlier=earlier)
+    stands = baseline is not None and verdict_stands(deployment=deployment, baseline=baseline, now_minute=now_minute)
+    judgement = None
+    if baseline is None:
+        judgement = _alone(deployment, now_minute, settings)
+    elif not stands:
+        judgement = _judged(deployment, baseline, now_minute, settings)
+    with write_transaction():
+        Comparison.objects.update_or_create(
+            deployment=deployment,
+            defaults={"project_id": deployment.project_id, "baseline": baseline, "judged_minute": now_minute, "judged_revision": late},
+        )
+        return judgement is not None and verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1)
+
+
+def verdict_stands(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> bool:
+    """Whether what was said is not said anew: the minutes it rests on are being dropped, and no new ones will come."""
+    if deployment.ended_minute is not None or baseline.ended_minute is None:
+        return False
+    kept_from = instance_minutes_kept_from(project=deployment.project, now=now_minute * 60)
+    return deployment.started_minute - DAY < kept_from and Verdict.objects.filter(deployment=deployment, current=True).exists()
+
+
+def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int) -> bool:
+    """Adds a row when the verdict changed, says more of what is told at once or an hour passed; a row of a change is never touched."""
+    now = clock.now()
+    current = Verdict.objects.select_for_update().filter(deployment=deployment, current=True).first()
+    fields = {
+        "baseline": baseline,
+        "sentence": judgement.sentence,
+        "cause": judgement.cause,
+        "evidence": judgement.evidence,
+        "minute": minute,
+        "since_minute": judgement.since_minute,
+    }
+    same = current is not None and current.kind == current.previous_kind == judgement.kind and now - current.created_at < KEPT_EVERY
+    if current is not None and same and told_at_once(judgement.evidence) <= told_at_once(current.evidence):
+        Verdict.objects.filter(pk=current.pk).update(**fields)
+        return False
+    Verdict.objects.filter(deployment=deployment, current=True).update(current=False)
+    previous = current.kind if current is not None else ""
+    project_id = deployment.project_id
+    Verdict.objects.create(
+        project_id=project_id, deployment=deployment, kind=judgement.kind, previous_kind=previous, created_at=now, **fields
+    )
+    return True
+
+
+def latched_cause(*, deployment: Deployment, baseline: Deployment) -> str:
+    """The frame that latched to eager on this version and not on its baseline, with the guard that used up its recompiles."""
+    versions = {deployment.version_id: "candidate", baseline.version_id: "baseline"}
+    frames: dict[str, dict[str, dict[str, Any]]] = {"candidate": {}, "baseline": {}}
+    rows = Instance.objects.filter(version_id__in=versions, environment=deployment.environment).exclude(latched_eager=[])
+    for version_id, latched in rows.values_list("version_id", "latched_eager"):
+        for item in latched:
+            frames[versions[version_id]].setdefault(str(item.get("frame", "")), item)
+    new = [item for frame, item in frames["candidate"].items() if frame and frame not in frames["baseline"]]
+    if not new:
+        return ""
+    first = new[0]
+    named, cause = f"`{first['frame']}`", str(first.get("cause") or "limit")
+    guard = str(first.get("reason") or "")
+    return (cause_sentence(cause, named) or f"{named} runs eager ({cause})") + (f" (guard: {guard[:120]})" if guard else "")
+
+
+def nothing_cause(outcome: Outcome) -> str:
+    """That compilation was requested for a region and nothing was compiled; empty if that is not new in this version."""
+    return next((fact_words(fact) for fact in outcome.facts if fact.kind == "compiled_nothing" and fact.severity != "known"), "")
+
+
+def way_cause(outcome: Outcome) -> str:
+    """That a region which the verdict rests on is run in another way than before; empty if it is not."""
+    for row in outcome.evidence:
+        for stratum in row.strata if row.drives else ():
+            before, arrow, after = next((part for part in stratum.stratum.split(" · ") if ARROW in part), "").partition(ARROW)
+            if arrow:
+                return f"`{row.region}` runs as {after}, not as {before}"
+    return ""
+
+
+def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
+    comparison = comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
+    return judgement_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+
+
+def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Judgement:
+    """What a comparison says, in words and with its evidence."""
+    known = known_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+    outcome = outcome_of(comparison, now_minute=now_minute, known=known)
+    eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
+    stalled = stalls(outcome.facts) or any(row.metric in STALLED and row.label == "REGRESSED" for row in outcome.evidence)
+    outcome, again = recompiles_explained(outcome, deployment=deployment, now_minute=now_minute)
+    nothing = nothing_cause(outcome)
+    latched = latched_cause(deployment=deployment, baseline=baseline) if eager else ""
+    waited = stalled_cause(deployment=deployment, now_minute=now_minute) if stalled else ""
+    # A frame that latched compiles no more: it explains what is slow now, unless calls wait beyond their budget still.
+    beyond = waited if stalls(outcome.facts) else ""
+    cause = beyond or way_cause(outcome) or latched or waited or again
+    sentence = verdict_sentence(
+        outcome,
+        candidate=deployment.version.name,
+        baseline=baseline.version.name,
+        say_minute=clock.written_minute,
+        cause=cause or None,
+    )
+    evidence = json.loads(json.dumps(outcome.as_dict()))
+    return Judgement(outcome.verdict, sentence, nothing or cause, evidence, _since(outcome))
+
+
+def _alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judgement:
+    """A first version has nothing to be compared with but itself, and some facts need nothing."""
+    facts = facts_of(deployment=deployment, arm="candidate", now_minute=now_minute)
+    comparison = comparison_at(deployment=deployment, baseline=None, now_minute=now_minute, settings=settings)
+    facts += comparison.stalls.facts(stalled_budget_of(deployment))
+    shown = certain_facts((fact for fact in facts if fact.kind in NO_BASELINE), now_minute=now_minute)
+    muted = facts_muted(settings)
+    found = tuple(fact for fact in shown if fact.kind not in muted)
+    cause = stalled_cause(deployment=deployment, now_minute=now_minute) if stalls(found[:1]) else ""
+    drift = comparison.drifted()
+    stored = {"facts": [asdict(fact) for fact in shown], "drift": [asdict(one) for one in drift]}
+    evidence = {"reason": "first_version", "evidence": [], **json.loads(json.dumps(stored))}
+    name = deployment.version.name
+    if found:
+        sentence = first_version_sentence(found[0], candidate=name, say_minute=clock.written_minute, cause=cause)
+    elif drift:
+        sentence = f"{capitalised(drift_phrase(drift, name, clock.written_minute))}."
+    else:
+        sentence = f"{name} is the first version seen here: there is nothing to compare it with yet."
+        return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute)
+    kind = VerdictKind.ROLL_BACK if any(fact.severity == "roll_back" for fact in found) else VerdictKind.WATCH
+    return Judgement(kind, sentence, cause, evidence, min([fact.since for fact in found] + [one.since for one in drift]))
+
+
+def _since(outcome: Outcome) -> int | None:
+    driving = [row.since for row in outcome.evidence if row.drives and row.since is not None]
+    found = driving or [one.since for one in outcome.drift if outcome.verdict == "watch"]
+    return min(found, default=outcome.since)

@@ -1,0 +1,61 @@
+"""The settings that hold for a model: the defaults, what its fleet taught, what its project chose, and what was chosen for it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.settings_overrides import Learned, layered, settings_for
+from dashboard.regressions.models import JudgingChoice, LearnedVariance
+
+ANY_LAYOUT = ""
+"""What was learned holds for every layout of the fleet: strata are pooled."""
+
+
+class SettingsBook:
+    """Reads everything in two queries, for one sweep or one page; the same choices give the same object."""
+
+    def __init__(self, *, project_id: int | None = None) -> None:
+        narrow = {} if project_id is None else {"project_id": project_id}
+        self._chosen: dict[tuple[int, int | None], dict[str, Any]] = {
+            (row.project_id, row.model_id): row.values for row in JudgingChoice.objects.filter(**narrow)
+        }
+        self._learned = learned_by_project(narrow)
+        self._made: dict[tuple[int, int | None], Settings] = {}
+
+    def overrides(self, *, project_id: int, model_id: int | None = None) -> dict[str, Any]:
+        """What was chosen for the model alone, or for the project."""
+        return self._chosen.get((project_id, model_id), {})
+
+    def learned(self, *, project_id: int) -> dict[str, Learned]:
+        """What the project's fleet taught, by metric."""
+        return self._learned.get(project_id, {})
+
+    def of(self, *, project_id: int, model_id: int | None = None) -> Settings:
+        """The settings in force."""
+        key = (project_id, model_id if (project_id, model_id) in self._chosen else None)
+        if key not in self._made:
+            self._made[key] = self.tried(project_id=project_id, overrides=self._layers(*key))
+        return self._made[key]
+
+    def tried(self, *, project_id: int, overrides: Mapping[str, Any]) -> Settings:
+        """The settings that these choices would give."""
+        return settings_for(overrides, self.learned(project_id=project_id))
+
+    def _layers(self, project_id: int, model_id: int | None) -> dict[str, Any]:
+        own = self.overrides(project_id=project_id, model_id=model_id) if model_id is not None else {}
+        return layered(self.overrides(project_id=project_id), own)
+
+
+def learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, Learned]]:
+    """What is stored, put together from its points."""
+    points: dict[tuple[int, str], list[LearnedVariance]] = {}
+    for row in LearnedVariance.objects.filter(layout=ANY_LAYOUT, **narrow).order_by("project_id", "metric", "minutes"):
+        points.setdefault((row.project_id, row.metric), []).append(row)
+    found: dict[int, dict[str, Learned]] = {}
+    for (project_id, metric), rows in points.items():
+        first = rows[0]
+        variance = tuple((row.minutes, row.variance) for row in rows if row.minutes)
+        found.setdefault(project_id, {})[metric] = Learned(first.pairs, variance, first.day_variance, first.dispersion)
+    return found

@@ -1,0 +1,74 @@
+"""Why calls of a version wait for compilations: what is compiled again and again, or fails to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import Count, QuerySet
+
+from dashboard.common.clock import at_minute
+from dashboard.fleet.models import CompileEvent, Deployment, FindingVersion
+from dashboard.regressions.judge.certain_facts import Certain
+
+STALLED = ("stalled", "stalled_time")
+RECENT_MINUTES = 60
+SHOWN = 160
+AGAIN = {
+    "reset": "after each torch._dynamo.reset()",
+    "new code object": "as a new code object each time",
+    "failed again": "because it failed before",
+}
+FAILED = ("raised", "suppressed")
+
+
+def stalls(facts: Iterable[Certain]) -> bool:
+    """Whether stalled calls are among these facts."""
+    return any(fact.kind == "stalled_calls" for fact in facts)
+
+
+def stalled_cause(*, deployment: Deployment, now_minute: int) -> str:
+    """The most frequent compilation of the last hour, with its reason, else the newest failure that was found; empty: not known."""
+    since = now_minute - RECENT_MINUTES
+    events = CompileEvent.objects.filter(
+        project_id=deployment.project_id,
+        day__gte=since // 1440,
+        day__lte=now_minute // 1440,
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        at__gte=at_minute(since),
+    ).exclude(kind__in=("autotune", "backward", "cuda_graph"))
+    events = events.exclude(kind="first", outcome="ok")
+    groups = events.values_list("frame", "outcome", "reason_kind", "reason").annotate(n=Count("number")).order_by("-n", "frame", "reason")
+    found = groups.first()
+    if found is None:
+        return _failure(deployment)
+    frame, outcome, reason_kind, reason, count = found
+    if outcome in FAILED:
+        return _said(f"`{frame}` fails to compile", "error", _error(deployment) or reason)
+    if count < 2 and not reason:
+        return ""
+    again = AGAIN.get(reason_kind) or _times(events.filter(frame=frame, kind="recompile"))
+    return _said(f"`{frame}` is compiled {again}", "guard", "" if reason_kind in AGAIN else reason)
+
+
+def _times(recompiles: QuerySet[CompileEvent]) -> str:
+    """Whether a process compiled it again more than once."""
+    counted = recompiles.aggregate(n=Count("number"), processes=Count("instance_id", distinct=True))
+    return "again and again" if counted["n"] > counted["processes"] else "again"
+
+
+def _failure(deployment: Deployment) -> str:
+    error = _error(deployment)
+    return _said("a region fails to compile", "error", error) if error else ""
+
+
+def _error(deployment: Deployment) -> str:
+    """The text of the newest failure to compile."""
+    rows = FindingVersion.objects.filter(
+        version_id=deployment.version_id, environment=deployment.environment, finding__kind="compile_error"
+    ).order_by("-last_seen_at", "-finding_id")
+    return rows.values_list("finding__text", flat=True).first() or ""
+
+
+def _said(what: str, name: str, why: str) -> str:
+    return what + (f" ({name}: {why.splitlines()[0][:SHOWN]})" if why.strip() else "")

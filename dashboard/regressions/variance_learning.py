@@ -1,0 +1,111 @@
+"""Replays every pair of versions of which nothing bad was said, once, and pools each night what all of them taught about the spread."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+
+from django.db.models import Exists, OuterRef, Q
+
+from dashboard.common import clock
+from dashboard.common.write_lock import write_transaction
+from dashboard.fleet.fold.keys import OTHER
+from dashboard.fleet.models import Deployment
+from dashboard.fleet.retention import instance_minutes_kept_from
+from dashboard.fleet.selectors.judge_inputs.execution_modes import changed_ways
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
+from dashboard.projects.models import Project
+from dashboard.regressions.comparison_cache import minutes_replayed
+from dashboard.regressions.judge.settings import Settings
+from dashboard.regressions.judge.variance_prior import Lesson, Taught, learned_from
+from dashboard.regressions.models import Comparison, HealthyPair, LearnedVariance, Verdict, VerdictKind
+from dashboard.regressions.settings_resolver import ANY_LAYOUT, SettingsBook
+
+logger = logging.getLogger(__name__)
+
+SECONDS = 60.0
+"""A run ends about then; what is left is replayed in the next one, as long as its minutes are kept."""
+LEARNED_FROM = 2 * 1440
+"""Minutes of a deployment that are replayed: two days, so that each hour has the same hour of the day before."""
+SETTLED = 60
+"""Minutes after its end before a deployment is learned from: late data has come, and a verdict is said."""
+DAYS_POOLED = 180
+
+
+def variances_learn(*, seconds: float = SECONDS) -> int:
+    """Learns from the pairs that are ripe, for about so long, and pools once a day; returns how many pairs were replayed."""
+    stop, now_minute, replayed = time.monotonic() + seconds, closed_minute(clock.unix()) + 1, 0
+    book = SettingsBook()
+    for project in Project.objects.order_by("pk"):
+        for deployment, baseline in pairs_ripe(project=project, now_minute=now_minute):
+            if time.monotonic() >= stop:
+                break
+            settings = book.of(project_id=project.pk, model_id=deployment.model_id)
+            try:
+                taught = pair_taught(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
+            except Exception:
+                # One pair that cannot be replayed must not keep the others from teaching; it is tried again in the next run.
+                logger.exception("nothing could be learned from deployment %s", deployment.pk)
+                continue
+            with write_transaction():
+                fields = {"project": project, "started_minute": deployment.started_minute, "taught": taught}
+                HealthyPair.objects.get_or_create(deployment=deployment, defaults=fields)
+            replayed += 1
+        if not LearnedVariance.objects.filter(project=project, learned_at__gte=clock.now().replace(hour=0, minute=0, second=0)).exists():
+            variances_pool(project=project, now_minute=now_minute)
+    return replayed
+
+
+def pairs_ripe(*, project: Project, now_minute: int) -> Iterator[tuple[Deployment, Deployment]]:
+    """Deployments beside their baselines that are over or two days old, whose minutes are all kept, and that have not taught yet."""
+    kept_from = instance_minutes_kept_from(project=project, now=now_minute * 60)
+    bad = Verdict.objects.filter(kind__in=[VerdictKind.WATCH, VerdictKind.ROLL_BACK])
+    rows = Comparison.objects.filter(project=project, deployment__started_minute__gte=kept_from).exclude(baseline=None)
+    ripe = Q(deployment__ended_minute__lte=now_minute - SETTLED) | Q(deployment__started_minute__lte=now_minute - LEARNED_FROM - SETTLED)
+    rows = rows.filter(ripe).exclude(deployment__version__name=OTHER)
+    rows = rows.filter(
+        ~Exists(HealthyPair.objects.filter(deployment=OuterRef("deployment"))),
+        ~Exists(bad.filter(deployment=OuterRef("deployment"))),
+        ~Exists(bad.filter(deployment=OuterRef("baseline"), kind=VerdictKind.ROLL_BACK)),
+    )
+    for row in rows.select_related("deployment__version", "baseline__version").order_by("deployment__started_minute"):
+        if row.baseline is not None:
+            yield row.deployment, row.baseline
+
+
+def pair_taught(*, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Taught:
+    """Replays the first two days of a pair."""
+    if changed_ways(deployment=deployment, baseline=baseline):
+        return {}  # It runs in another way: what differs there is no noise.
+    until = min(deployment.started_minute + LEARNED_FROM, deployment.last_minute + 1, now_minute)
+    lesson = Lesson(settings)
+    for comparison, rows in minutes_replayed(deployment=deployment, baseline=baseline, until=until, settings=settings):
+        lesson.observe(comparison, rows)
+    return lesson.taught()
+
+
+def variances_pool(*, project: Project, now_minute: int) -> None:
+    """Writes what all pairs of the last months taught together, instead of what was written before."""
+    oldest = now_minute - DAYS_POOLED * 1440
+    pairs = HealthyPair.objects.filter(project=project, started_minute__gte=oldest).exclude(taught={})
+    learned, now = learned_from(list(pairs.values_list("taught", flat=True))), clock.now()
+    rows = [
+        LearnedVariance(
+            project=project,
+            metric=name,
+            layout=ANY_LAYOUT,
+            minutes=minutes,
+            variance=variance,
+            day_variance=lesson.day_variance,
+            dispersion=lesson.dispersion,
+            pairs=lesson.pairs,
+            learned_at=now,
+        )
+        for name, lesson in learned.items()
+        for minutes, variance in lesson.variance or ((0, 0.0),)
+    ]
+    with write_transaction():
+        HealthyPair.objects.filter(project=project, started_minute__lt=oldest).delete()
+        LearnedVariance.objects.filter(project=project).delete()
+        LearnedVariance.objects.bulk_create(rows)
