@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState
-from dashboard.alerts.services.transition import alert_close, project_hold
+from dashboard.alerts.services.transitions import alert_close, project_hold
 from dashboard.fleet.models import Deployment
 
 

@@ -3,8 +3,8 @@
 from django.conf import settings
 from django.db import models
 
-from dashboard.alerts.switches.models import Switch as Switch
-from dashboard.alerts.switches.models import SwitchEvent as SwitchEvent
+from dashboard.alerts.kill_switch.models import Switch as Switch
+from dashboard.alerts.kill_switch.models import SwitchEvent as SwitchEvent
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict

@@ -4,6 +4,7 @@ import logging
 
 from celery import shared_task
 
+from dashboard.alerts.kill_switch.services import switches_step
 from dashboard.alerts.services import (
     alerts_sweep,
     deliveries_send,
@@ -13,7 +14,6 @@ from dashboard.alerts.services import (
     rollbacks_watch,
     silences_watch,
 )
-from dashboard.alerts.switches.services import switches_step
 from dashboard.common.job_slots import job_run
 from dashboard.common.nudge import nudge
 from dashboard.pipeline import every

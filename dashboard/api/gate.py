@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.current_verdict import verdict_standing
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.alerts.links import alert_url, compare_url
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
-from dashboard.alerts.services.transition import rank
-from dashboard.alerts.standing import verdict_standing
+from dashboard.alerts.services.transitions import rank
 from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel

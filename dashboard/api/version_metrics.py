@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from dashboard.alerts.current_verdict import verdicts_standing
 from dashboard.alerts.models import Alert, AlertCause, AlertState
-from dashboard.alerts.standing import verdicts_standing
 from dashboard.common import clock
 from dashboard.fleet.metrics.first_bucket import below
 from dashboard.fleet.models import Deployment, InstanceState

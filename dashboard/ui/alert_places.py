@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.alerts.evidence import NAMES
+from dashboard.alerts.evidence_lines import NAMES
 from dashboard.fleet.models import Instance
 from dashboard.fleet.names import NAME_COLUMNS, Named, process_name
 from dashboard.projects.models import Project

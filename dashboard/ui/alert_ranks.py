@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from dashboard.alerts.current_verdict import ranks_verdict
 from dashboard.alerts.models import Alert
-from dashboard.alerts.standing import ranks_verdict
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.jobs import job_ranks, ranks_compiled

@@ -13,8 +13,8 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard.accounts.models import User
 from dashboard.alerts.channels.base import Message
 from dashboard.alerts.channels.slack import Slack
-from dashboard.alerts.facts import alert_facts
 from dashboard.alerts.models import Alert, RollbackGuide
+from dashboard.alerts.payloads import alert_facts
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project

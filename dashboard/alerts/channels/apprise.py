@@ -12,7 +12,7 @@ from typing import Any
 from django.conf import settings
 
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
-from dashboard.alerts.channels.wording import digest_line, message_notes, message_title, one_line
+from dashboard.alerts.channels.message_text import digest_line, message_notes, message_title, one_line
 from dashboard.alerts.models import Channel
 from dashboard.common.outbound.client import Answer
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from dashboard.alerts.facts import Facts
 from dashboard.alerts.models import Channel as ChannelRow
+from dashboard.alerts.payloads import Facts
 from dashboard.common.outbound.client import Answer
 
 

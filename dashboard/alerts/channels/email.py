@@ -11,9 +11,9 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from dashboard.alerts.channels.base import DeliveryError, Message, Payload
-from dashboard.alerts.channels.wording import digest_line, message_notes, message_title, one_line
-from dashboard.alerts.facts import Facts
+from dashboard.alerts.channels.message_text import digest_line, message_notes, message_title, one_line
 from dashboard.alerts.models import Channel, DeliveryKind
+from dashboard.alerts.payloads import Facts
 from dashboard.common.mail_address import mail_address_check
 from dashboard.common.outbound.client import Answer
 

@@ -10,9 +10,9 @@ import re
 from typing import Any
 
 from dashboard.alerts.channels.base import Message
-from dashboard.alerts.channels.wording import LISTED, digest_line, message_notes, message_title, one_line
-from dashboard.alerts.facts import DigestLine, Facts
+from dashboard.alerts.channels.message_text import LISTED, digest_line, message_notes, message_title, one_line
 from dashboard.alerts.models import DeliveryKind
+from dashboard.alerts.payloads import DigestLine, Facts
 
 Block = dict[str, Any]
 

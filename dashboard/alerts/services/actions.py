@@ -10,7 +10,7 @@ from typing import Any
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
-from dashboard.alerts.services.transition import alert_close, event_add, project_hold
+from dashboard.alerts.services.transitions import alert_close, event_add, project_hold
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 

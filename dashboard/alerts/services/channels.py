@@ -8,10 +8,10 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.channels import CHANNELS
 from dashboard.alerts.channels.webhook import Webhook, secret_make
-from dashboard.alerts.facts import channel_test_facts
 from dashboard.alerts.models import Channel, Delivery, DeliveryKind, DeliveryState
-from dashboard.alerts.services.owe import missed_owe
-from dashboard.alerts.services.transition import project_hold
+from dashboard.alerts.payloads import channel_test_facts
+from dashboard.alerts.services.enqueue import missed_owe
+from dashboard.alerts.services.transitions import project_hold
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project

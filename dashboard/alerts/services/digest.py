@@ -10,11 +10,11 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models import QuerySet
 
-from dashboard.alerts.facts import GroupFacts, digest_facts
 from dashboard.alerts.models import Alert, Channel, Delivery, DeliveryKind, DeliveryState
-from dashboard.alerts.policy import held_until
-from dashboard.alerts.services.owe import channels_hold, policy_of, subject_of
-from dashboard.alerts.services.transition import project_hold
+from dashboard.alerts.notification_policy import held_until
+from dashboard.alerts.payloads import GroupFacts, digest_facts
+from dashboard.alerts.services.enqueue import channels_hold, policy_of, subject_of
+from dashboard.alerts.services.transitions import project_hold
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 

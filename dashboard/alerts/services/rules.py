@@ -11,7 +11,7 @@ from zoneinfo import available_timezones
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
-from dashboard.alerts.services.transition import project_hold
+from dashboard.alerts.services.transitions import project_hold
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project

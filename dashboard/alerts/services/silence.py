@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.services.owe import messages_owe
-from dashboard.alerts.services.transition import alert_close, alert_return, event_add, project_hold, silence_open
+from dashboard.alerts.services.enqueue import messages_owe
+from dashboard.alerts.services.transitions import alert_close, alert_return, event_add, project_hold, silence_open
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.metrics.silence import Silence

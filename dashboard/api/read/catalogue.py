@@ -8,7 +8,7 @@ from django.http import Http404
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dashboard.alerts.standing import verdicts_standing
+from dashboard.alerts.current_verdict import verdicts_standing
 from dashboard.api.read.access import ReadRequest
 from dashboard.api.read.paging import Paging, rows_paged
 from dashboard.api.read.shapes import Figures, Id, Models, ModelShape, OneModel, Projects, ProjectShape, Quota, Slug, Versions, VersionShape

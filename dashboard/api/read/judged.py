@@ -9,10 +9,10 @@ from django.http import Http404
 from ninja import Query, Router
 from pydantic import Field
 
+from dashboard.alerts.current_verdict import standing_of, with_open_alert
 from dashboard.alerts.links import alert_url
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.selectors import alert_by_number, alert_events, alerts_of
-from dashboard.alerts.standing import standing_of, with_open_alert
 from dashboard.api.read.access import ReadRequest
 from dashboard.api.read.catalogue import READ
 from dashboard.api.read.paging import Paging, rows_paged

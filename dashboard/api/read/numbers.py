@@ -10,7 +10,7 @@ from django.http import Http404
 from ninja import Query, Router, Schema
 from pydantic import Field
 
-from dashboard.alerts.standing import pair_standing
+from dashboard.alerts.current_verdict import pair_standing
 from dashboard.api.read.access import ReadRequest
 from dashboard.api.read.catalogue import MOST_VERSIONS, READ, deployments_by_version, model_or_404, rows_read
 from dashboard.api.read.shapes import LARGEST, ComparisonAnswer, Id, NamedVersion, Series, SeriesShape, SideShape, Slug

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.api.read.shapes import DeploymentShape, EvidenceShape, SpanShape, VerdictShape
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment

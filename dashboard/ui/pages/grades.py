@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboard.alerts.grades import FALSE, GRADES, NOT_GRADED, NOT_HELPED, RIGHT, Graded, Grades, Share, grade_of
+from dashboard.alerts.alert_quality import FALSE, GRADES, NOT_GRADED, NOT_HELPED, RIGHT, Graded, Grades, Share, grade_of
 from dashboard.alerts.models import AlertOutcome
 from dashboard.regressions.models import VerdictKind
 

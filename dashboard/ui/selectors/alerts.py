@@ -10,9 +10,9 @@ from django.db.models import Case, Count, F, Q, QuerySet, When
 from django.db.models.functions import Lower
 from django.http import Http404
 
+from dashboard.alerts.current_verdict import verdict_standing
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
-from dashboard.alerts.services.transition import rank
-from dashboard.alerts.standing import verdict_standing
+from dashboard.alerts.services.transitions import rank
 from dashboard.common import clock
 from dashboard.fleet.deployment_marks import marks_between
 from dashboard.fleet.models import DeploymentMark

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
+from dashboard.alerts.current_verdict import standing_of, with_open_alert
 from dashboard.alerts.models import Alert, AlertState
-from dashboard.alerts.services.transition import rank
-from dashboard.alerts.standing import standing_of, with_open_alert
+from dashboard.alerts.services.transitions import rank
 from dashboard.common import clock
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 

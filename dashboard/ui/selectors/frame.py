@@ -10,8 +10,8 @@ from django.db.models import Count, Exists, IntegerField, OuterRef, QuerySet, Su
 from django.db.models.functions import Coalesce
 
 from dashboard.accounts.models import User
+from dashboard.alerts.kill_switch.models import Switch
 from dashboard.alerts.models import Alert, AlertState
-from dashboard.alerts.switches.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import LimitReached
 from dashboard.fleet.models.limits import COUNTER

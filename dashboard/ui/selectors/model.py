@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db.models import Case, F, Q, When
 
+from dashboard.alerts.current_verdict import standing_of, with_open_alert
 from dashboard.alerts.models import Alert, AlertCause, AlertState
-from dashboard.alerts.standing import standing_of, with_open_alert
 from dashboard.common import clock
 from dashboard.common.raw_queries import objects_together
 from dashboard.fleet.deployment_marks import marks_newest

@@ -8,8 +8,8 @@ from datetime import datetime
 from django.db.models import Case, Count, When
 
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
-from dashboard.alerts.services.owe import zone_of
-from dashboard.alerts.services.replay import OUTLIVED
+from dashboard.alerts.services.enqueue import zone_of
+from dashboard.alerts.services.redeliver import OUTLIVED
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project

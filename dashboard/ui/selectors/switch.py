@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.alerts.switches.measures import lately
-from dashboard.alerts.switches.models import Switch, SwitchEvent
-from dashboard.alerts.switches.targets import LIVE, symmetric, verbs_allowed
+from dashboard.alerts.kill_switch.health_check import lately
+from dashboard.alerts.kill_switch.models import Switch, SwitchEvent
+from dashboard.alerts.kill_switch.rollout import LIVE, symmetric, verbs_allowed
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance, WatchedModel
 from dashboard.fleet.names import process_name

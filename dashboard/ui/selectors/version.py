@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db.models import Case, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, When
 
-from dashboard.alerts.services.transition import rank
-from dashboard.alerts.standing import open_alerts_of, ranks_alert, verdict_standing
+from dashboard.alerts.current_verdict import open_alerts_of, ranks_alert, verdict_standing
+from dashboard.alerts.services.transitions import rank
 from dashboard.common import clock
 from dashboard.fleet.budgets import Budgets, budgets_of
 from dashboard.fleet.fold.keys import OTHER

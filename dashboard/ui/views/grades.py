@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.grades import DAYS, ENOUGH, grades_of
+from dashboard.alerts.alert_quality import DAYS, ENOUGH, grades_of
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.fragments import uncached
 from dashboard.ui.pages.grades import became_rows, grade_rows, interval_said, share_said

@@ -10,7 +10,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.alerts.services.guides import GuideError, guide_set
+from dashboard.alerts.services.runbooks import GuideError, guide_set
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project

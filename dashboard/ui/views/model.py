@@ -9,7 +9,7 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.standing import ranks_alert
+from dashboard.alerts.current_verdict import ranks_alert
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.retention import minutes_kept_from

@@ -19,7 +19,7 @@ from dashboard.alerts.services import (
     rule_remove,
     time_zone_set,
 )
-from dashboard.alerts.services.owe import zone_of
+from dashboard.alerts.services.enqueue import zone_of
 from dashboard.alerts.services.rules import RuleError
 from dashboard.common import clock
 from dashboard.projects.models import Role

@@ -10,8 +10,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.alerts.switches.models import Switch
-from dashboard.alerts.switches.services import MINUTES, SwitchError, switch_begin, switch_end
+from dashboard.alerts.kill_switch.models import Switch
+from dashboard.alerts.kill_switch.services import MINUTES, SwitchError, switch_begin, switch_end
 from dashboard.projects.command_key import command_key_make
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.grades import DAYS, grades_of
+from dashboard.alerts.alert_quality import DAYS, grades_of
 from dashboard.alerts.models import Alert, AlertCause
 from dashboard.ui.door import ProjectRequest, project_page
 from dashboard.ui.exports import csv_response

@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.alerts.models import Channel, Delivery
 from dashboard.alerts.services import alerts_sweep, channel_test, deliveries_send
-from dashboard.alerts.services.outbox import delivery_claim
+from dashboard.alerts.services.deliver import delivery_claim
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time

@@ -10,7 +10,7 @@ import pytest
 
 from dashboard.alerts.models import AlertGroup, Channel, Delivery, Rule
 from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_send, groups_form, held_release, reminders_owe
-from dashboard.alerts.services.outbox import SCHEDULE, delivery_claim
+from dashboard.alerts.services.deliver import SCHEDULE, delivery_claim
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project

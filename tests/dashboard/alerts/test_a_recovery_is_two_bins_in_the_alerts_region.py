@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dashboard.alerts.models import Alert, AlertEvent
-from dashboard.alerts.recovered import recovery
+from dashboard.alerts.recovery_check import recovery
 from dashboard.alerts.services import alerts_sweep, rollbacks_watch
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series

@@ -6,8 +6,8 @@ import pytest
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.alerts.models import Alert, AlertEvent, Channel
-from dashboard.alerts.moved import shares_of
 from dashboard.alerts.services import alerts_sweep, deliveries_send, rollbacks_watch
+from dashboard.alerts.traffic_shift import shares_of
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series, Stratum, VersionMinute
 from tests.dashboard.alerts.fleet import Fleet, Time

@@ -117,16 +117,16 @@ def test_numbers_of_another_project_begin_at_one(fleet: Fleet, new: Deployment, 
 def test_a_deployment_that_fails_holds_up_no_other(
     fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dashboard.alerts.services import owe
+    from dashboard.alerts.services import enqueue
 
-    facts = vars(owe)["alert_facts"]
+    facts = vars(enqueue)["alert_facts"]
 
     def failing(*, alert: Alert, **other: object) -> object:
         if alert.deployment_id == old.pk:
             raise RuntimeError("no facts")
         return facts(alert=alert, **other)
 
-    monkeypatch.setattr(owe, "alert_facts", failing)
+    monkeypatch.setattr(enqueue, "alert_facts", failing)
     for deployment in (old, new):
         fleet.say(deployment, "roll_back")
     with pytest.raises(ExceptionGroup):

@@ -13,8 +13,8 @@ from pytest_django import Settings
 from dashboard.alerts.channels import CHANNELS
 from dashboard.alerts.channels.apprise import Apprise
 from dashboard.alerts.models import Delivery
-from dashboard.alerts.services import channel_create, channel_test, deliveries_send, outbox
-from dashboard.alerts.services.outbox import LEASE, OVERTIME, delivery_claim
+from dashboard.alerts.services import channel_create, channel_test, deliver, deliveries_send
+from dashboard.alerts.services.deliver import LEASE, OVERTIME, delivery_claim
 from dashboard.common.call_timeout import bounded_call
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
@@ -54,7 +54,7 @@ def test_a_service_that_drips_is_given_up_and_the_others_go_on(
     settings.APPRISE = ("tgram",)
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
     monkeypatch.setattr(Apprise, "seconds", 0.5)
-    monkeypatch.setattr(outbox, "GRACE", 0.1)
+    monkeypatch.setattr(deliver, "GRACE", 0.1)
     slow = channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
     quick = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
     for channel in (slow, quick):
@@ -74,7 +74,7 @@ def test_no_kind_takes_longer_than_its_lease_or_holds_the_worker_for_longer() ->
         "email": 30,
         "apprise": 30,
     }
-    assert max(one.seconds for one in CHANNELS.values()) <= OVERTIME < LEASE.total_seconds() - outbox.GRACE
+    assert max(one.seconds for one in CHANNELS.values()) <= OVERTIME < LEASE.total_seconds() - deliver.GRACE
 
 
 def test_while_a_slow_one_is_waited_for_only_quick_ones_begin(project: Project, slack: StandIn, settings: Settings, time: Time) -> None:

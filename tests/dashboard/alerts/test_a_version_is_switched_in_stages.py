@@ -12,8 +12,8 @@ from compilewatch.wire.ed25519 import PublicKey
 from compilewatch.wire.messages import Fact, Report, Request
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.alerts.switches.models import Switch
-from dashboard.alerts.switches.services import SwitchError, switch_begin, switch_end, switches_step
+from dashboard.alerts.kill_switch.models import Switch
+from dashboard.alerts.kill_switch.services import SwitchError, switch_begin, switch_end, switches_step
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CommandReceipt, ModelVersion

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from dashboard.accounts.models import User
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, EventKind
 from dashboard.alerts.services.actions import alert_acknowledge, alert_dismiss
 from dashboard.alerts.services.channels import channel_create, channel_disable, channel_enable, channel_give_up
-from dashboard.alerts.services.outbox import deliveries_send
-from dashboard.alerts.services.sweep import alerts_sweep
+from dashboard.alerts.services.deliver import deliveries_send
+from dashboard.alerts.services.sync import alerts_sweep
 from dashboard.api.gate import Gate, gate_of
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.alerts.together import Alarm, Shared, Trait, clusters, shared_by, title_of
+from dashboard.alerts.correlation import Alarm, Shared, Trait, clusters, shared_by, title_of
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 GPU, OTHER_GPU = ("GPU", "H100"), ("GPU", "A100")

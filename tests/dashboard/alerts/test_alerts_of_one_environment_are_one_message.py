@@ -9,7 +9,7 @@ import pytest
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery, Rule
 from dashboard.alerts.services import alert_dismiss, alerts_sweep, channel_create, deliveries_send, groups_form, reminders_owe
-from dashboard.alerts.services.owe import GATHER
+from dashboard.alerts.services.enqueue import GATHER
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.headline import headline
+from dashboard.alerts.alert_title import headline
 from dashboard.alerts.models import Alert, Channel
 from dashboard.alerts.services import alerts_sweep, deliveries_send
 from dashboard.fleet.models import Deployment

@@ -17,7 +17,7 @@ from dashboard.alerts.services import (
     deliveries_send,
     delivery_replay,
 )
-from dashboard.alerts.services.outbox import SCHEDULE, retry_delay
+from dashboard.alerts.services.deliver import SCHEDULE, retry_delay
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project

@@ -11,7 +11,7 @@ from compilewatch.wire.messages import Request
 
 from dashboard.alerts import joined
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind
-from dashboard.alerts.services.transition import project_hold
+from dashboard.alerts.services.transitions import project_hold
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment

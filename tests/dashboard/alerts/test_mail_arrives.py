@@ -9,7 +9,7 @@ from pytest_django import Settings
 
 from dashboard.alerts.models import AlertEvent, Channel, Delivery
 from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
-from dashboard.alerts.services.outbox import LEASE
+from dashboard.alerts.services.deliver import LEASE
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time

@@ -194,7 +194,7 @@ def test_a_channel_that_is_gone_does_not_keep_the_next_one_from_hearing(
     assert len(slack.titles) == heard + 1
 
 
-@pytest.mark.parametrize("stage", ["remind._project_remind", "digest._project_release"])
+@pytest.mark.parametrize("stage", ["reminders._project_remind", "digest._project_release"])
 def test_a_project_that_fails_holds_up_no_other(
     stage: str, fleet: Fleet, new: Deployment, channel: Channel, other_project: Project, slack: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +214,7 @@ def test_a_project_that_fails_holds_up_no_other(
     Delivery.objects.update(state="held", held_until=clock.now())
     monkeypatch.setattr(f"dashboard.alerts.services.{module}.{name}", fails)
     with pytest.raises(ExceptionGroup):
-        (reminders_owe if module == "remind" else held_release)()
+        (reminders_owe if module == "reminders" else held_release)()
     assert seen == sorted([fleet.project.pk, other_project.pk])
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dashboard.accounts.models import User
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, Rule
 from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create
-from dashboard.alerts.services.outbox import deliveries_send
+from dashboard.alerts.services.deliver import deliveries_send
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from dashboard.alerts.policy import (
+from dashboard.alerts.notification_policy import (
     Policy,
     Reminder,
     RuleRow,

@@ -19,29 +19,29 @@ def die(*_: Any, **__: Any) -> NoReturn:
 
 def main(point: str, seconds: float) -> None:
     django.setup()
-    from dashboard.alerts.services import gather, group, outbox, sweep, transition
+    from dashboard.alerts.services import correlate, deliver, merge_groups, sync, transitions
     from dashboard.common import clock
 
     clock.unix = lambda: seconds
-    mark = outbox.delivery_mark
+    mark = deliver.delivery_mark
     if point == "opening":
-        vars(transition)["messages_owe"] = die
+        vars(transitions)["messages_owe"] = die
     elif point == "grouping":
-        vars(group)["event_add"] = die
+        vars(correlate)["event_add"] = die
     elif point == "merging":
-        write = vars(gather)["digests_write"]
-        vars(gather)["digests_write"] = lambda **given: (write(**given), die())
+        write = vars(merge_groups)["digests_write"]
+        vars(merge_groups)["digests_write"] = lambda **given: (write(**given), die())
     elif point == "leased":
-        outbox.delivery_try = die
+        deliver.delivery_try = die
     elif point == "sent":
-        outbox.delivery_mark = die
+        deliver.delivery_mark = die
     elif point == "marking":
-        outbox._event = die
+        deliver._event = die
     elif point == "marked":
-        outbox.delivery_mark = lambda claim, result: (mark(claim, result), die())[0]
-    sweep.alerts_sweep()
-    group.groups_form()
-    outbox.deliveries_send()
+        deliver.delivery_mark = lambda claim, result: (mark(claim, result), die())[0]
+    sync.alerts_sweep()
+    correlate.groups_form()
+    deliver.deliveries_send()
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.alerts.headline import headline
+from dashboard.alerts.alert_title import headline
 from dashboard.common.numbers import percent, significant
 from dashboard.ui import words
 

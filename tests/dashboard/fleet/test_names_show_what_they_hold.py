@@ -11,8 +11,8 @@ from django.test import Client
 
 from dashboard.alerts.channels.base import Message
 from dashboard.alerts.channels.slack_blocks import message_blocks
-from dashboard.alerts.facts import alert_facts
 from dashboard.alerts.models import Alert
+from dashboard.alerts.payloads import alert_facts
 from dashboard.common import clock
 from dashboard.common.unicode_safety import _IN_NAME, _IN_TEXT, visible_name, visible_text
 from dashboard.fleet.fold_service import fold_all

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.headline import headline
+from dashboard.alerts.alert_title import headline
 from dashboard.common import numbers
 from dashboard.regressions.evidence_reader import change_of
 from dashboard.ui.evidence import evidence_rows

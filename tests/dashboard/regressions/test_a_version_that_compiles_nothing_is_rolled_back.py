@@ -11,7 +11,7 @@ from compilewatch.recording.compile_requests import FINDING_TEXT, WHY_DROPPED, W
 from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Finding, Report
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.regressions.judge import Known, evaluate

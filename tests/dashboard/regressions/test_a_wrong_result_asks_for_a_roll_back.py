@@ -11,7 +11,7 @@ from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Report
 from compilewatch.wire.numerics import Parity, parity_data
 
-from dashboard.alerts.headline import headline
+from dashboard.alerts.alert_title import headline
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.regressions.judge import Known, Outcome, evaluate
 from dashboard.regressions.judge.certain_facts import Fact, certain_facts

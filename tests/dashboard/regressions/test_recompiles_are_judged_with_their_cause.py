@@ -8,7 +8,7 @@ import pytest
 from compilewatch.wire.messages import REASON_KINDS, Compile, Report
 from django.test import Client
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.metrics.recompile_reasons import AGAIN, REASONS, varies_words
 from dashboard.projects.models import Project

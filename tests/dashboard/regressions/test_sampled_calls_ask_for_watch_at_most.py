@@ -11,7 +11,7 @@ from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Report
 from compilewatch.wire.numerics import Parity, parity_data
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding
 from dashboard.regressions.judge.certain_facts import Fact, certain_facts

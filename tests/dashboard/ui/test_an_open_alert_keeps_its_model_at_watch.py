@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 
 from dashboard.accounts.models import User
+from dashboard.alerts.current_verdict import verdict_standing
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.alerts.services import alert_resolve, alerts_sweep
-from dashboard.alerts.standing import verdict_standing
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.alerts.headline import headline
+from dashboard.alerts.alert_title import headline
 from dashboard.alerts.models import Alert, AlertEvent
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance

@@ -16,8 +16,8 @@ from django.test import Client
 from dashboard.accounts.models import User
 from dashboard.alerts import links
 from dashboard.alerts.channels import CHANNELS, Message
-from dashboard.alerts.facts import Facts, GroupFacts, alert_facts, channel_test_facts, digest_facts
 from dashboard.alerts.models import Alert, Channel, DeliveryKind
+from dashboard.alerts.payloads import Facts, GroupFacts, alert_facts, channel_test_facts, digest_facts
 from dashboard.common import clock
 from dashboard.ingest import urls as ingest_urls
 from dashboard.projects.models import Project, Role

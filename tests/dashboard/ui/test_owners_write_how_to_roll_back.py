@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
-from dashboard.alerts.facts import alert_facts
 from dashboard.alerts.models import Alert, RollbackGuide
+from dashboard.alerts.payloads import alert_facts
 from dashboard.fleet.models import ModelVersion
 from dashboard.projects.models import Project, Role
 from tests.dashboard.ui.factory import Shape, model

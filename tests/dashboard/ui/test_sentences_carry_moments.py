@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from dashboard.alerts.channels import CHANNELS, Message
-from dashboard.alerts.facts import alert_facts
+from dashboard.alerts.payloads import alert_facts
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from dashboard.alerts.grades import Share, grades_of
+from dashboard.alerts.alert_quality import Share, grades_of
 from dashboard.alerts.models import Alert, AlertEvent
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel

@@ -8,8 +8,8 @@ from datetime import timedelta
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
+from dashboard.alerts.kill_switch.models import Switch
 from dashboard.alerts.models import Alert
-from dashboard.alerts.switches.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.projects.command_key import command_key_make

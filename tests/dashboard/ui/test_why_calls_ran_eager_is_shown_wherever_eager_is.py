@@ -10,7 +10,7 @@ import pytest
 from compilewatch.wire.messages import EAGER_CAUSES, Finding, Region
 from django.test import Client
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.fleet.fold.counters import EAGER
 from dashboard.fleet.metrics.eager_causes import CAUSES, WhyEager, causes_words
 from dashboard.fleet.models import Instance, ModelVersion

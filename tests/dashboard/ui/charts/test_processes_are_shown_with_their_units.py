@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.ui import evidence as listed
 from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
 from dashboard.ui.charts.facts import fact_lines

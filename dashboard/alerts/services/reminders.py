@@ -9,9 +9,9 @@ from datetime import datetime
 from django.db.models import Max, Q
 
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind, DeliveryState, EventKind, Rule
-from dashboard.alerts.policy import Policy, Reminder, Standing, reminders
-from dashboard.alerts.services.owe import channels_hold, message_owe, policy_of, subject_of
-from dashboard.alerts.services.transition import event_add, project_hold
+from dashboard.alerts.notification_policy import Policy, Reminder, Standing, reminders
+from dashboard.alerts.services.enqueue import channels_hold, message_owe, policy_of, subject_of
+from dashboard.alerts.services.transitions import event_add, project_hold
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 

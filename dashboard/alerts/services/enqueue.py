@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
-from dashboard.alerts.facts import alert_facts
 from dashboard.alerts.models import (
     Alert,
     AlertCause,
@@ -25,7 +24,8 @@ from dashboard.alerts.models import (
     MaintenanceWindow,
     Rule,
 )
-from dashboard.alerts.policy import Policy, RuleRow, Subject, WindowRow, channels_asked, held_until
+from dashboard.alerts.notification_policy import Policy, RuleRow, Subject, WindowRow, channels_asked, held_until
+from dashboard.alerts.payloads import alert_facts
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project

@@ -6,7 +6,7 @@ from typing import TypedDict
 from urllib.parse import quote
 
 from dashboard.alerts import links
-from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
+from dashboard.alerts.evidence_lines import EvidenceLine, strongest_evidence
 from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, RollbackGuide
 from dashboard.common.clock import at_minute
 from dashboard.projects.models import Project

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q
 
-from dashboard.alerts.evidence import driving_metrics
+from dashboard.alerts.evidence_lines import driving_metrics
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, EventKind
 from dashboard.alerts.services.silence import silence_covers
-from dashboard.alerts.services.transition import (
+from dashboard.alerts.services.transitions import (
     RANK,
     alert_close,
     alert_open,

@@ -8,7 +8,7 @@ from django.db.models import Case, F, Max, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
-from dashboard.alerts.services.transition import RANK, rank
+from dashboard.alerts.services.transitions import RANK, rank
 from dashboard.common import clock
 from dashboard.regressions.judge.certain_facts import ranks_apart
 from dashboard.regressions.models import Outlived, Verdict

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import RollbackGuide
-from dashboard.alerts.services.transition import project_hold
+from dashboard.alerts.services.transitions import project_hold
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 

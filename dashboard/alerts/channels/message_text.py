@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.alerts.channels.base import Message
-from dashboard.alerts.facts import DigestLine, Facts, GroupFacts
 from dashboard.alerts.models import AlertOutcome, DeliveryKind
+from dashboard.alerts.payloads import DigestLine, Facts, GroupFacts
 from dashboard.common import clock
 
 LISTED = 8

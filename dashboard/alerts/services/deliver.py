@@ -17,7 +17,7 @@ from dashboard.alerts.channels import CHANNELS, DeliveryError, Message
 from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryKind, DeliveryState, EventKind
 from dashboard.alerts.services.channels import channel_give_up
 from dashboard.alerts.services.digest import covered_alerts, storm_merge
-from dashboard.alerts.services.gather import groups_merge
+from dashboard.alerts.services.merge_groups import groups_merge
 from dashboard.alerts.services.retry_after import retry_after_seconds
 from dashboard.common import clock
 from dashboard.common.call_timeout import bounded_call

@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 
+from dashboard.alerts.correlation import WINDOW, Alarm, Trait, clusters, shared_by, shared_words, title_of
 from dashboard.alerts.models import Alert, AlertGroup, EventKind
-from dashboard.alerts.services.transition import event_add, project_hold
-from dashboard.alerts.together import WINDOW, Alarm, Trait, clusters, shared_by, shared_words, title_of
+from dashboard.alerts.services.transitions import event_add, project_hold
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.selectors.versions.machines import machines_of, models_running

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from django.db.models import Max
 
-from dashboard.alerts.headline import headline
+from dashboard.alerts.alert_title import headline
 from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.services.owe import messages_owe
+from dashboard.alerts.services.enqueue import messages_owe
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project

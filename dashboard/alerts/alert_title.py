@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dashboard.alerts.evidence import EvidenceLine, strongest_evidence
+from dashboard.alerts.evidence_lines import EvidenceLine, strongest_evidence
 from dashboard.common.numbers import change, difference, is_factor, magnitude, percent
 from dashboard.regressions.evidence_reader import RATES
 

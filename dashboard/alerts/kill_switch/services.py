@@ -11,10 +11,10 @@ from compilewatch.wire.command import RESTORE, VERBS, Command, key_project
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
-from dashboard.alerts.services.transition import project_hold
-from dashboard.alerts.switches.measures import lately, worse
-from dashboard.alerts.switches.models import Switch, SwitchEvent, SwitchPhase
-from dashboard.alerts.switches.targets import Told, Unit, shares_of, units_live, units_within
+from dashboard.alerts.kill_switch.health_check import lately, worse
+from dashboard.alerts.kill_switch.models import Switch, SwitchEvent, SwitchPhase
+from dashboard.alerts.kill_switch.rollout import Told, Unit, shares_of, units_live, units_within
+from dashboard.alerts.services.transitions import project_hold
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import ModelVersion

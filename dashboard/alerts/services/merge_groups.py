@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from dashboard.alerts import links
-from dashboard.alerts.facts import GroupFacts
 from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, Delivery, DeliveryKind, DeliveryState
+from dashboard.alerts.payloads import GroupFacts
 from dashboard.alerts.services.digest import MOST, digests_write, waiting_rows
 from dashboard.common import clock
 from dashboard.fleet.models import ModelVersion

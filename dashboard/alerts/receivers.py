@@ -6,7 +6,7 @@ from typing import Any
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
-from dashboard.alerts.services.transition import alert_close, project_hold
+from dashboard.alerts.services.transitions import alert_close, project_hold
 from dashboard.regressions.models import BaselineChoice
 
 

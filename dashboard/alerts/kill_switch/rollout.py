@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from compilewatch.wire.command import cohort
 
-from dashboard.alerts.switches.models import Switch
+from dashboard.alerts.kill_switch.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.fleet.selectors.instances.role_filters import ended, helping

@@ -9,12 +9,12 @@ from functools import partial
 
 from django.db.models import Exists, OuterRef
 
-from dashboard.alerts.evidence import strongest_evidence
+from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.moved import NOW, Shares, shares_of
-from dashboard.alerts.recovered import Recovery, recovery
-from dashboard.alerts.services.owe import messages_owe
-from dashboard.alerts.services.transition import alert_close, alert_open, event_add, project_hold
+from dashboard.alerts.recovery_check import Recovery, recovery
+from dashboard.alerts.services.enqueue import messages_owe
+from dashboard.alerts.services.transitions import alert_close, alert_open, event_add, project_hold
+from dashboard.alerts.traffic_shift import NOW, Shares, shares_of
 from dashboard.common import clock
 from dashboard.common.numbers import below, duration
 from dashboard.common.write_lock import write_transaction
