@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from dashboard.api.door import with_key
+from dashboard.api.key_auth import with_key
 from dashboard.common import clock
 from dashboard.common.http import error_answer, json_answer
 from dashboard.common.unicode_safety import visible_name, visible_text

@@ -3,10 +3,10 @@
 from django.urls import path
 
 from dashboard.api.deployments import deployments
-from dashboard.api.metrics import metrics
-from dashboard.api.read.site import API
+from dashboard.api.docs_page import reference
+from dashboard.api.prometheus import metrics
+from dashboard.api.read.router import API
 from dashboard.api.readiness import readyz
-from dashboard.api.reference import reference
 from dashboard.api.views import gate, openapi
 
 urlpatterns = [

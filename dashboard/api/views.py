@@ -7,9 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
-from dashboard.api.document import document
-from dashboard.api.door import with_key
 from dashboard.api.gate import gate_of
+from dashboard.api.key_auth import with_key
+from dashboard.api.openapi import document
 from dashboard.common.http import error_answer, json_answer
 from dashboard.common.unicode_safety import visible_name
 from dashboard.projects.key_auth import KnownKey

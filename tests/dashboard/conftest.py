@@ -17,7 +17,7 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
-from dashboard.api.read.access import readers_forget
+from dashboard.api.read.auth import readers_forget
 from dashboard.common import clock
 from dashboard.common.heartbeat import fold_forget
 from dashboard.fleet.writers.cold_starts import first_calls_forget

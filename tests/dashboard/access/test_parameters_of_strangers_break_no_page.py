@@ -50,7 +50,7 @@ _NAME = re.compile(r"""(?:GET|query|data|given|asked)(?:\.get|\.getlist)?[\[(]\s
 
 def names() -> list[str]:
     """What the code reads of any address, those of the read API from its own document."""
-    from dashboard.api.read.site import API
+    from dashboard.api.read.router import API
 
     found = {name for file in (Path(settings.BASE_DIR) / "dashboard").rglob("*.py") for name in _NAME.findall(file.read_text())}
     for ways in API.get_openapi_schema()["paths"].values():

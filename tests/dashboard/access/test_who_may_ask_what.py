@@ -15,7 +15,7 @@ from django.test import Client
 from dashboard.accounts.models import User
 from dashboard.accounts.session_expiry import limits_forget
 from dashboard.alerts.models import Alert
-from dashboard.api.read import access
+from dashboard.api.read import auth
 from dashboard.ingest import group_commit
 from dashboard.projects.key_auth import key_checks_forget
 from dashboard.projects.models import Project, Role
@@ -61,7 +61,7 @@ class Asked:
             transaction.set_rollback(True)
         client.cookies = cookies
         key_checks_forget()
-        access.readers_forget()
+        auth.readers_forget()
 
     def _note(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.split(None, 1)[0].upper() in ("INSERT", "UPDATE", "DELETE") and not any(f'"{table}"' in sql for table in NOTED):

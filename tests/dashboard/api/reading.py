@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 from django.test import Client
 
-from dashboard.api.document import document
+from dashboard.api.openapi import document
 
 ROOT = "/api/v1/projects/ranking"
 

@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.api.document import document
-from dashboard.api.read import access
+from dashboard.api.openapi import document
+from dashboard.api.read import auth
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create
@@ -84,7 +84,7 @@ def test_a_key_names_its_project_and_a_person_theirs(client: Client, signed_in: 
 def test_whoever_reads_too_fast_waits_and_others_do_not(
     client: Client, api_key: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(access, "READS_PER_SECOND", 0.01)
+    monkeypatch.setattr(auth, "READS_PER_SECOND", 0.01)
     other = key_create(project=project, kind="api", name="other")[1]
     for key, status in ((api_key, 200), (api_key, 429), (other, 200), (api_key, 429)):
         answer = client.get("/api/v1/projects", headers={"authorization": f"Bearer {key}"})

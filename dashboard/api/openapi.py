@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from functools import cache
 from typing import Any
@@ -10,7 +11,7 @@ import msgspec
 from django.conf import settings
 
 from dashboard.api.deployments import Posted
-from dashboard.api.read.site import read_document
+from dashboard.api.read.router import read_document
 from dashboard.ingest.openapi import openapi_document
 
 ABOUT = (
@@ -27,6 +28,8 @@ _FAILURES = {
     "503": "The database does not answer right now; Retry-After says when to come back.",
 }
 _SCHEMES = {"ing": "sends reports", "api": "reads", "dep": "tells of deployments"}
+_READ_MODULE = re.compile(r".*_read_(?:findings_instances|models_versions|timeseries|verdicts_alerts)_|^(?:deployment|reports)_")
+"""What comes before the published name of an operation: names of modules, and of what is posted."""
 _TAGS = {"/api/v1/reports": "Reports", "/api/v1/gate": "Deployments", "/api/v1/deployments": "Deployments"}
 
 
@@ -43,7 +46,7 @@ def document() -> dict[str, Any]:
         for operation in operations.values():
             operation["security"] = [{f"{kinds.get(path, 'api')}_key": []}]
             operation["tags"] = operation.get("tags") or [_TAGS[path]]
-            operation["operationId"] = operation["operationId"].rpartition("_read_")[2].partition("_")[2] or operation["operationId"]
+            operation["operationId"] = _READ_MODULE.sub("", operation["operationId"])
             if path != "/api/v1/reports":
                 operation["responses"] |= {status: _json(_ref("Error"), text) for status, text in _FAILURES.items()}
     return {

@@ -13,11 +13,11 @@ from dashboard.alerts.current_verdict import standing_of, with_open_alert
 from dashboard.alerts.links import alert_url
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.selectors import alert_by_number, alert_events, alerts_of
-from dashboard.api.read.access import ReadRequest
-from dashboard.api.read.catalogue import READ
+from dashboard.api.read.auth import ReadRequest
+from dashboard.api.read.models_versions import READ
 from dashboard.api.read.paging import Paging, rows_paged
-from dashboard.api.read.shapes import LARGEST, AlertEventShape, Alerts, AlertShape, Id, OneAlert, OneVerdict, Slug, Verdicts
-from dashboard.api.read.shaping import evidence_shapes, verdict_shape
+from dashboard.api.read.schemas import LARGEST, AlertEventShape, Alerts, AlertShape, Id, OneAlert, OneVerdict, Slug, Verdicts
+from dashboard.api.read.serializers import evidence_shapes, verdict_shape
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
 

@@ -8,10 +8,10 @@ from django.db.models import Exists, OuterRef
 from ninja import Query, Router
 from pydantic import Field
 
-from dashboard.api.read.access import ReadRequest
-from dashboard.api.read.catalogue import READ, model_or_404
+from dashboard.api.read.auth import ReadRequest
+from dashboard.api.read.models_versions import READ, model_or_404
 from dashboard.api.read.paging import Paging, rows_paged
-from dashboard.api.read.shapes import LARGEST, Findings, FindingShape, Id, Instances, InstanceShape, SeenShape, Slug
+from dashboard.api.read.schemas import LARGEST, Findings, FindingShape, Id, Instances, InstanceShape, SeenShape, Slug
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER_INSTANCE
 from dashboard.fleet.fold.roles import is_counted

@@ -13,8 +13,8 @@ from django.utils.cache import get_conditional_response, patch_vary_headers
 from ninja import NinjaAPI
 from ninja.errors import ValidationError
 
-from dashboard.api.read import catalogue, judged, numbers, seen
-from dashboard.api.read.access import ReadAccess
+from dashboard.api.read import findings_instances, models_versions, timeseries, verdicts_alerts
+from dashboard.api.read.auth import ReadAccess
 from dashboard.common.http import API_HEADERS, error_answer
 from dashboard.ingest.body_decoder import Refused
 
@@ -51,7 +51,7 @@ API = ReadApi(
     openapi_url=None,
     docs_url=None,
 )
-for _module in (catalogue, numbers, seen, judged):
+for _module in (models_versions, timeseries, findings_instances, verdicts_alerts):
     API.add_router("", _module.router)
 
 

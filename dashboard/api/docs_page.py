@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.api.document import ABOUT, document
+from dashboard.api.openapi import ABOUT, document
 
 ORDER = ("Models", "Figures", "Findings and instances", "Verdicts and alerts", "Deployments", "Reports")
 

@@ -15,7 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from dashboard import __version__
 from dashboard.alerts.selectors import deliveries_by_state
-from dashboard.api.version_metrics import version_metrics
+from dashboard.api.prometheus_versions import version_metrics
 from dashboard.common.counters import totals_read
 from dashboard.common.health import heartbeats, worker_state
 from dashboard.common.http import API_HEADERS, error_answer

@@ -9,10 +9,22 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from dashboard.alerts.current_verdict import verdicts_standing
-from dashboard.api.read.access import ReadRequest
+from dashboard.api.read.auth import ReadRequest
 from dashboard.api.read.paging import Paging, rows_paged
-from dashboard.api.read.shapes import Figures, Id, Models, ModelShape, OneModel, Projects, ProjectShape, Quota, Slug, Versions, VersionShape
-from dashboard.api.read.shaping import deployment_shape, span_shape, verdict_shape
+from dashboard.api.read.schemas import (
+    Figures,
+    Id,
+    Models,
+    ModelShape,
+    OneModel,
+    Projects,
+    ProjectShape,
+    Quota,
+    Slug,
+    Versions,
+    VersionShape,
+)
+from dashboard.api.read.serializers import deployment_shape, span_shape, verdict_shape
 from dashboard.common import clock
 from dashboard.common.raw_queries import rows_together
 from dashboard.fleet.budgets import STALLED, budgets_from, budgets_of

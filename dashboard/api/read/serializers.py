@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.alerts.evidence_lines import strongest_evidence
-from dashboard.api.read.shapes import DeploymentShape, EvidenceShape, SpanShape, VerdictShape
+from dashboard.api.read.schemas import DeploymentShape, EvidenceShape, SpanShape, VerdictShape
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.versions.version_series import Span

@@ -11,10 +11,10 @@ from ninja import Query, Router, Schema
 from pydantic import Field
 
 from dashboard.alerts.current_verdict import pair_standing
-from dashboard.api.read.access import ReadRequest
-from dashboard.api.read.catalogue import MOST_VERSIONS, READ, deployments_by_version, model_or_404, rows_read
-from dashboard.api.read.shapes import LARGEST, ComparisonAnswer, Id, NamedVersion, Series, SeriesShape, SideShape, Slug
-from dashboard.api.read.shaping import evidence_shapes, span_shape, verdict_shape
+from dashboard.api.read.auth import ReadRequest
+from dashboard.api.read.models_versions import MOST_VERSIONS, READ, deployments_by_version, model_or_404, rows_read
+from dashboard.api.read.schemas import LARGEST, ComparisonAnswer, Id, NamedVersion, Series, SeriesShape, SideShape, Slug
+from dashboard.api.read.serializers import evidence_shapes, span_shape, verdict_shape
 from dashboard.common import clock
 from dashboard.fleet.metrics.aggregate import calls_binned, processes_binned
 from dashboard.fleet.metrics.metric_names import NAMED
