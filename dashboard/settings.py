@@ -80,8 +80,8 @@ MIDDLEWARE = [
     "dashboard.common.probe_hosts.ProbesByAddress",
     "dashboard.common.http.ApiErrors",
     "dashboard.common.database_unavailable.DatabaseAway",
-    "dashboard.ui.compressed.CompressedPages",
-    "dashboard.ui.packaged.StaticFiles",
+    "dashboard.ui.http.gzip.CompressedPages",
+    "dashboard.ui.http.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -106,7 +106,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
-                "dashboard.ui.context.page_context",
+                "dashboard.ui.layout.context.page_context",
             ],
         },
     }
@@ -245,7 +245,7 @@ UNFOLD = {
 STATIC_URL = f"{PREFIX}/static/"
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "dashboard.ui.finders.PackagedAssetsFinder",
+    "dashboard.ui.http.static_finders.PackagedAssetsFinder",
 ]
 # Served from where they are installed: nothing to collect, nothing to forget after an upgrade.
 WHITENOISE_USE_FINDERS = True

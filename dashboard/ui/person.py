@@ -5,7 +5,7 @@ from __future__ import annotations
 from allauth.account.auth_backends import AuthenticationBackend
 
 from dashboard.accounts.models import User
-from dashboard.ui.selectors.frame import person_with_projects
+from dashboard.ui.layout.memberships import person_with_projects
 
 
 class PersonBackend(AuthenticationBackend):  # type: ignore[misc]  # allauth has no types

@@ -14,7 +14,7 @@ from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.regressions.models import Verdict
-from dashboard.ui.templatetags.say import clock_time
+from dashboard.ui.templatetags.format_filters import clock_time
 
 FOREIGN = re.compile(r"\d\d:\d\d (?:UTC|CET|[ECMP][SD]T)\b")
 WRITTEN = re.compile(r"^(\d{1,2} [A-Z][a-z]{2} (\d{4} )?)?\d\d:\d\d$")

@@ -12,12 +12,12 @@ from dashboard.fleet.metrics.first_bucket import Below
 from dashboard.fleet.metrics.row_types import StartRow
 from dashboard.fleet.metrics.time_bins import Window
 from dashboard.ui import words
-from dashboard.ui.charts import metrics
-from dashboard.ui.charts.decimate import decimated
-from dashboard.ui.charts.metrics import Metric
-from dashboard.ui.charts.roles import Drawn
-from dashboard.ui.charts.scales import rounded, scale_for
-from dashboard.ui.charts.spreads import SPREADS, Interval
+from dashboard.ui.charts import metric_values
+from dashboard.ui.charts.axis_units import rounded, scale_for
+from dashboard.ui.charts.confidence_bands import SPREADS, Interval
+from dashboard.ui.charts.lttb import decimated
+from dashboard.ui.charts.metric_values import Metric
+from dashboard.ui.charts.version_styles import Drawn
 
 Values = list[float | None]
 SHADED = (1, 2)
@@ -95,13 +95,13 @@ def trends_built(
     has_items = any(tally.items is not None for bins in calls.values() for tally in bins.values())
     engines = any(tally.wall for bins in calls.values() for tally in bins.values())
     built = []
-    for metric in metrics.TRENDS:
-        if metric is metrics.COLD_START:
+    for metric in metric_values.TRENDS:
+        if metric is metric_values.COLD_START:
             built.append(_cold_starts(drawn, begun, window, budget))
             continue
         shown = metric
-        if metric is metrics.THROUGHPUT:
-            shown = metrics.TRAFFIC if not has_items else metrics.ENGINE_THROUGHPUT if engines else metric
+        if metric is metric_values.THROUGHPUT:
+            shown = metric_values.TRAFFIC if not has_items else metric_values.ENGINE_THROUGHPUT if engines else metric
         values = {version.id: _values(shown, window, calls.get(version.id, {}), processes.get(version.id, {})) for version in drawn}
         spreads = {version.id: _spreads(shown, window, calls.get(version.id, {})) for version in drawn if version.slot in SHADED}
         bounds = {version.id: _bounds(shown, window, calls.get(version.id, {})) for version in drawn}
@@ -160,7 +160,7 @@ def _trend(
     known = {id: [one for one in mine if one] for id, mine in bounds.items()}
     ends = (one.bound for mine in known.values() for one in mine)
     scale = scale_for(metric, (*ends, *(value for version in drawn for value in values[version.id])), clock)
-    unit = f"{scale.unit} in {words.coarse(window.step * 60)}" if metric is metrics.COMPILE else scale.unit
+    unit = f"{scale.unit} in {words.coarse(window.step * 60)}" if metric is metric_values.COMPILE else scale.unit
     lines = [
         Line(
             version.slot,
@@ -172,7 +172,7 @@ def _trend(
         )
         for version in drawn
     ]
-    said = [f"{version.name} {metrics.figure(metric, *_latest(values[version.id], bounds[version.id]))}" for version in drawn]
+    said = [f"{version.name} {metric_values.figure(metric, *_latest(values[version.id], bounds[version.id]))}" for version in drawn]
     note = _note([(version.name, known[version.id]) for version in drawn if known[version.id]])
     conclusion = f"{metric.title}, {unit}. Newest: {'; '.join(said) or 'no version'}. {note}".rstrip()
     return Trend(metric.key, metric.title, unit, scale.suffix, lines, conclusion, note=note)
@@ -209,7 +209,7 @@ def _cold_starts(drawn: Sequence[Drawn], begun: Sequence[StartRow], window: Wind
             f"{version.name} {words.plural(len(dots), 'start')}"
             + (f", slowest {words.duration(max(d.value for d in dots))}" if dots else "")
         )
-    metric = metrics.COLD_START
+    metric = metric_values.COLD_START
     return Trend(metric.key, metric.title, metric.unit, "", lines, f"{metric.title}, {metric.unit}. {'; '.join(said)}.", budget)
 
 

@@ -10,7 +10,7 @@ from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from dashboard.fleet.selectors.compilations.cache_answers import Answered
 from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
 from dashboard.ui import words
-from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.charts.version_styles import Drawn
 from dashboard.ui.selectors.caches import CacheFacts
 
 NAMES = {"fx": "FX graph", "aot": "AOTAutograd", "autotune": "Autotune", "bundle": "Triton bundle", "mega": "Mega-cache"}

@@ -12,15 +12,15 @@ from dashboard.fleet.metrics.eager_causes import WhyEager
 from dashboard.fleet.models import ModelVersion
 from dashboard.regressions.evidence_reader import number
 from dashboard.ui import words
-from dashboard.ui.charts.densities import Panel, cells_merged, panels_built, panels_json
-from dashboard.ui.charts.evidence import MUTED, TITLES, EvidenceRow, Raw, evidence_rows
-from dashboard.ui.charts.facts import FactLine, fact_lines
-from dashboard.ui.charts.observed import cold_start_row, levels_observed, observed_rows, stalled_noted
-from dashboard.ui.charts.places import place_name
-from dashboard.ui.charts.strips import Point, Strip, points_from_evidence, strip_built
+from dashboard.ui.charts.cohort_labels import place_name
+from dashboard.ui.charts.evidence_table import MUTED, TITLES, EvidenceRow, Raw, evidence_rows
+from dashboard.ui.charts.fact_lines import FactLine, fact_lines
+from dashboard.ui.charts.latency_histograms import Panel, cells_merged, panels_built, panels_json
+from dashboard.ui.charts.strip_plot import Point, Strip, points_from_evidence, strip_built
+from dashboard.ui.charts.unjudged_rows import cold_start_row, levels_observed, observed_rows, stalled_noted
 from dashboard.ui.pages.configuration import Configured, configuration_compared, values_said
-from dashboard.ui.pages.findings_board import Column, findings_columns
-from dashboard.ui.pages.what_differs import Differs, differs
+from dashboard.ui.pages.findings_columns import Column, findings_columns
+from dashboard.ui.pages.trait_differences import Differs, differs
 from dashboard.ui.selectors.compare import CompareFacts
 
 ALSO_SHOWN = 3

@@ -10,7 +10,7 @@ from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
 from dashboard.fleet.selectors.instances.instances import InstanceFacts
 from dashboard.ui import words
-from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.charts.version_styles import Drawn
 from dashboard.ui.pages.caches import cause_words
 
 SHOWN = ("race", *AGAIN)

@@ -13,12 +13,12 @@ from dashboard.fleet.selectors.findings.finding_detail import CompiledThere, Fin
 from dashboard.fleet.selectors.findings.finding_list import Life
 from dashboard.fleet.selectors.findings.findings import CERTAIN
 from dashboard.ui import words
-from dashboard.ui.charts.guards import Values, Varies, Way, values_met, varies, ways_out
-from dashboard.ui.charts.lifeline import Lifeline, Stretch, lifeline
-from dashboard.ui.charts.variation import Variation, variation
+from dashboard.ui.charts.finding_timeline import Lifeline, Stretch, lifeline
+from dashboard.ui.charts.guard_advice import Values, Varies, Way, values_met, varies, ways_out
+from dashboard.ui.charts.guard_variation import Variation, variation
 from dashboard.ui.pages.findings_list import LifeSaid, kind_said, lives_said
-from dashboard.ui.pages.headroom import COUNTED, Entries, fullest
-from dashboard.ui.pages.hints import break_page, hint_for
+from dashboard.ui.pages.recompile_headroom import COUNTED, Entries, fullest
+from dashboard.ui.pages.remedies import break_page, hint_for
 
 FIRST_LINES = 8
 ENOUGH_MINUTES = 60

@@ -9,9 +9,9 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.selectors.findings.finding_list import Life, Listed
 from dashboard.fleet.selectors.findings.findings import CERTAIN
-from dashboard.ui.charts.variation import Variation, variation
-from dashboard.ui.pages.findings_board import KINDS
-from dashboard.ui.pages.hints import hint_for
+from dashboard.ui.charts.guard_variation import Variation, variation
+from dashboard.ui.pages.findings_columns import KINDS
+from dashboard.ui.pages.remedies import hint_for
 
 HEAD = [
     "finding",

@@ -17,7 +17,7 @@ from dashboard.fleet.selectors.instances.instance_detail import FrameHistory, Re
 from dashboard.fleet.selectors.instances.instance_states import blind_because, ending_said, hung_after, instance_state
 from dashboard.fleet.selectors.instances.instances import Configuration, Reporting
 from dashboard.ui import words
-from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.charts.version_styles import Drawn
 from dashboard.ui.pages.capabilities import Capability, capabilities_explained
 from dashboard.ui.pages.compilations import Compilation
 from dashboard.ui.pages.configuration import OWN

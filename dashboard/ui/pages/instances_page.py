@@ -17,9 +17,9 @@ from dashboard.fleet.selectors.instances.instance_states import RULES, SEVERITY,
 from dashboard.fleet.selectors.instances.instances import Reporting
 from dashboard.fleet.selectors.job_groups import Server
 from dashboard.ui import words
-from dashboard.ui.charts.heat import Measure, Strip, Value, strip_drawn
+from dashboard.ui.charts.heatmap import Measure, Strip, Value, strip_drawn
 from dashboard.ui.pages.instances_table import InstanceRow, helpers_said, instance_row
-from dashboard.ui.pages.what_differs import Differs, differs
+from dashboard.ui.pages.trait_differences import Differs, differs
 from dashboard.ui.selectors.instances import BAD, InstancesFacts
 
 GOOD_WORDS = "other instances"

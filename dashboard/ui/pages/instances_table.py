@@ -22,7 +22,7 @@ from dashboard.fleet.selectors.instances.instance_states import (
 )
 from dashboard.fleet.selectors.instances.instances import Reporting
 from dashboard.ui import words
-from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.charts.version_styles import Drawn
 
 SHOWN = 40
 HELPERS = {"auxiliary": ("auxiliary process", "auxiliary processes")}

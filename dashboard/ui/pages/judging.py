@@ -18,7 +18,7 @@ from dashboard.regressions.judge.settings_overrides import (
     settable,
 )
 from dashboard.ui import words
-from dashboard.ui.charts.evidence import TITLES as METRICS
+from dashboard.ui.charts.evidence_table import TITLES as METRICS
 from dashboard.ui.selectors.judging import JudgingFacts, changed_names
 
 

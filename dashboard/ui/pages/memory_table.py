@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dashboard.fleet.selectors.instances.memory import MemoryFacts
 from dashboard.ui import words
-from dashboard.ui.charts.roles import Drawn
+from dashboard.ui.charts.version_styles import Drawn
 
 UNKNOWN = "–"
 HEADS = (

@@ -24,15 +24,15 @@ from dashboard.fleet.metrics.time_bins import Window
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui import words
-from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
-from dashboard.ui.charts.facts import FactLine, fact_lines
-from dashboard.ui.charts.proofs import Proof, proofs_chosen
-from dashboard.ui.charts.roles import JUDGED, Drawn
+from dashboard.ui.charts.evidence_table import EvidenceRow, evidence_rows
+from dashboard.ui.charts.fact_lines import FactLine, fact_lines
+from dashboard.ui.charts.top_evidence import Proof, proofs_chosen
 from dashboard.ui.charts.trends import Mark, Trend, said_at, trends_built
+from dashboard.ui.charts.version_styles import JUDGED, Drawn
 from dashboard.ui.pages.caches import CachesTable, caches_table
 from dashboard.ui.pages.cold_starts import Start, cold_starts
 from dashboard.ui.pages.compilations import Compilation, compilations
-from dashboard.ui.pages.findings_board import Column, Latched, causes, findings_columns, latched_frames
+from dashboard.ui.pages.findings_columns import Column, Latched, causes, findings_columns, latched_frames
 from dashboard.ui.pages.instances_table import InstancesTable, instances_table
 from dashboard.ui.pages.memory_table import MemoryRow, memory_rows
 from dashboard.ui.pages.versions_table import ADOPTION_MINUTES, Numbers, VersionRow, version_rows

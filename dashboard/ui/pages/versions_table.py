@@ -12,24 +12,24 @@ from dashboard.fleet.models import Deployment, ModelVersion
 from dashboard.fleet.selectors.instances.instances import InstanceFacts
 from dashboard.regressions.models import Verdict
 from dashboard.ui import words
-from dashboard.ui.charts import metrics
-from dashboard.ui.charts.evidence import EvidenceRow
-from dashboard.ui.charts.metrics import Metric
-from dashboard.ui.charts.roles import Drawn
-from dashboard.ui.tables import Column, Order
+from dashboard.ui.charts import metric_values
+from dashboard.ui.charts.evidence_table import EvidenceRow
+from dashboard.ui.charts.metric_values import Metric
+from dashboard.ui.charts.version_styles import Drawn
+from dashboard.ui.http.sortable_table import Column, Order
 
 ADOPTION_MINUTES = 15
 COLUMNS: tuple[Metric, ...] = (
-    metrics.P50,
-    metrics.P99,
-    metrics.EAGER,
-    metrics.RECOMPILES,
-    metrics.CACHE,
-    metrics.GPU_MEMORY,
+    metric_values.P50,
+    metric_values.P99,
+    metric_values.EAGER,
+    metric_values.RECOMPILES,
+    metric_values.CACHE,
+    metric_values.GPU_MEMORY,
 )
 
 
-SHOWN = (*COLUMNS, metrics.COLD_START)
+SHOWN = (*COLUMNS, metric_values.COLD_START)
 
 
 def versions_columns(*, whole: bool) -> tuple[Column, ...]:
@@ -125,7 +125,7 @@ def version_rows(
     for id in order:
         own = numbers[id]
         cells = [_cell(metric, own, base, id, judged, baseline, evidence) for metric in COLUMNS]
-        cells = [replace(cell, why=why_eager.get(id)) if cell.title == metrics.EAGER.title else cell for cell in cells]
+        cells = [replace(cell, why=why_eager.get(id)) if cell.title == metric_values.EAGER.title else cell for cell in cells]
         cells.append(_cold_start(starts[id], starts.get(baseline, []) if baseline is not None else [], id == baseline))
         hours = own.processes.covered / 3600 if own.processes else None
         deployment = deployments[id]
@@ -151,14 +151,14 @@ def _cell(
     metric: Metric, own: Numbers, base: Numbers | None, id: int, judged: int | None, baseline: int | None, evidence: Sequence[EvidenceRow]
 ) -> Cell:
     value = metric.read(own.calls, own.processes)
-    if metric is metrics.RECOMPILES:
+    if metric is metric_values.RECOMPILES:
         return _recompiled(own)
-    text = metrics.figure(metric, value)
+    text = metric_values.figure(metric, value)
     if (known := metric.below(own.calls)) is not None:
         return Cell(metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound)
     if id == baseline:
         return Cell(metric.title, text, "baseline" if value is not None else "", number=value)
-    change = metrics.difference(metric, value, metric.read(base.calls, base.processes)) if base and base.own == own.own else ""
+    change = metric_values.difference(metric, value, metric.read(base.calls, base.processes)) if base and base.own == own.own else ""
     said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged and change else None
     css = "" if said is None else "drives" if said.red else "caution" if said.caution else "worse" if said.label == "REGRESSED" else ""
     return Cell(metric.title, text, change, css, value)
@@ -166,7 +166,7 @@ def _cell(
 
 def _recompiled(own: Numbers) -> Cell:
     """The count, with the first minutes of an instance, and the calls that waited for a compilation: a rate would fall with every hour."""
-    title, count = metrics.RECOMPILES.title, own.processes.recompiles if own.processes else None
+    title, count = metric_values.RECOMPILES.title, own.processes.recompiles if own.processes else None
     if count is None:
         return Cell(title, "–")
     waited = f"{words.plural(own.calls.stalled, 'stalled call')}" if own.calls and own.calls.reporting else ""
@@ -174,10 +174,12 @@ def _recompiled(own: Numbers) -> Cell:
 
 
 def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Cell:
-    title = metrics.COLD_START.title
+    title = metric_values.COLD_START.title
     if not own:
         return Cell(title, "–")
     value = median(own)
     if is_baseline:
         return Cell(title, words.duration(value), "baseline", number=value)
-    return Cell(title, words.duration(value), metrics.difference(metrics.COLD_START, value, median(base)) if base else "", "", value)
+    return Cell(
+        title, words.duration(value), metric_values.difference(metric_values.COLD_START, value, median(base)) if base else "", "", value
+    )

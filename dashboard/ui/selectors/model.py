@@ -32,7 +32,7 @@ from dashboard.fleet.selectors.versions.version_series import (
 from dashboard.fleet.selectors.versions.versions import LATEST, model_deployments
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 from dashboard.regressions.selectors import Chosen, choices_made, chosen_of
-from dashboard.ui.charts.roles import Drawn, versions_drawn
+from dashboard.ui.charts.version_styles import Drawn, versions_drawn
 from dashboard.ui.selectors.caches import CacheFacts, cache_facts
 from dashboard.ui.selectors.rollups import rollups
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from django.db.models import Min
 
 from dashboard.fleet.models import Deployment, WatchedModel
+from dashboard.ui.http.sortable_table import Order
 from dashboard.ui.selectors.model import VERSIONS_LISTED, Standing
-from dashboard.ui.tables import Order
 
 
 class Ran(NamedTuple):

@@ -11,10 +11,10 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from dashboard.ui import words
-from dashboard.ui.fleet_cells import Cell
-from dashboard.ui.fleet_rows import LiveVersion
-from dashboard.ui.sparkline import Spark
-from dashboard.ui.templatetags.marks import version_mark
+from dashboard.ui.charts.sparkline import Spark
+from dashboard.ui.pages.fleet.cells import Cell
+from dashboard.ui.pages.fleet.rows import LiveVersion
+from dashboard.ui.templatetags.badges import version_mark
 
 register = template.Library()
 

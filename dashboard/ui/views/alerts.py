@@ -16,15 +16,15 @@ from dashboard.alerts.models import Alert, AlertCause, AlertState, EventKind
 from dashboard.alerts.services import AlertActionError, alert_acknowledge, alert_dismiss, alert_resolve, alert_snooze
 from dashboard.common import clock
 from dashboard.projects.models import Role
-from dashboard.ui import alert_story
-from dashboard.ui.alert_ranks import alert_ranks
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
-from dashboard.ui.paging import paged
-from dashboard.ui.ranges import with_query
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.paging import paged
+from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.sortable_table import Column, Order
+from dashboard.ui.http.time_range import with_query
+from dashboard.ui.pages.alerts import timeline
+from dashboard.ui.pages.alerts.affected_ranks import alert_ranks
 from dashboard.ui.selectors.alert_groups import Narrowed
 from dashboard.ui.selectors.alerts import USUAL_ORDER, alert_counts, alert_or_404, alert_page, alert_rows, alerts_counted
-from dashboard.ui.tables import Column, Order
 
 COLUMNS = (
     Column("Alert", "number", most_first=True),
@@ -109,8 +109,8 @@ def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse
 def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
     page = alert_page(project=request.project, number=number)
     one = page.alert
-    moments = alert_story.moments(page)
-    rolled_back = alert_story.rolled_back_at(page)
+    moments = timeline.moments(page)
+    rolled_back = timeline.rolled_back_at(page)
     worst_at = next((event.at for event in reversed(page.events) if event.verdict and event.verdict.kind == one.worst), None)
     return {
         "project": request.project,
@@ -119,25 +119,25 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "is_open": one.state != AlertState.RESOLVED,
         "moments": moments,
         "newest": next((one for one in moments if one.evidence), None),
-        "sent": alert_story.sent(page),
-        "recovery": alert_story.recovery(page),
+        "sent": timeline.sent(page),
+        "recovery": timeline.recovery(page),
         "title_at": page.title_at,
-        "baseline": alert_story.baseline_name(page),
-        "cause": alert_story.cause(page),
-        "where": alert_story.where(page),
+        "baseline": timeline.baseline_name(page),
+        "cause": timeline.cause(page),
+        "where": timeline.where(page),
         "silent": one.cause in AlertCause.SILENT,
         "fleet_silent": one.cause == AlertCause.FLEET_SILENCE,
-        "ranks": alert_ranks(one, alert_story.known(page)),
-        "compare_query": alert_story.compare_query(page),
-        "seen_after": alert_story.after(one, one.opened_at),
-        "worst_after": alert_story.after(one, worst_at),
-        "acknowledged_after": alert_story.after(one, one.acknowledged_at),
+        "ranks": alert_ranks(one, timeline.known(page)),
+        "compare_query": timeline.compare_query(page),
+        "seen_after": timeline.after(one, one.opened_at),
+        "worst_after": timeline.after(one, worst_at),
+        "acknowledged_after": timeline.after(one, one.acknowledged_at),
         "acknowledged_by": next((event.actor_name for event in page.events if event.kind == EventKind.ACKNOWLEDGED), ""),
         "rolled_back": rolled_back,
-        "level": alert_story.level_said(page),
-        "ended_after": alert_story.after(one, rolled_back or one.resolved_at),
-        "guide_text": alert_story.guide_filled(page.guide.text, page) if page.guide else "",
-        "guide_url": alert_story.guide_address(page),
+        "level": timeline.level_said(page),
+        "ended_after": timeline.after(one, rolled_back or one.resolved_at),
+        "guide_text": timeline.guide_filled(page.guide.text, page) if page.guide else "",
+        "guide_url": timeline.guide_address(page),
     }
 
 

@@ -9,9 +9,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.projects.models import Role
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.fragments import uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.partials import uncached
 from dashboard.ui.selectors.audit import EXPORTED, AuditFilter, audit_choices, audit_page, audit_rows, audit_said
 from dashboard.ui.views.model import whole_number
 

@@ -14,7 +14,7 @@ from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.baseline_choices import ACCEPT, ChoiceError, baseline_choice_end, baseline_choose
 from dashboard.regressions.models import BaselineChoice
-from dashboard.ui.door import ProjectRequest, project_page
+from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.views.model import model_or_404
 
 

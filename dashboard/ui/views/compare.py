@@ -14,11 +14,11 @@ from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.selectors.versions.version_series import Span
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.pages.change_files import row_told, rows_table, span_told
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.time_range import SINCE, SPANS, Chosen, picker_of, range_chosen, with_query
+from dashboard.ui.pages.change_exports import row_told, rows_table, span_told
 from dashboard.ui.pages.compare import ComparePage, compare_page
-from dashboard.ui.ranges import SINCE, SPANS, Chosen, picker_of, range_chosen, with_query
 from dashboard.ui.selectors.compare import Asked, compare_facts
 from dashboard.ui.selectors.model import Standing
 from dashboard.ui.views.model import model_or_404, whole_number

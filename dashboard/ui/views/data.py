@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.projects.models import Role
 from dashboard.projects.retention import RetentionError
 from dashboard.projects.services import retention_set
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import uncached
 from dashboard.ui.pages.data import Given, data_page, days_read, days_wrong
 
 

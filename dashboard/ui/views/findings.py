@@ -15,15 +15,15 @@ from dashboard.fleet.selectors.findings.finding_days import finding_days
 from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, finding_detail
 from dashboard.fleet.selectors.findings.finding_list import SORTS, STATES, FindingList, Wanted, finding_list
 from dashboard.fleet.selectors.versions.fleet_page import environments_of
-from dashboard.ui.charts.finding_days import days_drawn, days_table
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
+from dashboard.ui.charts.findings_by_day import days_drawn, days_table
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.paging import page_asked, paged
+from dashboard.ui.http.sortable_table import Column, Order
+from dashboard.ui.http.time_range import with_query
 from dashboard.ui.pages.finding_page import finding_page
 from dashboard.ui.pages.findings_list import HEAD, finding_rows, kind_said, table_of
-from dashboard.ui.pages.version_misses import factors_of
-from dashboard.ui.paging import page_asked, paged
-from dashboard.ui.ranges import with_query
-from dashboard.ui.tables import Column, Order
+from dashboard.ui.pages.version.cache_misses import factors_of
 from dashboard.ui.views.model import whole_number
 
 SIZE = 50

@@ -14,14 +14,14 @@ from dashboard.fleet.selectors.instances.instance_states import instance_state
 from dashboard.fleet.selectors.instances.silences import silences_of
 from dashboard.fleet.selectors.versions.fleet_page import fleet_facts
 from dashboard.regressions.models import VerdictKind
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fleet_notes import changes, unseen
-from dashboard.ui.fleet_rows import URGENCY, fleet_rows
-from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
-from dashboard.ui.ranges import RANGES, range_of, window_of, with_query
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.time_range import RANGES, range_of, window_of, with_query
+from dashboard.ui.layout.silence_banner import silence_banner
+from dashboard.ui.pages.fleet.notes import changes, unseen
+from dashboard.ui.pages.fleet.rows import URGENCY, fleet_rows
 from dashboard.ui.selectors.fleet import judgements, open_alerts
-from dashboard.ui.selectors.switch import switches_live
-from dashboard.ui.silence_banner import silence_banner
+from dashboard.ui.selectors.kill_switch import switches_live
 
 
 @require_safe

@@ -9,8 +9,8 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.projects.selectors import projects_of
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
 from dashboard.ui.selectors.health import health_page
 
 

@@ -19,9 +19,9 @@ from dashboard.fleet.selectors.instances.instance_detail import (
 )
 from dashboard.fleet.selectors.instances.instance_list import instance_find, windows_missing
 from dashboard.fleet.selectors.instances.instances import instances_configured
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
 from dashboard.ui.pages.compilations import compilations
 from dashboard.ui.pages.instance_page import InstancePage, instance_page, version_drawn
 from dashboard.ui.pages.instances_page import ending_told

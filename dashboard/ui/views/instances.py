@@ -16,15 +16,15 @@ from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_heatmap import Slots
 from dashboard.fleet.selectors.instances.instance_list import MOST
 from dashboard.fleet.selectors.versions.version_series import Span
-from dashboard.ui.charts.heat import MEASURES, measure_of
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.charts.heatmap import MEASURES, measure_of
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.paging import page_asked, paged
+from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.sortable_table import Column, Order
+from dashboard.ui.http.time_range import with_query
 from dashboard.ui.pages.instances_page import InstancesPage, ending_told, instances_page, rows_told
-from dashboard.ui.paging import page_asked, paged
-from dashboard.ui.ranges import with_query
 from dashboard.ui.selectors.instances import Asked, instances_facts
-from dashboard.ui.tables import Column, Order
 from dashboard.ui.views.model import model_or_404, whole_number
 
 SPANS = {"1h": (60, 1), "6h": (360, 6), "24h": (1440, 24)}

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
 from dashboard.regressions.judging_settings import judging_set
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import uncached
 from dashboard.ui.pages.judging import Given, JudgingPage, given_read, judging_page
-from dashboard.ui.pages.trial import Trial, trial_run
+from dashboard.ui.pages.settings_backtest import Trial, trial_run
 from dashboard.ui.selectors.judging import judging_facts
 from dashboard.ui.views.model import model_or_404, whole_number
 

@@ -14,9 +14,9 @@ from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import keys_live
 from dashboard.projects.services import key_create, key_revoke
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import uncached
-from dashboard.ui.selectors.people import keys_by_kind, keys_revoked
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import uncached
+from dashboard.ui.selectors.members import keys_by_kind, keys_revoked
 from dashboard.ui.snippets import key_examples
 
 KINDS = {

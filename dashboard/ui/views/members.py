@@ -14,10 +14,10 @@ from dashboard.projects.invitations import InvitationError, invitation_create, i
 from dashboard.projects.members import MemberError, member_remove, member_role_set
 from dashboard.projects.models import Member, Role
 from dashboard.projects.selectors import for_project
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import uncached
 from dashboard.ui.invitation_mail import invitation_mail
-from dashboard.ui.selectors.people import members_page
+from dashboard.ui.selectors.members import members_page
 
 
 @require_safe

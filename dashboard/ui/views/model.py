@@ -15,21 +15,21 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.retention import minutes_kept_from
 from dashboard.fleet.selectors.instances.silences import silences_of
 from dashboard.fleet.selectors.versions.versions import model_find
-from dashboard.ui.charts.metrics import COLD_START
+from dashboard.ui.charts.metric_values import COLD_START
 from dashboard.ui.charts.trends import as_json
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.fragments import json_tagged, uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.paging import page_asked, paged
+from dashboard.ui.http.partials import json_tagged, uncached
+from dashboard.ui.http.sortable_table import Order
+from dashboard.ui.http.time_range import SPANS, USUAL, Chosen, picker_of, range_chosen, with_query
+from dashboard.ui.layout.silence_banner import SilenceBanner, silence_banner
 from dashboard.ui.pages.model import ModelPage, model_page, table_of
-from dashboard.ui.pages.trend_files import bins_of, starts_of
+from dashboard.ui.pages.trends_csv import bins_of, starts_of
 from dashboard.ui.pages.versions_table import versions_columns, versions_sorted
-from dashboard.ui.paging import page_asked, paged
-from dashboard.ui.ranges import SPANS, USUAL, Chosen, picker_of, range_chosen, with_query
+from dashboard.ui.selectors.kill_switch import switches_live
 from dashboard.ui.selectors.model import VERSIONS_LISTED, Asked, model_facts, model_standing
-from dashboard.ui.selectors.switch import switches_live
 from dashboard.ui.selectors.versions import versions_listed
-from dashboard.ui.silence_banner import SilenceBanner, silence_banner
-from dashboard.ui.tables import Order
 
 AWAITED = 10
 """Minutes after its newest report in which a page without charts expects them."""

@@ -13,12 +13,12 @@ from django.views.decorators.http import require_safe
 from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.selectors.jobs import job_ranks, jobs_of, ranks_compiled
 from dashboard.fleet.selectors.versions.versions import model_deployments
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
-from dashboard.ui.pages.rank_board import rank_board
-from dashboard.ui.paging import paged
-from dashboard.ui.ranges import with_query
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.paging import paged
+from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.time_range import with_query
+from dashboard.ui.pages.rank_table import rank_board
 from dashboard.ui.views.model import model_or_404
 
 SIZE = 64

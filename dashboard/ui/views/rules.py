@@ -25,8 +25,8 @@ from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.ui import words
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import uncached
 from dashboard.ui.pages.rules import moment_read, rule_read
 from dashboard.ui.selectors.rules import rules_page
 

@@ -10,9 +10,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import fragment_response, uncached
-from dashboard.ui.pages.hits import Hit, hits_of
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import fragment_response, uncached
+from dashboard.ui.pages.search_results import Hit, hits_of
 from dashboard.ui.selectors.search import EACH, project_search, search_text
 
 ON_THE_PAGE = 50

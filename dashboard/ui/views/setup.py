@@ -19,8 +19,8 @@ from dashboard.projects.command_key import public_keys
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.projects.services import key_create
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.fragments import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
 from dashboard.ui.selectors.setup import arrival, channels_with_last, sending_keys
 from dashboard.ui.snippets import command_environment, environment, snippets
 

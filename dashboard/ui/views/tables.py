@@ -11,11 +11,11 @@ from django.views.decorators.http import require_safe
 
 from dashboard.alerts.alert_quality import DAYS, grades_of
 from dashboard.alerts.models import Alert, AlertCause
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.fragments import uncached
-from dashboard.ui.pages.fleet_files import COLUMNS, fleet_cells, fleet_told, windows_told
-from dashboard.ui.pages.grades import became_rows, grade_rows
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.partials import uncached
+from dashboard.ui.pages.alert_quality import became_rows, grade_rows
+from dashboard.ui.pages.fleet.exports import COLUMNS, fleet_cells, fleet_told, windows_told
 from dashboard.ui.selectors.alert_groups import Narrowed
 from dashboard.ui.selectors.alerts import alert_rows
 from dashboard.ui.views.fleet import fleet_content

@@ -13,10 +13,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.fleet.budgets import STALLED, BudgetError, Budgets, budget_checked, budgets_set, own_budgets, project_budgets
 from dashboard.projects.models import Role
-from dashboard.ui.door import ProjectRequest, project_page
-from dashboard.ui.exports import csv_response
-from dashboard.ui.pages.version import VersionPage, start_table, version_json, version_page, version_table
-from dashboard.ui.ranges import with_query
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.time_range import with_query
+from dashboard.ui.pages.version.presenter import VersionPage, start_table, version_json, version_page, version_table
 from dashboard.ui.selectors.version import version_facts
 from dashboard.ui.views.model import model_or_404, whole_number
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dashboard.ui.pages.hints import BREAKS, TEXTS, break_page, hint_for
+from dashboard.ui.pages.remedies import BREAKS, TEXTS, break_page, hint_for
 from tests.agent.sources.conftest import Seen, found
 
 Job = Callable[[torch.Tensor], object]

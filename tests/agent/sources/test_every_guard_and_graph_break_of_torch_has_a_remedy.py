@@ -17,10 +17,10 @@ import torch._C._dynamo.guards as native
 import torch._dynamo.config as dynamo_config
 from torch._dynamo.guards import GuardBuilder
 
-from dashboard.ui.pages import guard_hints as remedies
-from dashboard.ui.pages.break_hints import BREAKS
-from dashboard.ui.pages.guard_hints import GUARDS, guard_hint
-from dashboard.ui.pages.hints import TEXTS, hint_for
+from dashboard.ui.pages import guard_remedies as remedies
+from dashboard.ui.pages.break_remedies import BREAKS
+from dashboard.ui.pages.guard_remedies import GUARDS, guard_hint
+from dashboard.ui.pages.remedies import TEXTS, hint_for
 from tests.agent.sources.conftest import Seen, found
 
 REGISTRY = json.loads((Path(torch.__file__).parent / "_dynamo" / "graph_break_registry.json").read_text())

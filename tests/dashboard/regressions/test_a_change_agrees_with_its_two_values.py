@@ -10,8 +10,8 @@ from dashboard.alerts.alert_title import headline
 from dashboard.common import numbers
 from dashboard.regressions.evidence_reader import change_of
 from dashboard.ui.evidence import evidence_rows
-from dashboard.ui.fleet_cells import cold_cell, peak_cell, share_cell
-from dashboard.ui.pages.change_files import change_told
+from dashboard.ui.pages.change_exports import change_told
+from dashboard.ui.pages.fleet.cells import cold_cell, peak_cell, share_cell
 
 S = "\u00a0"
 

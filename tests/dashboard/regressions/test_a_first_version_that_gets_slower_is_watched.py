@@ -14,7 +14,7 @@ from dashboard.projects.models import Project
 from dashboard.regressions.comparison_cache import comparisons_forget
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.ui.charts.facts import fact_lines
+from dashboard.ui.charts.fact_lines import fact_lines
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db

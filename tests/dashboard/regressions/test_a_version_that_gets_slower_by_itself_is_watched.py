@@ -13,7 +13,7 @@ from dashboard.regressions.judge.inputs import CellRows, Traffic
 from dashboard.regressions.judge.self_drift import Drift
 from dashboard.regressions.judge.settings import P50, PRODUCTION
 from dashboard.regressions.judge.text.verdict import verdict_sentence
-from dashboard.ui.charts.facts import fact_lines
+from dashboard.ui.charts.fact_lines import fact_lines
 from tests.dashboard.regressions.fleets import instance
 
 DAY = 1440

@@ -18,7 +18,7 @@ from dashboard.regressions.judge.certain_facts import Fact, certain_facts
 from dashboard.regressions.judge.text.verdict import first_version_sentence, verdict_sentence
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.ui.charts.facts import fact_lines
+from dashboard.ui.charts.fact_lines import fact_lines
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy

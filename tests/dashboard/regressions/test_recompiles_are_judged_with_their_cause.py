@@ -14,7 +14,7 @@ from dashboard.fleet.metrics.recompile_reasons import AGAIN, REASONS, varies_wor
 from dashboard.projects.models import Project
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.ui.charts.evidence import evidence_rows
+from dashboard.ui.charts.evidence_table import evidence_rows
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
 from tests.dashboard.ui.version_story import HIT, Story, compiled, part, shown, url_of
 

@@ -17,7 +17,7 @@ from dashboard.fleet.models import Finding
 from dashboard.regressions.judge.certain_facts import Fact, certain_facts
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.ui.charts.facts import fact_lines
+from dashboard.ui.charts.fact_lines import fact_lines
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.test_a_wrong_result_asks_for_a_roll_back import outcome_with, said
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy

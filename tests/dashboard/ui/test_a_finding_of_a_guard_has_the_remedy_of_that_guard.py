@@ -12,8 +12,8 @@ from django.test import Client
 
 from dashboard.fleet.metrics.recompile_reasons import AGAIN
 from dashboard.projects.models import Project
-from dashboard.ui.pages.findings_board import KINDS
-from dashboard.ui.pages.hints import hint_for
+from dashboard.ui.pages.findings_columns import KINDS
+from dashboard.ui.pages.remedies import hint_for
 from tests.dashboard.ui.charts_factory import Plan, charted
 from tests.dashboard.ui.charts_story import finding
 

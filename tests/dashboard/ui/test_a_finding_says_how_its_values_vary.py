@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.projects.models import Project
-from dashboard.ui.charts.variation import REMEDIES, variation
+from dashboard.ui.charts.guard_variation import REMEDIES, variation
 from tests.dashboard.api.reading import read
 from tests.dashboard.ui.version_story import Story, part, shown
 

@@ -11,7 +11,7 @@ import pytest
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import COLD_START, Request
 
-from dashboard.ui.pages.forecast import forecast
+from dashboard.ui.pages.rollout_forecast import forecast
 from tests.architecture.tree import REPOSITORY
 
 ROLL_OUTS = 150

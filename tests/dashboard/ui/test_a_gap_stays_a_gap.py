@@ -1,7 +1,7 @@
 """The sparkline: two bands, lines that stop where nothing was reported, a flat line that stays flat."""
 
-from dashboard.ui.recovery import recovery_draw, span_of
-from dashboard.ui.sparkline import spark_draw
+from dashboard.ui.charts.recovery_chart import recovery_draw, span_of
+from dashboard.ui.charts.sparkline import spark_draw
 
 
 def test_a_line_is_broken_where_a_bin_is_missing() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dashboard.common import clock
 from dashboard.projects.models import Project
-from dashboard.ui.ranges import FURTHEST, MOST_BINS, picker_of, range_chosen
+from dashboard.ui.http.time_range import FURTHEST, MOST_BINS, picker_of, range_chosen
 from tests.dashboard.ui.charts_factory import HEALTHY, WORSE, charted
 from tests.dashboard.ui.factory import now_minute
 

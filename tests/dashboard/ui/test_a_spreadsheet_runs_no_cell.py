@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from dashboard.ui.exports import csv_cell, csv_response
+from dashboard.ui.http.csv_export import csv_cell, csv_response
 
 FORMULAS = ("=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", "\n=1+1", "\uff1d1+1", " =1+1")
 PARTS = (";", "\t", "\n", "\r", ";'", '; "')

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.ui.templatetags.say import code_breaks, prose
+from dashboard.ui.templatetags.format_filters import code_breaks, prose
 
 
 @pytest.mark.parametrize(

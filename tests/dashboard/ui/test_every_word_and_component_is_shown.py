@@ -7,7 +7,7 @@ from django.utils.html import escape
 from dashboard.accounts.models import User
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.glossary import GLOSSARY
-from dashboard.ui.navigation import SECTIONS, links_of
+from dashboard.ui.layout.navigation import SECTIONS, links_of
 from dashboard.ui.urls import urlpatterns
 
 

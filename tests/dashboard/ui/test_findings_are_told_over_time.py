@@ -11,7 +11,7 @@ from django.test import Client
 from dashboard.common import clock
 from dashboard.fleet.models import Finding, FindingLife
 from dashboard.projects.models import Project
-from dashboard.ui.charts.lifeline import MOST, WIDTH, Stretch, lifeline
+from dashboard.ui.charts.finding_timeline import MOST, WIDTH, Stretch, lifeline
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, HEALTHY, WORSE, charted, now_minute
 from tests.dashboard.ui.charts_story import finding
 

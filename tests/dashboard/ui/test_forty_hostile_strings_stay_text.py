@@ -15,7 +15,7 @@ from dashboard.fleet.models import Finding
 from dashboard.projects.invitations import invitation_create
 from dashboard.projects.models import Member, Project, Role
 from dashboard.projects.services import key_create
-from dashboard.ui.exports import RISKY
+from dashboard.ui.http.csv_export import RISKY
 from tests.dashboard.ui.test_what_strangers_write_stays_text import Dangers
 
 HOSTILE = [

@@ -11,8 +11,8 @@ from django.test import Client
 from dashboard.alerts.models import Alert, AlertState, DeliveryState
 from dashboard.fleet.models import InstanceState
 from dashboard.projects.models import Project
-from dashboard.ui.icons import MARKS, mark
-from dashboard.ui.templatetags.marks import state_mark
+from dashboard.ui.layout.icons import MARKS, mark
+from dashboard.ui.templatetags.badges import state_mark
 from tests.dashboard.ui import stories
 
 pytestmark = pytest.mark.django_db

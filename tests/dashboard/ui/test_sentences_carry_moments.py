@@ -12,7 +12,7 @@ from dashboard.alerts.payloads import alert_facts
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.templatetags.say import prose
+from dashboard.ui.templatetags.format_filters import prose
 from tests.dashboard.ui import stories
 
 SENTENCE = "Roll back `v2`: p50 is 31 % slower since 2026-11-24 23:35 UTC; 28 % of calls run eager since 2026-11-24 23:26 UTC."

@@ -15,7 +15,7 @@ from dashboard.projects.models import Project
 from dashboard.regressions.comparison_cache import comparisons_forget
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import JudgingChoice, Verdict
-from dashboard.ui.pages import trial
+from dashboard.ui.pages import settings_backtest
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock, time_is
 
 __all__ = ["time_is"]
@@ -61,13 +61,13 @@ def test_values_that_cannot_be_are_not_tried(judged: None, signed_in: Client) ->
 
 
 def test_a_trial_ends_in_time_and_says_what_it_left_out(judged: None, signed_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trial, "SECONDS", 0.0)
+    monkeypatch.setattr(settings_backtest, "SECONDS", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
     assert "No deployment of these days can be judged again." in page
     assert "2 left out: they would have taken too long here." in page
 
 
 def test_one_trial_at_a_time(judged: None, signed_in: Client) -> None:
-    with trial._one_at_a_time:
+    with settings_backtest._one_at_a_time:
         assert "Another trial is running" in signed_in.post(TRY, {}).content.decode()
     assert "Another trial is running" not in signed_in.post(TRY, {}).content.decode()

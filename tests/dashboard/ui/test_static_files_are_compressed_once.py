@@ -6,16 +6,16 @@ from pathlib import Path
 from django.contrib.staticfiles import finders
 from django.test import Client
 
-from dashboard.ui import packaged
+from dashboard.ui.http import static_files
 
 ASK = {"Accept-Encoding": "gzip, br"}
 PLOTLY = "/static/vendor/plotly.min.js"
 
 
 def test_the_heaviest_file_is_compressed_for_the_first_who_asks_and_no_other(client: Client) -> None:
-    packaged._kept.cache_clear()
+    static_files._kept.cache_clear()
     first, second = (client.get(PLOTLY, headers=ASK) for _ in range(2))
-    assert (packaged._kept.cache_info().misses, packaged._kept.cache_info().hits) == (1, 1)
+    assert (static_files._kept.cache_info().misses, static_files._kept.cache_info().hits) == (1, 1)
     assert first.content == second.content and first["Content-Encoding"] == "gzip" and int(first["Content-Length"]) == len(first.content)
     assert gzip.decompress(first.content) == Path(str(finders.find("vendor/plotly.min.js"))).read_bytes()
     assert first["Content-Type"].startswith("text/javascript") and "Accept-Encoding" in first["Vary"]

@@ -3,8 +3,8 @@
 import pytest
 from django.http import QueryDict
 
-from dashboard.ui.paging import paged
-from dashboard.ui.tables import Column, Order
+from dashboard.ui.http.paging import paged
+from dashboard.ui.http.sortable_table import Column, Order
 
 COLUMNS = (Column("Name", "name"), Column("Cost", "cost", right=True, most_first=True), Column("Note"))
 

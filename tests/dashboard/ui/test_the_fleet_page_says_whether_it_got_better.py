@@ -16,7 +16,7 @@ from dashboard.common import clock
 from dashboard.common.numbers import duration
 from dashboard.fleet.models import Deployment, VersionHour, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.ui.selectors.fleet_weeks import KEPT
+from dashboard.ui.selectors.fleet_period_comparison import KEPT
 from tests.dashboard.ui.weeks_story import weeks
 
 pytestmark = pytest.mark.django_db

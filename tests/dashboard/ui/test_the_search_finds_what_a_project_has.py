@@ -6,7 +6,7 @@ from django.test import Client
 from dashboard.alerts.models import Alert
 from dashboard.fleet.models import Finding, Instance, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.ui import icons
+from dashboard.ui.layout import icons
 from tests.dashboard.ui.factory import Shape, model
 from tests.dashboard.ui.test_pages_ask_a_fixed_number_of_questions import FRAME, queries
 

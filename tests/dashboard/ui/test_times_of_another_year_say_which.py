@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dashboard.common import clock
-from dashboard.ui.templatetags.say import clock_time
+from dashboard.ui.templatetags.format_filters import clock_time
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.pages.what_differs import differs
+from dashboard.ui.pages.trait_differences import differs
 from tests.dashboard.ui import stories
 
 WORDS = {"bad_words": "of the new version", "good_words": "of the old version"}

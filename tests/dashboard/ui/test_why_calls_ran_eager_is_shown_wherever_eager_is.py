@@ -15,7 +15,7 @@ from dashboard.fleet.fold.counters import EAGER
 from dashboard.fleet.metrics.eager_causes import CAUSES, WhyEager, causes_words
 from dashboard.fleet.models import Instance, ModelVersion
 from dashboard.projects.models import Project
-from dashboard.ui.charts.evidence import evidence_rows as compare_rows
+from dashboard.ui.charts.evidence_table import evidence_rows as compare_rows
 from dashboard.ui.evidence import evidence_rows as alert_rows
 from tests.dashboard.api.reading import read
 from tests.dashboard.requests import region_make

@@ -8,8 +8,8 @@ import pytest
 
 from dashboard.fleet.metrics.aggregate import calls_binned, clock_shared, processes_binned
 from dashboard.fleet.metrics.time_bins import Window
-from dashboard.ui.charts.roles import Drawn
 from dashboard.ui.charts.trends import Trend, trends_built
+from dashboard.ui.charts.version_styles import Drawn
 from tests.dashboard.ui.charts.rows import A, B, calls, process
 
 WINDOW = Window(1000, 1010, 2)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ui.charts.guards import Varies, argument, dynamic_source, padded, values_met, varies, ways_out
+from dashboard.ui.charts.guard_advice import Varies, argument, dynamic_source, padded, values_met, varies, ways_out
 
 
 @pytest.mark.parametrize(

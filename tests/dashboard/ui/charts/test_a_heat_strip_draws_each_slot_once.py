@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ui.charts.heat import MEASURES, measure_of, strip_drawn
+from dashboard.ui.charts.heatmap import MEASURES, measure_of, strip_drawn
 
 VALUES = st.lists(st.none() | st.floats(0, 3, allow_nan=False), max_size=60)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.fleet.fold.sketch_columns import sketches_of
-from dashboard.ui.charts.decimate import decimated
-from dashboard.ui.charts.spreads import Interval, quantile_intervals, share_interval
+from dashboard.ui.charts.confidence_bands import Interval, quantile_intervals, share_interval
+from dashboard.ui.charts.lttb import decimated
 
 
 def drawn(count: int, seed: int = 7) -> Sketch:

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from dashboard.ui.charts.densities import cells_merged, panels_built
-from dashboard.ui.charts.places import places_shortened
-from dashboard.ui.charts.strips import Point, points_from_evidence, strip_built
+from dashboard.ui.charts.cohort_labels import places_shortened
+from dashboard.ui.charts.latency_histograms import cells_merged, panels_built
+from dashboard.ui.charts.strip_plot import Point, points_from_evidence, strip_built
 from tests.dashboard.ui.charts.rows import A, B, calls
 
 NOISE = random.Random(5)

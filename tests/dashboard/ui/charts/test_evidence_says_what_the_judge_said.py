@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.ui.charts.evidence import evidence_rows
-from dashboard.ui.charts.proofs import Proof, proofs_chosen
+from dashboard.ui.charts.evidence_table import evidence_rows
+from dashboard.ui.charts.top_evidence import Proof, proofs_chosen
 
 P50: dict[str, Any] = {
     "metric": "gpu_p50",

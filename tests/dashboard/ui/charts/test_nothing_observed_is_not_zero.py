@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.fleet.metrics.aggregate import Calls, Processes
-from dashboard.ui.charts.observed import observed_rows, stalled_noted
+from dashboard.ui.charts.unjudged_rows import observed_rows, stalled_noted
 
 
 def test_a_version_that_started_before_the_window_has_no_compile_time_of_zero() -> None:

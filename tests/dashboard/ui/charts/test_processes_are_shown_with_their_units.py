@@ -8,8 +8,8 @@ import pytest
 
 from dashboard.alerts.evidence_lines import strongest_evidence
 from dashboard.ui import evidence as listed
-from dashboard.ui.charts.evidence import EvidenceRow, evidence_rows
-from dashboard.ui.charts.facts import fact_lines
+from dashboard.ui.charts.evidence_table import EvidenceRow, evidence_rows
+from dashboard.ui.charts.fact_lines import fact_lines
 from dashboard.ui.pages.configuration import values_said
 
 SPACE = "\u00a0"

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from dashboard.ui.charts.periods import DAYS, CallDay, Cell, periods
-from dashboard.ui.charts.periods_words import Beside, Told, direction, told
+from dashboard.ui.charts.period_comparison.compute import DAYS, CallDay, Cell, periods
+from dashboard.ui.charts.period_comparison.text import Beside, Told, direction, told
 
 TODAY = 20_400
 BEFORE, AFTER = range(TODAY - 2 * DAYS, TODAY - DAYS), range(TODAY - DAYS, TODAY)

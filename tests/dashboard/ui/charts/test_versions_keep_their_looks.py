@@ -1,7 +1,7 @@
 """Grey square before, blue circle now, and four others; the same on every chart and page."""
 
 from dashboard.fleet.metrics.time_bins import Window
-from dashboard.ui.charts.roles import versions_drawn
+from dashboard.ui.charts.version_styles import versions_drawn
 
 
 def test_the_judged_version_its_baseline_and_the_four_newest_others() -> None:

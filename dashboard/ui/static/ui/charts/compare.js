@@ -1,10 +1,10 @@
 // Draws the Compare page once a chart comes into view: intervals, every instance, distributions; again when theme or width class change.
 
-import { density, densityHeight } from "./densities.js";
+import { density, densityHeight } from "./histograms.js";
 import { intervals, intervalsHeight } from "./intervals.js";
 import { plotly, whenNear } from "./library.js";
-import { savePlot } from "./save.js";
-import { strip, stripHeight } from "./strip.js";
+import { savePlot } from "./export-image.js";
+import { strip, stripHeight } from "./strip-plot.js";
 import { onThemeChange } from "./theme.js";
 
 const data = JSON.parse(document.getElementById("compare-data").textContent);

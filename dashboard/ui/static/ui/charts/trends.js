@@ -1,8 +1,8 @@
 // Draws the small multiples of the Model page with Chart.js: gaps stay gaps, one crosshair runs through all charts.
 
 import { figure, moment, timeTicks } from "./axis.js";
-import { saveChart } from "./save.js";
-import { shade } from "./shade.js";
+import { saveChart } from "./export-image.js";
+import { shade } from "./confidence-band.js";
 import { colour, css, dash, onThemeChange, trace } from "./theme.js";
 import { selection, zoomTo, zoomable, zoomOut } from "./zoom.js";
 

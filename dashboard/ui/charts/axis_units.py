@@ -1,0 +1,43 @@
+"""Which unit an axis takes, so that its ticks are short numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dashboard.ui.charts.metric_values import Metric
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Values are multiplied by `factor`; `unit` stands in the title, `suffix` behind every tick."""
+
+    factor: float
+    unit: str
+    suffix: str = ""
+
+
+def scale_for(metric: Metric, values: Iterable[float | None], clock: str = "wall") -> Scale:
+    """The scale on which the largest value reads well."""
+    top = max((value for value in values if value is not None), default=0.0)
+    if metric.kind == "duration":
+        factor, unit = duration_scale(top)
+        return Scale(factor, f"{unit}, {'GPU time' if clock == 'gpu' else 'wall time'}")
+    if metric.kind == "size":
+        unit, factor = ("GiB", 2.0**-30) if top >= 2**30 else ("MiB", 2.0**-20)
+        return Scale(factor, f"{unit}, {metric.unit}")
+    if metric.kind == "share":
+        return Scale(100.0, metric.unit, "\u00a0%")
+    return Scale(1.0, metric.unit)
+
+
+def duration_scale(seconds: float) -> tuple[float, str]:
+    """The factor and the unit for durations up to this one."""
+    if seconds >= 10:
+        return 1.0, "s"
+    return (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
+
+
+def rounded(value: float | None, digits: int = 5) -> float | None:
+    """Few digits, so that a page stays small; absent stays absent."""
+    return None if value is None else float(f"{value:.{digits}g}")

@@ -1,0 +1,124 @@
+"""One dot per instance: nothing is averaged away before somebody has looked at it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dashboard.regressions.evidence_reader import number
+from dashboard.ui import words
+from dashboard.ui.charts.axis_units import duration_scale, rounded
+from dashboard.ui.charts.cohort_labels import place_name, places_shortened
+
+ROWS = 8
+
+
+@dataclass(frozen=True)
+class Point:
+    """One instance in one stratum and bucket; `n` says how much stands behind it."""
+
+    instance: str
+    arm: str
+    place: str
+    value: float
+    n: int
+
+
+@dataclass
+class StripRow:
+    """One stratum and bucket: the instances of both sides, and the change between their means."""
+
+    place: str
+    short: str = ""
+    baseline: list[Point] = field(default_factory=list)
+    candidate: list[Point] = field(default_factory=list)
+
+    @property
+    def weight(self) -> int:
+        """How much data stands behind it."""
+        return sum(point.n for point in self.baseline + self.candidate)
+
+    @property
+    def change(self) -> str:
+        """The ratio of the geometric means, as information."""
+        base, cand = _mean(self.baseline), _mean(self.candidate)
+        return words.change(cand / base - 1) if base and cand else "one side only"
+
+    @property
+    def counts(self) -> str:
+        """3 and 3 instances."""
+        return f"{len(self.baseline)} and {words.plural(len(self.candidate), 'instance')}"
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The plot: values are in `unit`, rows in order of how much they hold; `left_out` counts rows that are in the table only."""
+
+    title: str
+    unit: str
+    factor: float
+    rows: list[StripRow]
+    left_out: int
+    shared: str
+
+    @property
+    def conclusion(self) -> str:
+        """What it says in a sentence."""
+        if not self.rows:
+            return f"{self.title}: no instance to show."
+        return f"{self.title}, one mark per instance. " + "; ".join(f"{row.place}: {row.counts}, {row.change}" for row in self.rows) + "."
+
+    def as_json(self) -> dict[str, Any]:
+        """What the browser draws."""
+        return {
+            "unit": self.unit,
+            "rows": [
+                {"place": row.short, "counts": row.counts, "change": row.change, **{arm: self._arm(getattr(row, arm)) for arm in ARMS}}
+                for row in self.rows
+            ],
+        }
+
+    def _arm(self, points: list[Point]) -> dict[str, Any]:
+        mean = _mean(points)
+        return {
+            "mean": rounded(mean * self.factor) if mean else None,
+            "values": [rounded(point.value * self.factor) for point in points],
+            "names": [point.instance for point in points],
+        }
+
+
+ARMS = ("baseline", "candidate")
+
+
+def points_from_evidence(row: Mapping[str, Any]) -> list[Point]:
+    """The judge's dots; one that is not whole is left out."""
+    points = []
+    for dot in row.get("dots") or []:
+        value = number(dot, "value") if isinstance(dot, Mapping) else None
+        if value is None or dot.get("arm") not in ARMS:
+            continue
+        place = place_name(str(dot.get("stratum") or ""), str(dot.get("bucket") or ""))
+        points.append(Point(str(dot.get("instance") or ""), dot["arm"], place, value, int(number(dot, "n") or 0)))
+    return points
+
+
+def strip_built(title: str, points: Iterable[Point]) -> Strip:
+    """Rows of the points that are above zero, the fullest first."""
+    rows: dict[str, StripRow] = {}
+    for point in points:
+        if point.value > 0:
+            row = rows.setdefault(point.place, StripRow(point.place))
+            (row.baseline if point.arm == "baseline" else row.candidate).append(point)
+    ordered = sorted(rows.values(), key=lambda row: (-row.weight, row.place))
+    top = max((point.value for row in ordered for point in row.baseline + row.candidate), default=0.0)
+    factor, unit = duration_scale(top)
+    short, shared = places_shortened(row.place for row in ordered[:ROWS])
+    for row in ordered[:ROWS]:
+        row.short = short[row.place]
+    return Strip(title, unit, factor, ordered[:ROWS], max(0, len(ordered) - ROWS), shared)
+
+
+def _mean(points: list[Point]) -> float | None:
+    return math.exp(math.fsum(math.log(point.value) for point in points) / len(points)) if points else None

@@ -1,0 +1,50 @@
+"""At most three proofs under a verdict: the evidence that drives it, then the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dashboard.ui.charts.evidence_table import EvidenceRow
+
+MOST = 3
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A heading with its label, one figure, what stands beside it, and a line below; `code` is agent text."""
+
+    title: str
+    figure: str
+    beside: str
+    below: str
+    label: str = ""
+    drives: bool = False
+    caution: bool = False
+    tag: str = ""
+    code: str = ""
+
+
+def proofs_chosen(rows: Sequence[EvidenceRow], causes: Iterable[Proof]) -> list[Proof]:
+    """The rows that drive the verdict and the first cause; without any, what the judge regards as worse."""
+    found = [row for row in rows if row.drives] or [row for row in rows if row.judged and row.label == "REGRESSED"]
+    cause = list(causes)[:1]
+    return [_proof(row) for row in found[: MOST - len(cause)]] + cause if found or cause else []
+
+
+def _proof(row: EvidenceRow) -> Proof:
+    title = f"{row.title}, {row.detail}" if row.key.endswith(("p50", "p95", "p99")) else row.title
+    if row.interval:
+        beside = f"{row.spread}, {row.effect}" if row.effect else row.spread
+        agree = f"{row.agreeing} strata agree" if row.agreeing else ""
+        below = "; ".join(part for part in (f"{row.baseline} to {row.candidate}", row.frozen.window_said, agree) if part)
+        return Proof(title, row.change, beside, below, row.label, row.drives, row.caution)
+    return Proof(
+        title,
+        row.candidate,
+        ", ".join(part for part in (f"was {row.baseline}", row.frozen.window_said) if part),
+        "; ".join(part for part in (row.spread, row.effect) if part),
+        row.label,
+        row.drives,
+        row.caution,
+    )

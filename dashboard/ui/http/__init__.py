@@ -1,0 +1,1 @@
+"""HTTP layer of the pages: access, paging, exports, static files."""

@@ -1,0 +1,51 @@
+"""Pages of a long table: which rows, and the addresses of the pages around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from dashboard.ui.http.time_range import with_query
+
+FURTHEST = 10_000
+
+
+@dataclass(frozen=True)
+class Paged:
+    """One page of `total` rows; numbers begin at 1, an address is empty where there is no such page."""
+
+    number: int
+    size: int
+    total: int
+    before: str = ""
+    after: str = ""
+
+    @property
+    def first(self) -> int:
+        """The place of its first row, from 0."""
+        return (self.number - 1) * self.size
+
+    @property
+    def last(self) -> int:
+        """The number of the last page."""
+        return max(1, -(-self.total // self.size))
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """The places of its rows, from 1."""
+        return min(self.first + 1, self.total), min(self.first + self.size, self.total)
+
+
+def page_asked(query: QueryDict, *, name: str = "page") -> int:
+    """The page the address asks for; anything strange is the first."""
+    text = query.get(name, "")
+    return min(max(int(text), 1), FURTHEST) if text.isascii() and text.isdecimal() and len(text) < 6 else 1
+
+
+def paged(query: QueryDict, *, total: int, size: int, name: str = "page") -> Paged:
+    """The page of the address, the last one where there are fewer."""
+    number = min(page_asked(query, name=name), max(1, -(-total // size)))
+    before = with_query(query, **{name: str(number - 1) if number > 2 else ""}) if number > 1 else ""
+    after = with_query(query, **{name: str(number + 1)}) if number * size < total else ""
+    return Paged(number, size, total, before, after)

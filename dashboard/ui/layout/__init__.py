@@ -1,0 +1,1 @@
+"""Page layout: what every page shares."""

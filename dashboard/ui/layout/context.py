@@ -1,0 +1,70 @@
+"""What every page needs besides its own rows: the project, the projects of the person, their role, how many alerts are open."""
+
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from dashboard import __version__
+from dashboard.accounts.models import User
+from dashboard.common import clock
+from dashboard.fleet.selectors.limits import limits_reached
+from dashboard.projects.cardinality_limits import limit_sentence, limits_of
+from dashboard.projects.models import Project, Role
+from dashboard.projects.selectors import role_includes
+from dashboard.ui.layout.memberships import Membership
+from dashboard.ui.layout.navigation import links_of
+
+THEMES = (("system", "System"), ("light", "Light"), ("dark", "Dark"))
+
+
+def page_context(request: HttpRequest) -> dict[str, Any]:
+    """The frame's own values, read once a request, however many templates it takes."""
+    found: dict[str, Any] | None = getattr(request, "frame", None)
+    if found is None:
+        found = _frame(request)
+        request.frame = found  # type: ignore[attr-defined]
+    return found
+
+
+def _frame(request: HttpRequest) -> dict[str, Any]:
+    """A page outside a project gets no navigation."""
+    user = getattr(request, "user", None)
+    if not isinstance(user, User):
+        return {"product_version": __version__, "oidc_name": settings.OIDC_NAME}
+    frame: dict[str, Any] = {
+        "product_version": __version__,
+        "oidc_name": settings.OIDC_NAME,
+        "theme": "" if user.theme == "system" else user.theme,
+        "themes": THEMES,
+        "initials": _initials(user),
+        "plain_http": settings.PLAIN_HTTP,
+        "may_see_components": user.is_staff or settings.DEBUG or settings.EMBEDDED,
+    }
+    mine: Membership | None = getattr(request, "membership", None)
+    if mine is None:
+        return frame
+    memberships: list[Membership] = request.memberships  # type: ignore[attr-defined]
+    match = request.resolver_match
+    return frame | {
+        "project": mine.project,
+        "projects": [membership.project for membership in memberships],
+        "role_label": mine.role.label,
+        "may_operate": role_includes(mine.role, Role.OPERATOR),
+        "may_admin": role_includes(mine.role, Role.ADMIN),
+        "limits_reached": _limits_reached(mine.project) if mine.over_limit else {},
+        "open_alert_count": mine.open_alerts,
+        "sections": links_of(mine.project.slug, (match.url_name if match else None) or ""),
+    }
+
+
+def _limits_reached(project: Project) -> dict[str, str]:
+    """A sentence for each kind of which a limit was reached within the last day."""
+    limits = limits_of(project.settings)
+    rows = limits_reached(project_id=project.pk, now=clock.unix())
+    return {row.kind: limit_sentence(kind=row.kind, limit=getattr(limits, row.kind), example=row.example) for row in rows}
+
+
+def _initials(user: User) -> str:
+    words = user.get_full_name().split() or [user.get_username()]
+    return "".join(word[0] for word in words[:2]).upper()

@@ -1,0 +1,1 @@
+"""Alert pages: presenters."""

@@ -1,0 +1,71 @@
+"""The ranks that an alert is about: those that differ, next to one that does not, from their newest reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from dashboard.alerts.current_verdict import ranks_verdict
+from dashboard.alerts.models import Alert
+from dashboard.common import clock
+from dashboard.fleet.models import Instance
+from dashboard.fleet.selectors.jobs import job_ranks, ranks_compiled
+from dashboard.projects.selectors import for_project
+from dashboard.regressions.models import Verdict
+from dashboard.ui.pages.rank_table import Line, RankRow, rank_board
+
+ROWS, INSTANCES_NAMED = 12, 50
+
+
+@dataclass(frozen=True)
+class AlertRanks:
+    """The evidence of ranks that diverged, and what its runbook fills in; `odd` is the first rank that differs."""
+
+    job: str
+    known_at: datetime
+    """When the divergence was last evaluated."""
+    lines: list[Line]
+    differing: list[RankRow]
+    more: int
+    usual: RankRow | None
+    alike: int
+    odd: RankRow | None
+    pid: int | None
+    frame: str
+
+
+def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks | None:
+    """None where no verdict of the alert, the newest first, knows of ranks; the table is of the job of the first rank that is named."""
+    verdict = ranks_verdict(verdicts)
+    if verdict is None:
+        return None
+    fact = _fact(verdict.evidence)
+    named = [str(id) for id in fact.get("instances") or ()][:INSTANCES_NAMED]
+    rows = for_project(Instance, alert.project).filter(instance_id__in=named, model_id=alert.deployment.model_id)
+    first = rows.exclude(job="").order_by("rank", "pk").first()
+    job = first.job if first else ""
+    of = alert.deployment
+    instances = job_ranks(project_id=alert.project_id, model_id=of.model_id, environment=of.environment, job=job) if job else []
+    board = rank_board(instances, ranks_compiled(project_id=alert.project_id, instances=instances))
+    differing = [row for row in board.urgent if row.apart or row.instance_id in named]
+    alike = [row for row in board.rows if row not in differing]
+    odd = differing[0] if differing else None
+    return AlertRanks(
+        job=job,
+        known_at=clock.at_minute(verdict.minute),
+        lines=board.lines,
+        differing=differing[:ROWS],
+        more=max(0, len(differing) - ROWS),
+        usual=alike[0] if alike else None,
+        alike=len(alike),
+        odd=odd,
+        pid=next((one.pid for one in instances if odd and one.instance_id == odd.instance_id), None),
+        frame=str(fact.get("about") or ""),
+    )
+
+
+def _fact(evidence: Any) -> Mapping[str, Any]:
+    facts = evidence.get("facts") if isinstance(evidence, Mapping) else None
+    return next((one for one in facts or () if one.get("kind") == "ranks_diverged" and one.get("severity") != "known"), {})

@@ -1,0 +1,260 @@
+"""An alert's story in the order and words of its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import quote
+
+from dashboard.alerts.models import Alert, AlertCause, AlertEvent, Delivery, DeliveryState, EventKind
+from dashboard.common import clock
+from dashboard.fleet.metrics.time_bins import Window
+from dashboard.fleet.models import DeploymentMark
+from dashboard.fleet.retention import minutes_kept_from
+from dashboard.fleet.selectors.versions.quantiles import Level, p50_levels
+from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.ui import words
+from dashboard.ui.charts.fact_lines import FactLine, fact_lines
+from dashboard.ui.charts.recovery_chart import Recovery, recovery_draw, span_of
+from dashboard.ui.evidence import EvidenceRow, evidence_rows
+from dashboard.ui.pages.alerts.affected_hosts import FactPlaces, fact_places
+from dashboard.ui.selectors.alerts import AlertPage
+
+_PINS = {
+    VerdictKind.ROLL_BACK: "rb",
+    VerdictKind.WATCH: "wt",
+    VerdictKind.HEALTHY: "ok",
+}
+_MARKS = {
+    EventKind.EVIDENCE: ("worse", ""),
+    EventKind.ACKNOWLEDGED: ("alert-acknowledged", ""),
+    EventKind.SNOOZED: ("alert-snoozed", ""),
+    EventKind.REOPENED: ("watch", "wt"),
+    EventKind.RESOLVED: ("healthy", "ok"),
+    EventKind.DISMISSED: ("failed", ""),
+    EventKind.DELIVERED: ("mail", ""),
+    EventKind.FAILED: ("failed", ""),
+    EventKind.ROLLBACK_SEEN: ("deployment", ""),
+    EventKind.LEVEL_BACK: ("healthy", "ok"),
+    EventKind.LEVEL_NOT_BACK: ("watch", "wt"),
+    EventKind.LEVEL_UNKNOWN: ("not_enough_data", ""),
+    EventKind.GROUPED: ("same", ""),
+    EventKind.REPEATED: ("mail", ""),
+    EventKind.ESCALATED: ("mail", ""),
+}
+_HEADS = {
+    EventKind.EVIDENCE: "More evidence.",
+    EventKind.REOPENED: "Open again.",
+    EventKind.RESOLVED: "Resolved.",
+    EventKind.DISMISSED: "False alarm.",
+    EventKind.DELIVERED: "Message delivered.",
+    EventKind.FAILED: "Message not delivered.",
+    EventKind.ROLLBACK_SEEN: "Roll back seen.",
+    EventKind.LEVEL_BACK: "The old level is back.",
+    EventKind.LEVEL_NOT_BACK: "The old level is not back.",
+    EventKind.LEVEL_UNKNOWN: "Recovery not known.",
+    EventKind.GROUPED: "Not alone.",
+    EventKind.REPEATED: "Said again.",
+    EventKind.ESCALATED: "Escalated.",
+}
+_WITH_EVIDENCE = {EventKind.OPENED, EventKind.VERDICT, EventKind.EVIDENCE}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of the time line."""
+
+    at: datetime
+    mark: str
+    pin: str
+    head: str
+    text: str
+    quoted: bool
+    evidence: list[EvidenceRow]
+    after: str
+    link: str = ""
+    certain: list[FactLine] = field(default_factory=list)
+
+    @property
+    def pinned(self) -> str:
+        """The classes of its mark."""
+        return f"pin {self.pin}"
+
+
+@dataclass(frozen=True)
+class Sent:
+    """One message and how far it got."""
+
+    channel: str
+    what: str
+    mark: str
+    answer: str
+    at: datetime
+    again_at: datetime | None
+
+
+def moments(page: AlertPage) -> list[Moment]:
+    """Newest first, with the deployment itself as the first thing that happened."""
+    deployed = clock.at_minute(page.alert.deployment.started_minute)
+    lines = [_moment(event, page.alert) for event in page.events]
+    version = page.alert.deployment.version.name
+    first = Moment(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
+    if page.alert.cause == AlertCause.FLEET_SILENCE:
+        return sorted(lines, key=lambda moment: moment.at, reverse=True)
+    return sorted([*lines, *map(_posted, page.posted), first], key=lambda moment: moment.at, reverse=True)
+
+
+def sent(page: AlertPage) -> list[Sent]:
+    """Newest first."""
+    return [_sent(delivery) for delivery in page.deliveries]
+
+
+def recovery(page: AlertPage) -> Recovery | None:
+    """p50 of both versions from before the deployment until half an hour after the end."""
+    alert, deployment = page.alert, page.alert.deployment
+    baseline = _baseline(page)
+    until = clock.minute_of(clock.unix())
+    if alert.resolved_at is not None:
+        until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
+    until = max(until, deployment.started_minute)  # a clock that runs ahead may say that it starts only later
+    span = span_of(deployment.started_minute, until, minutes_from=minutes_kept_from(project=alert.project, now=clock.unix()))
+    ids = [one for one in (baseline, deployment.version_id) if one is not None]
+    window = Window(span.start, span.start + ((span.end - span.start) // span.bin + 1) * span.bin, span.bin)
+    levels = p50_levels(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)
+    roles = [(1 if one == baseline else 2, _line(levels, one)) for one in ids]
+    marks = [(deployment.started_minute, "deployment"), (clock.minute_of(alert.opened_at.timestamp()), "alert")]
+    marks += [(clock.minute_of(event.at.timestamp()), "deployment") for event in page.events if event.kind == EventKind.ROLLBACK_SEEN]
+    names = {deployment.version_id: deployment.version.name, baseline or 0: baseline_name(page)}
+    return recovery_draw(span, roles, marks, _level(levels, baseline, window, deployment.started_minute), _bounds(levels, ids, names))
+
+
+def rolled_back_at(page: AlertPage) -> datetime | None:
+    """When traffic was seen to have gone back."""
+    return next((event.at for event in page.events if event.kind == EventKind.ROLLBACK_SEEN), None)
+
+
+def level_said(page: AlertPage) -> str:
+    """What came of the roll back: the kind of the event that says it, empty while nothing does."""
+    return next((event.kind for event in page.events if event.kind.startswith("level_")), "")
+
+
+def baseline_name(page: AlertPage) -> str:
+    """The version to go back to, as the newest verdict knows it."""
+    for verdict in (page.alert.verdict, page.verdict):
+        if verdict is not None and verdict.baseline is not None:
+            return verdict.baseline.version.name
+    return ""
+
+
+def cause(page: AlertPage) -> str:
+    """What is known of why, from the newest verdict that knew it."""
+    return next((verdict.cause for verdict in known(page) if verdict is not None and verdict.cause), "")
+
+
+def where(page: AlertPage) -> list[FactPlaces]:
+    """The machines of what is certain."""
+    return fact_places(project=page.alert.project, verdicts=known(page))
+
+
+def known(page: AlertPage) -> list[Verdict | None]:
+    """Everything that was said while the alert was open, the newest first."""
+    return [page.verdict, page.alert.verdict, *(event.verdict for event in page.events)]
+
+
+def compare_query(page: AlertPage) -> str:
+    """Which two versions the evidence is about."""
+    baseline = _baseline(page)
+    return (f"a={baseline}&" if baseline else "") + f"b={page.alert.deployment.version_id}"
+
+
+def after(alert: Alert, at: datetime | None) -> str:
+    """How long after the deployment something happened."""
+    if at is None:
+        return ""
+    seconds = (at - clock.at_minute(alert.deployment.started_minute)).total_seconds()
+    if seconds < 1:
+        return "under 1\u00a0s"
+    return words.duration(seconds // 60 * 60 if seconds >= 60 else round(seconds))
+
+
+def guide_filled(text: str, page: AlertPage) -> str:
+    """The owners' text with both versions in place."""
+    return text.replace("{version}", page.alert.deployment.version.name).replace("{baseline}", baseline_name(page))
+
+
+def guide_address(page: AlertPage) -> str:
+    """The owners' address with both versions in place; one that a browser would run instead of open is left out."""
+    version, before = (quote(name, safe="") for name in (page.alert.deployment.version.name, baseline_name(page)))
+    address = page.guide.url.replace("{version}", version).replace("{baseline}", before) if page.guide else ""
+    return address if address.startswith(("https://", "http://")) else ""
+
+
+def _baseline(page: AlertPage) -> int | None:
+    for verdict in (page.alert.verdict, page.verdict):
+        if verdict is not None and verdict.baseline is not None:
+            return verdict.baseline.version_id
+    return None
+
+
+def _moment(event: AlertEvent, alert: Alert) -> Moment:
+    kind = EventKind(event.kind) if event.kind in EventKind.values else EventKind.EVIDENCE
+    mark, pin = _MARKS.get(kind, ("not_enough_data", ""))
+    head, quoted = _HEADS.get(kind, ""), False
+    if event.verdict is not None and kind in (EventKind.OPENED, EventKind.VERDICT):
+        mark, pin = event.verdict.kind, _PINS.get(VerdictKind(event.verdict.kind), "")
+        head = VerdictKind(event.verdict.kind).label + (", alert opened." if kind == EventKind.OPENED else ".")
+    if kind == EventKind.ACKNOWLEDGED:
+        head, quoted = f"{event.actor_name} acknowledged" + (":" if event.text else "."), bool(event.text)
+    if kind == EventKind.SNOOZED:
+        head = f"{event.actor_name} put it aside."
+    shown = evidence_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
+    timed = alert.cause == AlertCause.REGRESSION and kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN)
+    later = f"after {after(alert, event.at)}" if timed else ""
+    known = event.verdict.evidence if event.verdict and kind in _WITH_EVIDENCE else None
+    certain = fact_lines(known, sentence=event.text)
+    return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain)
+
+
+def _posted(told: DeploymentMark) -> Moment:
+    by = f" by {told.by}" if told.by else ""
+    return Moment(told.at, "deployment", "", f"CI: {told.version_name} deployed{by}.", told.note, False, [], "", told.link)
+
+
+def _sent(delivery: Delivery) -> Sent:
+    channel = f"{delivery.channel.get_kind_display()} {delivery.channel.name}"
+    status = f"{delivery.last_status} " if delivery.last_status else ""
+    answer = f"{status}{delivery.last_answer}".strip()
+    tries = f", after {words.plural(delivery.attempts, 'try', 'tries')}" if delivery.attempts > 1 else ""
+    state = DeliveryState(delivery.state)
+    mark = f"delivery-{state.value}"
+    if state == DeliveryState.DELIVERED:
+        said = f"delivered{tries}: {answer}" if answer else f"delivered{tries}"
+        return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
+    if state == DeliveryState.WAITING:
+        said, again = (f"{answer.removesuffix('.')}, again", delivery.next_attempt_at) if answer else ("waiting", None)
+        return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, again)
+    if state == DeliveryState.HELD:
+        return Sent(channel, delivery.get_kind_display(), mark, "held back, to be sent", delivery.created_at, delivery.held_until)
+    if state == DeliveryState.MERGED:
+        return Sent(channel, delivery.get_kind_display(), mark, "told by a later message", delivery.created_at, None)
+    said = f"given up{tries}: {answer}" if answer else f"given up{tries}"
+    return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
+
+
+def _line(levels: Mapping[int, Mapping[int, Level]], version: int) -> dict[int, float]:
+    return {place: level.value for place, level in levels.get(version, {}).items() if level.value is not None}
+
+
+def _bounds(levels: Mapping[int, Mapping[int, Level]], ids: Sequence[int], names: Mapping[int, str]) -> list[str]:
+    """Of each version that has no point because p50 lies in an engine's first bucket the newest bound and mean."""
+    known = {one: [level.known for _, level in sorted(levels.get(one, {}).items()) if level.known] for one in ids}
+    return [f"{names[one]} {words.below(found[-1].bound, found[-1].mean)}" for one, found in known.items() if found]
+
+
+def _level(levels: Mapping[int, Mapping[int, Level]], baseline: int | None, window: Window, deployed: int) -> float | None:
+    """The baseline's level before the deployment, or, if it started with it, over all of its bins; None where it is only a bound."""
+    line = levels.get(baseline, {}) if baseline is not None else {}
+    before = [level for place, level in line.items() if window.first + place * window.step < deployed]
+    chosen = sorted(before or line.values(), key=lambda level: level.at_most)
+    return chosen[len(chosen) // 2].value if chosen else None

@@ -1,0 +1,61 @@
+"""A change between two versions for programs, and the rows of the Compare page: numbers with their unit, ISO 8601 times."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.versions.version_series import Span
+from dashboard.regressions.evidence_reader import RATES, Change
+from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow
+
+COLUMNS = (
+    *("metric", "title", "detail", "region", "unit", "baseline_version", "candidate_version", "baseline", "candidate"),
+    *("baseline_at_most", "candidate_at_most", "change_ratio", "change_low_ratio", "change_high_ratio", "label", "judged", "drives"),
+    *("window", "window_minutes", "excluded_baseline", "excluded_candidate", "strata_agreeing", "strata", "since"),
+)
+
+
+def change_told(change: Change) -> dict[str, Any]:
+    """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio minus 1, and None for a rate."""
+    told = asdict(change)
+    excluded, minutes, _ = told.pop("excluded"), told.pop("minutes"), told.pop("newest")
+    before, after = excluded or (None, None)
+    ratio, low, high = (told.pop(name) for name in ("change", "low", "high"))
+    if change.unit in RATES:
+        ratio = low = high = None
+    return told | {
+        "change_ratio": ratio,
+        "change_low_ratio": low,
+        "change_high_ratio": high,
+        "window": change.window or ("span" if change.label == NOT_JUDGED else None),
+        "window_minutes": minutes,
+        "excluded_baseline": before,
+        "excluded_candidate": after,
+    }
+
+
+def row_told(row: EvidenceRow) -> dict[str, Any]:
+    """A row of the evidence table; `label` is NOT JUDGED or MUTED where the row only shows what was observed."""
+    return change_told(row.frozen) | {
+        "title": row.title,
+        "detail": row.detail,
+        "label": row.label,
+        "follows": row.follows or None,
+        "strata_agreeing": row.agree[0] if row.agree else None,
+        "strata": row.agree[1] if row.agree else None,
+        "since": clock.at_minute(row.since).isoformat() if row.since is not None else None,
+    }
+
+
+def span_told(span: Span | None) -> dict[str, str] | None:
+    """The time of observed rows, the end exclusive."""
+    return {"first": clock.at_minute(span.first).isoformat(), "last": clock.at_minute(span.last).isoformat()} if span else None
+
+
+def rows_table(rows: Sequence[EvidenceRow], baseline: str, candidate: str) -> list[list[Any]]:
+    """The same as a table."""
+    told = [row_told(row) | {"baseline_version": baseline, "candidate_version": candidate} for row in rows]
+    return [list(COLUMNS), *([one[name] for name in COLUMNS] for one in told)]

@@ -1,0 +1,191 @@
+"""Findings of two versions side by side: new, in both, gone; and the frames that stay eager until a restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
+
+from dashboard.common import clock
+from dashboard.fleet.selectors.findings.findings import FindingFacts, LifeFacts, Seen
+from dashboard.fleet.selectors.instances.instances import InstanceFacts
+from dashboard.ui import words
+from dashboard.ui.charts.guard_variation import Variation, variation
+from dashboard.ui.charts.top_evidence import Proof
+from dashboard.ui.pages.remedies import break_page, hint_for
+
+SHOWN = 6
+FIRST_LINES = 3
+KINDS = {
+    "graph_break": "Graph break",
+    "guard": "Guard fails",
+    "fallback": "Fallback to eager",
+    "cache_miss": "Cache miss",
+    "cudagraph_skip": "CUDA graph skipped",
+    "cudagraph_rerecord": "CUDA graph recorded again",
+    "alloc_retry": "GPU memory short",
+    "compile_error": "Compile error",
+    "compiled_nothing": "Compiled nothing",
+    "guards_left_out": "Guards left out",
+    "hook_too_late": "Hook registered too late",
+    "generator_not_compiled": "Generator not compiled",
+    "limit_not_in_force": "Limit not in force",
+    "wrapper_not_entered": "Watched module not called",
+    "latched_eager": "Runs eager until restart",
+    "oom": "Out of memory",
+    "parity": "Parity failure",
+    "golden_not_compared": "Golden batch not compared",
+    "golden_cached_code": "Cached code is wrong",
+    "golden_hidden_by_tf32": "Difference hidden by TF32",
+    "aot_load_failed": "AOT load failed",
+}
+
+
+@dataclass(frozen=True)
+class LifeLine:
+    """What has become of a finding: its word, since when, and who showed it first and last."""
+
+    word: str
+    since: datetime
+    first: str
+    last: str
+
+    @property
+    def mark(self) -> str:
+        """The name of its shape."""
+        return f"life-{self.word}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped. `hint` says what to do, where that is
+    known, and `page` is torch's own page about it."""
+
+    kind: str
+    text: str
+    more: str
+    where: str
+    facts: str
+    since: datetime | None
+    certain: bool
+    hint: str = ""
+    page: str = ""
+    life: LifeLine | None = None
+    id: int = 0
+    varies: Variation = field(default_factory=Variation)
+
+
+@dataclass(frozen=True)
+class Column:
+    """Findings in one relation to the two versions."""
+
+    key: str
+    title: str
+    version: str
+    lines: list[Line]
+    total: int
+    seen_in: tuple[int, str]
+    """The version whose list has all of them."""
+
+
+@dataclass(frozen=True)
+class Latched:
+    """A frame that runs eager until the process restarts, on some instances of a version."""
+
+    version_id: int
+    frame: str
+    cause: str
+    instances: int
+    known: int
+
+
+def findings_columns(findings: Iterable[FindingFacts], *, judged: tuple[int, str] | None, baseline: tuple[int, str] | None) -> list[Column]:
+    """New, in both and gone; with one version only, what it shows."""
+    rows = sorted(findings, key=lambda finding: (not finding.certain, finding.text == NO_EARLIER_RUN))
+    if judged is None:
+        return []
+    if baseline is None:
+        return [
+            _column("same", "Seen in", judged[1], judged, [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions])
+        ]
+    new = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] not in row.versions]
+    both = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] in row.versions]
+    gone = [(row, row.versions[baseline[0]]) for row in rows if baseline[0] in row.versions and judged[0] not in row.versions]
+    return [
+        _column("new", "New in", judged[1], judged, new),
+        _column("same", "In both", "", judged, both),
+        _column("gone", "Only in", baseline[1], baseline, gone),
+    ]
+
+
+def latched_frames(instances: Iterable[InstanceFacts], version_ids: Sequence[int]) -> list[Latched]:
+    """Latched frames per version, on how many instances; versions in the order given."""
+    known: Counter[int] = Counter()
+    seen: Counter[tuple[int, str, str]] = Counter()
+    for instance in instances:
+        known[instance.version_id] += 1
+        frames = {
+            (str(frame.get("frame") or "a frame"), str(frame.get("cause") or frame.get("reason") or "")) for frame in instance.latched_eager
+        }
+        seen.update((instance.version_id, frame, cause) for frame, cause in frames)
+    found = [
+        Latched(version, frame, cause, count, known[version]) for (version, frame, cause), count in seen.items() if version in version_ids
+    ]
+    return sorted(found, key=lambda one: (version_ids.index(one.version_id), -one.instances, one.frame))
+
+
+def causes(latched: Iterable[Latched], columns: Iterable[Column], judged: int | None) -> list[Proof]:
+    """What may stand as the cause: a frame latched in the judged version, else its first new finding."""
+    found = [
+        Proof(
+            title="Cause",
+            figure=one.frame,
+            beside=f"eager on {one.instances} of {words.plural(one.known, 'instance')}",
+            below="stays eager until the process restarts",
+            tag="certain",
+            code=one.cause,
+        )
+        for one in latched
+        if one.version_id == judged
+    ]
+    for column in columns:
+        if column.key == "new":
+            found += [
+                Proof("New finding", line.kind, line.facts, "", tag="new", code=line.where or line.text)
+                for line in column.lines
+                if line.text != NO_EARLIER_RUN
+            ]
+    return found
+
+
+def _column(key: str, title: str, version: str, seen_in: tuple[int, str], rows: list[tuple[FindingFacts, Seen]]) -> Column:
+    return Column(key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows), seen_in)
+
+
+def _line(finding: FindingFacts, seen: Seen) -> Line:
+    lines = finding.text.strip().splitlines() or [""]
+    facts = words.plural(seen.count, "time") + (f" on {words.plural(seen.instances, 'instance')}" if seen.instances else "")
+    facts += f", {words.duration(seen.seconds)}" if seen.seconds else ""
+    return Line(
+        kind=KINDS.get(finding.kind, finding.kind.replace("_", " ")),
+        text="\n".join(lines[:FIRST_LINES]),
+        more="\n".join(lines[FIRST_LINES:]),
+        where=finding.where,
+        facts=facts,
+        since=seen.first_seen_at,
+        certain=finding.certain,
+        hint=hint_for(finding.kind, finding.text),
+        page=break_page(finding.kind, finding.text),
+        life=_life(finding.life) if finding.life else None,
+        id=finding.id,
+        varies=variation(finding.values, finding.distinct, finding.pattern, finding.text),
+    )
+
+
+def _life(life: LifeFacts) -> LifeLine:
+    first = f"{life.first_version} on {life.first_host}" if life.first_host else life.first_version
+    last = f"{life.last_version} on {life.last_host}" if life.last_host else life.last_version
+    return LifeLine(life.state, clock.at_minute(life.since_minute), first, last)

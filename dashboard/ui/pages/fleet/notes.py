@@ -1,0 +1,137 @@
+"""The two lists below the Fleet table: what changed, and what cannot be seen now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dashboard.common import clock
+from dashboard.fleet.models import Deployment, InstanceState
+from dashboard.fleet.names import process_name
+from dashboard.fleet.selectors.instances.instance_states import blind_because, blind_to, ended_badly, ending_said
+from dashboard.fleet.selectors.instances.recent_instances import Seen
+from dashboard.fleet.selectors.versions.fleet_page import FleetFacts, Window
+from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.ui import words
+from dashboard.ui.evidence import not_compared
+from dashboard.ui.pages.fleet.rows import FleetRow, States
+
+SHOWN = 8
+MODELS_LISTED = 3
+"""Models of one kind of trouble with a line each; more are one line."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of what happened."""
+
+    at: datetime
+    mark: str
+    subject: str
+    text: str
+    model_id: int
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Something the page cannot know, and why."""
+
+    mark: str
+    what: str
+    why: str
+    since: datetime | None = None
+
+
+def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -> list[Change]:
+    """Deployments and changes of verdict inside the range, newest first."""
+    names = {model.pk: model.name for model in facts.models}
+    found = [_verdict_change(verdict) for verdict in verdicts]
+    found += [_deployed(one, names) for one in facts.deployments if one.started_minute > window.start and one.model_id in names]
+    found += [
+        _ended(one, names)
+        for one in facts.deployments
+        if one.ended_minute is not None and one.ended_minute > window.start and one.model_id in names
+    ]
+    return sorted(found, key=lambda change: change.at, reverse=True)[:SHOWN]
+
+
+def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Seen], states: States) -> list[Unseen]:
+    """Silent instances, those that ended with an error or were killed, and blind ones by model, then calls without a comparison."""
+    names = {row.model.pk: row.model.name for row in rows}
+    silent: dict[int, list[Seen]] = defaultdict(list)
+    blind: dict[int, list[Seen]] = defaultdict(list)
+    failed: dict[int, list[Seen]] = defaultdict(list)
+    for instance in instances:
+        if instance.model_id not in names:
+            continue
+        if states[instance.pk] == InstanceState.SILENT:
+            silent[instance.model_id].append(instance)
+        elif states[instance.pk] == InstanceState.ENDED:
+            if ended_badly(instance):
+                failed[instance.model_id].append(instance)
+        elif blind_to(instance):
+            blind[instance.model_id].append(instance)
+    found = _by_model(names, silent, _silent, "last report, no end reported")
+    found += _by_model(names, failed, _failed, "ended with an error or were killed")
+    found += _by_model(names, blind, _blind, "do not report what is compiled")
+    for row in rows:
+        for share, why in not_compared(row.verdict.evidence)[:1] if row.verdict else []:
+            found.append(Unseen("not_enough_data", f"{share} of {row.model.name}'s calls", why))
+    return found
+
+
+def _verdict_change(verdict: Verdict) -> Change:
+    model = verdict.deployment.model
+    kind = VerdictKind(verdict.kind).label if verdict.kind in VerdictKind.values else verdict.kind
+    version = verdict.deployment.version.name
+    text = f"became {kind}: {verdict.sentence.removeprefix(f'Roll back {version}: ')}"
+    return Change(verdict.created_at, verdict.kind, f"{model.name} {version}", text, model.pk)
+
+
+def _deployed(one: Deployment, names: dict[int, str]) -> Change:
+    text = f"deployed to {one.environment}" + (", as CI said" if one.source == "posted" else ", seen in traffic")
+    return Change(clock.at_minute(one.started_minute), "deployment", f"{names[one.model_id]} {one.version.name}", text, one.model_id)
+
+
+def _ended(one: Deployment, names: dict[int, str]) -> Change:
+    at = clock.at_minute(one.ended_minute or one.last_minute)
+    return Change(
+        at, "state-silent", f"{names[one.model_id]} {one.version.name}", f"takes no more calls in {one.environment}", one.model_id
+    )
+
+
+def _by_model(
+    names: Mapping[int, str], groups: Mapping[int, list[Seen]], line: Callable[[str, list[Seen]], Unseen], why: str
+) -> list[Unseen]:
+    """A line a model; of many models one line: 41 lines of one network would hide what else cannot be seen."""
+    if len(groups) <= MODELS_LISTED:
+        return [line(names[model], group) for model, group in groups.items()]
+    whole = line("", [one for group in groups.values() for one in group])
+    largest = sorted(groups, key=lambda model: (-len(groups[model]), names[model]))[:MODELS_LISTED]
+    listed = ", ".join(f"{names[model]} ({len(groups[model])})" for model in largest)
+    return [replace(whole, why=f"{len(groups)} models: {listed} and {len(groups) - MODELS_LISTED} more: {why}")]
+
+
+def _silent(name: str, group: Sequence[Seen]) -> Unseen:
+    oldest = min(group, key=lambda instance: instance.last_seen_at)
+    place = f"{name}, {process_name(oldest)}" if len(group) == 1 else name
+    doing = f", then compiling {oldest.compiling_frame}".rstrip() if oldest.compiling_for > 0 else ""
+    return Unseen(
+        "state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}, no end reported", oldest.last_seen_at
+    )
+
+
+def _failed(name: str, group: Sequence[Seen]) -> Unseen:
+    newest = max(group, key=lambda instance: instance.last_seen_at)
+    place = f"{name}, {process_name(newest)}" if len(group) == 1 else name
+    how = ", ".join(dict.fromkeys(map(ending_said, group)))
+    return Unseen("failed", words.plural(len(group), "failed instance"), f"{place}: {how}", newest.last_seen_at)
+
+
+def _blind(name: str, group: Sequence[Seen]) -> Unseen:
+    missing = " and ".join(sorted({fact.replace("_", " ") for instance in group for fact in blind_to(instance)}))
+    reasons = list(dict.fromkeys(filter(None, map(blind_because, group))))
+    why = f", {reasons[0]}" if len(reasons) == 1 else ""
+    return Unseen("state-blind", words.plural(len(group), "blind instance"), f"{name}: no {missing}{why}")

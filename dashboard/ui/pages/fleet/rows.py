@@ -1,0 +1,252 @@
+"""Puts facts, verdicts and alerts together into the rows of the Fleet page, most urgent first."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from dashboard.alerts.models import Alert, AlertState
+from dashboard.fleet.budgets import budgets_of
+from dashboard.fleet.models import Deployment, InstanceState, WatchedModel
+from dashboard.fleet.selectors.instances.instance_states import SEVERITY
+from dashboard.fleet.selectors.instances.recent_instances import Seen
+from dashboard.fleet.selectors.versions.fleet_page import FleetFacts, VersionFacts, Window
+from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.ui.charts.sparkline import Spark, spark_draw
+from dashboard.ui.evidence import EvidenceRow, evidence_rows
+from dashboard.ui.pages.fleet.cells import Cell, ColdCell, cold_cell, figure_cell, peak_cell, share_cell
+from dashboard.ui.selectors.fleet import Judgements
+from dashboard.ui.selectors.model import LOUD
+
+URGENCY = [VerdictKind.ROLL_BACK, VerdictKind.WATCH, VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY]
+SHAPES = 6
+UNCOUNTED = (InstanceState.STARTING, InstanceState.ENDED)
+States = Mapping[int, InstanceState]
+"""By instance."""
+
+
+@dataclass(frozen=True)
+class LiveVersion:
+    """A version that takes calls, with its share of them; `x` and `width` draw its part of the bar."""
+
+    id: int
+    role: int
+    name: str
+    share: float | None
+    x: str = "0"
+    width: str = "0"
+
+
+@dataclass(frozen=True)
+class InstanceGroup:
+    """Instances in one state."""
+
+    state: InstanceState
+    count: int
+    newest: datetime
+
+    @property
+    def mark(self) -> str:
+        """The name of its shape."""
+        return f"state-{self.state.value}"
+
+
+@dataclass
+class FleetRow:
+    """One model."""
+
+    model: WatchedModel
+    kind: str
+    sentence: str
+    verdict: Verdict | None
+    environments: list[str]
+    versions: list[LiveVersion]
+    spark: Spark
+    p50: Cell
+    p99: Cell
+    compiled: Cell
+    cache: Cell
+    cold: ColdCell | None
+    peak: Cell
+    instances: list[InstanceGroup]
+    alerts: list[Alert]
+    evidence: list[EvidenceRow] = field(default_factory=list)
+    region: str = ""
+    """The region of the calls and of the latency."""
+    one_region: bool = True
+    cold_budget: float | None = None
+    """The budget in force, also where no start is known."""
+    """Whether the model has no other region."""
+    accepted: bool = False
+    """Whether somebody accepted this version as the new normal: the verdict stays, and asks for nothing."""
+    called: bool = False
+    """Whether a version of it took calls; without a line, where they have no p50 but a bound."""
+
+    @property
+    def calm(self) -> bool:
+        """Nothing asks for attention here."""
+        return self.kind in (VerdictKind.HEALTHY, VerdictKind.NOT_ENOUGH_DATA) and not self.alerts
+
+    @property
+    def instance_count(self) -> int:
+        """Instances that reported within the last half hour and have not ended; what only starts is none yet."""
+        return sum(group.count for group in self.instances if group.state not in UNCOUNTED)
+
+    @property
+    def troubled(self) -> list[InstanceGroup]:
+        """Groups that are neither healthy nor ended, the most serious first."""
+        return [group for group in self.instances if group.state not in (InstanceState.HEALTHY, InstanceState.ENDED)]
+
+    @property
+    def standing(self) -> list[tuple[str, int]]:
+        """How many of the alerts are open, acknowledged and snoozed: what somebody has taken is not what waits for somebody."""
+        counts = Counter(alert.state for alert in self.alerts)
+        return [(state.label.lower(), counts[state]) for state in AlertState if counts[state]]
+
+    @property
+    def unacknowledged(self) -> list[Alert]:
+        """Open alerts that nobody has taken."""
+        return [alert for alert in self.alerts if alert.state == AlertState.OPEN]
+
+
+def fleet_rows(
+    *, facts: FleetFacts, said: Judgements, alerts: Sequence[Alert], window: Window, states: States, everywhere: bool
+) -> list[FleetRow]:
+    """One row per model; in one environment only the models that run there. `states` are those of the instances."""
+    deployments: dict[int, list[Deployment]] = defaultdict(list)
+    instances: dict[int, list[Seen]] = defaultdict(list)
+    for deployment in facts.deployments:
+        deployments[deployment.model_id].append(deployment)
+    for instance in facts.instances:
+        instances[instance.model_id].append(instance)
+    open_alerts: dict[int, list[Alert]] = defaultdict(list)
+    for alert in alerts:
+        open_alerts[alert.deployment.model_id].append(alert)
+    rows = [
+        _row(model, deployments[model.pk], instances[model.pk], open_alerts[model.pk], facts.versions, said, window, states)
+        for model in facts.models
+        if everywhere or deployments[model.pk]
+    ]
+    return sorted(rows, key=lambda row: (_urgency(row), -len(row.alerts), row.model.name.lower()))
+
+
+def _urgency(row: FleetRow) -> int:
+    kind = VerdictKind.NOT_ENOUGH_DATA if row.accepted and row.kind != VerdictKind.HEALTHY else row.kind
+    return URGENCY.index(VerdictKind(kind)) if kind in VerdictKind.values else len(URGENCY)
+
+
+def _row(
+    model: WatchedModel,
+    deployments: list[Deployment],
+    instances: list[Seen],
+    alerts: list[Alert],
+    versions: dict[int, VersionFacts],
+    said: Judgements,
+    window: Window,
+    states: States,
+) -> FleetRow:
+    live = [deployment for deployment in deployments if deployment.ended_minute is None]
+    judged = [one for one in deployments if one.ended_minute is None or one.pk in said.current]
+    focus = _focus(judged, said) or (deployments[-1] if deployments else None)
+    verdict = said.current.get(focus.pk) if focus else None
+    before = verdict.baseline if verdict and verdict.baseline else _before(deployments, focus)
+    roles = _roles(deployments, focus, before)
+    evidence = evidence_rows(verdict.evidence, verdict.kind) if verdict else []
+    newest = versions.get(focus.version_id, VersionFacts()) if focus else VersionFacts()
+    older = versions.get(before.version_id) if before else None
+    return FleetRow(
+        model=model,
+        accepted=focus is not None and focus.pk in said.accepted,
+        kind=verdict.kind if verdict else VerdictKind.NOT_ENOUGH_DATA,
+        sentence=verdict.sentence if verdict else _unjudged(focus, live),
+        verdict=verdict,
+        environments=sorted({deployment.environment for deployment in live}),
+        versions=_adoption(live, roles, versions),
+        spark=_spark(deployments, roles, versions, window),
+        p50=figure_cell(newest, 0.5, evidence, older),
+        p99=figure_cell(newest, 0.99, evidence, older),
+        compiled=share_cell(newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)),
+        cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache", "cache_misses")),
+        cold=cold_cell(newest.cold_start, older.cold_start if older else None, budgets_of(model).cold_start),
+        peak=peak_cell(newest.peak, older.peak if older else None, evidence),
+        instances=_groups(instances, states),
+        alerts=alerts,
+        evidence=evidence,
+        region=newest.region,
+        one_region=newest.one_region,
+        cold_budget=budgets_of(model).cold_start,
+        called=any(versions[one.version_id].calls for one in deployments if one.version_id in versions),
+    )
+
+
+def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
+    if focus is None or not live:
+        return "No version of it has reported in the last 30 minutes."
+    return f"{focus.version.name} has not been judged yet; the first verdict follows its first closed minutes."
+
+
+def _focus(live: Iterable[Deployment], said: Judgements) -> Deployment | None:
+    """What the row is about: the newest live version, unless something is wrong with another."""
+    loud = {deployment_id: LOUD.get(VerdictKind(verdict.kind), 0) for deployment_id, verdict in said.current.items()}
+    return max(
+        live, key=lambda one: (not one.version.is_other, one.ended_minute is None, loud.get(one.pk, 0), one.started_minute), default=None
+    )
+
+
+def _before(deployments: Sequence[Deployment], focus: Deployment | None) -> Deployment | None:
+    if focus is None:
+        return None
+    here = [one for one in deployments if one.environment == focus.environment and not one.version.is_other]
+    earlier = [one for one in here if one.started_minute < focus.started_minute]
+    return earlier[-1] if earlier else None
+
+
+def _roles(deployments: Sequence[Deployment], focus: Deployment | None, before: Deployment | None) -> dict[int, int]:
+    """Version to role: 1 before, 2 now, then the others in order of deployment."""
+    roles: dict[int, int] = {}
+    if before is not None:
+        roles[before.version_id] = 1
+    if focus is not None:
+        roles[focus.version_id] = 2
+    for deployment in deployments:
+        roles.setdefault(deployment.version_id, min(3 + sum(role > 2 for role in roles.values()), SHAPES))
+    return roles
+
+
+def _adoption(live: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionFacts]) -> list[LiveVersion]:
+    """The newest first; shares are of the calls of the last minutes."""
+    named = {deployment.version_id: deployment.version.name for deployment in reversed(live)}
+    order = sorted(named, key=lambda version: (roles[version] != 2, roles[version]))
+    calls = {version: versions[version].recent_calls if version in versions else 0 for version in order}
+    total = sum(calls.values())
+    found, x = [], 0.0
+    for version in order:
+        share = calls[version] / total if total else None
+        width = 100 * (share or 0.0)
+        found.append(LiveVersion(version, roles[version], named[version], share, f"{x:.1f}", f"{max(width - 0.6, 0.0):.1f}"))
+        x += width
+    return found
+
+
+def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionFacts], window: Window) -> Spark:
+    order = sorted({one.version_id for one in deployments}, key=lambda version: (roles[version] == 2, -roles[version]))
+    series = [
+        (roles[version], {slot: (point.p50 / point.weight, point.p99 / point.weight) for slot, point in versions[version].points.items()})
+        for version in order
+        if version in versions
+    ]
+    marks = [(one.started_minute - window.start) / window.bin for one in deployments if one.started_minute > window.start]
+    spark = spark_draw(series, window.bins, marks)
+    return replace(spark, since=window.start + spark.first * window.bin) if spark.first else spark
+
+
+def _groups(instances: Iterable[Seen], states: States) -> list[InstanceGroup]:
+    counts: Counter[InstanceState] = Counter()
+    newest: dict[InstanceState, datetime] = {}
+    for instance in instances:
+        state = states[instance.pk]
+        counts[state] += 1
+        newest[state] = max(newest.get(state, instance.last_seen_at), instance.last_seen_at)
+    return [InstanceGroup(state, counts[state], newest[state]) for state in SEVERITY if counts[state]]

@@ -1,0 +1,310 @@
+"""What the Version page says: how a version is served, starts and compiles, what it missed and pays back, and what nobody can see."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from compilewatch.wire.messages import HELPS_ALONE
+
+from dashboard.common import clock
+from dashboard.fleet.metrics.recompile_reasons import AGAIN, reason_name
+from dashboard.fleet.selectors.compilations.compilations import Compiled
+from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.ui import words
+from dashboard.ui.charts.compile_timeline import CompileLine, Compiling, compile_line, counted
+from dashboard.ui.pages.findings_columns import Column, findings_columns
+from dashboard.ui.pages.recompile_headroom import FrameRoom, frames_room, nearest
+from dashboard.ui.pages.rollout_forecast import MOST_REPLICAS, Forecast, WarmCache, forecasts, warm_cache
+from dashboard.ui.pages.version.cache_misses import MissesCard, cold_and_warm, misses_card
+from dashboard.ui.pages.version.compiled_share import Served, served
+from dashboard.ui.pages.version.golden_batches import ParityCard, parity_card, parity_json
+from dashboard.ui.pages.version.kernels import KernelsCard, kernels_card, kernels_json
+from dashboard.ui.pages.version.live_numerics import Live, live_calls, live_json, shadow_timed
+from dashboard.ui.pages.version.payback import Payback, payback
+from dashboard.ui.pages.version.start_times import StartsCard, served_after, start_json, starts_card
+from dashboard.ui.selectors.version import VersionFacts
+
+LISTED = 40
+ANSWERS = {"no": "cannot be seen", "partly": "seen in part", "off": "switched off"}
+
+
+@dataclass(frozen=True)
+class Blind:
+    """One thing that some of its processes cannot show, and why."""
+
+    name: str
+    answer: str
+    why: str
+    processes: int
+    known: int
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """One compilation in the table behind the time line."""
+
+    event: Compiled
+    process: str
+    after: str
+    took: str
+
+    @property
+    def why(self) -> str:
+        """The kind of its reason."""
+        return reason_name(self.event.reason_kind) if self.event.reason_kind else ""
+
+
+@dataclass
+class VersionPage:
+    """Everything the template shows."""
+
+    facts: VersionFacts
+    served: Served
+    starts: StartsCard
+    forecasts: list[Forecast]
+    warm_cache: WarmCache
+    replicas: int
+    at_once: int
+    line: CompileLine | None
+    line_counts: str
+    events: list[EventRow]
+    waited: int
+    room: list[FrameRoom]
+    nearest: str
+    misses: MissesCard
+    payback: Payback
+    parity: ParityCard
+    live_calls: list[Live]
+    kernels: KernelsCard | None
+    columns: list[Column]
+    blind: list[Blind]
+    silent: int
+    ended: int
+
+    @property
+    def untelling(self) -> int:
+        """Processes whose agents say nothing of what they can see: older ones do not."""
+        return sum(not one.capabilities for one in self.facts.own)
+
+    @property
+    def untelling_words(self) -> str:
+        """The same in a sentence."""
+        whole = words.plural(len(self.facts.own), "process", "processes")
+        return f"Of {self.untelling} of {whole} the agent does not tell what it can see; what such an older agent leaves out is not zero."
+
+    @property
+    def live(self) -> bool:
+        """Whether it has traffic now."""
+        return self.facts.standing.deployment.ended_minute is None
+
+    @property
+    def phase_key(self) -> list[tuple[str, str]]:
+        """What the bars of the starts are made of, in order, marks of the job as one."""
+        named = {(step.name if not step.is_mark else "Marks of the job", step.css) for step in self.starts.steps if step.css != "px"}
+        order = [step.name if not step.is_mark else "Marks of the job" for step in self.starts.steps]
+        return sorted(named, key=lambda pair: order.index(pair[0]))
+
+    @property
+    def adoption(self) -> str:
+        """Its share of the calls of late."""
+        return words.percent(self.served.adoption) if self.served.adoption is not None else ""
+
+    @property
+    def recorded(self) -> str:
+        """How many CUDA graphs were recorded, and how long that took; empty where none was."""
+        graphs, seconds = self.facts.recordings
+        return f"{words.number(graphs)}, {words.duration(seconds)}" if graphs else ""
+
+    @property
+    def events_more(self) -> int:
+        """Compilations that are in the files and not in the table."""
+        return max(0, len(self.facts.events) - len(self.events))
+
+
+def version_page(
+    facts: VersionFacts, *, instance: int | None = None, replicas: int | None = None, at_once: int | None = None
+) -> VersionPage:
+    """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many the forecast starts, `at_once` together."""
+    own, minute = facts.own, clock.minute_of(facts.now.timestamp())
+    live = [one for one in own if one.last_minute >= minute - 5 and not one.ended]
+    ended = sum(one.ended for one in own)
+    wanted = min(max(1, replicas or len(live) or len(own) or 1), MOST_REPLICAS)
+    line, rows = _line(facts.events, own)
+    room = frames_room(facts.events, own)
+    cold, warm, untold = cold_and_warm(own, facts.answers)
+    misses = misses_card(own, facts.processes, facts.answers)
+    pair = (facts.version.pk, facts.version.name), facts.standing.baseline
+    return VersionPage(
+        facts=facts,
+        served=served(facts.own_calls, facts.served, facts.environment, facts.budgets.served, nothing=_nothing(facts)),
+        starts=starts_card(own, facts.theirs, budget=facts.budgets.cold_start, wanted=instance),
+        forecasts=forecasts(cold, warm, wanted, at_once, untold),
+        warm_cache=warm_cache(cold, warm, missed=misses.seconds, starts=misses.missed),
+        replicas=wanted,
+        at_once=min(max(1, at_once or wanted), wanted),
+        line=line,
+        line_counts=counted(_compiling(facts.events, own)),
+        events=rows,
+        waited=sum(event.in_request for event in facts.events),
+        room=room,
+        nearest=nearest(room),
+        misses=misses,
+        payback=payback(facts.events, own, facts.own_calls, facts.served, shadow_timed(facts.parities, pair[0][0]), facts.recordings),
+        parity=parity_card(
+            facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
+        ),
+        live_calls=live_calls(
+            facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
+        ),
+        kernels=kernels_card(own),
+        columns=findings_columns(facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None),
+        blind=_blind(own),
+        silent=len(own) - len(live) - ended,
+        ended=ended,
+    )
+
+
+def _nothing(facts: VersionFacts) -> bool:
+    """Whether its agents reported that compilation was requested and nothing was compiled."""
+    return any(finding.kind == "compiled_nothing" and facts.version.pk in finding.versions for finding in facts.findings)
+
+
+def _compiling(events: Sequence[Compiled], own: Sequence[Started]) -> list[Compiling]:
+    places = {one.id: (place, one) for place, one in enumerate(own)}
+    return [
+        Compiling(
+            kind=event.kind,
+            end=event.at.timestamp() - process.started_at.timestamp(),
+            seconds=event.seconds,
+            in_request=event.in_request,
+            failed=event.outcome != "ok",
+            label=f"{event.frame or 'a frame'} on {process.name}{_because(event)}",
+            row=place,
+        )
+        for event in events
+        if event.instance_id in places
+        for place, process in (places[event.instance_id],)
+    ]
+
+
+def _because(event: Compiled) -> str:
+    """Why the same function was compiled again, where no guard says it."""
+    return f", {reason_name(event.reason_kind).lower()}" if event.reason_kind in AGAIN else ""
+
+
+def _line(events: Sequence[Compiled], own: Sequence[Started]) -> tuple[CompileLine | None, list[EventRow]]:
+    compiling = _compiling(events, own)
+    names = {one.id: one for one in own}
+    rows = [
+        EventRow(
+            event,
+            process.name if process else "an earlier process",
+            words.duration(max(0.0, event.at.timestamp() - process.started_at.timestamp())) if process else "",
+            words.duration(event.total) if event.total is not None else "not known",
+        )
+        for event in list(reversed(events))[:LISTED]
+        for process in (names.get(event.instance_id),)
+    ]
+    return (compile_line(compiling, served=served_after(own)) if compiling else None), rows
+
+
+def _blind(own: Iterable[Started]) -> list[Blind]:
+    """What agents say they cannot see, the most frequent first."""
+    seen: Counter[tuple[str, str, str]] = Counter()
+    known: Counter[str] = Counter()
+    for process in own:
+        for name, told in process.capabilities.items():
+            answer, why = (str(one) for one in (told if isinstance(told, list) and len(told) == 2 else ("", "")))
+            if why == HELPS_ALONE:
+                continue
+            known[name] += 1
+            if answer and answer != "yes":
+                seen[name, answer, why] += 1
+    rows = [
+        Blind(name.replace("_", " "), ANSWERS.get(answer, answer), why, count, known[name]) for (name, answer, why), count in seen.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.processes, row.name))
+
+
+def version_json(page: VersionPage) -> dict[str, Any]:
+    """The same numbers for machines; what is not known is null."""
+    facts, standing = page.facts, page.facts.standing
+    return {
+        "model": facts.model.name,
+        "version": facts.version.name,
+        "environment": facts.environment,
+        "simulated": facts.model.simulated,
+        "verdict": asdict(standing.said) if standing.said else None,
+        "baseline": standing.baseline.name if standing.baseline else None,
+        "live": page.live,
+        "served": _served_json(page.served),
+        "why_eager": facts.why_eager.as_dict(),
+        "cold_starts": start_json(page.starts),
+        "forecast": [{**asdict(one), "estimate": True} for one in page.forecasts],
+        "warm_cache_saves": {**asdict(page.warm_cache), "estimate": True},
+        "compilations": {"known": len(facts.events), "cut": facts.events_cut, "in_requests": page.waited},
+        "cuda_graph_recordings": {"count": facts.recordings.graphs, "seconds": facts.recordings.seconds},
+        "headroom": [
+            {"frame": row.frame, "place": row.place, "entries": row.entries.count, "limit": row.entries.limit, "latched": row.latched}
+            for row in page.room
+        ],
+        "known_of": {"processes": len(facts.own), "starts": page.starts.count, "caches": page.misses.telling if facts.answers else None,
+                     "signals": len(facts.own) - page.untelling},
+        "misses": [
+            {"cause": row.newest.cause, "against": row.newest.against, "brought_by": row.newest.brought or None, "processes": row.processes,
+             "compilations": row.compilations, "seconds": row.seconds, "gpu_seconds": row.gpu_seconds}
+            for row in page.misses.rows
+        ],
+        "payback": _payback_json(page.payback),
+        "parity": parity_json(page.parity),
+        "live_calls": live_json(page.live_calls),
+        "kernels": kernels_json(page.kernels),
+        "findings": {column.key: column.total for column in page.columns},
+        "blind": [asdict(one) for one in page.blind],
+    }  # fmt: skip
+
+
+def _served_json(one: Served) -> Mapping[str, Any]:
+    return {**asdict(one), "share": one.share, "recent": one.recent, "used": one.used, "burn": one.burn}
+
+
+def _payback_json(one: Payback) -> Mapping[str, Any]:
+    return {
+        "unit": one.unit,
+        "spent": one.spent,
+        "saved": one.saved,
+        "net": one.net,
+        "break_even_calls": one.break_even,
+        "reference_at": one.reference_at,
+        "estimate": True,
+    }
+
+
+def start_table(page: VersionPage) -> list[list[Any]]:
+    """A row a stretch of the start that is drawn, in seconds since its process began."""
+    name = page.starts.chosen.process.name if page.starts.chosen else ""
+    rows = [[name, step.name, round(step.begin, 3), round(step.seconds, 3)] for step in page.starts.steps]
+    return [["instance", "phase", "begins at (s)", "took (s)"], *rows]
+
+
+def version_table(page: VersionPage) -> list[list[Any]]:
+    """A row a compilation: what the time line draws, all of them."""
+    processes = {one.id: one for one in page.facts.own}
+    rows: list[list[Any]] = [
+        [
+            *("time", "instance", "seconds after start", "frame", "place", "kind", "outcome", "seconds", "in a request", "missed"),
+            *("reason", "cache entries", "limit"),
+        ]
+    ]
+    for event in page.facts.events:
+        process = processes.get(event.instance_id)
+        after = round(event.at.timestamp() - process.started_at.timestamp(), 3) if process else None
+        place = f"{event.file}:{event.line}" if event.file else ""
+        waited = "yes" if event.in_request else "no"
+        name = process.name if process else ""
+        told = (event.frame, place, event.kind, event.outcome, event.total, waited, event.miss, event.reason_kind)
+        rows.append([event.at.isoformat(), name, after, *told, event.entries, event.entry_limit])
+    return rows

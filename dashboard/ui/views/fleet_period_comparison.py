@@ -1,0 +1,60 @@
+"""Whether the fleet is better than in the weeks before: a part of the Fleet page once it comes into view, a page, and its rows as files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.common import clock
+from dashboard.ui.charts.period_comparison.text import NO_VALUES
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.partials import uncached
+from dashboard.ui.selectors.fleet_period_comparison import FleetWeeks, ModelWeeks
+from dashboard.ui.selectors.fleet_period_comparison import fleet_weeks as weeks_of
+
+LEVELS = ("before_seconds", "after_seconds", "change_ratio", "change_low_ratio", "change_high_ratio")
+COLUMNS = (
+    *("model", "environment", "answer", "sentence"),
+    *(f"{name}_{field}" for name in ("p50", "p99") for field in LEVELS),
+    *("served_before_share", "served_after_share"),
+)
+
+
+@require_safe
+@project_page()
+def fleet_weeks(request: ProjectRequest) -> HttpResponse:
+    """The last four weeks of every model against the four before."""
+    part = "ui/fleet/weeks.html" if request.headers.get("HX-Request") else "ui/fleet/weeks_page.html"
+    shown = {"weeks": _weeks(request), "environment": request.GET.get("env", ""), "query": request.GET.urlencode()}
+    return uncached(render(request, part, shown))
+
+
+@require_safe
+@project_page()
+def fleet_weeks_json(request: ProjectRequest) -> HttpResponse:
+    """What the page says."""
+    weeks = _weeks(request)
+    said = {"headline": weeks.headline, "counted": weeks.counted}
+    return uncached(JsonResponse(said | {"rows": [_flat(row) for row in weeks.models]}))
+
+
+@require_safe
+@project_page()
+def fleet_weeks_csv(request: ProjectRequest) -> HttpResponse:
+    """A row a model, in numbers."""
+    rows = [list(_flat(row).values()) for row in _weeks(request).models]
+    return uncached(csv_response([COLUMNS, *rows], "fleet-weeks.csv"))
+
+
+def _weeks(request: ProjectRequest) -> FleetWeeks:
+    return weeks_of(project=request.project, environment=request.GET.get("env", ""), today=int(clock.unix() // 86400))
+
+
+def _flat(row: ModelWeeks) -> dict[str, Any]:
+    cells = [value for number in (row.p50, row.p99) for value in (number.values if number else NO_VALUES)[1:]]
+    cells += (row.served.values if row.served else NO_VALUES)[1:3]
+    return dict(zip(COLUMNS, [row.model.name, row.environment, row.answer, row.sentence, *cells], strict=True))

@@ -1,0 +1,63 @@
+"""Whether a model is better than in the weeks before: a part of the Model page once it is shown, a page, and its rows as files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from dashboard.common import clock
+from dashboard.ui.charts.period_comparison.text import PeriodRow, Told, Values, told
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.csv_export import csv_response
+from dashboard.ui.http.partials import uncached
+from dashboard.ui.http.time_range import with_query
+from dashboard.ui.selectors.model import model_standing
+from dashboard.ui.selectors.period_comparison import period_facts
+from dashboard.ui.views.model import model_or_404
+
+COLUMNS = ("number", "region", *Values._fields, "how")
+
+
+@require_safe
+@project_page()
+def model_periods(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """The last four weeks against the four before."""
+    part = "ui/model_periods.html" if request.headers.get("HX-Request") else "ui/model_periods_page.html"
+    return uncached(render(request, part, _context(request, model_id)))
+
+
+@require_safe
+@project_page()
+def model_periods_json(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """What the page says, in numbers; `unit` is that of `before` and `after`."""
+    found: Told = _context(request, model_id)["told"]
+    said = {"answer": found.answer, "sentences": found.sentences, "compared": found.compared}
+    return uncached(JsonResponse(said | {"rows": [_flat(row) for row in found.rows]}))
+
+
+@require_safe
+@project_page()
+def model_periods_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
+    """A row a number."""
+    found: Told = _context(request, model_id)["told"]
+    return uncached(csv_response([COLUMNS, *(list(_flat(row).values()) for row in found.rows)], f"model-{model_id}-weeks.csv"))
+
+
+def _flat(row: PeriodRow) -> dict[str, Any]:
+    return {"number": row.name, "region": row.region or None, **row.values._asdict(), "how": row.how}
+
+
+def _context(request: ProjectRequest, model_id: int) -> dict[str, Any]:
+    model, query = model_or_404(request, model_id), request.GET
+    standing = model_standing(model=model, environment=query.get("env", ""))
+    facts = period_facts(model=model, environment=standing.environment, today=int(clock.unix() // 86400))
+    return {
+        "model": model,
+        "environment": standing.environment,
+        "environments": [(name, with_query(query, env=name), name == standing.environment) for name in standing.environments],
+        "told": told(facts.calls, facts.before, facts.after),
+        "query": query.urlencode(),
+    }

@@ -1,0 +1,55 @@
+"""Settings > Roll back: how the owners of each model roll back, as the alert's page and its messages show it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from dashboard.alerts.services.runbooks import GuideError, guide_set
+from dashboard.fleet.models import WatchedModel
+from dashboard.projects.models import Role
+from dashboard.projects.selectors import for_project
+from dashboard.ui.http.access import ProjectRequest, project_page
+from dashboard.ui.http.partials import uncached
+from dashboard.ui.selectors.runbooks import guides_page
+from dashboard.ui.views.model import whole_number
+
+
+@require_safe
+@project_page()
+def guides(request: ProjectRequest) -> HttpResponse:
+    """What is written, and the form of one model."""
+    return _render(request, whole_number(request.GET.get("model")))
+
+
+@require_POST
+@project_page(Role.ADMIN)
+def guide_save(request: ProjectRequest) -> HttpResponse:
+    """Keeps what was written, or says which field is wrong."""
+    model_id, given = whole_number(request.POST.get("model")), request.POST
+    model = for_project(WatchedModel, request.project).filter(pk=model_id or 0).first()
+    if model is None:
+        raise Http404("There is no such model.")
+    try:
+        changed = guide_set(
+            model=model, text=given.get("text", ""), url=given.get("url", ""), user=request.user, address=request.META.get("REMOTE_ADDR")
+        )
+    except GuideError as error:
+        field, _, text = str(error).partition(": ")
+        messages.error(request, f"Nothing is saved. {text[:1].upper()}{text[1:]}")
+        return _render(request, model_id, field=field, error=text[:1].upper() + text[1:], status=400)
+    messages.success(request, f"The next message about {model.name} shows it." if changed else "That is what was there before.")
+    return redirect(reverse("guides", args=[request.project.slug]) + "?" + urlencode({"model": model.pk}))
+
+
+def _render(request: ProjectRequest, model_id: int | None, *, field: str = "", error: str = "", status: int = 200) -> HttpResponse:
+    page = guides_page(project=request.project, model_id=model_id)
+    guide = page.chosen.guide if page.chosen else None
+    given = request.POST if field else {"text": guide.text if guide else "", "url": guide.url if guide else ""}
+    context = {"project": request.project, "page": page, "given": given, "field": field, "error": error}
+    return uncached(render(request, "ui/settings/guides.html", context, status=status))
