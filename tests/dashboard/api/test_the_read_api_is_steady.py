@@ -13,6 +13,24 @@ from dashboard.projects.models import Project
 from tests.dashboard.api.reading import ROOT, read, refused
 
 pytestmark = pytest.mark.django_db
+PUBLISHED = [
+    "alert_one",
+    "alerts_list",
+    "comparison_read",
+    "findings_list",
+    "gate",
+    "instances_list",
+    "model_one",
+    "models_list",
+    "post",
+    "projects_list",
+    "receive",
+    "series_read",
+    "verdict_one",
+    "verdicts_list",
+    "versions_list",
+]
+"""The names of the operations, which generated clients call."""
 
 
 @pytest.fixture
