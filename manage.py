@@ -21,9 +21,9 @@ def main() -> None:
     except SettingError as error:
         sys.exit(f"compilewatch cannot start: {error}")
     except (OperationalError, ProgrammingError) as error:
-        from dashboard.common.fatal_database_errors import failure_sentence
+        from dashboard.common.fatal_database_errors import describe_failure
 
-        if not (said := failure_sentence(error, command=sys.argv[1:2])):
+        if not (said := describe_failure(error, command=sys.argv[1:2])):
             raise
         sys.exit(said)
 

@@ -2,6 +2,6 @@
 
 from dashboard.wsgi import application as _wsgi  # sets Django up, before the models that the front imports
 
-from dashboard.serving.asgi_front import Front  # isort: skip
+from dashboard.serving.asgi_front import AsgiFront  # isort: skip
 
-application = Front(_wsgi)
+application = AsgiFront(_wsgi)

@@ -15,23 +15,23 @@ from celery import Celery, signals
 from celery.worker import state
 from django.db import DatabaseError, close_old_connections, connection
 
-from dashboard.common.job_slots import overdue
-from dashboard.common.liveness import folded_at
+from dashboard.common.job_slots import is_job_overdue
+from dashboard.common.liveness import last_fold_at
 from dashboard.common.redis_status import BROKER
-from dashboard.ingest.selectors import inbox_age
+from dashboard.ingest.selectors import read_inbox_age
 from dashboard.pipeline import STAGES, Stage
 
 logger = logging.getLogger(__name__)
 
-TICK = 1.0
-GRACE = 4.0, 60.0
+TICK_S = 1.0
+GRACE_BOUNDS_S = 4.0, 60.0
 """Seconds a stage may be late before it is run here: its own interval, but at least and at most so much."""
-STUCK_AFTER = 60.0
+STUCK_AFTER_S = 60.0
 """Seconds in which a worker does nothing although there is work, until it ends itself."""
-BLIND_AFTER = 10.0
+TASK_STATE_STALE_AFTER_S = 10.0
 """Seconds after which a task is not taken to be under way while Redis is away: the loop that would read that it ended waits for Redis."""
-ENDS_WITHIN = 15.0
-EXIT_STUCK = 70
+SHUTDOWN_TIMEOUT_S = 15.0
+STUCK_EXIT_CODE = 70
 
 
 class Watchdog:
@@ -44,7 +44,7 @@ class Watchdog:
         """A task came from Redis."""
         self._received = time.monotonic()
 
-    def stuck(self, *, waiting: int | None, working: bool, oldest: float | None, folded: float) -> str:
+    def find_stuck_reason(self, *, waiting: int | None, working: bool, oldest: float | None, folded: float) -> str:
         """Why this worker should be started anew, empty while it should not.
 
         `waiting` tasks in Redis, None when it is away; `oldest` is the age of the oldest report in the inbox and `folded` how long ago
@@ -52,14 +52,14 @@ class Watchdog:
         now = time.monotonic()
         if not waiting or working:
             self._idle_since = now
-        if now - max(self._idle_since, self._received) > STUCK_AFTER:
-            return f"{waiting} tasks wait in Redis, and it has taken none for {STUCK_AFTER:.0f} s"
-        if oldest is not None and min(oldest, folded) > STUCK_AFTER:
+        if now - max(self._idle_since, self._received) > STUCK_AFTER_S:
+            return f"{waiting} tasks wait in Redis, and it has taken none for {STUCK_AFTER_S:.0f} s"
+        if oldest is not None and min(oldest, folded) > STUCK_AFTER_S:
             return f"the oldest report has waited for {oldest:.0f} s, and it has folded nothing for {folded:.0f} s"
         return ""
 
 
-class Sweeper(threading.Thread):
+class FallbackScheduler(threading.Thread):
     """The thread."""
 
     def __init__(self, app: Celery) -> None:
@@ -72,7 +72,7 @@ class Sweeper(threading.Thread):
 
     def run(self) -> None:
         """Until the worker stops."""
-        while not self._stopping.wait(TICK):
+        while not self._stopping.wait(TICK_S):
             waiting = BROKER.probe()
             try:
                 close_old_connections()
@@ -96,20 +96,20 @@ class Sweeper(threading.Thread):
             if self._stopping.is_set():
                 return
             # A long task claims no further slots; a second one beside it would only take the processor from it.
-            if stage.task not in _under_way(away=away) and is_overdue(stage):
+            if stage.task not in _list_active_tasks(away=away) and is_overdue(stage):
                 self._app.tasks[stage.task].run(swept=True)
 
     def _watch(self, waiting: int | None) -> None:
         lives = time.monotonic() - self._began
-        folded = min(lives, time.monotonic() - folded_at())
+        folded = min(lives, time.monotonic() - last_fold_at())
         working = bool(state.active_requests)
-        reason = self.watchdog.stuck(waiting=waiting, working=working, oldest=inbox_age(), folded=folded)
+        reason = self.watchdog.find_stuck_reason(waiting=waiting, working=working, oldest=read_inbox_age(), folded=folded)
         if reason:
             logger.error("this worker ends so that its supervisor starts it anew: %s.", reason)
             self._stopping.set()
-            state.should_stop = EXIT_STUCK  # type: ignore[assignment]
+            state.should_stop = STUCK_EXIT_CODE  # type: ignore[assignment]
             # A consumer that hangs does not see that it should stop.
-            last = threading.Timer(ENDS_WITHIN, os._exit, [EXIT_STUCK])
+            last = threading.Timer(SHUTDOWN_TIMEOUT_S, os._exit, [STUCK_EXIT_CODE])
             last.daemon = True
             last.start()
 
@@ -121,7 +121,7 @@ class Sweeper(threading.Thread):
         self._database_away = error is not None
 
 
-class Prober(threading.Thread):
+class BrokerProber(threading.Thread):
     """What beat has of it: says when Redis is away and when it is back."""
 
     def __init__(self) -> None:
@@ -131,27 +131,27 @@ class Prober(threading.Thread):
         """As long as beat runs."""
         while True:
             BROKER.probe()
-            time.sleep(TICK)
+            time.sleep(TICK_S)
 
 
-def _under_way(*, away: bool) -> set[str]:
+def _list_active_tasks(*, away: bool) -> set[str]:
     """Names of the tasks that this worker's own processes run, as far as it can know without Redis."""
     # The consumer's thread adds to this set meanwhile: a list is made of it in one step.
     requests = [reference() for reference in list(state.active_requests.data)]  # type: ignore[attr-defined]
     seen = [request for request in requests if request is not None]
-    return {request.name for request in seen if not (away and time.time() - (request.time_start or 0.0) > BLIND_AFTER)}
+    return {request.name for request in seen if not (away and time.time() - (request.time_start or 0.0) > TASK_STATE_STALE_AFTER_S)}
 
 
 def is_overdue(stage: Stage) -> bool:
     """Whether nobody has begun the stage when somebody should have."""
-    least, most = GRACE
-    return overdue(name=stage.name, interval=stage.every, grace=min(max(stage.every, least), most))
+    least, most = GRACE_BOUNDS_S
+    return is_job_overdue(name=stage.name, interval=stage.every, grace=min(max(stage.every, least), most))
 
 
-def sweeper_start(app: Celery) -> None:
+def start_fallback_scheduler(app: Celery) -> None:
     """Starts the timer of this worker; it ends with the worker, after the sweep that is under way."""
-    sweeper = Sweeper(app)
+    sweeper = FallbackScheduler(app)
     signals.task_received.connect(sweeper.watchdog.received, weak=False)
     signals.worker_shutting_down.connect(lambda **_: sweeper.stop(), weak=False)
-    signals.worker_shutdown.connect(lambda **_: sweeper.stop(wait=ENDS_WITHIN), weak=False)
+    signals.worker_shutdown.connect(lambda **_: sweeper.stop(wait=SHUTDOWN_TIMEOUT_S), weak=False)
     sweeper.start()

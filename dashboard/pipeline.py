@@ -19,7 +19,7 @@ workers sweep by their own timer (`sweeper.py`).
 
 from dataclasses import dataclass
 
-from dashboard.common.aligned_schedule import InStep
+from dashboard.common.aligned_schedule import AlignedSchedule
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ STAGES = (
 )
 
 
-def every(name: str) -> float:
+def stage_interval_s(name: str) -> float:
     """The sweep interval of a stage, in seconds."""
     return next(stage.every for stage in STAGES if stage.name == name)
 
@@ -58,7 +58,7 @@ def every(name: str) -> float:
 BEAT_SCHEDULE = {
     stage.name: {
         "task": stage.task,
-        "schedule": InStep(stage.every),
+        "schedule": AlignedSchedule(stage.every),
         "kwargs": {"swept": True},
         "options": {"expires": max(stage.every, 10)},
     }

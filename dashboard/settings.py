@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 
-from dashboard.environment.groups import listens_alone
+from dashboard.environment.groups import is_loopback
 from dashboard.environment.settings import ROOT, env_read
 from dashboard.pipeline import BEAT_SCHEDULE
 
@@ -36,7 +36,7 @@ if ENV.mail:
 EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
 EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # for one step, and for everything together
 PLAIN_HTTP = ENV.allow_http  # every page says so
-ALLOW_HTTP = ENV.allow_http or (EMBEDDED and listens_alone(ENV.listen))
+ALLOW_HTTP = ENV.allow_http or (EMBEDDED and is_loopback(ENV.listen))
 _HTTPS = urlsplit(BASE_URL).scheme == "https"
 ORIGIN = BASE_URL.removesuffix(ENV.prefix)
 # Where a proxy has the dashboard under a path, links, files and cookies have it as well.
@@ -71,25 +71,25 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "dashboard.common.log_formatters.RequestIds",
-    "dashboard.common.client_address.ClientAddress",
+    "dashboard.common.log_formatters.RequestIdMiddleware",
+    "dashboard.common.client_address.ClientAddressMiddleware",
     # Outermost, so that no answer leaves without their headers: not an error, not a static file.
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "dashboard.common.probe_hosts.ProbesByAddress",
-    "dashboard.common.http.ApiErrors",
-    "dashboard.common.database_unavailable.DatabaseAway",
+    "dashboard.common.probe_hosts.ProbeHostMiddleware",
+    "dashboard.common.http.ApiErrorMiddleware",
+    "dashboard.common.database_unavailable.DatabaseUnavailableMiddleware",
     "dashboard.ui.http.gzip.CompressedPages",
     "dashboard.ui.http.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "dashboard.accounts.session_expiry.SessionAges",
+    "dashboard.accounts.session_expiry.SessionExpiryMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "dashboard.accounts.reauthentication.NothingKeptOfStrangers",
+    "dashboard.accounts.reauthentication.AnonymousReauthenticationMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
 ]
 
@@ -145,7 +145,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "home"
 ACCOUNT_LOGOUT_REDIRECT_URL = "home"
-ACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.NoSignup"
+ACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
@@ -160,10 +160,10 @@ ACCOUNT_RATE_LIMITS = {
     "change_password": "5/m/user",
 }
 ALLAUTH_RATE_LIMIT_IPV6_PREFIX = 64  # whoever has one IPv6 address has all of its network
-MFA_ADAPTER = "dashboard.accounts.allauth_adapters.SealedSecrets"
+MFA_ADAPTER = "dashboard.accounts.allauth_adapters.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "compilewatch"
-SOCIALACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.FromTheProvider"
+SOCIALACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.SocialAccountAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 OIDC_NAME = ENV.oidc.name if ENV.oidc else ""
 SOCIALACCOUNT_PROVIDERS = {
@@ -197,9 +197,9 @@ TRUSTED_PROXIES = ENV.proxies
 SESSION_COOKIE_AGE = 14 * 86400
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
 # A browser takes __Host- for the path / alone; under a path of ours what runs beside us on this name is not sent the session.
-_SHARE = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
-SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (f"{_SHARE}cw_{name}" for name in ("session", "csrf", "messages"))
-MESSAGE_STORAGE = "dashboard.common.message_storage.ToldOnce"
+_COOKIE_NAME_PREFIX = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (f"{_COOKIE_NAME_PREFIX}cw_{name}" for name in ("session", "csrf", "messages"))
+MESSAGE_STORAGE = "dashboard.common.message_storage.MessageStorage"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = PREFIX or "/"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -230,7 +230,7 @@ UNFOLD = {
     "SITE_HEADER": "compilewatch",
     "SITE_SUBHEADER": "administration of this server",
     "SITE_URL": f"{PREFIX}/",
-    "THEME": "dashboard.accounts.admin_site.theme_of",
+    "THEME": "dashboard.accounts.admin_site.read_user_theme",
     "SCRIPTS": ["dashboard.accounts.admin_site.theme_script"],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
@@ -261,7 +261,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = (
     else {"visibility_timeout": 300, "socket_timeout": 1, "socket_connect_timeout": 1, "socket_keepalive": True}
 )
 CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
-CELERY_BEAT_SCHEDULER = "dashboard.common.aligned_schedule:StepScheduler"
+CELERY_BEAT_SCHEDULER = "dashboard.common.aligned_schedule:AlignedScheduler"
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_IGNORE_RESULT = True
@@ -283,10 +283,10 @@ TIME_ZONE = "UTC"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": f"dashboard.common.log_formatters.{'JsonLine' if ENV.log == 'json' else 'TextLine'}"}},
+    "formatters": {"line": {"()": f"dashboard.common.log_formatters.{'JsonFormatter' if ENV.log == 'json' else 'TextFormatter'}"}},
     "filters": {
-        "broker": {"()": "dashboard.common.redis_status.BrokerSentences"},
-        "sentences": {"()": "dashboard.common.log_throttle.Sentences"},
+        "broker": {"()": "dashboard.common.redis_status.BrokerLogFilter"},
+        "sentences": {"()": "dashboard.common.log_throttle.TracebackSummaryFilter"},
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["broker", "sentences"]}},
     "root": {"handlers": ["stderr"], "level": "WARNING"},

@@ -15,18 +15,18 @@ from celery.app.trace import setup_worker_optimizations
 from celery.worker import WorkController, state
 
 from dashboard.celery import app as celery_app
-from dashboard.common.aligned_schedule import StepScheduler
+from dashboard.common.aligned_schedule import AlignedScheduler
 from dashboard.ingest.group_commit import COMMITTER
-from dashboard.serving.waitress_server import WaitingServer
+from dashboard.serving.waitress_server import LaneServer
 
 logger = logging.getLogger(__name__)
 
 
-class Embedded:
+class EmbeddedServer:
     """The running parts, started together and stopped together."""
 
     def __init__(self, *, application: Any, listener: socket.socket) -> None:
-        self._server = WaitingServer(application, listener)
+        self._server = LaneServer(application, listener)
         setup_worker_optimizations(celery_app)
         self._worker = WorkController(
             app=celery_app,
@@ -37,11 +37,13 @@ class Embedded:
             without_mingle=True,
             loglevel="WARNING",
         )
-        self._beat = beat.Service(celery_app, scheduler_cls=StepScheduler, max_interval=1)
+        self._beat = beat.Service(celery_app, scheduler_cls=AlignedScheduler, max_interval=1)
         self._threads = [
-            threading.Thread(target=self._guarded(self._serve), name="compilewatch-web", daemon=True),
-            threading.Thread(target=self._guarded(self._worker.start), name="compilewatch-worker", daemon=True),
-            threading.Thread(target=self._guarded(lambda: self._beat.start(embedded_process=False)), name="compilewatch-beat", daemon=True),
+            threading.Thread(target=self._supervise(self._serve), name="compilewatch-web", daemon=True),
+            threading.Thread(target=self._supervise(self._worker.start), name="compilewatch-worker", daemon=True),
+            threading.Thread(
+                target=self._supervise(lambda: self._beat.start(embedded_process=False)), name="compilewatch-beat", daemon=True
+            ),
         ]
         self._stopping = threading.Event()
         self.failed = threading.Event()
@@ -64,11 +66,11 @@ class Embedded:
     def _serve(self) -> None:
         server = self._server
         while not self._stopping.is_set():
-            server.serve_some(0.5)
+            server.poll_once(0.5)
         server.task_dispatcher.shutdown(cancel_pending=True, timeout=1)
         server.close()
 
-    def _guarded(self, run: Callable[[], Any]) -> Callable[[], None]:
+    def _supervise(self, run: Callable[[], Any]) -> Callable[[], None]:
         def guarded() -> None:
             try:
                 with contextlib.suppress(SystemExit):

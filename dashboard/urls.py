@@ -32,4 +32,4 @@ urlpatterns = [
     path("", include("dashboard.ui.urls")),
 ]
 
-handler500 = "dashboard.common.database_unavailable.failed"
+handler500 = "dashboard.common.database_unavailable.handle_server_error"

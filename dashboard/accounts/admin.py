@@ -8,14 +8,14 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from dashboard.accounts.admin_site import SITE, Looking
+from dashboard.accounts.admin_site import SITE, ReadOnlyAdmin
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.operator_actions import RepairError, user_active_set, user_second_step_remove, user_sign_out
+from dashboard.accounts.operator_actions import OperatorActionError, user_active_set, user_second_step_remove, user_sign_out
 from dashboard.common.models import Heartbeat
 
 
 @admin.register(User, site=SITE)
-class UserAdmin(Looking):
+class UserAdmin(ReadOnlyAdmin):
     """Everybody who has an account, with what can be mended for them."""
 
     list_display = ("username", "email", "is_active", "is_staff", "last_login", "date_joined")
@@ -27,35 +27,45 @@ class UserAdmin(Looking):
     @admin.action(description="Close: may not sign in, and is signed out now")
     def close(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """For whoever has left."""
-        self._each(request, queryset, lambda user: user_active_set(user=user, active=False, actor=_actor(request), address=_from(request)))
+        self._apply_to_each(
+            request,
+            queryset,
+            lambda user: user_active_set(user=user, active=False, actor=_actor(request), address=_client_address(request)),
+        )
 
     @admin.action(description="Open again")
     def open_again(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Takes a closing back."""
-        self._each(request, queryset, lambda user: user_active_set(user=user, active=True, actor=_actor(request), address=_from(request)))
+        self._apply_to_each(
+            request, queryset, lambda user: user_active_set(user=user, active=True, actor=_actor(request), address=_client_address(request))
+        )
 
     @admin.action(description="Take the second step away")
     def second_step(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """For whoever lost the app and the codes."""
-        self._each(request, queryset, lambda user: user_second_step_remove(user=user, actor=_actor(request), address=_from(request)))
+        self._apply_to_each(
+            request, queryset, lambda user: user_second_step_remove(user=user, actor=_actor(request), address=_client_address(request))
+        )
 
     @admin.action(description="Sign out everywhere")
     def sign_out(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Ends every session."""
-        self._each(request, queryset, lambda user: user_sign_out(user=user, actor=_actor(request), address=_from(request)))
+        self._apply_to_each(
+            request, queryset, lambda user: user_sign_out(user=user, actor=_actor(request), address=_client_address(request))
+        )
 
-    def _each(self, request: HttpRequest, queryset: QuerySet[User], mend: Callable[[User], None]) -> None:
+    def _apply_to_each(self, request: HttpRequest, queryset: QuerySet[User], mend: Callable[[User], None]) -> None:
         for user in queryset:
             try:
                 mend(user)
-            except RepairError as error:
+            except OperatorActionError as error:
                 messages.error(request, f"{user.get_username()}: {error}")
             else:
                 messages.success(request, f"{user.get_username()}: done, and noted in the record.")
 
 
 @admin.register(AuditEntry, site=SITE)
-class AuditAdmin(Looking):
+class AuditAdmin(ReadOnlyAdmin):
     """Every change of the whole server; nothing in it can be changed."""
 
     list_display = ("at", "actor_name", "action", "subject", "project_id", "address")
@@ -66,7 +76,7 @@ class AuditAdmin(Looking):
 
 
 @admin.register(Heartbeat, site=SITE)
-class HeartbeatAdmin(Looking):
+class HeartbeatAdmin(ReadOnlyAdmin):
     """Workers and beats of the last day."""
 
     list_display = ("name", "kind", "seen_at", "folded_at", "broker")
@@ -77,5 +87,5 @@ def _actor(request: HttpRequest) -> User:
     return request.user
 
 
-def _from(request: HttpRequest) -> str | None:
+def _client_address(request: HttpRequest) -> str | None:
     return request.META.get("REMOTE_ADDR")

@@ -17,13 +17,13 @@ from django.urls import reverse
 from unfold.admin import ModelAdmin
 from unfold.sites import UnfoldAdminSite
 
-from dashboard.accounts.reauthentication import sure_require
+from dashboard.accounts.reauthentication import require_reauthentication
 
-POLICY = {"script-src": [SELF, UNSAFE_EVAL], "style-src": [SELF, UNSAFE_INLINE]}
+ADMIN_CSP = {"script-src": [SELF, UNSAFE_EVAL], "style-src": [SELF, UNSAFE_INLINE]}
 """What Alpine and unfold's bars of numbers need; everywhere else neither is allowed."""
 
 
-def theme_of(request: HttpRequest) -> str | None:
+def read_user_theme(request: HttpRequest) -> str | None:
     """The theme the person chose for the pages; none is the system's."""
     theme = getattr(request.user, "theme", "system")
     return None if theme == "system" else theme
@@ -34,7 +34,7 @@ def theme_script(request: HttpRequest) -> str:
     return static("ui/admin-theme.js")
 
 
-class Site(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
+class AdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
     """Staff only, signed in as on every page; who changes something has given the password lately."""
 
     def has_permission(self, request: HttpRequest) -> bool:
@@ -42,7 +42,7 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
 
     def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
         """Every page but the way in."""
-        inner = csp_replace(POLICY)(super().admin_view(view, cacheable))
+        inner = csp_replace(ADMIN_CSP)(super().admin_view(view, cacheable))
 
         @wraps(view)
         def through(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -51,7 +51,7 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
             if not self.has_permission(request):
                 raise PermissionDenied("The administration is for staff of this server.")
             if request.method == "POST":
-                sure_require(request)
+                require_reauthentication(request)
             answer: HttpResponse = inner(request, *args, **kwargs)
             return answer
 
@@ -67,10 +67,10 @@ class Site(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
         return redirect("account_change_password")
 
 
-SITE = Site()
+SITE = AdminSite()
 
 
-class Looking(ModelAdmin):  # type: ignore[misc]
+class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
     """Rows to look at: nothing is added, changed or deleted by hand."""
 
     list_per_page = 50

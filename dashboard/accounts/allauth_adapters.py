@@ -19,16 +19,16 @@ from django.http import HttpRequest
 
 from dashboard.accounts.models import User
 from dashboard.accounts.oidc_requests import BoundedSession
-from dashboard.common.log_throttle import Seldom
-from dashboard.common.write_lock import one_at_a_time, write_transaction
+from dashboard.common.log_throttle import LogThrottle
+from dashboard.common.write_lock import acquire_advisory_lock, write_transaction
 
 logger = logging.getLogger(__name__)
-_seldom = Seldom()
+_log_throttle = LogThrottle()
 
 UNKNOWN_ADDRESS = "0.0.0.0"
 
 
-class NoSignup(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     """Sign-in only."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
@@ -48,7 +48,7 @@ class NoSignup(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no t
         return request.META.get("REMOTE_ADDR") or UNKNOWN_ADDRESS
 
 
-class FromTheProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]
+class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     """Whoever the provider vouches for gets an account with which nothing is seen until somebody invites them into a project."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
@@ -58,7 +58,7 @@ class FromTheProvider(DefaultSocialAccountAdapter):  # type: ignore[misc]
         """A new person, once, however many tabs they come in; a name that was taken a moment ago is another one's."""
         account, person = sociallogin.account, sociallogin.user
         with write_transaction():
-            one_at_a_time("user names")
+            acquire_advisory_lock("user names")
             if SocialAccount.objects.filter(provider=account.provider, uid=account.uid).exists():
                 raise PermissionDenied("the same person came twice in one moment, and is in")
             if form is None and User.objects.filter(username__iexact=person.username).exists():
@@ -84,22 +84,22 @@ def refusal_log(provider_id: str, why: object) -> None:
     """Why somebody was not let in, at most once a minute for each reason, with how often."""
     text = " ".join(str(why).split())[:300]
     kind = f"{type(why).__name__}: " if isinstance(why, Exception) else ""
-    if times := _seldom.times(text):
+    if times := _log_throttle.times(text):
         logger.warning("a sign-in at the provider %s was refused: %s%s (%d times since the last such line)", provider_id, kind, text, times)
 
 
-class SealedSecrets(DefaultMFAAdapter):  # type: ignore[misc]
+class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
     """What codes are made from is stored sealed: a copy of the database alone gives nobody a second factor."""
 
     def encrypt(self, text: str) -> str:
-        return _seal().encrypt(text.encode()).decode()
+        return _build_cipher().encrypt(text.encode()).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
         try:
-            return _seal().decrypt(encrypted_text.encode()).decode()
+            return _build_cipher().decrypt(encrypted_text.encode()).decode()
         except InvalidToken as error:
             raise ValueError("COMPILEWATCH_KEY_PEPPER is another than when this second factor was set up.") from error
 
 
-def _seal() -> Fernet:
+def _build_cipher() -> Fernet:
     return Fernet(base64.urlsafe_b64encode(hashlib.blake2b(settings.KEY_PEPPER.encode(), person=b"cw-mfa", digest_size=32).digest()))

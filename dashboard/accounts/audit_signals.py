@@ -15,42 +15,42 @@ from dashboard.accounts.services import audit_write
 
 
 @receiver(user_logged_in)
-def _signed_in(request: HttpRequest, user: User, sociallogin: Any = None, **_: Any) -> None:
+def _audit_sign_in(request: HttpRequest, user: User, sociallogin: Any = None, **_: Any) -> None:
     """A provider's word holds until the browser is closed or idle: whoever is shut out there is to be out here the next day."""
     if sociallogin is not None:
         request.session.set_expiry(0)
-    _note(request, user, "user.sign_in", after={"by": "provider" if sociallogin is not None else "password"})
+    _audit(request, user, "user.sign_in", after={"by": "provider" if sociallogin is not None else "password"})
 
 
 @receiver(password_changed)
-def _password(request: HttpRequest, user: User, **_: Any) -> None:
-    _note(request, user, "user.password")
+def _audit_password_change(request: HttpRequest, user: User, **_: Any) -> None:
+    _audit(request, user, "user.password")
 
 
 @receiver(authenticator_added)
-def _added(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
-    _note(request, user, "user.second_step", after={"added": str(authenticator.type)})
+def _audit_authenticator_addition(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+    _audit(request, user, "user.second_step", after={"added": str(authenticator.type)})
 
 
 @receiver(authenticator_reset)
-def _reset(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
-    _note(request, user, "user.second_step", after={"renewed": str(authenticator.type)})
+def _audit_authenticator_reset(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+    _audit(request, user, "user.second_step", after={"renewed": str(authenticator.type)})
 
 
 @receiver(authenticator_removed)
-def _removed(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
-    _note(request, user, "user.second_step", after={"removed": str(authenticator.type)})
+def _audit_authenticator_removal(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+    _audit(request, user, "user.second_step", after={"removed": str(authenticator.type)})
 
 
 @receiver(social_account_added)
-def _connected(request: HttpRequest, sociallogin: Any, **_: Any) -> None:
-    _note(request, sociallogin.user, "user.provider", after={"connected": sociallogin.account.provider})
+def _audit_provider_connection(request: HttpRequest, sociallogin: Any, **_: Any) -> None:
+    _audit(request, sociallogin.user, "user.provider", after={"connected": sociallogin.account.provider})
 
 
 @receiver(social_account_removed)
-def _disconnected(request: HttpRequest, socialaccount: Any, **_: Any) -> None:
-    _note(request, socialaccount.user, "user.provider", after={"disconnected": socialaccount.provider})
+def _audit_provider_disconnection(request: HttpRequest, socialaccount: Any, **_: Any) -> None:
+    _audit(request, socialaccount.user, "user.provider", after={"disconnected": socialaccount.provider})
 
 
-def _note(request: HttpRequest, user: User, action: str, after: dict[str, str] | None = None) -> None:
+def _audit(request: HttpRequest, user: User, action: str, after: dict[str, str] | None = None) -> None:
     audit_write(action=action, subject=user.get_username(), actor=user, after=after, address=request.META.get("REMOTE_ADDR"))

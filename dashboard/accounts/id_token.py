@@ -12,13 +12,13 @@ from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Those with a key of the provider's own. HS256 is none: its key is the client's secret, or whatever an attacker takes for one."""
-SKEW = 60
+CLOCK_SKEW_S = 60
 """Seconds by which the clocks of the two machines may differ."""
-LONGEST_SUBJECT = 191
-CLAIMS = ["iss", "sub", "aud", "exp", "iat"]
+MAX_SUBJECT_CHARS = 191
+REQUIRED_CLAIMS = ["iss", "sub", "aud", "exp", "iat"]
 
 
-def nonce_of(verifier: str) -> str:
+def derive_nonce(verifier: str) -> str:
     """What ties an ID token to one sign-in: made of the PKCE verifier, which stays in the session of the browser that began."""
     digest = hashlib.blake2b(verifier.encode(), person=b"cw-nonce", digest_size=32).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
@@ -29,16 +29,16 @@ def id_token_read(text: object, *, keys: Any, issuer: str, client: str, nonce: s
     if not isinstance(text, str):
         raise OAuth2Error("its answer has no ID token: expected id_token, which the scope openid asks for")
     try:
-        key = _key(jwt.get_unverified_header(text), keys)
-        options: Any = {"require": CLAIMS}
-        claims = jwt.decode(text, key, algorithms=ALGORITHMS, issuer=issuer, audience=client, leeway=SKEW, options=options)
+        key = _find_key(jwt.get_unverified_header(text), keys)
+        options: Any = {"require": REQUIRED_CLAIMS}
+        claims = jwt.decode(text, key, algorithms=ALGORITHMS, issuer=issuer, audience=client, leeway=CLOCK_SKEW_S, options=options)
     except jwt.PyJWTError as error:
         raise OAuth2Error(f"the ID token is not valid: {error}") from error
     _check(claims, client, nonce)
     return claims
 
 
-def _key(header: dict[str, Any], keys: Any) -> jwt.PyJWK:
+def _find_key(header: dict[str, Any], keys: Any) -> jwt.PyJWK:
     """The one key that the header names; without a name the provider has to have a single fitting one."""
     algorithm, name = header.get("alg"), header.get("kid")
     if algorithm not in ALGORITHMS:
@@ -66,5 +66,5 @@ def _check(claims: dict[str, Any], client: str, nonce: str) -> None:
     if not isinstance(found, str) or not hmac.compare_digest(found.encode(), nonce.encode()):
         raise OAuth2Error("the ID token has another nonce: it belongs to another sign-in than the one that began here")
     subject = claims["sub"]
-    if not (subject.isascii() and subject.isprintable() and 1 <= len(subject) <= LONGEST_SUBJECT):
-        raise OAuth2Error(f"the ID token has the subject {subject[:40]!r}, expected 1 to {LONGEST_SUBJECT} printable ASCII characters")
+    if not (subject.isascii() and subject.isprintable() and 1 <= len(subject) <= MAX_SUBJECT_CHARS):
+        raise OAuth2Error(f"the ID token has the subject {subject[:40]!r}, expected 1 to {MAX_SUBJECT_CHARS} printable ASCII characters")

@@ -16,11 +16,11 @@ from requests import RequestException
 from dashboard.accounts.allauth_adapters import refusal_log
 from dashboard.accounts.oidc_provider import Adapter
 
-WAY_AND_BACK = 3600
+PROVIDER_SIGN_IN_TIMEOUT_S = 3600
 """Seconds that a person may take at the provider."""
 
 
-def _said(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+def _handle_provider_errors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     @wraps(view)
     def through(request: HttpRequest, provider_id: str) -> HttpResponse:
         try:
@@ -35,18 +35,18 @@ def _said(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 @rate_limit(action="login")  # type: ignore[untyped-decorator]  # allauth has no types
-def _begin(request: HttpRequest, provider_id: str) -> HttpResponse:
+def _login_view(request: HttpRequest, provider_id: str) -> HttpResponse:
     """What has to be remembered of a stranger until they come back is kept for an hour, and bounded as tries to sign in are."""
     answer: HttpResponse = OAuth2LoginView.adapter_view(Adapter(request, provider_id))(request)
     if not request.user.is_authenticated and request.session.modified:
-        request.session.set_expiry(WAY_AND_BACK)
+        request.session.set_expiry(PROVIDER_SIGN_IN_TIMEOUT_S)
     return answer
 
 
-def _back(request: HttpRequest, provider_id: str) -> HttpResponse:
+def _callback_view(request: HttpRequest, provider_id: str) -> HttpResponse:
     answer: HttpResponse = OAuth2CallbackView.adapter_view(Adapter(request, provider_id))(request)
     return answer
 
 
-login = _said(_begin)
-callback = _said(_back)
+login = _handle_provider_errors(_login_view)
+callback = _handle_provider_errors(_callback_view)

@@ -14,12 +14,12 @@ from allauth.socialaccount.providers.openid_connect.provider import OpenIDConnec
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.http import HttpRequest
 
-from dashboard.accounts.id_token import id_token_read, nonce_of
+from dashboard.accounts.id_token import derive_nonce, id_token_read
 from dashboard.common.unicode_safety import visible_name
 
 ENDPOINTS = ("authorization_endpoint", "token_endpoint", "userinfo_endpoint", "jwks_uri")
-TEXTS = ("preferred_username", "name", "given_name", "family_name", "email")
-LONGEST_TEXT = 254
+TEXT_CLAIMS = ("preferred_username", "name", "given_name", "family_name", "email")
+MAX_TEXT_CHARS = 254
 
 
 class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
@@ -31,19 +31,19 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
     def openid_config(self) -> dict[str, Any]:
         """What the provider says of itself; raises OAuth2Error if that is not the issuer that was set, or sends us to plain http."""
         if self._config is None:
-            with _understood("what it says of itself"):
-                self._config = _config_checked(super().openid_config, self.get_provider().app.settings["server_url"])
+            with _refuse_malformed("what it says of itself"):
+                self._config = _check_config(super().openid_config, self.get_provider().app.settings["server_url"])
         return self._config
 
     def get_access_token_data(self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: str | None = None) -> dict[str, Any]:
-        with _understood("its answer to the code"):
-            self._nonce = nonce_of(pkce_code_verifier or "")
+        with _refuse_malformed("its answer to the code"):
+            self._nonce = derive_nonce(pkce_code_verifier or "")
             data: dict[str, Any] = super().get_access_token_data(request, app, client, pkce_code_verifier=pkce_code_verifier)
             return {name: data.get(name) for name in ("access_token", "id_token")}
 
     def complete_login(self, request: HttpRequest, app: Any, token: SocialToken, **kwargs: Any) -> Any:
         """Who it is: the ID token says so, and userinfo adds names of the same person."""
-        with _understood("what it says of the person"):
+        with _refuse_malformed("what it says of the person"):
             claims = id_token_read(
                 kwargs["response"]["id_token"],
                 keys=self._keys(),
@@ -54,7 +54,7 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
             userinfo = self._fetch_user_info(token.token)
             if userinfo["sub"] != claims["sub"]:
                 raise OAuth2Error("its userinfo is of another person (sub) than its ID token")
-            data = {"userinfo": _person(claims | userinfo), "id_token": {"iss": claims["iss"], "sub": claims["sub"]}}
+            data = {"userinfo": _select_claims(claims | userinfo), "id_token": {"iss": claims["iss"], "sub": claims["sub"]}}
             return self.get_provider().sociallogin_from_response(request, data)
 
     def _keys(self) -> Any:
@@ -73,7 +73,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
     def get_pkce_params(self) -> dict[str, str]:
         """A nonce goes with it: allauth lets nothing from the address come after these."""
         params: dict[str, str] = super().get_pkce_params()
-        return params | {"nonce": nonce_of(params["code_verifier"])}
+        return params | {"nonce": derive_nonce(params["code_verifier"])}
 
     def get_auth_params_from_request(self, request: HttpRequest, action: str) -> dict[str, Any]:
         """None: by a link with auth_params a stranger would choose what this server asks the provider."""
@@ -86,7 +86,7 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return scope
 
 
-def _config_checked(config: dict[str, Any], server: str) -> dict[str, Any]:
+def _check_config(config: dict[str, Any], server: str) -> dict[str, Any]:
     issuer = config["issuer"]
     if issuer.rstrip("/") != server.rstrip("/"):
         raise OAuth2Error(f"it calls itself {issuer[:200]!r}, expected {server!r}: COMPILEWATCH_OIDC_URL has to be the issuer's address")
@@ -96,18 +96,18 @@ def _config_checked(config: dict[str, Any], server: str) -> dict[str, Any]:
     return config
 
 
-def _person(claims: Mapping[str, Any]) -> dict[str, Any]:
+def _select_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
     """The claims that an account needs, as texts on one line that any database stores."""
     person: dict[str, Any] = {"sub": claims["sub"], "email_verified": claims.get("email_verified") in (True, "true")}
-    for name in TEXTS:
+    for name in TEXT_CLAIMS:
         if isinstance(text := claims.get(name), str):
             whole = " ".join(text.encode("utf-8", "replace").decode().split())
-            person[name] = visible_name(whole)[:LONGEST_TEXT]
+            person[name] = visible_name(whole)[:MAX_TEXT_CHARS]
     return person
 
 
 @contextmanager
-def _understood(what: str) -> Iterator[None]:
+def _refuse_malformed(what: str) -> Iterator[None]:
     """A stranger's answer may have any form: one that is not as agreed is a refusal, and no failure of ours."""
     try:
         yield

@@ -7,10 +7,10 @@ from typing import Any
 
 import requests
 
-from dashboard.common.call_timeout import bounded_call
+from dashboard.common.call_timeout import call_with_timeout
 
-SECONDS = 5.0
-MOST = 1 << 20
+REQUEST_TIMEOUT_S = 5.0
+MAX_RESPONSE_BYTES = 1 << 20
 """Bytes of an answer; keys of a provider and what it says of a person are a few KiB."""
 
 
@@ -19,21 +19,21 @@ class BoundedSession(requests.Session):  # type: ignore[misc]  # requests has no
 
     def request(self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
         """The whole answer; raises RequestException for one that does not come, does not end, or leads elsewhere."""
-        until = time.monotonic() + SECONDS
-        kwargs |= {"timeout": SECONDS, "allow_redirects": False, "stream": True}
+        until = time.monotonic() + REQUEST_TIMEOUT_S
+        kwargs |= {"timeout": REQUEST_TIMEOUT_S, "allow_redirects": False, "stream": True}
         kwargs["headers"] = {**(kwargs.get("headers") or {}), "Accept-Encoding": "identity"}
         ask = super().request
 
         def work() -> requests.Response:
-            return _whole(ask(method, url, *args, **kwargs), until)
+            return _read_body(ask(method, url, *args, **kwargs), until)
 
         try:
-            return bounded_call(work, seconds=SECONDS)
+            return call_with_timeout(work, seconds=REQUEST_TIMEOUT_S)
         except TimeoutError as error:
-            raise requests.Timeout(f"no whole answer within {SECONDS:.0f} s") from error
+            raise requests.Timeout(f"no whole answer within {REQUEST_TIMEOUT_S:.0f} s") from error
 
 
-def _whole(response: requests.Response, until: float) -> requests.Response:
+def _read_body(response: requests.Response, until: float) -> requests.Response:
     """With its body, which is read piece by piece as it comes."""
     with response:
         if response.is_redirect:
@@ -42,9 +42,9 @@ def _whole(response: requests.Response, until: float) -> requests.Response:
         while part := response.raw.read1(65536, decode_content=False):
             parts.append(part)
             size += len(part)
-            if size > MOST:
-                raise requests.exceptions.ContentDecodingError(f"its answer is longer than {MOST:,} bytes")
+            if size > MAX_RESPONSE_BYTES:
+                raise requests.exceptions.ContentDecodingError(f"its answer is longer than {MAX_RESPONSE_BYTES:,} bytes")
             if time.monotonic() > until:
-                raise requests.Timeout(f"no whole answer within {SECONDS:.0f} s")
+                raise requests.Timeout(f"no whole answer within {REQUEST_TIMEOUT_S:.0f} s")
     response._content = b"".join(parts)  # where requests keeps a body that was read
     return response

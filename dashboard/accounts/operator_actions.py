@@ -11,18 +11,18 @@ from dashboard.accounts.services import audit_write
 from dashboard.common.write_lock import write_transaction
 
 
-class RepairError(ValueError):
+class OperatorActionError(ValueError):
     """What is not done; the text says why."""
 
 
 def user_active_set(*, user: User, active: bool, actor: User, address: str | None = None) -> None:
     """Closes an account, which ends its sessions, or opens it again."""
     if user.pk == actor.pk:
-        raise RepairError("Nobody closes or opens their own account.")
+        raise OperatorActionError("Nobody closes or opens their own account.")
     with write_transaction():
         before, user.is_active = user.is_active, active
         user.save(update_fields=["is_active"])
-        _note("user.open" if active else "user.close", user, actor, address, {"active": before}, {"active": active})
+        _audit("user.open" if active else "user.close", user, actor, address, {"active": before}, {"active": active})
     if not active:
         _sessions_end(user)
 
@@ -30,16 +30,16 @@ def user_active_set(*, user: User, active: bool, actor: User, address: str | Non
 def user_second_step_remove(*, user: User, actor: User, address: str | None = None) -> None:
     """For whoever lost both the app and the recovery codes; from then on the password alone lets them in."""
     if user.pk == actor.pk:
-        raise RepairError("Your own second step is switched off on the page of your account.")
+        raise OperatorActionError("Your own second step is switched off on the page of your account.")
     with write_transaction():
         gone, _ = Authenticator.objects.filter(user=user).delete()
-        _note("user.second_step", user, actor, address, None, {"removed": gone})
+        _audit("user.second_step", user, actor, address, None, {"removed": gone})
 
 
 def user_sign_out(*, user: User, actor: User, address: str | None = None) -> None:
     """Ends every session of the person."""
     _sessions_end(user)
-    _note("user.sign_out", user, actor, address, None, None)
+    _audit("user.sign_out", user, actor, address, None, None)
 
 
 def _sessions_end(user: User) -> None:
@@ -53,5 +53,5 @@ def _sessions_end(user: User) -> None:
             session.delete()
 
 
-def _note(action: str, user: User, actor: User, address: str | None, before: object, after: object) -> None:
+def _audit(action: str, user: User, actor: User, address: str | None, before: object, after: object) -> None:
     audit_write(action=action, subject=user.get_username(), actor=actor, before=before, after=after, address=address)

@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 
-class NothingKeptOfStrangers:
+class AnonymousReauthenticationMiddleware:
     """A page that asks again who it is keeps what was sent until the answer, in the session. Who is not signed in goes to the way in, and
     nothing is kept: a row with up to a MiB of what a stranger sent would be stored at each request."""
 
@@ -32,16 +32,16 @@ class NothingKeptOfStrangers:
         return None
 
 
-SURE_FOR = 900
+REAUTHENTICATION_VALID_S = 900
 """Seconds for which a password, a code or a provider's word is enough."""
 
 
-def sure_require(request: HttpRequest) -> None:
+def require_reauthentication(request: HttpRequest) -> None:
     """Leads to the page that asks for the password or a code, which then does what was asked; for GET it comes back here.
 
     Who signs in at a provider alone has nothing to type here: they sign in there once more."""
     records = get_authentication_records(request, request.user)
-    if records and time.time() - records[-1]["at"] < SURE_FOR:
+    if records and time.time() - records[-1]["at"] < REAUTHENTICATION_VALID_S:
         return
     if get_reauthentication_flows(request.user):
         raise ReauthenticationRequired

@@ -7,7 +7,7 @@ from django.core.exceptions import ValidationError
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.common import clock
-from dashboard.common.write_lock import one_at_a_time, write_transaction
+from dashboard.common.write_lock import acquire_advisory_lock, write_transaction
 
 
 def audit_write(
@@ -48,12 +48,12 @@ def user_create(
     address: str | None = None,
 ) -> User:
     """A person who can sign in; a weak password raises a ValidationError, and rights come from memberships."""
-    user = user_make(username=username, password=password, email=email, is_staff=is_staff)
+    user = user_build(username=username, password=password, email=email, is_staff=is_staff)
     user_store(user=user, actor=actor, actor_name=actor_name, address=address)
     return user
 
 
-def user_make(*, username: str, password: str, email: str = "", is_staff: bool = False) -> User:
+def user_build(*, username: str, password: str, email: str = "", is_staff: bool = False) -> User:
     """Somebody who is not stored yet. The hash takes half a second: it is made while nobody waits for a lock."""
     user = User(username=username, email=email, is_staff=is_staff)
     validate_password(password, user)
@@ -63,12 +63,12 @@ def user_make(*, username: str, password: str, email: str = "", is_staff: bool =
 
 
 def user_store(*, user: User, actor: User | None = None, actor_name: str = "", address: str | None = None) -> None:
-    """Stores whom `user_make` made; a name that is taken raises a ValidationError.
+    """Stores whom `user_build` made; a name that is taken raises a ValidationError.
 
     Who signs in is found whatever the case of their name: of two names that differ in nothing else neither could."""
     name = user.get_username()
     with write_transaction():
-        one_at_a_time("user names")
+        acquire_advisory_lock("user names")
         if name.casefold() in {taken.casefold() for taken in User.objects.values_list("username", flat=True)}:
             raise ValidationError({"username": "A user with that username already exists."})
         user.save()

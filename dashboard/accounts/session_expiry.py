@@ -16,15 +16,15 @@ from django.http import HttpRequest, HttpResponse
 from dashboard.common import clock
 from dashboard.common.models import CacheEntry
 
-IDLE = 12 * 3600
-LONGEST = 14 * 86400
-NOTED_EVERY = 600
+IDLE_TIMEOUT_S = 12 * 3600
+MAX_SESSION_AGE_S = 14 * 86400
+LAST_SEEN_UPDATE_INTERVAL_S = 600
 """A look is noted at most this often: pages that refresh themselves would write at each refresh."""
 
-SINCE, SEEN = "signed_in_at", "seen_at"
+SIGNED_IN_AT_KEY, SEEN_AT_KEY = "signed_in_at", "seen_at"
 
 
-class SessionAges:
+class SessionExpiryMiddleware:
     """Ends a sign-in that is too old. What a page fetches by itself is no look: a forgotten tab does not keep anybody signed in."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -35,23 +35,23 @@ class SessionAges:
         session = request.session
         if "_auth_user_id" in session:
             now = clock.unix()
-            since, seen = session.setdefault(SINCE, now), session.setdefault(SEEN, now)
+            since, seen = session.setdefault(SIGNED_IN_AT_KEY, now), session.setdefault(SEEN_AT_KEY, now)
             idle_ends = session.get_expire_at_browser_close()
-            if now - since > LONGEST or (idle_ends and now - seen > IDLE):
+            if now - since > MAX_SESSION_AGE_S or (idle_ends and now - seen > IDLE_TIMEOUT_S):
                 logout(request)
-            elif now - seen > NOTED_EVERY and "HX-Request" not in request.headers:
-                session[SEEN] = now
+            elif now - seen > LAST_SEEN_UPDATE_INTERVAL_S and "HX-Request" not in request.headers:
+                session[SEEN_AT_KEY] = now
                 UserSession.objects.filter(session_key=session.session_key).update(last_seen_at=clock.now())
         return self._get_response(request)
 
 
 @receiver(user_logged_in)
-def _begins(request: HttpRequest | None, **_: Any) -> None:
+def _record_sign_in(request: HttpRequest | None, **_: Any) -> None:
     if request is not None and hasattr(request, "session"):
-        request.session[SINCE] = request.session[SEEN] = clock.unix()
+        request.session[SIGNED_IN_AT_KEY] = request.session[SEEN_AT_KEY] = clock.unix()
 
 
-def sessions_forget() -> int:
+def delete_expired_sessions() -> int:
     """Deletes what ended by itself: sessions nobody signed out of, and counts of sign-ins; returns how many sessions."""
     now = clock.now()
     gone, _ = Session.objects.filter(expire_date__lt=now).delete()
@@ -60,6 +60,6 @@ def sessions_forget() -> int:
     return gone
 
 
-def limits_forget() -> None:
+def reset_sign_in_limits() -> None:
     """As if nobody had tried to sign in."""
     cache.clear()

@@ -2,12 +2,12 @@
 
 from celery import shared_task
 
-from dashboard.accounts.session_expiry import sessions_forget
+from dashboard.accounts.session_expiry import delete_expired_sessions
 from dashboard.common.job_slots import job_run
-from dashboard.pipeline import every
+from dashboard.pipeline import stage_interval_s
 
 
 @shared_task(name="dashboard.accounts.tasks.sessions")
 def sessions(swept: bool = True) -> None:
     """Deletes sign-ins that ended by themselves."""
-    job_run(name="sessions", interval=every("sessions"), job=sessions_forget)
+    job_run(name="sessions", interval=stage_interval_s("sessions"), job=delete_expired_sessions)

@@ -2,12 +2,12 @@
 
 from django.contrib import admin
 
-from dashboard.accounts.admin_site import SITE, Looking
+from dashboard.accounts.admin_site import SITE, ReadOnlyAdmin
 from dashboard.alerts.models import Delivery
 
 
 @admin.register(Delivery, site=SITE)
-class DeliveryAdmin(Looking):
+class DeliveryAdmin(ReadOnlyAdmin):
     """Newest first."""
 
     list_display = ("id", "project", "kind", "state", "attempts", "next_attempt_at", "last_status", "created_at")

@@ -12,28 +12,28 @@ from django.db.models import Exists, OuterRef
 from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, EventKind
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
-from dashboard.fleet.fold.live_spans import GONE_AFTER
+from dashboard.fleet.fold.live_spans import GONE_AFTER_MINUTES
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
 
-DAYS = 90
-ENOUGH = 10
+PERIOD_DAYS = 90
+MIN_GRADED_ALERTS = 10
 """With fewer graded ones a percentage would say more than is known."""
 
-RIGHT, FALSE, NOT_GRADED = "right", "false", "not graded"
-NOT_HELPED = "not_helped"
-GRADES = {
-    AlertOutcome.ROLLED_BACK: RIGHT,
-    AlertOutcome.ACCEPTED: RIGHT,
-    AlertOutcome.DISMISSED: FALSE,
-    NOT_HELPED: FALSE,
+TRUE_POSITIVE, FALSE_POSITIVE, NOT_GRADED = "right", "false", "not graded"
+NOT_RECOVERED = "not_helped"
+OUTCOME_GRADES = {
+    AlertOutcome.ROLLED_BACK: TRUE_POSITIVE,
+    AlertOutcome.ACCEPTED: TRUE_POSITIVE,
+    AlertOutcome.DISMISSED: FALSE_POSITIVE,
+    NOT_RECOVERED: FALSE_POSITIVE,
 }
 """Everything else is not graded: Resolved alone says that somebody closed it, not that it was right."""
 
 
 @dataclass(frozen=True)
-class Share:
+class Proportion:
     """A part of a whole, with the interval in which the true share lies with 95 % (Wilson)."""
 
     part: int
@@ -42,7 +42,7 @@ class Share:
     @property
     def enough(self) -> bool:
         """Whether a percentage can be said."""
-        return self.whole >= ENOUGH
+        return self.whole >= MIN_GRADED_ALERTS
 
     @property
     def value(self) -> float | None:
@@ -60,7 +60,7 @@ class Share:
 
 
 @dataclass
-class Graded:
+class OutcomeCounts:
     """The alerts whose worst verdict was this one, by what became of them; an empty outcome is an alert that is open."""
 
     worst: str
@@ -68,17 +68,17 @@ class Graded:
 
     def count(self, grade: str) -> int:
         """How many got this grade."""
-        return sum(count for outcome, count in self.outcomes.items() if grade_of(outcome) == grade)
+        return sum(count for outcome, count in self.outcomes.items() if grade_outcome(outcome) == grade)
 
     @property
-    def precision(self) -> Share:
+    def precision(self) -> Proportion:
         """The right ones among those that are graded."""
-        right = self.count(RIGHT)
-        return Share(right, right + self.count(FALSE))
+        right = self.count(TRUE_POSITIVE)
+        return Proportion(right, right + self.count(FALSE_POSITIVE))
 
 
 @dataclass(frozen=True)
-class RollBacks:
+class RollbackCounts:
     """Deployments whose calls went back to an earlier version, by the alert that they had before; `recall` counts ROLL BACK alone."""
 
     told: int
@@ -86,48 +86,48 @@ class RollBacks:
     missed: int
 
     @property
-    def recall(self) -> Share:
+    def recall(self) -> Proportion:
         """The least that it can be: people also roll back for reasons that no measurement here shows."""
-        return Share(self.told, self.told + self.watched + self.missed)
+        return Proportion(self.told, self.told + self.watched + self.missed)
 
 
 @dataclass(frozen=True)
-class Grades:
+class AlertQuality:
     """What the page shows."""
 
-    graded: list[Graded]
-    roll_backs: RollBacks
+    graded: list[OutcomeCounts]
+    roll_backs: RollbackCounts
     simulated: int
 
 
-def grade_of(outcome: str) -> str:
+def grade_outcome(outcome: str) -> str:
     """What an outcome says about the alert."""
-    return GRADES.get(outcome, NOT_GRADED)
+    return OUTCOME_GRADES.get(outcome, NOT_GRADED)
 
 
-def grades_of(*, project: Project) -> Grades:
+def read_alert_quality(*, project: Project) -> AlertQuality:
     """The last 90 days of a project; two queries."""
-    since = clock.now() - timedelta(days=DAYS)
+    since = clock.now() - timedelta(days=PERIOD_DAYS)
     not_back = AlertEvent.objects.filter(alert=OuterRef("pk"), kind=EventKind.LEVEL_NOT_BACK)
     rows = Alert.objects.filter(project=project, cause=AlertCause.REGRESSION, opened_at__gte=since).annotate(not_back=Exists(not_back))
-    graded = {str(kind): Graded(kind) for kind in (VerdictKind.ROLL_BACK, VerdictKind.WATCH)}
+    graded = {str(kind): OutcomeCounts(kind) for kind in (VerdictKind.ROLL_BACK, VerdictKind.WATCH)}
     simulated = 0
     for worst, state, outcome, helped_not, made in rows.values_list(
         "worst", "state", "outcome", "not_back", "deployment__model__simulated"
     ):
-        became = "" if state != AlertState.RESOLVED else NOT_HELPED if helped_not else outcome
-        graded.setdefault(worst, Graded(worst)).outcomes[became] += 1
+        became = "" if state != AlertState.RESOLVED else NOT_RECOVERED if helped_not else outcome
+        graded.setdefault(worst, OutcomeCounts(worst)).outcomes[became] += 1
         simulated += made
-    return Grades(list(graded.values()), _roll_backs(project, clock.minute_of(since.timestamp())), simulated)
+    return AlertQuality(list(graded.values()), _count_rollbacks(project, clock.minute_of(since.timestamp())), simulated)
 
 
-def _roll_backs(project: Project, since: int) -> RollBacks:
+def _count_rollbacks(project: Project, since: int) -> RollbackCounts:
     """Ended deployments beside which an earlier version went on and no later one did, and those that an alert saw go back."""
     beside = Deployment.objects.filter(
         model=OuterRef("model"),
         environment=OuterRef("environment"),
         started_minute__lte=OuterRef("ended_minute"),
-        last_minute__gt=OuterRef("ended_minute") + GONE_AFTER,
+        last_minute__gt=OuterRef("ended_minute") + GONE_AFTER_MINUTES,
     ).exclude(version__name=OTHER)
     alerts = Alert.objects.filter(deployment=OuterRef("pk"), cause=AlertCause.REGRESSION)
     rows = (
@@ -145,4 +145,4 @@ def _roll_backs(project: Project, since: int) -> RollBacks:
     for earlier, later, told, alerted, seen in rows.values_list("earlier", "later", "told", "alerted", "seen"):
         if seen or (earlier and not later):
             found["told" if told else "watched" if alerted else "missed"] += 1
-    return RollBacks(found["told"], found["watched"], found["missed"])
+    return RollbackCounts(found["told"], found["watched"], found["missed"])

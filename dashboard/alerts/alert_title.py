@@ -5,26 +5,26 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from dashboard.alerts.evidence_lines import EvidenceLine, strongest_evidence
+from dashboard.alerts.evidence_lines import EvidenceLine, select_strongest_evidence
 from dashboard.common.numbers import change, difference, is_factor, magnitude, percent
 from dashboard.regressions.evidence_reader import RATES
 
-TIMES = ("p50", "gpu_p50", "p99", "gpu_p99")
-COUNTS = {"eager": "eager", "errors": "fail"}
-PHRASES, MOST_ROWS = 2, 40
-COUNTED_OTHERS = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")
+LATENCY_METRICS = ("p50", "gpu_p50", "p99", "gpu_p99")
+SHARE_WORDS = {"eager": "eager", "errors": "fail"}
+MAX_PHRASES, MAX_ROWS = 2, 40
+OTHER_RANKS_PATTERN = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")
 
 
-def headline(*, model: str, version: str, sentence: str, evidence: Any) -> str:
+def build_alert_title(*, model: str, version: str, sentence: str, evidence: Any) -> str:
     """`ranker 2026.11.3: p50 27 % slower, 28 % of calls eager`; without a metric that drives it, what the verdict says."""
-    rows = [row for row in strongest_evidence(evidence, limit=len(TIMES) + PHRASES) if row["drives"]]
+    rows = [row for row in select_strongest_evidence(evidence, limit=len(LATENCY_METRICS) + MAX_PHRASES) if row["drives"]]
     # Levels before counts, one of each: several metrics of one kind tell the same story.
-    regions = {row["region"] for row in strongest_evidence(evidence, limit=MOST_ROWS) if row["region"]}
+    regions = {row["region"] for row in select_strongest_evidence(evidence, limit=MAX_ROWS) if row["region"]}
     levels = [_level(row, named=len(regions) > 1) for row in rows if _is_level(row)]
     counts = [_count(row) for row in rows if not _is_level(row)]
     said = ", ".join([*levels[:1], *counts[:1]])
     # How many other ranks reported changes while a job starts: the time line says it with its time.
-    without_count = COUNTED_OTHERS.sub("the others", sentence.removeprefix(f"Roll back {version}: "))
+    without_count = OTHER_RANKS_PATTERN.sub("the others", sentence.removeprefix(f"Roll back {version}: "))
     return f"{model} {version}: {said or without_count}"
 
 
@@ -39,7 +39,7 @@ def _level(row: EvidenceLine, *, named: bool) -> str:
     least = "at least " if row["baseline_at_most"] or row["candidate_at_most"] else ""
     if row["unit"] in RATES and before is not None and after is not None:
         return f"{name} {difference(after, before, row['unit'])}"
-    if row["metric"] not in TIMES:
+    if row["metric"] not in LATENCY_METRICS:
         return f"{name} {least}{change(ratio)}"
     way = "as long" if is_factor(ratio) else "slower" if ratio >= 0 else "faster"
     return f"{name} {least}{magnitude(ratio)} {way}"
@@ -47,6 +47,6 @@ def _level(row: EvidenceLine, *, named: bool) -> str:
 
 def _count(row: EvidenceLine) -> str:
     share = row["candidate"]
-    if row["metric"] in COUNTS and row["unit"] == "share" and share is not None:
-        return f"{percent(share)} of calls {COUNTS[row['metric']]}"
+    if row["metric"] in SHARE_WORDS and row["unit"] == "share" and share is not None:
+        return f"{percent(share)} of calls {SHARE_WORDS[row['metric']]}"
     return f"{row['name']}: {row['text']}"

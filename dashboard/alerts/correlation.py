@@ -10,17 +10,17 @@ from functools import cached_property
 
 from dashboard.common.unicode_safety import visible_name
 
-WINDOW = timedelta(minutes=10)
+MAX_ALARM_GAP = timedelta(minutes=10)
 """Alarms further apart than this are no sign of one change."""
-OVERLAP = 0.5
+MIN_OVERLAP_RATIO = 0.5
 """Of the machines of the smaller one, so many have to be the other's as well."""
-ALARMED = 0.5
+MIN_ALARMED_RATIO = 0.5
 """What many models run on (a GPU type, say) counts only where so many of the models that run on it alarm."""
-KINDS = ("machine", "changed", "GPU", "driver", "torch")
+TRAIT_KINDS = ("machine", "changed", "GPU", "driver", "torch")
 """What may be shared, the most telling first."""
-CERTAIN = ("machine", "changed")
+DECISIVE_KINDS = ("machine", "changed")
 """What tells by itself; the others are often those of the whole fleet."""
-NAMED, LONGEST = 3, 60
+MAX_TRAITS_NAMED, MAX_NAME_LENGTH = 3, 60
 """Things that a title names, and the characters of each."""
 
 Trait = tuple[str, str]
@@ -44,7 +44,7 @@ class Alarm:
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedTrait:
     """Something that several alarms have in common, and how many of them."""
 
     kind: str
@@ -52,7 +52,7 @@ class Shared:
     alarms: int
 
 
-def clusters(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> list[list[Alarm]]:
+def cluster_alarms(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> list[list[Alarm]]:
     """The alarms that share something and came within the window, as groups of two or more versions; in whatever order they are given.
 
     `running` says how many models run on something now; what is not in it is shared by nobody else."""
@@ -67,12 +67,12 @@ def clusters(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> list[list
 
     having: dict[Trait, list[Alarm]] = {}
     for number, alarm in enumerate(ordered):
-        apart = [one for one in ordered[:number] if alarm.at - one.at <= WINDOW]
+        apart = [one for one in ordered[:number] if alarm.at - one.at <= MAX_ALARM_GAP]
         for trait in alarm.traits:
             if apart:
                 before = having.get(trait, ())
-                earlier = [] if trait[0] in CERTAIN else [one for one in before if alarm.at - one.at <= WINDOW]
-                joined = list(_joined(alarm, trait, [one for one in apart if trait in one.traits], earlier, running))
+                earlier = [] if trait[0] in DECISIVE_KINDS else [one for one in before if alarm.at - one.at <= MAX_ALARM_GAP]
+                joined = list(_match_alarms(alarm, trait, [one for one in apart if trait in one.traits], earlier, running))
                 for other in joined:
                     root[find(other.id)] = find(alarm.id)
                 if joined:
@@ -84,47 +84,49 @@ def clusters(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> list[list
     return [members for members in found.values() if len({member.version for member in members}) > 1]
 
 
-def shared_by(alarms: Sequence[Alarm], running: Mapping[Trait, int]) -> list[Shared]:
+def find_shared_traits(alarms: Sequence[Alarm], running: Mapping[Trait, int]) -> list[SharedTrait]:
     """What at least two versions of these have in common, what most share and what tells most first."""
     counts = Counter(trait for alarm in alarms for trait in alarm.traits)
     several = [trait for trait, count in counts.items() if count > 1]
-    telling = [trait for trait in several if _tells(trait, [one for one in alarms if trait in one.traits], running)]
-    telling.sort(key=lambda trait: (-counts[trait], KINDS.index(trait[0]), trait[1]))
-    return [Shared(kind, name, counts[kind, name]) for kind, name in telling]
+    telling = [trait for trait in several if _is_significant(trait, [one for one in alarms if trait in one.traits], running)]
+    telling.sort(key=lambda trait: (-counts[trait], TRAIT_KINDS.index(trait[0]), trait[1]))
+    return [SharedTrait(kind, name, counts[kind, name]) for kind, name in telling]
 
 
-def title_of(alarms: int, shared: Sequence[Shared]) -> str:
+def format_group_title(alarms: int, shared: Sequence[SharedTrait]) -> str:
     """`Environment: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3)`."""
-    return f"Environment: {alarms} alerts share {shared_words(alarms, shared)}"
+    return f"Environment: {alarms} alerts share {format_shared_traits(alarms, shared)}"
 
 
-def shared_words(alarms: int, shared: Sequence[Shared]) -> str:
+def format_shared_traits(alarms: int, shared: Sequence[SharedTrait]) -> str:
     """The first few of what is shared, each with how many share it where that is not all."""
-    names = [_named(one, alarms) for one in shared[:NAMED]]
-    more = [f"{len(shared) - NAMED} more"] if len(shared) > NAMED else []
+    names = [_format_trait(one, alarms) for one in shared[:MAX_TRAITS_NAMED]]
+    more = [f"{len(shared) - MAX_TRAITS_NAMED} more"] if len(shared) > MAX_TRAITS_NAMED else []
     return ", ".join([*names, *more]) or "what they run on"
 
 
-def _joined(alarm: Alarm, trait: Trait, apart: Sequence[Alarm], earlier: Sequence[Alarm], running: Mapping[Trait, int]) -> Iterable[Alarm]:
+def _match_alarms(
+    alarm: Alarm, trait: Trait, apart: Sequence[Alarm], earlier: Sequence[Alarm], running: Mapping[Trait, int]
+) -> Iterable[Alarm]:
     """Those of `apart` that this trait puts beside the alarm; several deployments of one version alone are no sign of the environment."""
-    if trait[0] in CERTAIN:
+    if trait[0] in DECISIVE_KINDS:
         return [one for one in apart if one.version != alarm.version and (trait[0] != "machine" or _overlap(alarm, one))]
-    return apart if _tells(trait, [*earlier, alarm], running) else ()
+    return apart if _is_significant(trait, [*earlier, alarm], running) else ()
 
 
-def _tells(trait: Trait, having: Sequence[Alarm], running: Mapping[Trait, int]) -> bool:
+def _is_significant(trait: Trait, having: Sequence[Alarm], running: Mapping[Trait, int]) -> bool:
     if len({one.version for one in having}) < 2:
         return False
-    return trait[0] in CERTAIN or len({one.model for one in having}) >= ALARMED * running.get(trait, 0)
+    return trait[0] in DECISIVE_KINDS or len({one.model for one in having}) >= MIN_ALARMED_RATIO * running.get(trait, 0)
 
 
 def _overlap(one: Alarm, other: Alarm) -> bool:
     smaller = min(len(one.machines), len(other.machines))
-    return len(one.machines & other.machines) >= OVERLAP * smaller
+    return len(one.machines & other.machines) >= MIN_OVERLAP_RATIO * smaller
 
 
-def _named(one: Shared, alarms: int) -> str:
+def _format_trait(one: SharedTrait, alarms: int) -> str:
     name = visible_name(one.name)
-    name = name if len(name) <= LONGEST else name[: LONGEST - 1] + "\u2026"
+    name = name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "\u2026"
     words = name if one.kind == "changed" else f"{one.kind} {name}"
     return words if one.alarms == alarms else f"{words} ({one.alarms} of {alarms})"

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from dashboard.common.numbers import SPACE
-from dashboard.fleet.metrics.eager_causes import causes_words
-from dashboard.regressions.evidence_reader import NO_VALUE, Change, change_of
-from dashboard.regressions.evidence_reader import number as _number
-from dashboard.regressions.evidence_reader import text as _text
-from dashboard.regressions.judge.certain_facts import fact_words
+from dashboard.fleet.metrics.eager_causes import format_causes
+from dashboard.regressions.evidence_reader import NO_VALUE, Change, read_change
+from dashboard.regressions.evidence_reader import read_number as _number
+from dashboard.regressions.evidence_reader import read_text as _text
+from dashboard.regressions.judge.certain_facts import describe_fact
 
 LABELS = {"REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"}
-NAMES = {
+METRIC_NAMES = {
     "p50": "p50",
     "gpu_p50": "p50, GPU time",
     "p99": "p99",
@@ -42,13 +42,13 @@ NAMES = {
     "stalled_calls": "Stalled calls",
     "ranks_diverged": "Ranks",
 }
-OF = {
+SHARE_DENOMINATORS = {
     "cache": "compile seconds",
     "stalled": "calls waited for a compilation after warm-up",
     "stalled_time": "call time was spent waiting for compilations",
 }
 """What a share is of."""
-RANKS = "ranks_diverged"
+RANKS_DIVERGED = "ranks_diverged"
 """Told before changes: under an alert of something else this is what is new."""
 
 
@@ -79,7 +79,7 @@ class EvidenceLine(TypedDict):
     text: str
 
 
-def strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
+def select_strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
     """What the verdict rests on: wrong results, ranks that went apart, the largest changes, then other facts that are certain; without any
     of them the largest changes that were judged."""
     rows = list(_rows(evidence))
@@ -88,12 +88,12 @@ def strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
     wrong, facts = (_facts(evidence, severity) for severity in ("roll_back", "watch"))
     rest = [] if driving or regressed or wrong or facts else [row for row in rows if row.get("judged", True)]
     changes = [_line(row) for group in (driving, regressed, rest) for row in sorted(group, key=_weight, reverse=True)]
-    facts.sort(key=lambda line: line["metric"] != RANKS)
-    apart = sum(line["metric"] == RANKS for line in facts)
+    facts.sort(key=lambda line: line["metric"] != RANKS_DIVERGED)
+    apart = sum(line["metric"] == RANKS_DIVERGED for line in facts)
     return [line for line in (*wrong, *facts[:apart], *changes, *facts[apart:]) if line["text"]][:limit]
 
 
-def driving_metrics(evidence: Any) -> set[tuple[str, str]]:
+def list_driving_metrics(evidence: Any) -> set[tuple[str, str]]:
     """Metric and region of every row that the verdict rests on."""
     return {(_text(row, "metric"), _text(row, "region")) for row in _rows(evidence) if row.get("drives") is True}
 
@@ -114,7 +114,7 @@ def _fact(fact: dict[str, Any]) -> EvidenceLine:
     instances = fact.get("instances")
     count = len(instances) if isinstance(instances, list | tuple) else 0
     line["affected_instances"] = count or None
-    line["text"] = fact_words(fact) + (f", on {count}{SPACE}instance{'' if count == 1 else 's'}" if count else "")
+    line["text"] = describe_fact(fact) + (f", on {count}{SPACE}instance{'' if count == 1 else 's'}" if count else "")
     return line
 
 
@@ -128,10 +128,10 @@ def _weight(row: dict[str, Any]) -> float:
 
 def _line(row: dict[str, Any]) -> EvidenceLine:
     metric, label, region = _text(row, "metric"), _text(row, "label"), _text(row, "region")
-    known = change_of(row)
+    known = read_change(row)
     line = EvidenceLine(
         metric=metric,
-        name=label if label and label not in LABELS else NAMES.get(metric, metric.replace("_", " ") or "A metric"),
+        name=label if label and label not in LABELS else METRIC_NAMES.get(metric, metric.replace("_", " ") or "A metric"),
         region=region,
         unit=known.unit,
         baseline=known.baseline,
@@ -150,14 +150,14 @@ def _line(row: dict[str, Any]) -> EvidenceLine:
         candidate_at_most=known.candidate_at_most,
         text="",
     )
-    line["text"] = "; ".join(part for part in (change_words(known), causes_words(known.causes), _instances(line)) if part)
+    line["text"] = "; ".join(part for part in (format_change(known), format_causes(known.causes), _instances(line)) if part)
     return line
 
 
-def change_words(known: Change) -> str:
+def format_change(known: Change) -> str:
     """+31 % (13 to 52 %), 19.3 to 25.3 ms, matched 57 min: the change with the two values it is computed from, and their window."""
     if known.unit in ("share", "per hour") and known.candidate is not None:
-        unit = f" of {OF.get(known.metric, 'calls')}" if known.unit == "share" else ""
+        unit = f" of {SHARE_DENOMINATORS.get(known.metric, 'calls')}" if known.unit == "share" else ""
         before = f" (before: {known.baseline_said})" if known.baseline is not None else ""
         said = f"{known.candidate_said}{unit}{before}"
     elif known.change_said == NO_VALUE:

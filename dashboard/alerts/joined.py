@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState
-from dashboard.alerts.services.transitions import alert_close, project_hold
+from dashboard.alerts.services.transitions import alert_close, lock_project
 from dashboard.fleet.models import Deployment
 
 
 def alerts_repoint(sender: type[Deployment], gone: Deployment, kept: Deployment, **_: Any) -> None:
     """Where both have an open alert of the same cause, that of the deployment that is kept goes on; the other closes with its messages."""
-    project_hold(kept.project_id)  # Before the alerts are read: a person or the judge may be changing them.
+    lock_project(kept.project_id)  # Before the alerts are read: a person or the judge may be changing them.
     open_now = {alert.cause: alert for alert in Alert.objects.filter(deployment=kept).exclude(state=AlertState.RESOLVED)}
     for alert in Alert.objects.filter(deployment=gone).order_by("pk"):
         alert.deployment = kept

@@ -8,7 +8,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 ROLL_BACK = "roll_back"
-LOOKS_AHEAD = 20
+MAX_HOLD_PERIODS = 20
 """Windows and quiet hours that follow one another are looked through so many times; what is longer is looked at again then."""
 
 
@@ -29,7 +29,7 @@ class RuleRow:
 
 
 @dataclass(frozen=True)
-class WindowRow:
+class MaintenanceRow:
     """Maintenance: from when until when, of one environment or model or, where that is empty, of any."""
 
     starts_at: datetime
@@ -39,7 +39,7 @@ class WindowRow:
 
 
 @dataclass(frozen=True)
-class Subject:
+class AlertSubject:
     """What a message is about."""
 
     severity: str
@@ -53,16 +53,16 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Policy:
+class NotificationPolicy:
     """Everything a project has said about its messages."""
 
     rules: tuple[RuleRow, ...]
-    windows: tuple[WindowRow, ...]
+    windows: tuple[MaintenanceRow, ...]
     zone: ZoneInfo
 
 
 @dataclass(frozen=True)
-class Standing:
+class NotificationHistory:
     """How far an alert that nobody has acknowledged got: per channel when it was first and last told, and where a message still waits."""
 
     open_since: datetime
@@ -81,27 +81,27 @@ class Reminder:
     minutes: int
 
 
-def channels_asked(policy: Policy, subject: Subject, channels: Iterable[int]) -> list[int]:
+def select_channels(policy: NotificationPolicy, subject: AlertSubject, channels: Iterable[int]) -> list[int]:
     """The channels that hear of an alert; without any rule all of them hear of ROLL BACK and of what is urgent."""
     if not policy.rules:
         return list(channels) if subject.severity == ROLL_BACK or subject.urgent else []
-    asked = {rule.channel for rule in policy.rules if matches(rule, subject)}
+    asked = {rule.channel for rule in policy.rules if rule_matches(rule, subject)}
     return [channel for channel in channels if channel in asked]
 
 
-def matches(rule: RuleRow, subject: Subject) -> bool:
+def rule_matches(rule: RuleRow, subject: AlertSubject) -> bool:
     """Whether a rule asks for this."""
     places = ((rule.environments, subject.environment), (rule.models, subject.model))
     wanted = ((rule.severities, subject.severity), *(() if subject.whole else places))
     return all(not listed or value in listed for listed, value in wanted)
 
 
-def held_until(policy: Policy, subject: Subject, channel: int, now: datetime) -> datetime | None:
+def find_hold_end(policy: NotificationPolicy, subject: AlertSubject, channel: int, now: datetime) -> datetime | None:
     """Until when a message to this channel waits, None if it may go now.
 
     A maintenance window holds back everything; quiet hours only what no rule of the channel lets through."""
     moment = now
-    for _ in range(LOOKS_AHEAD):
+    for _ in range(MAX_HOLD_PERIODS):
         later = _window_end(policy.windows, subject, moment) or _quiet_end(policy, subject, channel, moment)
         if later is None:
             break
@@ -109,19 +109,19 @@ def held_until(policy: Policy, subject: Subject, channel: int, now: datetime) ->
     return moment if moment > now else None
 
 
-def reminders(policy: Policy, subject: Subject, standing: Standing, now: datetime) -> list[Reminder]:
+def list_due_reminders(policy: NotificationPolicy, subject: AlertSubject, standing: NotificationHistory, now: datetime) -> list[Reminder]:
     """What is owed for an alert that nobody has acknowledged, at most one message a channel.
 
     Time in which a message is held back does not count: nobody can answer what was not said."""
     found: dict[int, Reminder] = {}
-    for rule in (rule for rule in policy.rules if matches(rule, subject)):
-        if held_until(policy, subject, rule.channel, now) is not None:
+    for rule in (rule for rule in policy.rules if rule_matches(rule, subject)):
+        if find_hold_end(policy, subject, rule.channel, now) is not None:
             continue
         first, last = standing.first_told.get(rule.channel), standing.last_told.get(rule.channel)
         to = rule.escalate_to
         if rule.escalate_minutes and to is not None and first is not None and to not in standing.escalated:
             unanswered = now - max(first, standing.open_since)
-            if unanswered >= timedelta(minutes=rule.escalate_minutes) and held_until(policy, subject, to, now) is None:
+            if unanswered >= timedelta(minutes=rule.escalate_minutes) and find_hold_end(policy, subject, to, now) is None:
                 found[to] = Reminder(to, True, rule.escalate_minutes)
         if rule.repeat_minutes and last is not None and rule.channel not in standing.waiting:
             unanswered = now - max(last, standing.open_since)
@@ -130,7 +130,7 @@ def reminders(policy: Policy, subject: Subject, standing: Standing, now: datetim
     return list(found.values())
 
 
-def _window_end(windows: Iterable[WindowRow], subject: Subject, moment: datetime) -> datetime | None:
+def _window_end(windows: Iterable[MaintenanceRow], subject: AlertSubject, moment: datetime) -> datetime | None:
     ends = [
         window.ends_at
         for window in windows
@@ -141,11 +141,11 @@ def _window_end(windows: Iterable[WindowRow], subject: Subject, moment: datetime
     return max(ends, default=None)
 
 
-def _quiet_end(policy: Policy, subject: Subject, channel: int, moment: datetime) -> datetime | None:
+def _quiet_end(policy: NotificationPolicy, subject: AlertSubject, channel: int, moment: datetime) -> datetime | None:
     """None as soon as one rule of the channel that asks for this may speak."""
     ends: list[datetime] = []
     for rule in policy.rules:
-        if rule.channel == channel and matches(rule, subject):
+        if rule.channel == channel and rule_matches(rule, subject):
             passes = rule.roll_back_passes and subject.severity == ROLL_BACK
             end = None if passes else quiet_end(rule.quiet_from, rule.quiet_until, policy.zone, moment)
             if end is None:

@@ -6,21 +6,21 @@ from typing import TypedDict
 from urllib.parse import quote
 
 from dashboard.alerts import links
-from dashboard.alerts.evidence_lines import EvidenceLine, strongest_evidence
+from dashboard.alerts.evidence_lines import EvidenceLine, select_strongest_evidence
 from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, RollbackGuide
 from dashboard.common.clock import at_minute
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 
 
-class Named(TypedDict):
+class EntityRef(TypedDict):
     """Something with an id and a name."""
 
     id: int
     name: str
 
 
-class AlertFacts(TypedDict):
+class AlertPayload(TypedDict):
     """Which alert, and where it stands. Times are ISO 8601 in UTC; `id` is the name people use: A-418."""
 
     id: str
@@ -47,7 +47,7 @@ class DigestLine(TypedDict):
     link: str | None
 
 
-class GroupFacts(TypedDict):
+class GroupPayload(TypedDict):
     """Several alerts that belong together: "environment", with what they share in words, or one "version" in several environments.
 
     `alerts` are those that the group had when the message was made, the first ones of many."""
@@ -58,7 +58,7 @@ class GroupFacts(TypedDict):
     link: str
 
 
-class Links(TypedDict):
+class PayloadLinks(TypedDict):
     """Pages to open; None where there is none."""
 
     alert: str | None
@@ -68,7 +68,7 @@ class Links(TypedDict):
     alerts: str
 
 
-class Facts(TypedDict):
+class MessagePayload(TypedDict):
     """Everything there is to tell. A test of a channel has no alert, and what hangs on it is None or empty.
 
     `sentence` is what the alert stands for; `news`, when there is any, how it ended;
@@ -76,13 +76,13 @@ class Facts(TypedDict):
     `alerts` says what a message about several of them tells of each, and is empty in every other;
     `group` is what this alert, or all of those, belong to."""
 
-    project: Named
+    project: EntityRef
     slug: str
-    alert: AlertFacts | None
-    model: Named | None
+    alert: AlertPayload | None
+    model: EntityRef | None
     environment: str
-    version: Named | None
-    baseline: Named | None
+    version: EntityRef | None
+    baseline: EntityRef | None
     simulated: bool
     sentence: str
     cause: str
@@ -92,40 +92,40 @@ class Facts(TypedDict):
     news: str
     covers: list[str]
     alerts: list[DigestLine]
-    links: Links
-    group: GroupFacts | None
+    links: PayloadLinks
+    group: GroupPayload | None
 
 
-def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None) -> Facts:
+def build_alert_payload(*, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None) -> MessagePayload:
     """The alert as it is now, with the evidence of the verdict."""
     if alert.cause in AlertCause.SILENT:
-        return _silence_facts(alert, news, covers)
+        return _build_silence_payload(alert, news, covers)
     deployment, project = alert.deployment, alert.project
-    bad = _verdict_behind(alert, verdict)
+    bad = _find_alert_verdict(alert, verdict)
     # An open alert stands for its last bad verdict, in each part of a message; how it ended has the numbers of the verdict that ended it.
     verdict = verdict if alert.state == AlertState.RESOLVED and verdict else bad
     baseline = next((one.baseline.version for one in (verdict, bad) if one and one.baseline), None)
     guide = RollbackGuide.objects.filter(project=project, model_name=deployment.model.name).first()
     version, before = deployment.version.name, baseline.name if baseline else ""
-    return Facts(
-        project=Named(id=project.pk, name=project.name),
+    return MessagePayload(
+        project=EntityRef(id=project.pk, name=project.name),
         slug=project.slug,
         alert=_alert(alert),
-        model=Named(id=deployment.model.pk, name=deployment.model.name),
+        model=EntityRef(id=deployment.model.pk, name=deployment.model.name),
         environment=deployment.environment,
-        version=Named(id=deployment.version.pk, name=version),
-        baseline=Named(id=baseline.pk, name=baseline.name) if baseline else None,
+        version=EntityRef(id=deployment.version.pk, name=version),
+        baseline=EntityRef(id=baseline.pk, name=baseline.name) if baseline else None,
         simulated=deployment.model.simulated,
         sentence=bad.sentence if bad else alert.title,
         cause=verdict.cause if verdict else "",
         since=at_minute(verdict.since_minute).isoformat() if verdict and verdict.since_minute is not None else None,
-        evidence=strongest_evidence(verdict.evidence) if verdict else [],
-        roll_back_guide=_filled(guide.text, version, before) if guide else "",
+        evidence=select_strongest_evidence(verdict.evidence) if verdict else [],
+        roll_back_guide=_fill_placeholders(guide.text, version, before) if guide else "",
         news=news,
         covers=covers or [],
         alerts=[],
         group=None,
-        links=Links(
+        links=PayloadLinks(
             alert=links.alert_url(project=project.slug, number=alert.number),
             evidence=links.compare_url(
                 project=project.slug,
@@ -133,19 +133,19 @@ def alert_facts(*, alert: Alert, verdict: Verdict | None, news: str = "", covers
                 baseline_id=baseline.pk if baseline else None,
                 candidate_id=deployment.version.pk,
             ),
-            roll_back_guide=(_filled(guide.url, quote(version, safe=""), quote(before, safe="")) or None) if guide else None,
+            roll_back_guide=(_fill_placeholders(guide.url, quote(version, safe=""), quote(before, safe="")) or None) if guide else None,
             project=links.project_url(project=project.slug),
             alerts=links.alerts_url(project=project.slug),
         ),
     )
 
 
-def _silence_facts(alert: Alert, news: str, covers: list[str] | None) -> Facts:
+def _build_silence_payload(alert: Alert, news: str, covers: list[str] | None) -> MessagePayload:
     """Instances that stopped reporting are about no version: there is nothing to compare and nothing to roll back."""
     model = None if alert.cause == AlertCause.FLEET_SILENCE else alert.deployment.model
-    facts = _general(alert.project, f"{alert.title}.")
+    facts = _build_project_payload(alert.project, f"{alert.title}.")
     facts["alert"], facts["news"], facts["covers"] = _alert(alert), news, covers or []
-    facts["model"] = Named(id=model.pk, name=model.name) if model else None
+    facts["model"] = EntityRef(id=model.pk, name=model.name) if model else None
     facts["environment"] = alert.deployment.environment if model else ""
     facts["simulated"] = alert.deployment.model.simulated
     facts["since"] = alert.opened_at.isoformat()
@@ -153,12 +153,16 @@ def _silence_facts(alert: Alert, news: str, covers: list[str] | None) -> Facts:
     return facts
 
 
-def channel_test_facts(*, channel: Channel) -> Facts:
+def build_channel_test_payload(*, channel: Channel) -> MessagePayload:
     """What a test of a channel tells."""
-    return _general(channel.project, f"This is a test of the channel {channel.name}: alerts of {channel.project.name} will arrive here.")
+    return _build_project_payload(
+        channel.project, f"This is a test of the channel {channel.name}: alerts of {channel.project.name} will arrive here."
+    )
 
 
-def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: list[str], group: GroupFacts | None = None) -> Facts:
+def build_digest_payload(
+    *, channel: Channel, told: list[tuple[str, MessagePayload]], covers: list[str], group: GroupPayload | None = None
+) -> MessagePayload:
     """What one message about several alerts tells: of each the last thing there was to say, the worst first.
 
     `told` holds the kind and the facts of every message it stands for, the oldest first; some may be about several alerts themselves."""
@@ -170,7 +174,7 @@ def digest_facts(*, channel: Channel, told: list[tuple[str, Facts]], covers: lis
     over = sum(line["kind"] == "resolved" for line in lines)
     counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "over")) if count]
     said = group["title"] + "." if group else f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}:"
-    facts = _general(channel.project, f"{said} {', '.join(counts)}{' in this message' if group else ''}.")
+    facts = _build_project_payload(channel.project, f"{said} {', '.join(counts)}{' in this message' if group else ''}.")
     if group:
         facts["group"], facts["links"]["alerts"] = group, group["link"]
     facts["alerts"], facts["covers"] = lines, covers
@@ -183,7 +187,7 @@ def _counts(lines: list[DigestLine]) -> list[tuple[int, str]]:
     return [(going.count("roll_back"), "ROLL BACK"), (going.count("watch"), "WATCH")]
 
 
-def _digest_line(kind: str, facts: Facts, alert: AlertFacts) -> DigestLine:
+def _digest_line(kind: str, facts: MessagePayload, alert: AlertPayload) -> DigestLine:
     return DigestLine(
         id=alert["id"],
         kind=kind,
@@ -197,17 +201,17 @@ def _digest_line(kind: str, facts: Facts, alert: AlertFacts) -> DigestLine:
     )
 
 
-def _general(project: Project, sentence: str) -> Facts:
+def _build_project_payload(project: Project, sentence: str) -> MessagePayload:
     """A message that is about no version."""
-    where = Links(
+    where = PayloadLinks(
         alert=None,
         evidence=None,
         roll_back_guide=None,
         project=links.project_url(project=project.slug),
         alerts=links.alerts_url(project=project.slug),
     )
-    return Facts(
-        project=Named(id=project.pk, name=project.name),
+    return MessagePayload(
+        project=EntityRef(id=project.pk, name=project.name),
         slug=project.slug,
         alert=None,
         model=None,
@@ -228,7 +232,7 @@ def _general(project: Project, sentence: str) -> Facts:
     )
 
 
-def _verdict_behind(alert: Alert, verdict: Verdict | None) -> Verdict | None:
+def _find_alert_verdict(alert: Alert, verdict: Verdict | None) -> Verdict | None:
     """The verdict that the alert stands for; the newest verdict may be another one by now."""
     if verdict is not None and verdict.kind == alert.severity:
         return verdict
@@ -236,8 +240,8 @@ def _verdict_behind(alert: Alert, verdict: Verdict | None) -> Verdict | None:
     return rows.order_by("-pk").first()
 
 
-def _alert(alert: Alert) -> AlertFacts:
-    return AlertFacts(
+def _alert(alert: Alert) -> AlertPayload:
+    return AlertPayload(
         id=f"A-{alert.number}",
         number=alert.number,
         state=alert.state,
@@ -249,5 +253,5 @@ def _alert(alert: Alert) -> AlertFacts:
     )
 
 
-def _filled(template: str, version: str, baseline: str) -> str:
+def _fill_placeholders(template: str, version: str, baseline: str) -> str:
     return template.replace("{version}", version).replace("{baseline}", baseline)

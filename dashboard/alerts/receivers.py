@@ -6,13 +6,13 @@ from typing import Any
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
-from dashboard.alerts.services.transitions import alert_close, project_hold
+from dashboard.alerts.services.transitions import alert_close, lock_project
 from dashboard.regressions.models import BaselineChoice
 
 
-def alerts_settle(sender: type[BaselineChoice], choice: BaselineChoice, actor: User, **_: Any) -> None:
+def close_accepted_alerts(sender: type[BaselineChoice], choice: BaselineChoice, actor: User, **_: Any) -> None:
     """Closes what is open on this version in this environment; it opens again only when the version gets worse than it was."""
-    project_hold(choice.project_id)
+    lock_project(choice.project_id)
     rows = Alert.objects.filter(
         deployment__version_id=choice.version_id, deployment__environment=choice.environment, cause=AlertCause.REGRESSION
     )

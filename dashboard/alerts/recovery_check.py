@@ -15,49 +15,53 @@ from typing import Literal
 
 from scipy.special import stdtrit
 
-NEAR = 0.05
+RECOVERY_TOLERANCE_RATIO = 0.05
 """As far above its earlier p50 the old version may be; the band that the page draws."""
-IN_A_ROW = 2
-FEWEST = 3
+CONSECUTIVE_BINS = 2
+MIN_BINS_BEFORE = 3
 """Bins before, from which it is known how much they vary."""
-CERTAINTY = 0.95
+CONFIDENCE_LEVEL = 0.95
 
 Bins = Sequence[tuple[int, float]]
 """Number and p50 of each bin with calls, oldest first."""
-Answer = Literal["back", "not_back", "unknown"]
+RecoveryState = Literal["back", "not_back", "unknown"]
 
 
 @dataclass(frozen=True)
-class Recovery:
+class RecoveryResult:
     """The answer, with the p50 before and after in seconds; `after` is of the bins that gave it."""
 
-    answer: Answer
+    answer: RecoveryState
     before: float | None = None
     after: float | None = None
 
 
-def recovery(before: Bins, after: Bins, *, late: bool) -> Recovery:
+def check_recovery(before: Bins, after: Bins, *, late: bool) -> RecoveryResult:
     """Whether two bins in a row are back; once it is `late`, whether all of them are surely above the earlier level."""
     earlier = [math.log(value) for _, value in before]
-    if len(earlier) < FEWEST or not after:
-        return Recovery("unknown", _level(earlier) if len(earlier) >= FEWEST else None)
+    if len(earlier) < MIN_BINS_BEFORE or not after:
+        return RecoveryResult("unknown", _level(earlier) if len(earlier) >= MIN_BINS_BEFORE else None)
     for (first, one), (second, two) in pairwise(after):
         logs = [math.log(one), math.log(two)]
-        if second == first + 1 and _apart(earlier, logs) + _margin(earlier, IN_A_ROW) <= math.log1p(NEAR):
-            return Recovery("back", _level(earlier), _level(logs))
+        if second == first + 1 and _log_difference(earlier, logs) + _margin(earlier, CONSECUTIVE_BINS) <= math.log1p(
+            RECOVERY_TOLERANCE_RATIO
+        ):
+            return RecoveryResult("back", _level(earlier), _level(logs))
     later = [math.log(value) for _, value in after]
-    sure = _apart(earlier, later) - _margin(earlier, len(later)) > 0.0 and _apart(earlier, later) > math.log1p(NEAR)
-    return Recovery("not_back" if late and sure else "unknown", _level(earlier), _level(later))
+    sure = _log_difference(earlier, later) - _margin(earlier, len(later)) > 0.0 and _log_difference(earlier, later) > math.log1p(
+        RECOVERY_TOLERANCE_RATIO
+    )
+    return RecoveryResult("not_back" if late and sure else "unknown", _level(earlier), _level(later))
 
 
-def _apart(earlier: Sequence[float], later: Sequence[float]) -> float:
+def _log_difference(earlier: Sequence[float], later: Sequence[float]) -> float:
     return fmean(later) - fmean(earlier)
 
 
 def _margin(earlier: Sequence[float], bins: int) -> float:
     """How far the means of so many bins and of the earlier ones may lie apart by chance."""
     error = stdev(earlier) * math.sqrt(1.0 / bins + 1.0 / len(earlier))
-    return float(stdtrit(len(earlier) - 1, CERTAINTY)) * error
+    return float(stdtrit(len(earlier) - 1, CONFIDENCE_LEVEL)) * error
 
 
 def _level(logs: Sequence[float]) -> float | None:

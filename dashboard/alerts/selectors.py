@@ -12,68 +12,68 @@ from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
 
 
-def alerts_of(*, project: Project) -> QuerySet[Alert]:
+def list_alerts(*, project: Project) -> QuerySet[Alert]:
     """Every alert of a project with what a row shows, newest first."""
     related = ("project", "deployment__model", "deployment__version", "verdict__baseline__version", "owner", "group")
     return Alert.objects.filter(project=project).select_related(*related).defer("ran_on").order_by("-number")
 
 
-def alerts_open(*, project: Project) -> QuerySet[Alert]:
+def list_open_alerts(*, project: Project) -> QuerySet[Alert]:
     """What is not resolved, ROLL BACK first, then the newest."""
     worst_first = Q(severity=VerdictKind.ROLL_BACK)
-    return alerts_of(project=project).exclude(state=AlertState.RESOLVED).annotate(urgent=worst_first).order_by("-urgent", "-number")
+    return list_alerts(project=project).exclude(state=AlertState.RESOLVED).annotate(urgent=worst_first).order_by("-urgent", "-number")
 
 
-def alert_counts(*, project: Project) -> dict[str, int]:
+def count_alerts_by_state(*, project: Project) -> dict[str, int]:
     """How many alerts are open, acknowledged and snoozed; resolved ones are not counted."""
     found = Alert.objects.filter(project=project).exclude(state=AlertState.RESOLVED).values_list("state").annotate(count=Count("pk"))
     counts = dict(found)
     return {state: counts.get(state, 0) for state in (AlertState.OPEN, AlertState.ACKNOWLEDGED, AlertState.SNOOZED)}
 
 
-def alerts_open_by_model(*, project: Project) -> dict[int, int]:
+def count_open_alerts_by_model(*, project: Project) -> dict[int, int]:
     """How many alerts are not resolved, per model id; models without one are left out."""
     unresolved = Alert.objects.filter(project=project).exclude(state=AlertState.RESOLVED)
     return dict(unresolved.values_list("deployment__model_id").annotate(count=Count("pk")))
 
 
-def alert_by_number(*, project: Project, number: int) -> Alert | None:
+def find_alert(*, project: Project, number: int) -> Alert | None:
     """One alert of this project, or None."""
-    return alerts_of(project=project).filter(number=number).first()
+    return list_alerts(project=project).filter(number=number).first()
 
 
-def alert_of_deployment(*, deployment: Deployment) -> Alert | None:
+def find_deployment_alert(*, deployment: Deployment) -> Alert | None:
     """The alert of a deployment that is not resolved, else its newest one, or None."""
-    found = alerts_of(project=deployment.project).filter(deployment=deployment, cause=AlertCause.REGRESSION)
+    found = list_alerts(project=deployment.project).filter(deployment=deployment, cause=AlertCause.REGRESSION)
     return found.exclude(state=AlertState.RESOLVED).first() or found.first()
 
 
-def alert_events(*, alert: Alert) -> QuerySet[AlertEvent]:
+def list_alert_events(*, alert: Alert) -> QuerySet[AlertEvent]:
     """The time line, newest first; each change carries the verdict of that moment."""
     return alert.events.select_related("verdict__baseline__version").order_by("-at", "-pk")
 
 
-def alert_deliveries(*, alert: Alert) -> QuerySet[Delivery]:
+def list_alert_deliveries(*, alert: Alert) -> QuerySet[Delivery]:
     """What was told about it and to whom, in order, with every try."""
     return alert.deliveries.select_related("channel").prefetch_related("tries").order_by("pk")
 
 
-def deliveries_of(*, project: Project) -> QuerySet[Delivery]:
+def list_deliveries(*, project: Project) -> QuerySet[Delivery]:
     """Every message of a project, newest first."""
     return Delivery.objects.filter(project=project).select_related("channel", "alert").order_by("-created_at", "-pk")
 
 
-def deliveries_given_up(*, project: Project) -> QuerySet[Delivery]:
+def list_dead_deliveries(*, project: Project) -> QuerySet[Delivery]:
     """What was not delivered and is not tried any more: the banner's rows."""
-    return deliveries_of(project=project).filter(state=DeliveryState.DEAD)
+    return list_deliveries(project=project).filter(state=DeliveryState.DEAD)
 
 
-def channels_of(*, project: Project) -> QuerySet[Channel]:
+def list_channels(*, project: Project) -> QuerySet[Channel]:
     """The channels of a project, by name."""
     return Channel.objects.filter(project=project).order_by("name", "pk")
 
 
-def channel_address_shown(*, channel: Channel) -> str:
+def mask_channel_address(*, channel: Channel) -> str:
     """Where a channel goes, without the part that is secret: hooks.slack.com/…/k3Jx."""
     if channel.kind == "apprise":
         return f"{channel.address.partition('://')[0]}://\u2026"
@@ -81,12 +81,12 @@ def channel_address_shown(*, channel: Channel) -> str:
     return f"{host}/\u2026/{channel.address[-4:]}" if len(channel.address) >= 24 else f"{host}/\u2026"
 
 
-def rollback_guide(*, project: Project, model_name: str) -> RollbackGuide | None:
+def find_runbook(*, project: Project, model_name: str) -> RollbackGuide | None:
     """The owners' guide for a model, or None."""
     return RollbackGuide.objects.filter(project=project, model_name=model_name).first()
 
 
-def deliveries_by_state(project: Project | None = None) -> dict[str, int]:
+def count_deliveries_by_state(project: Project | None = None) -> dict[str, int]:
     """How many messages wait, arrived, were given up or were merged, of one project or of all; every state is there."""
     rows = Delivery.objects.all() if project is None else Delivery.objects.filter(project=project)
     return dict.fromkeys(DeliveryState.values, 0) | dict(rows.values_list("state").annotate(count=Count("pk")).order_by())

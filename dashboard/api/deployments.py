@@ -12,14 +12,14 @@ from django.views.decorators.http import require_POST
 
 from dashboard.api.key_auth import with_key
 from dashboard.common import clock
-from dashboard.common.http import error_answer, json_answer
+from dashboard.common.http import error_response, json_response
 from dashboard.common.unicode_safety import visible_name, visible_text
-from dashboard.fleet.deployment_marks import MOST_PER_HOUR, Told, TooManyMarks, mark_post
-from dashboard.projects.key_auth import KnownKey
-from dashboard.projects.selectors import key_named
+from dashboard.fleet.deployment_marks import MAX_MARKS_PER_HOUR, PostedMark, TooManyMarks, mark_post
+from dashboard.projects.key_auth import VerifiedKey
+from dashboard.projects.selectors import read_key_actor_name
 
-MAX_BYTES = 16_384
-OLDEST, NEWEST = timedelta(days=400), timedelta(minutes=5)
+MAX_BODY_BYTES = 16_384
+MAX_AGE, MAX_AHEAD = timedelta(days=400), timedelta(minutes=5)
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^\S")]
 
 
@@ -38,33 +38,33 @@ class Posted(msgspec.Struct, forbid_unknown_fields=True):
 @csrf_exempt
 @require_POST
 @with_key("dep")
-def deployments(request: HttpRequest, key: KnownKey) -> HttpResponse:
+def deployments(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
     """201 for a new mark, 200 for one that is known."""
     length = request.META.get("CONTENT_LENGTH") or "0"
-    if not length.isascii() or not length.isdecimal() or int(length[:9]) > MAX_BYTES:
-        return error_answer(413, "too_large", f"The body is larger than {MAX_BYTES:,} bytes.")
+    if not length.isascii() or not length.isdecimal() or int(length[:9]) > MAX_BODY_BYTES:
+        return error_response(413, "too_large", f"The body is larger than {MAX_BODY_BYTES:,} bytes.")
     if request.content_type != "application/json":
-        return error_answer(415, "wrong_type", "Content-Type must be application/json.")
+        return error_response(415, "wrong_type", "Content-Type must be application/json.")
     try:
-        told = _told(msgspec.json.decode(request.body, type=Posted))
+        told = _build_mark(msgspec.json.decode(request.body, type=Posted))
     except (ValueError, OverflowError) as error:
-        return error_answer(400, "bad_request", str(error))
+        return error_response(400, "bad_request", str(error))
     try:
         mark, new = mark_post(
-            project_id=key.project_id, told=told, actor_name=key_named(key_id=key.id), address=request.META.get("REMOTE_ADDR")
+            project_id=key.project_id, told=told, actor_name=read_key_actor_name(key_id=key.id), address=request.META.get("REMOTE_ADDR")
         )
     except TooManyMarks:
-        return error_answer(429, "too_many", f"More than {MOST_PER_HOUR} deployments in an hour.", retry_after=600)
+        return error_response(429, "too_many", f"More than {MAX_MARKS_PER_HOUR} deployments in an hour.", retry_after=600)
     body = {"cw": 1, "id": mark.pk, "new": new, "model": told.model, "version": told.version, "environment": told.environment}
-    return json_answer(msgspec.json.encode(body | {"at": told.at.isoformat()}), 201 if new else 200)
+    return json_response(msgspec.json.encode(body | {"at": told.at.isoformat()}), 201 if new else 200)
 
 
-def _told(posted: Posted) -> Told:
+def _build_mark(posted: Posted) -> PostedMark:
     """What shows nothing or turns text round is written as its code; names may grow by that."""
     at = posted.at.astimezone(clock.now().tzinfo).replace(microsecond=0)
-    if not clock.now() - OLDEST < at < clock.now() + NEWEST:
+    if not clock.now() - MAX_AGE < at < clock.now() + MAX_AHEAD:
         raise ValueError("at: expected a time of the last 400 days, and none in the future.")
-    told = Told(
+    told = PostedMark(
         model=visible_name(posted.model),
         version=visible_name(posted.version),
         environment=visible_name(posted.environment),

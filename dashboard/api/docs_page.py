@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.api.openapi import ABOUT, document
+from dashboard.api.openapi import ABOUT, build_document
 
-ORDER = ("Models", "Figures", "Findings and instances", "Verdicts and alerts", "Deployments", "Reports")
+TAG_ORDER = ("Models", "Figures", "Findings and instances", "Verdicts and alerts", "Deployments", "Reports")
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class ShapeRow:
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
     """For everyone: it says what can be asked, and nothing that was answered."""
-    groups, shapes = _content()
+    groups, shapes = _build_content()
     return render(request, "api/reference.html", {"groups": groups, "shapes": shapes, "about": ABOUT, "base": settings.BASE_URL})
 
 
 @cache
-def _content() -> tuple[list[tuple[str, list[OperationRow]]], list[ShapeRow]]:
-    described = document()
+def _build_content() -> tuple[list[tuple[str, list[OperationRow]]], list[ShapeRow]]:
+    described = build_document()
     rows: dict[str, list[OperationRow]] = {}
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
@@ -69,13 +69,16 @@ def _content() -> tuple[list[tuple[str, list[OperationRow]]], list[ShapeRow]]:
         ShapeRow(name, schema.get("description", "") if schema.get("properties") else "", _fields(schema))
         for name, schema in sorted(described["components"]["schemas"].items())
     ]
-    return sorted(rows.items(), key=lambda item: ORDER.index(item[0])), [shape for shape in shapes if shape.fields]
+    return sorted(rows.items(), key=lambda item: TAG_ORDER.index(item[0])), [shape for shape in shapes if shape.fields]
 
 
 def _operation(path: str, method: str, operation: dict[str, Any]) -> OperationRow:
     parameters = [
         FieldRow(
-            one["name"], _kind(one["schema"])[0], _bounds(one["schema"], one.get("description", "")), required=bool(one.get("required"))
+            one["name"],
+            _describe_type(one["schema"])[0],
+            _describe_bounds(one["schema"], one.get("description", "")),
+            required=bool(one.get("required")),
         )
         for one in operation.get("parameters", [])
     ]
@@ -89,37 +92,37 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> OperationRo
         text=operation.get("description", ""),
         key=next(iter(operation["security"][0])).removesuffix("_key"),
         parameters=parameters,
-        body=_kind(body)[1] if body else "",
-        answer=_kind(answers[0]["content"]["application/json"]["schema"])[1],
+        body=_describe_type(body)[1] if body else "",
+        answer=_describe_type(answers[0]["content"]["application/json"]["schema"])[1],
     )
 
 
 def _fields(schema: dict[str, Any]) -> list[FieldRow]:
     rows = []
     for name, field in schema.get("properties", {}).items():
-        kind, link = _kind(field)
+        kind, link = _describe_type(field)
         rows.append(FieldRow(name, kind, field.get("description", ""), link, name in schema.get("required", [])))
     return rows
 
 
-def _kind(schema: dict[str, Any]) -> tuple[str, str]:
+def _describe_type(schema: dict[str, Any]) -> tuple[str, str]:
     """A type in words, and the object that it leads to."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return name, name
     if "anyOf" in schema:
-        kinds = [_kind(one) for one in schema["anyOf"]]
+        kinds = [_describe_type(one) for one in schema["anyOf"]]
         return " or ".join(kind for kind, _ in kinds), next((link for _, link in kinds if link), "")
     kind = schema.get("type", "anything")
     if kind == "array":
         items = schema.get("items")
-        inner, link = _kind(items) if isinstance(items, dict) else ("anything", "")
+        inner, link = _describe_type(items) if isinstance(items, dict) else ("anything", "")
         return f"list of {inner}", link
     kind = " or ".join(kind) if isinstance(kind, list) else kind
     return {"date-time": "time"}.get(schema.get("format", ""), kind), ""
 
 
-def _bounds(schema: dict[str, Any], text: str) -> str:
+def _describe_bounds(schema: dict[str, Any], text: str) -> str:
     """The description, and what JSON Schema says of it in words."""
     said = [text.rstrip(".") + "." if text else ""]
     if choices := [one for one in schema.get("enum", []) if one]:

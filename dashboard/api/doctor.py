@@ -17,21 +17,21 @@ from django.core.mail import get_connection
 from django.db import DatabaseError, connection
 
 from dashboard.alerts.models import Channel
-from dashboard.api.readiness import AWAY, CHECKS, unknown
+from dashboard.api.readiness import CHECKS, NO_ANSWER_TEXT, build_unknown_check
 from dashboard.common import clock
-from dashboard.common.health import ALIVE_FOR, Check, disk_check, heartbeats
-from dashboard.common.outbound.client import OutboundError, outbound_knock
-from dashboard.common.redis_status import BROKER, place
+from dashboard.common.health import WORKER_GONE_AFTER_S, Check, disk_check, list_heartbeats
+from dashboard.common.outbound.client import OutboundError, outbound_probe
+from dashboard.common.redis_status import BROKER, broker_address
 from dashboard.ingest.health import quarantine_check
 
-APART = 2.0
+MAX_CLOCK_DIFFERENCE_S = 2.0
 """Seconds by which the clocks of this machine and the database may differ: minutes are counted by both."""
-KNOCKED = 10
-GO_ON = "workers go on by their own timer, more slowly. See COMPILEWATCH_REDIS_URL and that server."
-PROVIDER_WITHIN = 5.0
+MAX_PROBED_TARGETS = 10
+FALLBACK_TEXT = "workers go on by their own timer, more slowly. See COMPILEWATCH_REDIS_URL and that server."
+PROVIDER_TIMEOUT_S = 5.0
 
 
-def doctor() -> list[Check]:
+def run_doctor() -> list[Check]:
     """Every check, whatever the others found."""
     named: dict[str, Callable[[], Check]] = {
         "settings": settings_check,
@@ -47,17 +47,17 @@ def doctor() -> list[Check]:
         try:
             found.append(check())
         except DatabaseError as error:
-            found.append(_unusable(error) if name == "database" else unknown(name, _why(found)))
+            found.append(_report_unusable_database(error) if name == "database" else build_unknown_check(name, _explain_no_answer(found)))
     return found
 
 
-def _why(found: list[Check]) -> str:
+def _explain_no_answer(found: list[Check]) -> str:
     """Why the database has no answer to a question: what its migrations would have made is not there, or it is not there itself."""
     missing = [check for check in found if check.name == "migrations" and check.value]
-    return "migrations are not applied" if missing else AWAY
+    return "migrations are not applied" if missing else NO_ANSWER_TEXT
 
 
-def _unusable(error: DatabaseError) -> Check:
+def _report_unusable_database(error: DatabaseError) -> Check:
     said = " ".join(str(error).split())
     return Check("database", False, None, None, "", f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {said}")
 
@@ -73,14 +73,19 @@ def settings_check() -> Check:
 
 def beat_check() -> Check:
     """Workers sweep by their own timer without a beat, so it is no failure of the line."""
-    seen = [clock.unix() - beat.seen_at.timestamp() for beat in heartbeats() if beat.kind == "beat"]
-    alive = [age for age in seen if age <= ALIVE_FOR]
+    seen = [clock.unix() - beat.seen_at.timestamp() for beat in list_heartbeats() if beat.kind == "beat"]
+    alive = [age for age in seen if age <= WORKER_GONE_AFTER_S]
     if settings.EMBEDDED or alive:
         said = f"{len(alive)} beats run; one is enough, and every slot runs once." if len(alive) > 1 else "Beat runs."
         said = said if alive else "Beat is a thread of the one process."
-        return Check("beat", True, min(alive, default=None), ALIVE_FOR, "s", said)
+        return Check("beat", True, min(alive, default=None), WORKER_GONE_AFTER_S, "s", said)
     return Check(
-        "beat", False, min(seen, default=None), ALIVE_FOR, "s", "No beat was heard of: workers sweep by their own timer, less often."
+        "beat",
+        False,
+        min(seen, default=None),
+        WORKER_GONE_AFTER_S,
+        "s",
+        "No beat was heard of: workers sweep by their own timer, less often.",
     )
 
 
@@ -90,23 +95,23 @@ def redis_check() -> Check:
         return Check("redis", True, None, None, "", "The embedded mode needs none.")
     waiting = BROKER.probe()
     if waiting is None:
-        return Check("redis", False, None, None, "", f"Redis at {place()} cannot be used ({BROKER.reason}): {GO_ON}")
-    return Check("redis", True, waiting, None, "tasks", f"Redis at {place()} answers; {waiting} tasks wait there.")
+        return Check("redis", False, None, None, "", f"Redis at {broker_address()} cannot be used ({BROKER.reason}): {FALLBACK_TEXT}")
+    return Check("redis", True, waiting, None, "tasks", f"Redis at {broker_address()} answers; {waiting} tasks wait there.")
 
 
 def clock_check() -> Check:
     """Against the database's own clock."""
     if connection.vendor != "postgresql":
-        return Check("clock", True, 0.0, APART, "s", "The database has the clock of this machine.")
+        return Check("clock", True, 0.0, MAX_CLOCK_DIFFERENCE_S, "s", "The database has the clock of this machine.")
     with connection.cursor() as cursor:
         before = clock.unix()
         cursor.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
         row = cursor.fetchone()
     apart = float(row[0]) - (before + clock.unix()) / 2 if row else 0.0
-    if abs(apart) > APART:
+    if abs(apart) > MAX_CLOCK_DIFFERENCE_S:
         said = f"The database's clock is {apart:+.1f} s from this machine's ({datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC): set both by NTP."
-        return Check("clock", False, apart, APART, "s", said)
-    return Check("clock", True, apart, APART, "s", "This machine's clock and the database's agree.")
+        return Check("clock", False, apart, MAX_CLOCK_DIFFERENCE_S, "s", said)
+    return Check("clock", True, apart, MAX_CLOCK_DIFFERENCE_S, "s", "This machine's clock and the database's agree.")
 
 
 def secrets_check() -> Check:
@@ -145,7 +150,7 @@ def provider_check() -> Check:
         return Check("sign-in", True, None, None, "", "People sign in with passwords; no provider is set.")
     address = f"{settings.ENV.oidc.url}/.well-known/openid-configuration"
     try:
-        with urllib.request.urlopen(address, timeout=PROVIDER_WITHIN) as answer:  # an address of the operator's, https by its setting
+        with urllib.request.urlopen(address, timeout=PROVIDER_TIMEOUT_S) as answer:  # an address of the operator's, https by its setting
             issuer = json.loads(answer.read(1 << 20)).get("issuer", "")
     except (OSError, ValueError, AttributeError) as error:
         return Check("sign-in", False, None, None, "", f"The provider of COMPILEWATCH_OIDC_URL does not answer at {address}: {error}.")
@@ -160,9 +165,9 @@ def outbound_check() -> Check:
     for channel in Channel.objects.filter(enabled=True).exclude(kind__in=("email", "apprise")).order_by("pk"):
         places.setdefault(urlsplit(channel.address).netloc.rpartition("@")[2], channel.address)
     failed = []
-    for netloc, address in list(places.items())[:KNOCKED]:
+    for netloc, address in list(places.items())[:MAX_PROBED_TARGETS]:
         try:
-            outbound_knock(url=address)
+            outbound_probe(url=address)
         except OutboundError as error:
             failed.append(f"{netloc}: {error}")
     if failed:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.alerts.current_verdict import verdict_standing
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.current_verdict import resolve_current_verdict
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.alerts.links import alert_url, compare_url
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
-from dashboard.alerts.services.transitions import rank
+from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.regressions.baseline_choices import ACCEPT
-from dashboard.regressions.judge.certain_facts import wrong_results
+from dashboard.regressions.judge.certain_facts import list_wrong_results
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 
-SILENT_AFTER = 10
+SILENT_AFTER_MINUTES = 10
 """Minutes without a report, or without a look of the judge, after which HEALTHY is not taken for an answer any more."""
 
-WAITING_IS_NO_USE = {"first_version", "no_baseline", "no_common_stratum", "no_common_host"}
+PERMANENT_REASONS = {"first_version", "no_baseline", "no_common_stratum", "no_common_host"}
 """Why there is not enough data, where more of the same does not change it."""
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 
 
 @dataclass
-class Gate:
+class GateResult:
     """The answer before it is JSON. `wait`: whether asking again in a minute may bring another one."""
 
     state: str
@@ -43,48 +43,48 @@ class Gate:
         return {"cw": 1, **asked, **answer, **unknown, **self.known}
 
 
-def gate_of(*, project_id: int, model: str, version: str, environment: str) -> Gate:
+def evaluate_gate(*, project_id: int, model: str, version: str, environment: str) -> GateResult:
     """What is known of the newest deployment of this version there."""
     rows = Deployment.objects.filter(project_id=project_id, model__name=model, version__name=version, environment=environment)
     deployment = rows.select_related("model", "version", "project").order_by("-started_minute", "-pk").first()
     if deployment is None:
-        return _unknown(project_id, model, version, environment)
-    verdict = verdict_standing(deployment_id=deployment.pk)
+        return _build_unknown(project_id, model, version, environment)
+    verdict = resolve_current_verdict(deployment_id=deployment.pk)
     alert = Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION).order_by("-number").first()
-    gate = _gate(deployment, verdict, alert)
+    gate = _evaluate_deployment(deployment, verdict, alert)
     number = verdict.outlived.alert if verdict and verdict.outlived else alert.number if alert else None
-    gate.known = _known(deployment, verdict, number)
+    gate.known = _collect_details(deployment, verdict, number)
     return gate
 
 
-def _gate(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) -> Gate:
+def _evaluate_deployment(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) -> GateResult:
     name, minute = deployment.version.name, clock.minute_of(clock.unix())
     if verdict is None:
         return _inconclusive("not_judged", f"{name} is not judged yet.", wait=deployment.ended_minute is None)
-    if rank(verdict.kind) and (word := (alert and _word(verdict, alert)) or _accepted(deployment, verdict)):
-        return Gate(PASS, verdict.sentence, [word])
+    if rank_severity(verdict.kind) and (word := (alert and _find_alert_decision(verdict, alert)) or _find_acceptance(deployment, verdict)):
+        return GateResult(PASS, verdict.sentence, [word])
     if verdict.kind == VerdictKind.ROLL_BACK:
-        return Gate(FAIL, verdict.sentence, _evidence(verdict))
+        return GateResult(FAIL, verdict.sentence, _evidence(verdict))
     if deployment.ended_minute is not None:
-        return _inconclusive("ended", f"{name} has taken no calls since {_said(deployment.last_minute)}.")
-    if deployment.last_minute < minute - SILENT_AFTER:
-        return _inconclusive("silent", f"No instance of {name} has reported since {_said(deployment.last_minute)}.", wait=True)
+        return _inconclusive("ended", f"{name} has taken no calls since {_format_minute(deployment.last_minute)}.")
+    if deployment.last_minute < minute - SILENT_AFTER_MINUTES:
+        return _inconclusive("silent", f"No instance of {name} has reported since {_format_minute(deployment.last_minute)}.", wait=True)
     judged = Comparison.objects.filter(deployment=deployment).values_list("judged_minute", flat=True).first()
     # Minute 0 stands for "judge it anew at the next sweep", seconds from now: what was said holds until then, and not if nothing comes.
     last = judged or verdict.minute
-    if judged is None or last < minute - SILENT_AFTER:
-        return _inconclusive("judge_late", f"{name} was last judged at {_said(last)}: the judge is behind.", wait=True)
+    if judged is None or last < minute - SILENT_AFTER_MINUTES:
+        return _inconclusive("judge_late", f"{name} was last judged at {_format_minute(last)}: the judge is behind.", wait=True)
     if verdict.kind == VerdictKind.HEALTHY:
-        return Gate(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
+        return GateResult(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
     if verdict.kind == VerdictKind.WATCH:
-        return Gate(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
+        return GateResult(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
     why = verdict.evidence.get("reason", "") if isinstance(verdict.evidence, dict) else ""
-    return _inconclusive(str(why or "not_enough_data"), verdict.sentence, wait=why not in WAITING_IS_NO_USE)
+    return _inconclusive(str(why or "not_enough_data"), verdict.sentence, wait=why not in PERMANENT_REASONS)
 
 
-def _word(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
+def _find_alert_decision(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
     """What a person said about just this; not any more once it got worse than they saw."""
-    if alert.state != AlertState.RESOLVED or _worse(verdict, alert.worst, alert.verdict):
+    if alert.state != AlertState.RESOLVED or _is_worse(verdict, alert.worst, alert.verdict):
         return None
     if alert.outcome == AlertOutcome.ACCEPTED:
         return _reason("accepted", f"An operator accepted it as the new normal (A-{alert.number}).")
@@ -93,24 +93,26 @@ def _word(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
     return None
 
 
-def _accepted(deployment: Deployment, verdict: Verdict) -> dict[str, str] | None:
+def _find_acceptance(deployment: Deployment, verdict: Verdict) -> dict[str, str] | None:
     """An operator's word on the version itself, which may be older than any alert; not any more once it got worse than it was then."""
     rows = BaselineChoice.objects.filter(version_id=deployment.version_id, environment=deployment.environment, kind=ACCEPT, ended_at=None)
     choice = rows.first()
     if choice is None:
         return None
     seen = Verdict.objects.filter(deployment=deployment, created_at__lte=choice.chosen_at).order_by("-pk").first()
-    if _worse(verdict, seen.kind if seen else "", seen):
+    if _is_worse(verdict, seen.kind if seen else "", seen):
         return None
     return _reason("accepted", f"{choice.chosen_by_name} accepted it as the new normal.")
 
 
-def _worse(verdict: Verdict, kind: str, seen: Verdict | None) -> bool:
+def _is_worse(verdict: Verdict, kind: str, seen: Verdict | None) -> bool:
     """Whether it is worse than what somebody answered, or says that a result is wrong that was not said to be then."""
-    return rank(verdict.kind) > rank(kind) or bool(wrong_results(verdict.evidence) - wrong_results(seen.evidence if seen else None))
+    return rank_severity(verdict.kind) > rank_severity(kind) or bool(
+        list_wrong_results(verdict.evidence) - list_wrong_results(seen.evidence if seen else None)
+    )
 
 
-def _unknown(project_id: int, model: str, version: str, environment: str) -> Gate:
+def _build_unknown(project_id: int, model: str, version: str, environment: str) -> GateResult:
     """Nothing reported yet is no error: a gate is often asked before the first instance runs."""
     if not WatchedModel.objects.filter(project_id=project_id, name=model).exists():
         return _inconclusive("unknown_model", f"No instance of a model {model} has ever reported to this project.", wait=True)
@@ -119,7 +121,7 @@ def _unknown(project_id: int, model: str, version: str, environment: str) -> Gat
     return _inconclusive("not_deployed", f"No instance of {model} {version} has ever reported from {environment}.", wait=True)
 
 
-def _known(deployment: Deployment, verdict: Verdict | None, alert: int | None) -> dict[str, Any]:
+def _collect_details(deployment: Deployment, verdict: Verdict | None, alert: int | None) -> dict[str, Any]:
     slug, baseline = deployment.project.slug, verdict.baseline if verdict else None
     evidence = verdict.evidence if verdict and isinstance(verdict.evidence, dict) else {}
     return {
@@ -141,17 +143,17 @@ def _known(deployment: Deployment, verdict: Verdict | None, alert: int | None) -
 
 def _evidence(verdict: Verdict) -> list[dict[str, str]]:
     """The strongest evidence in words, by metric; what the verdict says where there is none."""
-    lines = strongest_evidence(verdict.evidence)
+    lines = select_strongest_evidence(verdict.evidence)
     return [_reason(line["metric"], f"{line['name']}: {line['text']}") for line in lines] or [_reason(verdict.kind, verdict.sentence)]
 
 
-def _inconclusive(code: str, sentence: str, *, wait: bool = False) -> Gate:
-    return Gate(INCONCLUSIVE, sentence, [_reason(code, sentence)], wait)
+def _inconclusive(code: str, sentence: str, *, wait: bool = False) -> GateResult:
+    return GateResult(INCONCLUSIVE, sentence, [_reason(code, sentence)], wait)
 
 
 def _reason(code: str, text: str) -> dict[str, str]:
     return {"code": code, "text": text}
 
 
-def _said(minute: int) -> str:
-    return clock.written_minute(minute)
+def _format_minute(minute: int) -> str:
+    return clock.format_minute(minute)

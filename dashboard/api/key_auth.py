@@ -8,12 +8,12 @@ from functools import wraps
 from compilewatch.wire.errors import ERROR_CODES
 from django.http import HttpRequest, HttpResponse
 
-from dashboard.common.http import error_answer
-from dashboard.ingest.body_decoder import Refused
+from dashboard.common.http import error_response
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.request_checks import key_require
-from dashboard.projects.key_auth import KnownKey
+from dashboard.projects.key_auth import VerifiedKey
 
-View = Callable[[HttpRequest, KnownKey], HttpResponse]
+View = Callable[[HttpRequest, VerifiedKey], HttpResponse]
 
 
 def with_key(kind: str) -> Callable[[View], Callable[[HttpRequest], HttpResponse]]:
@@ -24,8 +24,8 @@ def with_key(kind: str) -> Callable[[View], Callable[[HttpRequest], HttpResponse
         def through(request: HttpRequest) -> HttpResponse:
             try:
                 return view(request, key_require(request.META, kind))
-            except Refused as refused:
-                answer = error_answer(ERROR_CODES[refused.code][0], refused.code, refused.detail)
+            except RefusalError as refused:
+                answer = error_response(ERROR_CODES[refused.code][0], refused.code, refused.detail)
                 if answer.status_code == 401:
                     answer["WWW-Authenticate"] = "Bearer"
                 return answer

@@ -12,14 +12,14 @@ from django.conf import settings
 
 from dashboard.api.deployments import Posted
 from dashboard.api.read.router import read_document
-from dashboard.ingest.openapi import openapi_document
+from dashboard.ingest.openapi import build_openapi_document
 
 ABOUT = (
     "Times are ISO 8601 in UTC, durations seconds, sizes bytes, shares between 0 and 1; null is what nobody reported, which is not zero."
     " Fields are only ever added. Every GET answer has an ETag: send it as If-None-Match and hear 304 while nothing changed. Lists give"
     " `next`, which is the `cursor` of the items that follow. An error is {cw, code, detail}; the detail names the field."
 )
-_FAILURES = {
+_ERROR_RESPONSES = {
     "400": "A parameter or field is wrong; the detail names it.",
     "401": "The key is missing, mistyped, unknown, revoked or expired.",
     "403": "The key is of another kind, or came over plain http.",
@@ -34,11 +34,11 @@ _TAGS = {"/api/v1/reports": "Reports", "/api/v1/gate": "Deployments", "/api/v1/d
 
 
 @cache
-def document() -> dict[str, Any]:
+def build_document() -> dict[str, Any]:
     """OpenAPI 3.1; made once in a process."""
-    read, reports = deepcopy(read_document()), deepcopy(openapi_document())
+    read, reports = deepcopy(read_document()), deepcopy(build_openapi_document())
     (posted,), components = msgspec.json.schema_components((Posted,), ref_template="#/components/schemas/{name}")
-    schemas = {name: schema for name, schema in read["components"]["schemas"].items() if not name.endswith("Asked")}
+    schemas = {name: schema for name, schema in read["components"]["schemas"].items() if not name.endswith("Query")}
     schemas |= reports["components"]["schemas"] | components
     paths = reports["paths"] | read["paths"] | {"/api/v1/gate": {"get": _gate()}, "/api/v1/deployments": {"post": _deployments(posted)}}
     kinds = {"/api/v1/reports": "ing", "/api/v1/deployments": "dep"}
@@ -48,7 +48,7 @@ def document() -> dict[str, Any]:
             operation["tags"] = operation.get("tags") or [_TAGS[path]]
             operation["operationId"] = _READ_MODULE.sub("", operation["operationId"])
             if path != "/api/v1/reports":
-                operation["responses"] |= {status: _json(_ref("Error"), text) for status, text in _FAILURES.items()}
+                operation["responses"] |= {status: _json(_ref("Error"), text) for status, text in _ERROR_RESPONSES.items()}
     return {
         "openapi": "3.1.0",
         "info": {"title": "compilewatch", "version": "1", "description": ABOUT},

@@ -14,16 +14,16 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from dashboard import __version__
-from dashboard.alerts.selectors import deliveries_by_state
-from dashboard.api.prometheus_versions import version_metrics
+from dashboard.alerts.selectors import count_deliveries_by_state
+from dashboard.api.prometheus_versions import collect_version_metrics
 from dashboard.common.counters import totals_read
-from dashboard.common.health import heartbeats, worker_state
-from dashboard.common.http import API_HEADERS, error_answer
-from dashboard.ingest.body_decoder import Refused
+from dashboard.common.health import list_heartbeats, worker_state
+from dashboard.common.http import API_HEADERS, error_response
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.request_checks import key_require
-from dashboard.ingest.selectors import inbox_age, inbox_size, poison_count, retries_count
+from dashboard.ingest.selectors import count_fold_retries, count_inbox_reports, count_poison_reports, read_inbox_age
 from dashboard.projects.models import Project
-from dashboard.projects.selectors import projects_of
+from dashboard.projects.selectors import list_projects
 
 HEADERS = {**API_HEADERS, "Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
 Totals = dict[tuple[str, str], float]
@@ -33,21 +33,21 @@ Totals = dict[tuple[str, str], float]
 def metrics(request: WSGIRequest) -> HttpResponse:
     """For whoever is signed in, or sends a key that reads: how the line does as a whole, and the versions of their own projects."""
     if request.user.is_authenticated:
-        projects = list(projects_of(request.user))
+        projects = list(list_projects(request.user))
     else:
         try:
             projects = list(Project.objects.filter(pk=key_require(request.environ, "api").project_id))
-        except Refused as refused:
-            answer = error_answer(ERROR_CODES[refused.code][0], refused.code, refused.detail)
+        except RefusalError as refused:
+            answer = error_response(ERROR_CODES[refused.code][0], refused.code, refused.detail)
             if answer.status_code == 401:
                 answer["WWW-Authenticate"] = "Bearer"
             return answer
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(Line(projects))
+    registry.register(PipelineCollector(projects))
     return HttpResponse(generate_latest(registry), headers=HEADERS)
 
 
-class Line:
+class PipelineCollector:
     """What Prometheus' own client asks for all families."""
 
     def __init__(self, projects: list[Project]) -> None:
@@ -63,40 +63,42 @@ class Line:
         yield InfoMetricFamily("compilewatch", "The version that answers.", value={"version": __version__})
         yield _counter("reports_accepted", "Reports acknowledged; one that is sent again counts again.", totals, "accepted", "reports")
         yield _counter("bytes_accepted", "Bytes of acknowledged requests, as they came over the wire.", totals, "accepted", "bytes")
-        yield _by_label("refused", "Requests and reports refused.", "code", totals, "refused")
+        yield _labelled_counter("refused", "Requests and reports refused.", "code", totals, "refused")
         commits = SummaryMetricFamily("compilewatch_commit_seconds", "Seconds of commits, each of the requests that came meanwhile.")
         commits.add_metric([], count_value=int(totals.get(("commits", ""), 0)), sum_value=totals.get(("commit_seconds", ""), 0))
         yield commits
-        yield _gauge("inbox_rows", "Reports that wait to be folded.", inbox_size())
-        yield _gauge("inbox_age_seconds", "How long the oldest of them has waited.", inbox_age())
+        yield _gauge("inbox_rows", "Reports that wait to be folded.", count_inbox_reports())
+        yield _gauge("inbox_age_seconds", "How long the oldest of them has waited.", read_inbox_age())
         lag = SummaryMetricFamily("compilewatch_fold_lag_seconds", "Seconds from a report's arrival to its fold.")
         lag.add_metric([], count_value=int(totals.get(("fold_lag", "reports"), 0)), sum_value=totals.get(("fold_lag", "seconds"), 0))
         yield lag
-        yield _gauge("reports_set_aside", "Reports that could not be folded in three tries and wait for manage.py refold.", poison_count())
-        yield _gauge("fold_retries", "Folds that failed and are tried again.", retries_count())
-        yield from _stages(totals)
-        yield _gauges("deliveries", "Messages, by how far they got.", "state", deliveries_by_state())
-        states = Counter(worker_state(beat) for beat in heartbeats() if beat.kind == "worker")
+        yield _gauge(
+            "reports_set_aside", "Reports that could not be folded in three tries and wait for manage.py refold.", count_poison_reports()
+        )
+        yield _gauge("fold_retries", "Folds that failed and are tried again.", count_fold_retries())
+        yield from _build_stage_metrics(totals)
+        yield _labelled_gauge("deliveries", "Messages, by how far they got.", "state", count_deliveries_by_state())
+        states = Counter(worker_state(beat) for beat in list_heartbeats() if beat.kind == "worker")
         known = {"works": 0, "idle": 0, "gone": 0}
-        yield _gauges("workers", "Workers of the last day: at work, alive without a fold, or gone.", "state", known | states)
-        yield from version_metrics(self._projects)
+        yield _labelled_gauge("workers", "Workers of the last day: at work, alive without a fold, or gone.", "state", known | states)
+        yield from collect_version_metrics(self._projects)
 
 
-def _stages(totals: Totals) -> Iterator[Metric]:
+def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
     """How long folding and judging took."""
     seconds = SummaryMetricFamily("compilewatch_stage_seconds", "Seconds of the runs that had something to do.", labels=["stage"])
     for stage in ("fold", "judge"):
         ran, took = totals.get(("stage_runs", stage), 0), totals.get(("stage_seconds", stage), 0)
         seconds.add_metric([stage], count_value=int(ran), sum_value=took)
     yield seconds
-    yield _by_label("stage_done", "Reports folded, verdicts written.", "stage", totals, "stage_done")
+    yield _labelled_counter("stage_done", "Reports folded, verdicts written.", "stage", totals, "stage_done")
 
 
 def _counter(name: str, text: str, totals: Totals, total: str, label: str) -> Metric:
     return CounterMetricFamily(f"compilewatch_{name}", text, value=totals.get((total, label), 0))
 
 
-def _by_label(name: str, text: str, label: str, totals: Totals, total: str) -> Metric:
+def _labelled_counter(name: str, text: str, label: str, totals: Totals, total: str) -> Metric:
     family = CounterMetricFamily(f"compilewatch_{name}", text, labels=[label])
     for (of, value), count in sorted(totals.items()):
         if of == total:
@@ -108,7 +110,7 @@ def _gauge(name: str, text: str, value: float) -> Metric:
     return GaugeMetricFamily(f"compilewatch_{name}", text, value=value)
 
 
-def _gauges(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
+def _labelled_gauge(name: str, text: str, label: str, values: dict[str, int]) -> Metric:
     family = GaugeMetricFamily(f"compilewatch_{name}", text, labels=[label])
     for value, count in sorted(values.items()):
         family.add_metric([value], count)

@@ -7,26 +7,26 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from dashboard.alerts.current_verdict import verdicts_standing
+from dashboard.alerts.current_verdict import resolve_current_verdicts
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
-from dashboard.fleet.metrics.first_bucket import below
+from dashboard.fleet.metrics.first_bucket import find_quantile_bound
 from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.selectors.instances.instance_states import instance_state
-from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, FleetFacts, VersionFacts, Window, fleet_facts
+from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, BinnedRange, FleetData, VersionData, read_fleet
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import VerdictKind
-from dashboard.regressions.selectors import verdicts_current
+from dashboard.regressions.selectors import read_latest_verdicts
 
-MOST_PROJECTS = 20
-MOST_DEPLOYMENTS = 200
+MAX_PROJECTS = 20
+MAX_DEPLOYMENTS = 200
 """Of one project: beyond them the newest are told, and how many were left out."""
-HOUR = 60
-WHICH = ["project", "model", "version"]
-BY_QUANTILE = ("latency_seconds", "latency_below_seconds")
+HOUR_MINUTES = 60
+VERSION_LABELS = ["project", "model", "version"]
+QUANTILE_METRICS = ("latency_seconds", "latency_below_seconds")
 
-_FIGURES = {
+_METRIC_TEXTS = {
     "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, all environments together.",
     "latency_seconds": f"Wall time of its calls in {RECENT_MINUTES} minutes, by quantile; with stalled calls where agents report them.",
     "latency_below_seconds": "Where an engine's first bucket ends, if the quantile lies in it and has no value in latency_seconds.",
@@ -39,7 +39,7 @@ _FIGURES = {
 }
 
 
-class Quantiles(Metric):
+class QuantileMetricFamily(Metric):
     """Quantiles of a model's version. Prometheus reserves the label `quantile` for summaries."""
 
     def __init__(self, name: str, documentation: str) -> None:
@@ -47,20 +47,20 @@ class Quantiles(Metric):
 
     def add_metric(self, labels: Sequence[str], value: float) -> None:
         """One quantile; a window of minutes has no count that only rises, so `_count` and `_sum` are left out."""
-        self.add_sample(self.name, dict(zip([*WHICH, "quantile"], labels, strict=True)), value)
+        self.add_sample(self.name, dict(zip([*VERSION_LABELS, "quantile"], labels, strict=True)), value)
 
 
-class Versions:
+class VersionMetrics:
     """The families, filled project by project, so that each stands once in the answer."""
 
     def __init__(self) -> None:
-        self._figures: dict[str, GaugeMetricFamily | Quantiles] = {
-            name: Quantiles(f"compilewatch_version_{name}", text)
-            if name in BY_QUANTILE
-            else GaugeMetricFamily(f"compilewatch_version_{name}", text, labels=WHICH)
-            for name, text in _FIGURES.items()
+        self._figures: dict[str, GaugeMetricFamily | QuantileMetricFamily] = {
+            name: QuantileMetricFamily(f"compilewatch_version_{name}", text)
+            if name in QUANTILE_METRICS
+            else GaugeMetricFamily(f"compilewatch_version_{name}", text, labels=VERSION_LABELS)
+            for name, text in _METRIC_TEXTS.items()
         }
-        place = [*WHICH, "environment"]
+        place = [*VERSION_LABELS, "environment"]
         self._verdict = GaugeMetricFamily(
             "compilewatch_version_verdict", "1 for what is said of a live deployment: healthy, watch, roll_back or not_enough_data.",
             labels=[*place, "verdict"],
@@ -88,18 +88,18 @@ class Versions:
     def add(self, project: Project) -> None:
         """Reads one project in some ten queries."""
         now = clock.minute_of(clock.unix())
-        facts = fleet_facts(project=project, window=Window(now - HOUR, now, RECENT_MINUTES))
+        facts = read_fleet(project=project, window=BinnedRange(now - HOUR_MINUTES, now, RECENT_MINUTES))
         names = {model.pk: model.name for model in facts.models}
         live = sorted((one for one in facts.deployments if one.ended_minute is None), key=lambda one: (-one.started_minute, one.pk))
-        told = live[:MOST_DEPLOYMENTS]
+        told = live[:MAX_DEPLOYMENTS]
         self._left_out.add_metric([project.slug], len(live) - len(told))
-        self._say_verdicts(project, told, names, now)
+        self._add_verdicts(project, told, names, now)
         for deployment in {one.version_id: one for one in reversed(told)}.values():
             version = facts.versions.get(deployment.version_id)
             if version is not None:
-                self._say_figures([project.slug, names[deployment.model_id], deployment.version.name], version)
-        self._say_instances(project, facts, names, {one.model_id for one in told})
-        self._say_alerts(project)
+                self._add_metrics([project.slug, names[deployment.model_id], deployment.version.name], version)
+        self._add_instances(project, facts, names, {one.model_id for one in told})
+        self._add_alerts(project)
 
     def families(self) -> Iterator[Metric]:
         """Everything that was filled."""
@@ -111,16 +111,16 @@ class Versions:
         yield self._alerts
         yield self._left_out
 
-    def _say_verdicts(self, project: Project, told: Sequence[Deployment], names: dict[int, str], now: int) -> None:
-        rows = verdicts_current(project=project).filter(deployment__in=[one.pk for one in told]).defer("evidence")
-        kinds = {row.deployment_id: row.kind for row in verdicts_standing(rows)}
+    def _add_verdicts(self, project: Project, told: Sequence[Deployment], names: dict[int, str], now: int) -> None:
+        rows = read_latest_verdicts(project=project).filter(deployment__in=[one.pk for one in told]).defer("evidence")
+        kinds = {row.deployment_id: row.kind for row in resolve_current_verdicts(rows)}
         for one in told:
             place = [project.slug, names[one.model_id], one.version.name, one.environment]
             self._verdict.add_metric([*place, kinds.get(one.pk, VerdictKind.NOT_ENOUGH_DATA)], 1)
             self._live.add_metric(place, (now - one.started_minute) * 60)
             self._age.add_metric(place, (now - one.last_minute) * 60)
 
-    def _say_figures(self, which: list[str], version: VersionFacts) -> None:
+    def _add_metrics(self, which: list[str], version: VersionData) -> None:
         """What is not known is left out: a gap, not a zero."""
         self._figures["calls"].add_metric(which, version.recent_calls)
         read = {
@@ -136,20 +136,20 @@ class Versions:
         for quantile in (0.5, 0.99):
             if (seconds := version.recent.quantile(quantile)) is not None:
                 self._figures["latency_seconds"].add_metric([*which, str(quantile)], seconds)
-        bounds = {quantile: found for quantile in (0.5, 0.99) if (found := below(version.recent, quantile)) is not None}
+        bounds = {quantile: found for quantile in (0.5, 0.99) if (found := find_quantile_bound(version.recent, quantile)) is not None}
         for quantile, one in bounds.items():
             self._figures["latency_below_seconds"].add_metric([*which, str(quantile)], one.bound)
         for mean in {one.mean for one in bounds.values()}:
             self._figures["latency_mean_seconds"].add_metric(which, mean)
 
-    def _say_instances(self, project: Project, facts: FleetFacts, names: dict[int, str], models: set[int]) -> None:
+    def _add_instances(self, project: Project, facts: FleetData, names: dict[int, str], models: set[int]) -> None:
         now = clock.now()
         found = Counter((one.model_id, instance_state(one, now)) for one in facts.instances)
         for model in sorted(models):
             for state in InstanceState:
                 self._instances.add_metric([project.slug, names[model], state.value], found[model, state])
 
-    def _say_alerts(self, project: Project) -> None:
+    def _add_alerts(self, project: Project) -> None:
         rows = for_project(Alert, project).exclude(state=AlertState.RESOLVED)
         named = rows.values_list("deployment__model__name", "severity", "cause")
         found = Counter(("" if cause == AlertCause.FLEET_SILENCE else model, severity) for model, severity, cause in named)
@@ -157,9 +157,9 @@ class Versions:
             self._alerts.add_metric([project.slug, model, severity], count)
 
 
-def version_metrics(projects: Sequence[Project]) -> Iterator[Metric]:
+def collect_version_metrics(projects: Sequence[Project]) -> Iterator[Metric]:
     """Of at most so many projects."""
-    versions = Versions()
-    for project in projects[:MOST_PROJECTS]:
+    versions = VersionMetrics()
+    for project in projects[:MAX_PROJECTS]:
         versions.add(project)
     return versions.families()

@@ -13,13 +13,13 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from dashboard.common.health import Check, database_check, migrations_check, workers_check
-from dashboard.common.http import json_answer
+from dashboard.common.http import json_response
 from dashboard.ingest.health import committer_check, inbox_check
 from dashboard.regressions.health import judge_check
 
 logger = logging.getLogger(__name__)
 
-WITHIN = 2.5
+CHECK_TIMEOUT_S = 2.5
 CHECKS: dict[str, Callable[[], Check]] = {
     "database": database_check,
     "migrations": migrations_check,
@@ -27,11 +27,11 @@ CHECKS: dict[str, Callable[[], Check]] = {
     "judge": judge_check,
     "workers": workers_check,
 }
-NEEDED = ("database", "migrations")
-AWAY = "the database does not answer"
+REQUIRED_CHECKS = ("database", "migrations")
+NO_ANSWER_TEXT = "the database does not answer"
 
 
-class Look:
+class CheckRun:
     """One look at everything, on a thread of its own: the database may hold it up, but not whoever waits for it."""
 
     def __init__(self) -> None:
@@ -46,8 +46,8 @@ class Look:
 
     def wait(self) -> dict[str, Check]:
         """What is known within the time there is."""
-        self._thread.join(WITHIN)
-        return {name: self.found.get(name) or unknown(name) for name in CHECKS}
+        self._thread.join(CHECK_TIMEOUT_S)
+        return {name: self.found.get(name) or build_unknown_check(name) for name in CHECKS}
 
     def _run(self) -> None:
         try:
@@ -61,34 +61,34 @@ class Look:
             connection.close()
 
 
-_looking = Lock()
-_look: Look | None = None
+_run_lock = Lock()
+_current_run: CheckRun | None = None
 
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """503 while this process cannot work. With `?line`, as for an alarm, also while the line behind it stands still."""
-    checks = [committer_check(), *_look_now().wait().values()]
+    checks = [committer_check(), *_start_or_join_run().wait().values()]
     serves, well = all(check.serves for check in checks), all(check.ok for check in checks)
     refused = not serves or ("line" in request.GET and not well)
-    response = json_answer(_body(checks, "ready" if well else "degraded" if serves else "not ready"), 503 if refused else 200)
+    response = json_response(_body(checks, "ready" if well else "degraded" if serves else "not ready"), 503 if refused else 200)
     if refused:
         response["Retry-After"] = "5"
     return response
 
 
-def unknown(name: str, why: str = AWAY) -> Check:
+def build_unknown_check(name: str, why: str = NO_ANSWER_TEXT) -> Check:
     """What is said of a check that the database did not answer."""
-    return Check(name, False, None, None, "", f"Not known: {why}.", serves=name not in NEEDED)
+    return Check(name, False, None, None, "", f"Not known: {why}.", serves=name not in REQUIRED_CHECKS)
 
 
-def _look_now() -> Look:
+def _start_or_join_run() -> CheckRun:
     """A new look, or the one that is still held up: a database that hangs keeps one thread and not one for each who asks."""
-    global _look
-    with _looking:
-        if _look is None or not _look.under_way:
-            _look = Look()
-        return _look
+    global _current_run
+    with _run_lock:
+        if _current_run is None or not _current_run.under_way:
+            _current_run = CheckRun()
+        return _current_run
 
 
 def _body(checks: Iterable[Check], status: str) -> bytes:

@@ -7,35 +7,35 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
 
-from dashboard.api.gate import gate_of
+from dashboard.api.gate import evaluate_gate
 from dashboard.api.key_auth import with_key
-from dashboard.api.openapi import document
-from dashboard.common.http import error_answer, json_answer
+from dashboard.api.openapi import build_document
+from dashboard.common.http import error_response, json_response
 from dashboard.common.unicode_safety import visible_name
-from dashboard.projects.key_auth import KnownKey
+from dashboard.projects.key_auth import VerifiedKey
 
-ASKED = ("model", "version", "environment")
-LONGEST = 200
+GATE_PARAMETERS = ("model", "version", "environment")
+MAX_NAME_CHARS = 200
 
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponse:
     """The OpenAPI document of everything that programs speak with."""
-    return json_answer(msgspec.json.encode(document()))
+    return json_response(msgspec.json.encode(build_document()))
 
 
 @require_safe
 @with_key("api")
-def gate(request: HttpRequest, key: KnownKey) -> HttpResponse:
+def gate(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
     """Whether a version may go on. An answer that did not change has the same ETag."""
-    asked = {"environment": "production", **{name: request.GET[name] for name in ASKED if name in request.GET}}
-    wrong = [name for name in ASKED if not 0 < len(asked.get(name, "")) <= LONGEST or "\0" in asked[name]]
-    if wrong or (more := sorted(set(request.GET) - set(ASKED))):
-        detail = f"{' and '.join(wrong)}: give 1 to {LONGEST} characters." if wrong else f"{more[0]}: there is no such parameter."
-        return error_answer(400, "bad_request", detail)
+    asked = {"environment": "production", **{name: request.GET[name] for name in GATE_PARAMETERS if name in request.GET}}
+    wrong = [name for name in GATE_PARAMETERS if not 0 < len(asked.get(name, "")) <= MAX_NAME_CHARS or "\0" in asked[name]]
+    if wrong or (more := sorted(set(request.GET) - set(GATE_PARAMETERS))):
+        detail = f"{' and '.join(wrong)}: give 1 to {MAX_NAME_CHARS} characters." if wrong else f"{more[0]}: there is no such parameter."
+        return error_response(400, "bad_request", detail)
     # Names are stored as they are shown; CI asks with the one that its job reported.
     names = {name: visible_name(text) for name, text in asked.items()}
-    answer = json_answer(msgspec.json.encode(gate_of(project_id=key.project_id, **names).as_dict(asked)))
+    answer = json_response(msgspec.json.encode(evaluate_gate(project_id=key.project_id, **names).as_dict(asked)))
     answer["Cache-Control"] = "private, no-cache"
     answer["ETag"] = f'"{hashlib.blake2b(answer.content, digest_size=16).hexdigest()}"'
     return get_conditional_response(request, etag=answer["ETag"], response=answer) or answer

@@ -8,11 +8,11 @@ from celery.schedules import schedstate, schedule
 
 from dashboard.common import clock
 
-SET_BACK = 1.0
+CLOCK_STEP_BACK_S = 1.0
 """Seconds by which the clock goes back before beat makes its plan again."""
 
 
-class InStep(schedule):
+class AlignedSchedule(schedule):
     """Due once in each slot, as it begins. A beat of its own phase comes now just before and now just after a slot ends: of two tasks in
     one slot the second does nothing, and the slot in between goes unused."""
 
@@ -24,7 +24,7 @@ class InStep(schedule):
         return schedstate(slot != last_run_at.timestamp() // interval, (slot + 1) * interval - now)
 
 
-class StepScheduler(Scheduler):
+class AlignedScheduler(Scheduler):
     """Celery's plans each task at a moment of the clock: where the clock was set back by hours, it would send nothing for hours."""
 
     _newest = 0.0
@@ -32,7 +32,7 @@ class StepScheduler(Scheduler):
     def tick(self, *args: Any, **named: Any) -> float:
         """Sends what is due; returns the seconds until it should be asked again."""
         now = clock.unix()
-        if now < self._newest - SET_BACK:
+        if now < self._newest - CLOCK_STEP_BACK_S:
             self._heap = None
         self._newest = now
         return float(super().tick(*args, **named))

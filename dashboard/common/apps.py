@@ -2,7 +2,7 @@
 
 from django.apps import AppConfig
 
-from dashboard.common.numeric_loaders import numeric_load_plain
+from dashboard.common.numeric_loaders import register_numeric_loaders
 from dashboard.common.telemetry import telemetry_start
 
 
@@ -15,4 +15,4 @@ class CommonConfig(AppConfig):
     def ready(self) -> None:
         """Begins to tell Sentry and OpenTelemetry, where their variables ask for it, and reads sums alike on both databases."""
         telemetry_start()
-        numeric_load_plain()
+        register_numeric_loaders()

@@ -14,28 +14,28 @@ from django.db.migrations.loader import MigrationLoader
 
 from dashboard.common.unicode_safety import visible_name
 
-MAGIC, HEADER = b"SQLite format 3\x00", 100
-_FOREIGN = (
+SQLITE_MAGIC, HEADER_BYTES = b"SQLite format 3\x00", 100
+_FOREIGN_OBJECTS_SQL = (
     "SELECT CASE WHEN type = 'table' THEN 'virtual table' ELSE type END, name FROM sqlite_master WHERE type IS NULL"
     " OR type NOT IN ('table', 'index') OR (type = 'table' AND sql NOT LIKE 'CREATE TABLE %') ORDER BY name LIMIT 1"
 )
 """Of what runs by itself when rows are read or written; the dashboard's database on SQLite has none of it."""
 
 
-class NoBackup(ValueError):
+class BackupError(ValueError):
     """Why a file is no backup of this dashboard, as the end of a sentence about it."""
 
 
 def header_check(path: Path) -> None:
     """The first bytes are those of a SQLite database that is as long as it says."""
     with path.open("rb") as file:
-        header, size = file.read(HEADER), os.fstat(file.fileno()).st_size
-    if len(header) < HEADER or not header.startswith(MAGIC):
-        raise NoBackup("is no SQLite database")
+        header, size = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
+    if len(header) < HEADER_BYTES or not header.startswith(SQLITE_MAGIC):
+        raise BackupError("is no SQLite database")
     page = int.from_bytes(header[16:18])
     said = int.from_bytes(header[28:32]) * (65536 if page == 1 else page)
     if said != size:
-        raise NoBackup(f"is damaged: its header says {said} bytes, and it has {size}")
+        raise BackupError(f"is damaged: its header says {said} bytes, and it has {size}")
 
 
 def backup_check(path: Path) -> None:
@@ -44,34 +44,34 @@ def backup_check(path: Path) -> None:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as opened:
             opened.execute("PRAGMA trusted_schema = OFF")
-            if found := opened.execute(_FOREIGN).fetchone():
+            if found := opened.execute(_FOREIGN_OBJECTS_SQL).fetchone():
                 kind, name = found
-                raise NoBackup(f"holds the {visible_name(str(kind))} {visible_name(str(name))}, which no backup of compilewatch has")
+                raise BackupError(f"holds the {visible_name(str(kind))} {visible_name(str(name))}, which no backup of compilewatch has")
             integrity_check(opened)
             _release_check(opened)
     except sqlite3.DatabaseError as error:
-        raise NoBackup(f"is damaged: {visible_name(str(error))}") from error
+        raise BackupError(f"is damaged: {visible_name(str(error))}") from error
 
 
 def integrity_check(opened: sqlite3.Connection) -> None:
     """SQLite finds nothing wrong with its pages, rows and indexes."""
     [(verdict,)] = opened.execute("PRAGMA integrity_check(1)").fetchall()
     if verdict != "ok":
-        raise NoBackup(f"is damaged: {' '.join(visible_name(line) for line in verdict.splitlines())}")
+        raise BackupError(f"is damaged: {' '.join(visible_name(line) for line in verdict.splitlines())}")
 
 
 def _release_check(opened: sqlite3.Connection) -> None:
     if not opened.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'django_migrations'").fetchone():
-        raise NoBackup("is no database of compilewatch: it has no table django_migrations")
+        raise BackupError("is no database of compilewatch: it has no table django_migrations")
     applied = [(str(app), str(name)) for app, name in opened.execute("SELECT app, name FROM django_migrations ORDER BY id")]
     if "ingest" not in (app for app, _ in applied):
-        raise NoBackup("is no database of compilewatch: it takes no reports")
-    if later := _unknown(applied):
+        raise BackupError("is no database of compilewatch: it takes no reports")
+    if later := _find_unknown_migration(applied):
         app, name = map(visible_name, later)
-        raise NoBackup(f"is of a later release, which has the migration {app}.{name}: install that one first")
+        raise BackupError(f"is of a later release, which has the migration {app}.{name}: install that one first")
 
 
-def _unknown(applied: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+def _find_unknown_migration(applied: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
     """The first migration of an app we have that we do not know; what became of apps we no longer have is not our business."""
     migrations = MigrationLoader(None, ignore_no_migrations=True).disk_migrations or {}
     known = {*migrations, *(old for migration in migrations.values() for old in migration.replaces)}

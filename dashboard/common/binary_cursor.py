@@ -11,7 +11,7 @@ from django.db import connection
 
 
 @contextmanager
-def server_cursor() -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
+def open_binary_cursor() -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
     """The cursor, on this thread's connection; what goes wrong is raised as Django's errors."""
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:

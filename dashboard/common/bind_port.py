@@ -6,42 +6,42 @@ import errno
 import resource
 import socket
 
-CONNECTIONS = 2048
+MAX_CONNECTIONS = 2048
 """Of a process at once. One that waits for its client costs memory and no thread."""
 
-HEAD_SECONDS = 10
+REQUEST_HEAD_TIMEOUT_S = 10
 """From the last answer, or the first byte of a connection, to the end of the head of a request."""
 
-MOST_DESCRIPTORS = 1 << 16
+MAX_DESCRIPTORS = 1 << 16
 
 
-class PortTaken(Exception):
+class PortUnavailableError(Exception):
     """Another process listens on the port that was asked for, or this machine does not have the address."""
 
 
 def port_claim(*, host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything slow starts; raises PortTaken with a sentence."""
-    listener = _bound(host, port, shared=False)
+    """A listening socket, bound before anything slow starts; raises PortUnavailableError with a sentence."""
+    listener = _bind(host, port, shared=False)
     try:
-        listener.listen(CONNECTIONS)
+        listener.listen(MAX_CONNECTIONS)
     except OSError as error:
         listener.close()
-        raise _taken(error, host, port) from error
+        raise _explain_bind_error(error, host, port) from error
     return listener
 
 
-def port_look(*, host: str, port: int) -> str:
+def port_probe(*, host: str, port: int) -> str:
     """The address to listen on, where it could be bound just now; another web process, which shares its port, may listen there."""
-    with _bound(host, port, shared=True) as probe:
+    with _bind(host, port, shared=True) as probe:
         return str(probe.getsockname()[0])
 
 
-def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
+def _bind(host: str, port: int, *, shared: bool) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise PortTaken(f"this machine has no {family.name}, which {host} needs: {error.strerror}") from error
+        raise PortUnavailableError(f"this machine has no {family.name}, which {host} needs: {error.strerror}") from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
@@ -51,19 +51,19 @@ def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        raise _taken(error, host, port) from error
+        raise _explain_bind_error(error, host, port) from error
     return bound
 
 
-def _taken(error: OSError, host: str, port: int) -> PortTaken:
+def _explain_bind_error(error: OSError, host: str, port: int) -> PortUnavailableError:
     if error.errno != errno.EADDRINUSE:
-        return PortTaken(f"{host} port {port} cannot be listened on: {error.strerror}; set COMPILEWATCH_LISTEN or --host")
-    return PortTaken(f"port {port} is taken by another process; stop it, or choose another with COMPILEWATCH_PORT={port + 1}")
+        return PortUnavailableError(f"{host} port {port} cannot be listened on: {error.strerror}; set COMPILEWATCH_LISTEN or --host")
+    return PortUnavailableError(f"port {port} is taken by another process; stop it, or choose another with COMPILEWATCH_PORT={port + 1}")
 
 
-def descriptors_raise() -> None:
+def raise_descriptor_limit() -> None:
     """Lets this process and its children have as many connections as the system allows them; shells often give 1,024 descriptors."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MOST_DESCRIPTORS)
+    wanted = MAX_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MAX_DESCRIPTORS)
     if now != resource.RLIM_INFINITY and now < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))

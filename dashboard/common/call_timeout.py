@@ -12,7 +12,7 @@ from dashboard.common.numbers import significant
 T = TypeVar("T")
 
 
-def bounded_call(work: Callable[[], T], *, seconds: float) -> T:
+def call_with_timeout(work: Callable[[], T], *, seconds: float) -> T:
     """What it returns or raises; TimeoutError when that takes too long: nothing can stop it then, and it is left to end by itself."""
     found: queue.SimpleQueue[tuple[list[T], BaseException | None]] = queue.SimpleQueue()
 

@@ -4,7 +4,7 @@ import re
 import time
 from datetime import UTC, datetime
 
-WRITTEN = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d) UTC\b")
+TIMESTAMP_PATTERN = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d) UTC\b")
 """A moment in a text: complete and in UTC, so that any channel can show it and any page can turn it into the reader's zone."""
 
 
@@ -33,17 +33,17 @@ def at_minute(minute: int) -> datetime:
     return at(minute * 60)
 
 
-def written(moment: datetime) -> str:
+def format_timestamp(moment: datetime) -> str:
     """2026-11-24 23:35 UTC: how sentences, messages and commands write a moment."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def written_minute(minute: int) -> str:
+def format_minute(minute: int) -> str:
     """The same of a minute counted since 1970."""
-    return written(at_minute(minute))
+    return format_timestamp(at_minute(minute))
 
 
-def read_written(text: str) -> datetime | None:
+def parse_timestamp(text: str) -> datetime | None:
     """The moment that a match of WRITTEN stands for; None for digits that are no date."""
     try:
         return datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=UTC)

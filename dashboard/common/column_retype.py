@@ -11,31 +11,31 @@ from typing import Any
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
-from dashboard.common.lock_retry import patiently
+from dashboard.common.lock_retry import retry_for_lock
 
-PAGES, FEWEST_PAGES, MOST_PAGES = 50, 4, 2000
+INITIAL_BATCH_PAGES, MIN_BATCH_PAGES, MAX_BATCH_PAGES = 50, 4, 2000
 """Pages of 8 KiB that the first batch copies, and any."""
-HELD_SECONDS = 0.05
+BATCH_TARGET_S = 0.05
 """Writers of the rows of a batch wait until it commits: a batch that took longer is followed by one of half its size."""
-BIGGEST = {"integer": 2**31 - 1, "bigint": 2**63 - 1}
+MAX_VALUES = {"integer": 2**31 - 1, "bigint": 2**63 - 1}
 
 
 def columns_retype(editor: BaseDatabaseSchemaEditor, table: str, columns: Sequence[str], kind: str) -> None:
     """Gives the columns another type, a key of BIGGEST; a value that the type cannot hold becomes its largest one."""
     if editor.connection.vendor != "postgresql":
         return
-    wanted = [column for column in columns if _type_of(editor, table, column) != kind]
+    wanted = [column for column in columns if _read_column_type(editor, table, column) != kind]
     if not wanted:
         return
-    if _type_of(editor, table, _second(wanted[0])) is None:
-        patiently(editor, _begin_statements(table, wanted, kind))
+    if _read_column_type(editor, table, _replacement_column(wanted[0])) is None:
+        retry_for_lock(editor, _begin_statements(table, wanted, kind))
     while True:
-        parts = _parts(editor, table)
-        copied = sum(_copied(editor, part, wanted, kind) for part in parts)
+        parts = _list_partitions(editor, table)
+        copied = sum(_copy_rows(editor, part, wanted, kind) for part in parts)
         # Rows of a day move to a partition that is made meanwhile: one more look, until there is nothing to copy.
-        if not copied and _parts(editor, table) == parts:
+        if not copied and _list_partitions(editor, table) == parts:
             break
-    patiently(editor, _end_statements(table, wanted))
+    retry_for_lock(editor, _end_statements(table, wanted))
 
 
 def columns_retyper(table: str, columns: Sequence[str], kind: str) -> Callable[[Any, BaseDatabaseSchemaEditor], None]:
@@ -43,17 +43,17 @@ def columns_retyper(table: str, columns: Sequence[str], kind: str) -> Callable[[
     return lambda apps, editor: columns_retype(editor, table, columns, kind)
 
 
-def _second(column: str) -> str:
+def _replacement_column(column: str) -> str:
     return f"{column}_retyped"
 
 
 def _value(source: str, kind: str) -> str:
-    return f"LEAST({source}, {BIGGEST[kind]})::{kind}"
+    return f"LEAST({source}, {MAX_VALUES[kind]})::{kind}"
 
 
 def _begin_statements(table: str, columns: Sequence[str], kind: str) -> list[str]:
-    added = ", ".join(f'ADD COLUMN "{_second(column)}" {kind} NOT NULL DEFAULT 0' for column in columns)
-    kept = " ".join(f'NEW."{_second(column)}" := {_value(f"NEW.{chr(34)}{column}{chr(34)}", kind)};' for column in columns)
+    added = ", ".join(f'ADD COLUMN "{_replacement_column(column)}" {kind} NOT NULL DEFAULT 0' for column in columns)
+    kept = " ".join(f'NEW."{_replacement_column(column)}" := {_value(f"NEW.{chr(34)}{column}{chr(34)}", kind)};' for column in columns)
     return [
         f'ALTER TABLE "{table}" {added}',
         f"CREATE OR REPLACE FUNCTION {table}_retype() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {kept} RETURN NEW; END $$",
@@ -63,31 +63,31 @@ def _begin_statements(table: str, columns: Sequence[str], kind: str) -> list[str
 
 def _end_statements(table: str, columns: Sequence[str]) -> list[str]:
     dropped = ", ".join(f'DROP COLUMN "{column}"' for column in columns)
-    renamed = [f'ALTER TABLE "{table}" RENAME COLUMN "{_second(column)}" TO "{column}"' for column in columns]
+    renamed = [f'ALTER TABLE "{table}" RENAME COLUMN "{_replacement_column(column)}" TO "{column}"' for column in columns]
     return [f'DROP TRIGGER {table}_retype ON "{table}"', f"DROP FUNCTION {table}_retype()", f'ALTER TABLE "{table}" {dropped}', *renamed]
 
 
-def _copied(editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str], kind: str) -> int:
+def _copy_rows(editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str], kind: str) -> int:
     """Rows of one partition that differed; what is written from now on, the trigger keeps equal."""
-    given = ", ".join(f'"{_second(column)}" = {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
-    differs = " OR ".join(f'"{_second(column)}" <> {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
+    given = ", ".join(f'"{_replacement_column(column)}" = {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
+    differs = " OR ".join(f'"{_replacement_column(column)}" <> {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
     copied = 0
     with editor.connection.cursor() as cursor:
         cursor.execute(f"SELECT pg_relation_size('\"{part}\"') / current_setting('block_size')::int")
         pages = int(cursor.fetchone()[0])
-        page, size = 0, PAGES
+        page, size = 0, INITIAL_BATCH_PAGES
         while page < pages:
             began = time.monotonic()
             cursor.execute(f"UPDATE \"{part}\" SET {given} WHERE ctid >= '({page},0)' AND ctid < '({page + size},0)' AND ({differs})")
             page, copied, took = page + size, copied + cursor.rowcount, time.monotonic() - began
-            if took > HELD_SECONDS:
-                size = max(FEWEST_PAGES, size // 2)
-            elif took < HELD_SECONDS / 2:
-                size = min(MOST_PAGES, size * 2)
+            if took > BATCH_TARGET_S:
+                size = max(MIN_BATCH_PAGES, size // 2)
+            elif took < BATCH_TARGET_S / 2:
+                size = min(MAX_BATCH_PAGES, size * 2)
     return copied
 
 
-def _type_of(editor: BaseDatabaseSchemaEditor, table: str, column: str) -> str | None:
+def _read_column_type(editor: BaseDatabaseSchemaEditor, table: str, column: str) -> str | None:
     """As PostgreSQL calls it; None if there is no such column."""
     with editor.connection.cursor() as cursor:
         cursor.execute(
@@ -98,7 +98,7 @@ def _type_of(editor: BaseDatabaseSchemaEditor, table: str, column: str) -> str |
     return str(row[0]) if row else None
 
 
-def _parts(editor: BaseDatabaseSchemaEditor, table: str) -> list[str]:
+def _list_partitions(editor: BaseDatabaseSchemaEditor, table: str) -> list[str]:
     """The table's partitions; the table itself where it has none."""
     with editor.connection.cursor() as cursor:
         cursor.execute(

@@ -14,7 +14,7 @@ P = ParamSpec("P")
 Amounts = Mapping[tuple[str, str], float]
 """What to add, by name and label."""
 
-_ADD = (
+_ADD_SQL = (
     "INSERT INTO total (name, label, value) VALUES (%s, %s, %s)"
     " ON CONFLICT (name, label) DO UPDATE SET value = total.value + excluded.value"
 )
@@ -24,7 +24,7 @@ def totals_add(amounts: Amounts) -> None:
     """Adds to the sums, in the order of their keys: two processes that do so never wait for each other in a circle."""
     with write_transaction(), connection.cursor() as cursor:
         for (name, label), value in sorted(amounts.items()):
-            cursor.execute(_ADD, [name, label, value])
+            cursor.execute(_ADD_SQL, [name, label, value])
 
 
 def totals_read() -> dict[tuple[str, str], float]:
@@ -32,7 +32,7 @@ def totals_read() -> dict[tuple[str, str], float]:
     return {(name, label): value for name, label, value in Total.objects.values_list("name", "label", "value")}
 
 
-def timed(stage: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
+def measure_stage(stage: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
     """Adds the seconds of each run that had something to do, and how much that was: the number that the function returns."""
 
     def wrap(run: Callable[P, int]) -> Callable[P, int]:

@@ -10,15 +10,15 @@ from django.template.loader import get_template
 from django.utils.encoding import escape_uri_path
 from django.views.defaults import server_error
 
-from dashboard.common.http import busy_answer
+from dashboard.common.http import busy_response
 
 logger = logging.getLogger(__name__)
 
-AWAY = (OperationalError, InterfaceError)
-COME_BACK = 5
+UNAVAILABLE_ERRORS = (OperationalError, InterfaceError)
+RETRY_AFTER_S = 5
 
 
-class DatabaseAway:
+class DatabaseUnavailableMiddleware:
     """Middleware: a page whose database failed is a 503 that says so and when to come back; under /api/ the errors have their own shape."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -29,21 +29,21 @@ class DatabaseAway:
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         """Called by Django when a view raised."""
-        if not isinstance(exception, AWAY):
+        if not isinstance(exception, UNAVAILABLE_ERRORS):
             return None
         logger.warning("%s: the database failed: %s", escape_uri_path(request.path), str(exception).strip())
-        return away_answer(request)
+        return unavailable_response(request)
 
 
-def away_answer(request: HttpRequest) -> HttpResponse:
+def unavailable_response(request: HttpRequest) -> HttpResponse:
     """The static page for people, JSON for programs."""
     if request.path_info.startswith("/api/") or request.path_info.endswith(".json"):
-        return busy_answer(COME_BACK)
-    response = HttpResponse(get_template("503.html").render(), status=503, headers={"Retry-After": str(COME_BACK)})
+        return busy_response(RETRY_AFTER_S)
+    response = HttpResponse(get_template("503.html").render(), status=503, headers={"Retry-After": str(RETRY_AFTER_S)})
     response["Cache-Control"] = "no-store"
     return response
 
 
-def failed(request: HttpRequest) -> HttpResponse:
+def handle_server_error(request: HttpRequest) -> HttpResponse:
     """Django's handler of what no view caught: the database may fail in a middleware too, where sessions are read and saved."""
-    return away_answer(request) if isinstance(sys.exc_info()[1], AWAY) else server_error(request)
+    return unavailable_response(request) if isinstance(sys.exc_info()[1], UNAVAILABLE_ERRORS) else server_error(request)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class OutOfBounds(Exception):
+class ResponseTooLargeError(Exception):
     """The other side sent more than is read."""
 
 
@@ -30,7 +30,7 @@ class BoundedSocket:
     def receive_into(self, buffer: memoryview) -> int:
         """Reads what is there, within the deadline and the allowance."""
         if self._allowance <= 0:
-            raise OutOfBounds
+            raise ResponseTooLargeError
         self._wait()
         count = self._connection.recv_into(buffer[: self._allowance])
         self._allowance -= count

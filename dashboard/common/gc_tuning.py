@@ -6,38 +6,38 @@ import os
 import threading
 import time
 
-THRESHOLDS = 50_000, 20, 50
+GC_THRESHOLDS = 50_000, 20, 50
 """Python's own are 700, 10 and 10. With those a fold of 2,000 reports spent a fifth of its time looking through what lives for long."""
-ALL_SECONDS = 60.0
+FULL_COLLECTION_INTERVAL_S = 60.0
 """Between two looks through everything that is not frozen: a connection that timed out while it was made lies in a circle, and its socket
 stays open until then."""
-_NAME = "compilewatch-garbage"
+_THREAD_NAME = "compilewatch-garbage"
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
-def garbage_seldom() -> None:
+def tune_garbage_collection() -> None:
     """Of a process that has loaded what it needs: that is never looked through again, the rest seldom, but once a minute. Its forked
     children do likewise."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*THRESHOLDS)
-    if all(thread.name != _NAME for thread in threading.enumerate()):
-        _look_each_minute()
-        os.register_at_fork(after_in_child=_look_each_minute)
+    gc.set_threshold(*GC_THRESHOLDS)
+    if all(thread.name != _THREAD_NAME for thread in threading.enumerate()):
+        _start_collector()
+        os.register_at_fork(after_in_child=_start_collector)
 
 
-def _look_each_minute() -> None:
-    threading.Thread(target=_look, name=_NAME, daemon=True).start()
+def _start_collector() -> None:
+    threading.Thread(target=_collect_periodically, name=_THREAD_NAME, daemon=True).start()
 
 
-def _look() -> None:
+def _collect_periodically() -> None:
     while True:
-        time.sleep(ALL_SECONDS)
+        time.sleep(FULL_COLLECTION_INTERVAL_S)
         gc.collect()
-        room_return()
+        release_free_memory()
 
 
-def room_return() -> None:
+def release_free_memory() -> None:
     """The C library keeps what was freed, most of all between what is still held: a process would stay as large as its largest fold or
     judgement. musl has no such function, and keeps less."""
     if _TRIM:

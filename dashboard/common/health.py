@@ -16,21 +16,21 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
-from dashboard.common.http import json_answer
+from dashboard.common.http import json_response
 from dashboard.common.models import Heartbeat
 
-SLOW = 0.25
+SLOW_DATABASE_S = 0.25
 """Seconds for the smallest question there is; a healthy database takes a thousandth of that."""
 
-ALIVE_FOR = 30.0
+WORKER_GONE_AFTER_S = 30.0
 """Seconds since the last sign of life after which a worker counts as gone: six heartbeats."""
 
-FOLDS_WITHIN = 60.0
+FOLD_EXPECTED_WITHIN_S = 60.0
 """Seconds in which a worker that works has ended a fold: beat asks for one every two seconds."""
 
-FREE_SHARE, FREE_BYTES = 0.05, 1 << 30
+MIN_FREE_RATIO, MIN_FREE_BYTES = 0.05, 1 << 30
 """So much of a disk has to be free; of the two what is less."""
-SERVES_WITH = 4 << 20
+MIN_SERVING_BYTES = 4 << 20
 """Bytes that have to be free for reports to be stored, where the database is a file here."""
 
 _migrated: dict[str, Any] = {}
@@ -55,7 +55,7 @@ class Check:
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """The process answers; nothing else is asked."""
-    return json_answer(b'{"cw":1,"status":"ok"}')
+    return json_response(b'{"cw":1,"status":"ok"}')
 
 
 def database_check() -> Check:
@@ -64,17 +64,17 @@ def database_check() -> Check:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     took = time.perf_counter() - begun
-    if connection.vendor == "sqlite" and (full := _full(str(connection.settings_dict["NAME"]))):
-        return Check("database", False, took, SLOW, "s", full, serves=False)
-    if took > SLOW:
-        return Check("database", False, took, SLOW, "s", f"The database takes {took:.2f} s to answer at all: it is slow.")
-    return Check("database", True, took, SLOW, "s", "The database answers.")
+    if connection.vendor == "sqlite" and (full := _describe_full_disk(str(connection.settings_dict["NAME"]))):
+        return Check("database", False, took, SLOW_DATABASE_S, "s", full, serves=False)
+    if took > SLOW_DATABASE_S:
+        return Check("database", False, took, SLOW_DATABASE_S, "s", f"The database takes {took:.2f} s to answer at all: it is slow.")
+    return Check("database", True, took, SLOW_DATABASE_S, "s", "The database answers.")
 
 
-def _full(file: str) -> str:
+def _describe_full_disk(file: str) -> str:
     """What is said of a disk on which no report can be stored; empty while there is room."""
     place = Path(file).parent
-    if place.is_dir() and shutil.disk_usage(place).free < SERVES_WITH:
+    if place.is_dir() and shutil.disk_usage(place).free < MIN_SERVING_BYTES:
         return f"The disk of {file} is full: reports are refused until there is room, and agents keep what they have."
     return ""
 
@@ -94,7 +94,7 @@ def migrations_check() -> Check:
     return Check("migrations", True, 0, 0, "migrations", "Every migration is applied.")
 
 
-def how_long(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """150 s, 50 min, 3 h: as somebody says it who looks at a clock."""
     if seconds < 300:
         return f"{seconds:.0f} s"
@@ -103,18 +103,27 @@ def how_long(seconds: float) -> str:
 
 def workers_check() -> Check:
     """How long ago the last worker was heard of, and whether one still folds."""
-    workers = [beat for beat in heartbeats() if beat.kind == "worker"]
+    workers = [beat for beat in list_heartbeats() if beat.kind == "worker"]
     if not workers:
-        return Check("workers", False, None, ALIVE_FOR, "s", "No worker was heard of in the last day: reports wait and nothing is judged.")
-    age = min(_age(worker.seen_at) for worker in workers)
-    if age > ALIVE_FOR:
         return Check(
-            "workers", False, age, ALIVE_FOR, "s", f"No worker was heard of for {how_long(age)}: reports wait and nothing is judged."
+            "workers", False, None, WORKER_GONE_AFTER_S, "s", "No worker was heard of in the last day: reports wait and nothing is judged."
+        )
+    age = min(_age(worker.seen_at) for worker in workers)
+    if age > WORKER_GONE_AFTER_S:
+        return Check(
+            "workers",
+            False,
+            age,
+            WORKER_GONE_AFTER_S,
+            "s",
+            f"No worker was heard of for {format_age(age)}: reports wait and nothing is judged.",
         )
     alive = [worker for worker in workers if worker_state(worker) != "gone"]
     if not any(worker_state(worker) == "works" for worker in alive):
-        return Check("workers", False, age, ALIVE_FOR, "s", f"{_workers(alive)} here, but none has ended a fold in the last minute.")
-    return Check("workers", True, age, ALIVE_FOR, "s", f"{_workers(alive)} at work.")
+        return Check(
+            "workers", False, age, WORKER_GONE_AFTER_S, "s", f"{_workers(alive)} here, but none has ended a fold in the last minute."
+        )
+    return Check("workers", True, age, WORKER_GONE_AFTER_S, "s", f"{_workers(alive)} at work.")
 
 
 def disk_check() -> Check:
@@ -123,7 +132,7 @@ def disk_check() -> Check:
         return Check("disk", True, None, None, "", "Nothing is stored on this machine: the disk that can fill is that of PostgreSQL.")
     here = settings.ENV.data if settings.ENV.data.exists() else Path.cwd()
     usage = shutil.disk_usage(here)
-    least = min(FREE_BYTES, usage.total * FREE_SHARE)
+    least = min(MIN_FREE_BYTES, usage.total * MIN_FREE_RATIO)
     free = f"{usage.free / (1 << 30):.1f} GiB of {usage.total / (1 << 30):.1f} GiB are free"
     if usage.free < least:
         said = f"The disk of the data folder is nearly full: {free}. Once it is full, what is stored there cannot grow: make room."
@@ -131,17 +140,17 @@ def disk_check() -> Check:
     return Check("disk", True, usage.free, least, "bytes", f"{free} on the disk of the data folder.")
 
 
-def heartbeats() -> list[Heartbeat]:
+def list_heartbeats() -> list[Heartbeat]:
     """Every worker and every beat that was heard of in the last day."""
     return list(Heartbeat.objects.order_by("kind", "name"))
 
 
 def worker_state(worker: Heartbeat) -> str:
     """`works`, `idle` if it lives but folds nothing, or `gone`."""
-    if _age(worker.seen_at) > ALIVE_FOR:
+    if _age(worker.seen_at) > WORKER_GONE_AFTER_S:
         return "gone"
     folded = worker.folded_at
-    return "works" if worker.kind == "beat" or (folded is not None and _age(folded) <= FOLDS_WITHIN) else "idle"
+    return "works" if worker.kind == "beat" or (folded is not None and _age(folded) <= FOLD_EXPECTED_WITHIN_S) else "idle"
 
 
 def _age(moment: datetime) -> float:

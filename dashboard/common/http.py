@@ -11,7 +11,7 @@ from django.utils.encoding import escape_uri_path
 
 logger = logging.getLogger(__name__)
 
-_OF_STATUS = {
+_STATUS_ERRORS = {
     400: ("bad_request", "The request is not understood."),
     401: ("bad_key", "The key is missing, unknown, revoked or expired."),
     403: ("forbidden", "This is not allowed."),
@@ -32,25 +32,25 @@ API_HEADERS = {
 _INTERNAL = ("internal", "The server failed; it has logged why.")
 
 
-def json_answer(body: bytes, status: int = 200) -> HttpResponse:
+def json_response(body: bytes, status: int = 200) -> HttpResponse:
     """An answer that is JSON and nothing else, whatever a browser may think of it."""
     return HttpResponse(body, status=status, headers={**API_HEADERS, "Content-Length": str(len(body))})
 
 
-def error_answer(status: int, code: str, detail: str, retry_after: int | None = None) -> HttpResponse:
+def error_response(status: int, code: str, detail: str, retry_after: int | None = None) -> HttpResponse:
     """An error in the one shape: `{"cw": 1, "code": ..., "detail": ...}`."""
-    response = json_answer(dumps(Error(code=code, detail=detail)), status)
+    response = json_response(dumps(Error(code=code, detail=detail)), status)
     if retry_after is not None:
         response["Retry-After"] = str(retry_after)
     return response
 
 
-def busy_answer(retry_after: int = 5) -> HttpResponse:
+def busy_response(retry_after: int = 5) -> HttpResponse:
     """What anyone hears while the database does not answer."""
-    return error_answer(503, "busy", "The database does not answer right now; nothing was stored.", retry_after)
+    return error_response(503, "busy", "The database does not answer right now; nothing was stored.", retry_after)
 
 
-class ApiErrors:
+class ApiErrorMiddleware:
     """Middleware: an error under /api/ leaves in the one shape, and a failing database is a 503 that says when to come back."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -60,8 +60,8 @@ class ApiErrors:
         response = self._get_response(request)
         if response.status_code < 400 or not _is_api(request) or response.get("Content-Type", "").startswith("application/json"):
             return response
-        code, detail = _OF_STATUS.get(response.status_code, _INTERNAL if response.status_code >= 500 else _OF_STATUS[400])
-        answer = error_answer(response.status_code, code, detail)
+        code, detail = _STATUS_ERRORS.get(response.status_code, _INTERNAL if response.status_code >= 500 else _STATUS_ERRORS[400])
+        answer = error_response(response.status_code, code, detail)
         for name in ("Allow", "Retry-After", "WWW-Authenticate"):
             if name in response:
                 answer[name] = response[name]
@@ -72,7 +72,7 @@ class ApiErrors:
         if not _is_api(request) or not isinstance(exception, DatabaseError):
             return None
         logger.warning("%s: the database failed: %s", escape_uri_path(request.path), exception)
-        return busy_answer()
+        return busy_response()
 
 
 def _is_api(request: HttpRequest) -> bool:

@@ -6,14 +6,14 @@ import multiprocessing
 import time
 
 # Made before a worker forks: its processes write the same place.
-_FOLDED_AT = multiprocessing.RawValue("d", 0.0)
+_LAST_FOLD_AT = multiprocessing.RawValue("d", 0.0)
 
 
-def folded_note() -> None:
+def record_fold() -> None:
     """This worker folded something just now."""
-    _FOLDED_AT.value = time.monotonic()
+    _LAST_FOLD_AT.value = time.monotonic()
 
 
-def folded_at() -> float:
+def last_fold_at() -> float:
     """When any process of this worker last folded something, by the machine's monotonic clock; 0 when it has not yet."""
-    return float(_FOLDED_AT.value)
+    return float(_LAST_FOLD_AT.value)

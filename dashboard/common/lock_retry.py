@@ -12,24 +12,24 @@ from django.db.migrations.state import ProjectState
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 0.1
+LOCK_TIMEOUT_S = 0.1
 """Seconds that a change of a table waits for its lock. Everyone who reads or writes the table waits behind it for as long."""
-PAUSE, GIVE_UP = 0.2, 900.0
+RETRY_PAUSE_S, GIVE_UP_AFTER_S = 0.2, 900.0
 """Seconds between two tries, and until the migration fails; started again, it continues where it was."""
 
 
-class NoLock(Exception):
+class LockTimeoutError(Exception):
     """The table was in use for so long that its columns could not be changed."""
 
 
-def patiently(editor: BaseDatabaseSchemaEditor, work: Sequence[str] | Callable[[], None]) -> None:
+def retry_for_lock(editor: BaseDatabaseSchemaEditor, work: Sequence[str] | Callable[[], None]) -> None:
     """Does the work, or runs the statements, as one as soon as the locks can be had without holding up others."""
     began = time.monotonic()
     while True:
         try:
             with transaction.atomic(editor.connection.alias), editor.connection.cursor() as cursor:
                 if editor.connection.vendor == "postgresql":
-                    cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE * 1000:.0f}ms'")
+                    cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT_S * 1000:.0f}ms'")
                 if callable(work):
                     work()
                     return
@@ -37,10 +37,10 @@ def patiently(editor: BaseDatabaseSchemaEditor, work: Sequence[str] | Callable[[
                     cursor.execute(statement)
                 return
         except OperationalError as error:
-            if time.monotonic() - began > GIVE_UP:
-                raise NoLock(f"the table was in use for {GIVE_UP:.0f} s; stop the workers and migrate again") from error
+            if time.monotonic() - began > GIVE_UP_AFTER_S:
+                raise LockTimeoutError(f"the table was in use for {GIVE_UP_AFTER_S:.0f} s; stop the workers and migrate again") from error
             logger.info("%s; tried again", str(error).strip().splitlines()[0])
-        time.sleep(PAUSE)
+        time.sleep(RETRY_PAUSE_S)
 
 
 class AddColumn(migrations.AddField):
@@ -49,16 +49,16 @@ class AddColumn(migrations.AddField):
     def database_forwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        if not self._there(app_label, schema_editor, to_state):
-            patiently(schema_editor, lambda: super(AddColumn, self).database_forwards(app_label, schema_editor, from_state, to_state))
+        if not self._column_exists(app_label, schema_editor, to_state):
+            retry_for_lock(schema_editor, lambda: super(AddColumn, self).database_forwards(app_label, schema_editor, from_state, to_state))
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        if self._there(app_label, schema_editor, from_state):
-            patiently(schema_editor, lambda: super(AddColumn, self).database_backwards(app_label, schema_editor, from_state, to_state))
+        if self._column_exists(app_label, schema_editor, from_state):
+            retry_for_lock(schema_editor, lambda: super(AddColumn, self).database_backwards(app_label, schema_editor, from_state, to_state))
 
-    def _there(self, app_label: str, editor: BaseDatabaseSchemaEditor, state: ProjectState) -> bool:
+    def _column_exists(self, app_label: str, editor: BaseDatabaseSchemaEditor, state: ProjectState) -> bool:
         model = state.apps.get_model(app_label, self.model_name)
         with editor.connection.cursor() as cursor:
             columns = editor.connection.introspection.get_table_description(cursor, model._meta.db_table)

@@ -15,9 +15,9 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
-_FROM_OUTSIDE = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
+_REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
-_SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
+_SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_)[0-9A-Za-z]{8,}"), r"\1***"),
     (re.compile(r"(?i)\b(authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)[^\s'\",}]+"), r"\1***"),
     (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
@@ -36,14 +36,14 @@ _SECRETS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 
-def without_secrets(text: str) -> str:
+def redact_secrets(text: str) -> str:
     """The text with what must not be read in a log replaced: keys, Authorization, passwords in addresses, webhooks, links that let in."""
-    for pattern, instead in _SECRETS:
+    for pattern, instead in _SECRET_PATTERNS:
         text = pattern.sub(instead, text)
     return text
 
 
-class TextLine(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """One line for people, with its traceback below."""
 
     def __init__(self) -> None:
@@ -54,10 +54,10 @@ class TextLine(logging.Formatter):
         return f"{text} [request {request}]" if request else text
 
     def format(self, record: logging.LogRecord) -> str:
-        return without_secrets(super().format(record))
+        return redact_secrets(super().format(record))
 
 
-class JsonLine(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """One JSON object a line; a traceback is a field of it."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -65,7 +65,7 @@ class JsonLine(logging.Formatter):
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": without_secrets(record.getMessage()),
+            "message": redact_secrets(record.getMessage()),
             "process": record.process,
         }
         if request := REQUEST_ID.get():
@@ -73,25 +73,25 @@ class JsonLine(logging.Formatter):
         if reports := getattr(record, "reports", None):
             line["reports"] = reports
         if record.exc_info:
-            line["error"] = without_secrets(self.formatException(record.exc_info))
+            line["error"] = redact_secrets(self.formatException(record.exc_info))
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-class ChosenThreads(logging.Filter):
+class ThreadCountFilter(logging.Filter):
     """The server warns of the number of threads at each start; it was chosen, since most of them wait for the database."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "Python threads, which seems quite high" not in record.getMessage()
 
 
-def request_begins(told: str) -> str:
+def set_request_id(told: str) -> str:
     """The id of the request that this thread answers from now on: the one that was sent with it, if it is a plain one."""
-    known = told if _FROM_OUTSIDE.fullmatch(told) else secrets.token_hex(8)
+    known = told if _REQUEST_ID_PATTERN.fullmatch(told) else secrets.token_hex(8)
     REQUEST_ID.set(known)
     return known
 
 
-class RequestIds:
+class RequestIdMiddleware:
     """Middleware: a request has an id, that of the proxy in front if it sent a plain one; it stands in its log lines and its answer."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -99,12 +99,12 @@ class RequestIds:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Django logs what was refused after every middleware: the id is forgotten when the answer is closed, or by the next request."""
-        known = request_begins(request.headers.get("X-Request-ID", ""))
+        known = set_request_id(request.headers.get("X-Request-ID", ""))
         response = self._get_response(request)
         response["X-Request-ID"] = known
         return response
 
 
 @receiver(request_finished)
-def _forget(**_: object) -> None:
+def _clear_request_id(**_: object) -> None:
     REQUEST_ID.set("")

@@ -11,7 +11,7 @@ from django.contrib.messages.storage.session import SessionStorage
 from django.http import HttpResponse
 
 
-class ToldByCookie(CookieStorage):
+class PathCookieStorage(CookieStorage):
     """Django's own has the whole host for its path and a name that every program in Django has."""
 
     cookie_name = settings.MESSAGE_COOKIE_NAME
@@ -21,7 +21,7 @@ class ToldByCookie(CookieStorage):
         response.cookies[self.cookie_name]["path"] = settings.SESSION_COOKIE_PATH
 
 
-class ToldOnce(FallbackStorage):
+class MessageStorage(FallbackStorage):
     """What a cookie has no room for is kept in the session."""
 
-    storage_classes = (ToldByCookie, SessionStorage)
+    storage_classes = (PathCookieStorage, SessionStorage)

@@ -4,20 +4,20 @@ from celery import current_app
 
 from dashboard.common.redis_status import BROKER
 
-lost = 0
+lost_nudges = 0
 """Nudges this process could not send, since its start."""
 
 
 def nudge(task: str) -> None:
     """Sends a task by its name and never raises: the sweep does what a lost nudge would have done."""
-    global lost
-    if BROKER.spared:
-        lost += 1
+    global lost_nudges
+    if BROKER.is_in_backoff:
+        lost_nudges += 1
         return
     try:
         current_app.send_task(task, expires=10, retry=False, ignore_result=True)
     except Exception as error:  # noqa: BLE001 - whatever the broker's client raises, the sweep makes up for it
-        lost += 1
+        lost_nudges += 1
         BROKER.failed(error)
     else:
-        BROKER.worked()
+        BROKER.record_success()

@@ -19,7 +19,7 @@ class NumericTextLoader(Loader):
 
     def load(self, data: Buffer) -> int | float:
         """The number."""
-        return _plain(Decimal(bytes(data).decode()))
+        return _to_number(Decimal(bytes(data).decode()))
 
 
 class NumericBinaryLoader(numeric.NumericBinaryLoader):
@@ -27,14 +27,14 @@ class NumericBinaryLoader(numeric.NumericBinaryLoader):
 
     def load(self, data: Buffer) -> int | float:  # type: ignore[override]
         """The number."""
-        return _plain(super().load(data))
+        return _to_number(super().load(data))
 
 
-def numeric_load_plain() -> None:
+def register_numeric_loaders() -> None:
     """Registers both for every connection that is opened from now on."""
     psycopg.adapters.register_loader("numeric", NumericTextLoader)
     psycopg.adapters.register_loader("numeric", NumericBinaryLoader)
 
 
-def _plain(value: Decimal) -> int | float:
+def _to_number(value: Decimal) -> int | float:
     return int(value) if value.as_tuple().exponent == 0 else float(value)

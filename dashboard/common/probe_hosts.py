@@ -7,10 +7,10 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
-PROBES = ("/healthz", "/readyz")
+PROBE_PATHS = ("/healthz", "/readyz")
 
 
-class ProbesByAddress:
+class ProbeHostMiddleware:
     """Gives a probe the first name that is ours, so that the check of names lets it through; nothing in its answer holds a name."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -18,6 +18,6 @@ class ProbesByAddress:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Leaves every other request as it came."""
-        if request.path_info in PROBES:
+        if request.path_info in PROBE_PATHS:
             request.META["HTTP_HOST"] = settings.ALLOWED_HOSTS[0]
         return self._get_response(request)

@@ -20,7 +20,7 @@ Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Arm:
+class CompiledQuery:
     """One query of several: its place among them, its statement and values, and the names and types of its columns.
 
     `stored` are those that come in another form than Python's, as times and JSON do from SQLite: what turns each of them back."""
@@ -39,17 +39,17 @@ class Arm:
         return [tuple(self.stored[place](value) if place in self.stored else value for place, value in enumerate(row)) for row in rows]
 
 
-def rows_plain(rows: QuerySet[Any, Any]) -> Rows:
+def fetch_rows(rows: QuerySet[Any, Any]) -> Rows:
     """What `values_list` asked for, in its order; without what a field of its own kind would make of it."""
-    return rows_together(rows)[0]
+    return fetch_rows_together(rows)[0]
 
 
-def rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
+def fetch_rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
     """The same of several queries in one statement, so that a page waits for its database once; None has no rows, and no order is kept.
 
     Columns of one type are shared: with columns of its own for each query a row would be mostly empty ones, and those take time too."""
     found: list[Rows] = [[] for _ in queries]
-    arms = [arm for place, rows in enumerate(queries) if rows is not None and (arm := _arm(place, rows))]
+    arms = [arm for place, rows in enumerate(queries) if rows is not None and (arm := _compile_query(place, rows))]
     if not arms:
         return found
     with _cursor(next(rows.db for rows in queries if rows is not None)) as cursor:
@@ -57,10 +57,10 @@ def rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
             cursor.execute(arms[0].sql, arms[0].given)
             found[arms[0].place] = arms[0].read(cursor.fetchall())
             return found
-        columns, taken = _shared([arm.kinds for arm in arms])
+        columns, taken = _share_columns([arm.kinds for arm in arms])
         statement = " UNION ALL ".join(_select(number, arm, columns, taken[number]) for number, arm in enumerate(arms))
         cursor.execute(statement, [value for arm in arms for value in arm.given])
-        own, rows_of = [_taker(mine) for mine in taken], [found[arm.place] for arm in arms]
+        own, rows_of = [_build_column_getter(mine) for mine in taken], [found[arm.place] for arm in arms]
         for row in cursor.fetchall():
             rows_of[row[0]].append(own[row[0]](row))
     for arm in arms:
@@ -68,17 +68,17 @@ def rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
     return found
 
 
-def objects_together(*queries: QuerySet[Any]) -> list[list[Any]]:
+def fetch_objects_together(*queries: QuerySet[Any]) -> list[list[Any]]:
     """Objects of several tables in one statement, without those that they refer to; no order is kept."""
     tables = [rows.model for rows in queries]
     names = [[field.attname for field in table._meta.concrete_fields] for table in tables]
-    found = rows_together(*(rows.values_list(*own) for rows, own in zip(queries, names, strict=True)))
+    found = fetch_rows_together(*(rows.values_list(*own) for rows, own in zip(queries, names, strict=True)))
     return [
         [table.from_db(rows.db, own, row) for row in told] for rows, table, own, told in zip(queries, tables, names, found, strict=True)
     ]
 
 
-def _taker(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _build_column_getter(places: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """Takes these places of a row; of one place alone `itemgetter` would give no tuple."""
     return itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
 
@@ -94,7 +94,7 @@ def _cursor(database: str) -> AbstractContextManager[Any]:
     return cast(AbstractContextManager[Any], connection._prepare_cursor(binary))  # in what Django wraps its own in: it counts and times
 
 
-def _arm(place: int, rows: QuerySet[Any, Any]) -> Arm | None:
+def _compile_query(place: int, rows: QuerySet[Any, Any]) -> CompiledQuery | None:
     """None where the conditions cannot hold."""
     connection, compiler = connections[rows.db], rows.query.get_compiler(rows.db)
     try:
@@ -110,14 +110,14 @@ def _arm(place: int, rows: QuerySet[Any, Any]) -> Arm | None:
     }
     if connection.vendor != "postgresql":
         stored |= {column: _json for column, (expression, _, _) in enumerate(chosen) if isinstance(expression.output_field, JSONField)}
-    return Arm(place, sql, given, [connection.ops.quote_name(name) for _, _, name in chosen], kinds, stored)
+    return CompiledQuery(place, sql, given, [connection.ops.quote_name(name) for _, _, name in chosen], kinds, stored)
 
 
 def _json(text: str | None) -> Any:
     return None if text is None else json.loads(text)
 
 
-def _shared(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]]]:
+def _share_columns(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]]]:
     """The types of the columns that hold any of these rows, behind the number of the query, and which of them each query takes."""
     columns = ["integer"]
     taken = []
@@ -131,7 +131,7 @@ def _shared(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]]]:
     return columns, taken
 
 
-def _select(number: int, arm: Arm, columns: list[str], mine: list[int]) -> str:
+def _select(number: int, arm: CompiledQuery, columns: list[str], mine: list[int]) -> str:
     """One query between empty columns of the others: without its type PostgreSQL takes an empty column for text."""
     own = dict(zip(mine, arm.names, strict=True))
     rest = (own.get(place, f"CAST(NULL AS {kind})") for place, kind in enumerate(columns) if place)

@@ -6,12 +6,12 @@ import socket
 from kombu.transport import TRANSPORT_ALIASES
 
 
-def channels_close() -> None:
+def install_redis_transport() -> None:
     """From now on every connection to Redis is closed when it is lost."""
     TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "dashboard.common.redis_transport:Transport"))
 
 
-def inherited_close() -> None:
+def close_inherited_sockets() -> None:
     """Of a child that has opened none yet: all it has are its parent's, which keeps its own; Redis would see them open for as long as
     this child lives. A connection to PostgreSQL that the parent had at that moment stays: only psycopg knows it."""
     for one in gc.get_objects():

@@ -12,18 +12,18 @@ from django.conf import settings
 
 logger = logging.getLogger(__name__)
 
-SPARED = 10.0
+BACKOFF_S = 10.0
 """Seconds after a failure in which nothing but a probe is tried."""
-PATIENCE = 1.0
+PROBE_TIMEOUT_S = 1.0
 """Seconds a probe waits."""
-QUEUE = "celery"
+CELERY_QUEUE = "celery"
 
 
 class ConnectionClosed(ConnectionError):
     """A task was done when its connection to Redis had been closed. It comes back after its visibility timeout, and finds nothing to do."""
 
 
-class Broker:
+class BrokerStatus:
     """What this process knows of its Redis."""
 
     def __init__(self) -> None:
@@ -36,9 +36,9 @@ class Broker:
         """Why it failed last."""
 
     @property
-    def spared(self) -> bool:
+    def is_in_backoff(self) -> bool:
         """Whether it failed just now, so that trying again would only cost time."""
-        return self._away_since is not None and time.monotonic() - self._failed_at < SPARED
+        return self._away_since is not None and time.monotonic() - self._failed_at < BACKOFF_S
 
     def failed(self, error: object) -> None:
         """Something that needs Redis did not work."""
@@ -50,11 +50,11 @@ class Broker:
             self._away_since = self._failed_at
         logger.warning(
             "Redis at %s cannot be used (%s). Reports are taken, folded and judged without it: workers sweep by their own timer.",
-            place(),
+            broker_address(),
             self.reason,
         )
 
-    def worked(self) -> None:
+    def record_success(self) -> None:
         """Something that needs Redis worked."""
         with self._guard:
             if self.well_since is None:
@@ -62,7 +62,7 @@ class Broker:
             if self._away_since is None:
                 return
             seconds, self._away_since = time.monotonic() - self._away_since, None
-        logger.warning("Redis at %s can be used again, after %.0f s.", place(), seconds)
+        logger.warning("Redis at %s can be used again, after %.0f s.", broker_address(), seconds)
 
     def probe(self) -> int | None:
         """Writes to Redis as a task would; returns how many tasks wait there, None when it cannot be used."""
@@ -70,28 +70,30 @@ class Broker:
 
         try:
             if self._client is None:
-                self._client = Redis.from_url(settings.CELERY_BROKER_URL, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+                self._client = Redis.from_url(
+                    settings.CELERY_BROKER_URL, socket_timeout=PROBE_TIMEOUT_S, socket_connect_timeout=PROBE_TIMEOUT_S
+                )
             assert isinstance(self._client, Redis)
             self._client.set("compilewatch:probe", "1", ex=60)
-            waiting = self._client.llen(QUEUE)
+            waiting = self._client.llen(CELERY_QUEUE)
             assert isinstance(waiting, int)
         except (RedisError, OSError) as error:
             self.failed(error)
             return None
-        self.worked()
+        self.record_success()
         return waiting
 
 
-BROKER = Broker()
+BROKER = BrokerStatus()
 
 
-def place() -> str:
+def broker_address() -> str:
     """Host and port, never the password."""
     parts = urlsplit(settings.CELERY_BROKER_URL)
     return f"{parts.hostname}:{parts.port or 6379}"
 
 
-class BrokerSentences(logging.Filter):
+class BrokerLogFilter(logging.Filter):
     """Takes what Celery and kombu say about a broker that is away out of the log: it is said once, by `Broker`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -101,13 +103,13 @@ class BrokerSentences(logging.Filter):
             return "worker_cancel_long_running_tasks_on_connection_loss" not in record.getMessage()
         if not record.name.startswith(("celery", "kombu")):
             return True
-        error = next((error for error in _errors_of(record) if _is_of_the_broker(error)), None)
+        error = next((error for error in _iter_errors(record) if _is_broker_error(error)), None)
         if error is not None and not isinstance(error, ConnectionClosed):  # that it was closed says nothing about Redis just now
             BROKER.failed(error)
         return error is None
 
 
-def _errors_of(record: logging.LogRecord) -> Iterator[BaseException]:
+def _iter_errors(record: logging.LogRecord) -> Iterator[BaseException]:
     found = [record.exc_info[1]] if isinstance(record.exc_info, tuple) else []
     args = record.args if isinstance(record.args, tuple) else ()
     for error in [*found, *args]:
@@ -116,5 +118,5 @@ def _errors_of(record: logging.LogRecord) -> Iterator[BaseException]:
             error = error.__cause__ or error.__context__
 
 
-def _is_of_the_broker(error: BaseException) -> bool:
+def _is_broker_error(error: BaseException) -> bool:
     return type(error).__module__.startswith(("redis.", "kombu.exceptions")) or isinstance(error, ConnectionError | TimeoutError)

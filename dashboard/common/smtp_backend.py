@@ -23,10 +23,10 @@ class EmailBackend(smtp.EmailBackend):
     @property
     def connection_class(self) -> Callable[..., smtplib.SMTP]:
         """What Django opens the connection with."""
-        return functools.partial(_BoundedTls if self.use_ssl else _Bounded, seconds=settings.EMAIL_SECONDS)
+        return functools.partial(_DeadlineSmtpTls if self.use_ssl else _DeadlineSmtp, seconds=settings.EMAIL_SECONDS)
 
 
-class _Bounded(smtplib.SMTP):
+class _DeadlineSmtp(smtplib.SMTP):
     """Hangs up when its time is over, whatever it waits for just then."""
 
     def __init__(self, *args: Any, seconds: float, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ class _Bounded(smtplib.SMTP):
         return max(0.001, min(most, self._until - time.monotonic()))
 
 
-class _BoundedTls(_Bounded, smtplib.SMTP_SSL):
+class _DeadlineSmtpTls(_DeadlineSmtp, smtplib.SMTP_SSL):
     """The same with TLS from the first byte."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.common.log_formatters import without_secrets
+from dashboard.common.log_formatters import redact_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -20,21 +20,21 @@ def telemetry_start(environ: dict[str, str] | None = None) -> list[str]:
     given = os.environ if environ is None else environ
     started = []
     if given.get("SENTRY_DSN"):
-        started += _begin("sentry_sdk", _sentry)
+        started += _start_if_installed("sentry_sdk", _sentry)
     if given.get("OTEL_EXPORTER_OTLP_ENDPOINT") and given.get("OTEL_SDK_DISABLED", "").lower() != "true":
-        started += _begin("opentelemetry.instrumentation.django", _opentelemetry)
+        started += _start_if_installed("opentelemetry.instrumentation.django", _opentelemetry)
     return started
 
 
-def _begin(package: str, start: Any) -> list[str]:
-    if not _installed(package):
+def _start_if_installed(package: str, start: Any) -> list[str]:
+    if not _is_installed(package):
         logger.warning("%s is configured by its variables, but not installed: nothing is sent.", package)
         return []
     start(import_module(package))
     return [package]
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
     """Asking for a part of a package that is not there is an error of its own."""
     parts = package.split(".")
     return all(find_spec(".".join(parts[: place + 1])) is not None for place in range(len(parts)))
@@ -46,9 +46,9 @@ def _sentry(package: Any) -> None:
         send_default_pii=False,
         max_request_body_size="never",
         include_local_variables=False,
-        before_send=_scrubbed,
-        before_send_transaction=_scrubbed,
-        before_breadcrumb=_scrubbed,
+        before_send=_redact_event,
+        before_send_transaction=_redact_event,
+        before_breadcrumb=_redact_event,
     )
 
 
@@ -61,20 +61,20 @@ def _opentelemetry(package: Any) -> None:
         provider.add_span_processor(import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter))
         trace.set_tracer_provider(provider)
     # It asks for the name in the request: first of all, it would refuse probes, which come by address.
-    place = settings.MIDDLEWARE.index("dashboard.common.probe_hosts.ProbesByAddress") + 1
-    package.DjangoInstrumentor().instrument(request_hook=_span_scrub, response_hook=_span_scrub, middleware_position=place)
+    place = settings.MIDDLEWARE.index("dashboard.common.probe_hosts.ProbeHostMiddleware") + 1
+    package.DjangoInstrumentor().instrument(request_hook=_redact_span, response_hook=_redact_span, middleware_position=place)
 
 
-def _span_scrub(span: Any, *_: Any) -> None:
+def _redact_span(span: Any, *_: Any) -> None:
     """Addresses hold what lets in: a link of an invitation, a provider's answer."""
     for name, value in dict(getattr(span, "attributes", None) or {}).items():
-        if isinstance(value, str) and (clean := without_secrets(value)) != value:
+        if isinstance(value, str) and (clean := redact_secrets(value)) != value:
             span.set_attribute(name, clean)
 
 
-def _scrubbed(event: Any, hint: Any) -> Any:
+def _redact_event(event: Any, hint: Any) -> Any:
     if isinstance(event, dict):
-        return {name: _scrubbed(value, hint) for name, value in event.items()}
+        return {name: _redact_event(value, hint) for name, value in event.items()}
     if isinstance(event, list | tuple):
-        return [_scrubbed(value, hint) for value in event]
-    return without_secrets(event) if isinstance(event, str) else event
+        return [_redact_event(value, hint) for value in event]
+    return redact_secrets(event) if isinstance(event, str) else event

@@ -10,20 +10,20 @@ _HIDDEN = (
 )
 """Controls, marks and overrides of direction, characters without width, fillers, and selectors of variants."""
 
-_IN_TEXT = re.compile(f"[{_HIDDEN}]")
-_IN_NAME = re.compile(f"[{_HIDDEN}\t\n]")
+_HIDDEN_IN_TEXT = re.compile(f"[{_HIDDEN}]")
+_HIDDEN_IN_NAME = re.compile(f"[{_HIDDEN}\t\n]")
 
 
 def visible_name(name: str) -> str:
     """A name on one line: `a\\u202eb` reads a<U+202E>b, so two names that look alike never are two things."""
-    return name if name.isascii() and name.isprintable() else _IN_NAME.sub(_code, name)
+    return name if name.isascii() and name.isprintable() else _HIDDEN_IN_NAME.sub(_code, name)
 
 
 def visible_text(text: str) -> str:
     """A text that may have several lines."""
     if text.isascii() and text.isprintable():
         return text
-    return _IN_TEXT.sub(_code, text.replace("\r\n", "\n"))
+    return _HIDDEN_IN_TEXT.sub(_code, text.replace("\r\n", "\n"))
 
 
 def _code(found: re.Match[str]) -> str:

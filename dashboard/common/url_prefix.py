@@ -8,7 +8,7 @@ from typing import Any
 Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
-class UnderPrefix:
+class PrefixMiddleware:
     """Takes the path off where it still stands; what the answers link to has it, by Django's FORCE_SCRIPT_NAME."""
 
     def __init__(self, application: Application, prefix: str) -> None:
@@ -21,6 +21,6 @@ class UnderPrefix:
         return self._application(environ, start_response)
 
 
-def under_prefix(application: Application, prefix: str) -> Application:
+def mount_under_prefix(application: Application, prefix: str) -> Application:
     """The application itself where there is no prefix: reports pass here thousands of times a second."""
-    return UnderPrefix(application, prefix) if prefix else application
+    return PrefixMiddleware(application, prefix) if prefix else application

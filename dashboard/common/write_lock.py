@@ -7,10 +7,10 @@ from threading import Lock, get_ident
 
 from django.db import OperationalError, connection, transaction
 
-from dashboard.common.fatal_disk_errors import end_if_not_kept
+from dashboard.common.fatal_disk_errors import exit_on_lost_write
 
 
-class FirstComeLock:
+class FifoLock:
     """A lock that is handed over in the order of asking; the thread that holds it may take it again."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class FirstComeLock:
             gate.release()
 
 
-_SQLITE_WRITERS = FirstComeLock()
+_SQLITE_WRITERS = FifoLock()
 
 
 @contextmanager
@@ -63,13 +63,13 @@ def write_transaction() -> Iterator[None]:
         with transaction.atomic():
             yield
     except OperationalError as error:
-        end_if_not_kept(error)
+        exit_on_lost_write(error)
         raise
     finally:
         _SQLITE_WRITERS.release()
 
 
-def one_at_a_time(what: str) -> None:
+def acquire_advisory_lock(what: str) -> None:
     """Within a transaction: whoever asks for the same waits until it ends. On SQLite there is one writer anyway."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:

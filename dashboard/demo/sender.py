@@ -16,12 +16,12 @@ from compilewatch.wire.messages import MAX_REPORTS, VERSION, Report, Request
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 
-LIVE_SECONDS = 10.0
-PER_MINUTE = 6
-RESUMED_WITHIN = 6 * 3600.0
+LIVE_WINDOW_S = 10.0
+LIVE_WINDOWS_PER_MINUTE = 6
+RESUME_WITHIN_S = 6 * 3600.0
 
 
-class DemoRefused(Exception):
+class DemoRefusalError(Exception):
     """The dashboard did not acknowledge what the simulated fleet sent."""
 
 
@@ -39,12 +39,12 @@ class Endpoint:
             status, answer = self._post(body)
             if status == 200:
                 if answer.get("rejected"):
-                    raise DemoRefused(f"reports were rejected: {answer['rejected'][0]}")
+                    raise DemoRefusalError(f"reports were rejected: {answer['rejected'][0]}")
                 return
             if status not in (0, 429, 503):
-                raise DemoRefused(f"the endpoint answered {status}: {answer.get('detail', '')}")
+                raise DemoRefusalError(f"the endpoint answered {status}: {answer.get('detail', '')}")
             time.sleep(1.0)
-        raise DemoRefused("the endpoint was busy for 30 s")
+        raise DemoRefusalError("the endpoint was busy for 30 s")
 
     def _post(self, body: bytes) -> tuple[int, dict[str, list[object] | str]]:
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", "Content-Encoding": "gzip"}
@@ -61,26 +61,26 @@ class Endpoint:
             return 0, {}
 
 
-def past(instance: SimulatedInstance, *, start_minute: int) -> Iterator[Report]:
+def build_past_reports(instance: SimulatedInstance, *, start_minute: int) -> Iterator[Report]:
     """One window a minute from the instance's first minute to the start of the demo."""
     for n in range((instance.last_minute or start_minute) - instance.first_minute):
         begin = (instance.first_minute + n) * 60.0
         yield instance.report(seq=n + 1, start=begin, end=begin + 60.0)
 
 
-def live(instance: SimulatedInstance, *, start_minute: int, since: float, until: float) -> Iterator[Report]:
+def build_live_reports(instance: SimulatedInstance, *, start_minute: int, since: float, until: float) -> Iterator[Report]:
     """Windows of 10 s since the start of the demo; whole minutes that were missed come merged, as after an outage."""
     first_seq = start_minute - instance.first_minute + 1
     begin = start_minute * 60.0
-    k, last = round((since - begin) / LIVE_SECONDS), int((until - begin) // LIVE_SECONDS)
+    k, last = round((since - begin) / LIVE_WINDOW_S), int((until - begin) // LIVE_WINDOW_S)
     while k < last:
-        span = PER_MINUTE if k % PER_MINUTE == 0 and last - k > 3 * PER_MINUTE else 1
-        report = instance.report(seq=first_seq + k, start=begin + k * LIVE_SECONDS, end=begin + (k + span) * LIVE_SECONDS)
+        span = LIVE_WINDOWS_PER_MINUTE if k % LIVE_WINDOWS_PER_MINUTE == 0 and last - k > 3 * LIVE_WINDOWS_PER_MINUTE else 1
+        report = instance.report(seq=first_seq + k, start=begin + k * LIVE_WINDOW_S, end=begin + (k + span) * LIVE_WINDOW_S)
         yield replace(report, seq=(first_seq + k, first_seq + k + span - 1))
         k += span
 
 
-def batches(reports: Iterator[Report]) -> Iterator[list[Report]]:
+def batch_reports(reports: Iterator[Report]) -> Iterator[list[Report]]:
     """The reports in requests of at most 32."""
     batch: list[Report] = []
     for report in reports:
@@ -108,7 +108,7 @@ class Progress:
             self.start_minute, self.seeded, self.sent_until = int(found["start_minute"]), bool(found["seeded"]), float(found["sent_until"])
         except (OSError, ValueError, KeyError, TypeError):
             self.start_minute = 0
-        if self.start_minute == 0 or now - self.sent_until > RESUMED_WITHIN:
+        if self.start_minute == 0 or now - self.sent_until > RESUME_WITHIN_S:
             self.start_minute, self.seeded = int(now // 60), False
             self.sent_until = self.start_minute * 60.0
             self.save()
@@ -120,12 +120,12 @@ class Progress:
         made.replace(self._path)
 
 
-def seed(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, *, tell: Callable[[int, int], None]) -> int:
+def send_past_reports(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, *, tell: Callable[[int, int], None]) -> int:
     """Sends the past of every instance; returns the number of reports. `tell(done, total)` is called after each request."""
     total = sum((instance.last_minute or progress.start_minute) - instance.first_minute for instance in fleet)
     done = 0
     for instance in fleet:
-        for batch in batches(past(instance, start_minute=progress.start_minute)):
+        for batch in batch_reports(build_past_reports(instance, start_minute=progress.start_minute)):
             endpoint.send(instance, batch)
             done += len(batch)
             tell(done, total)
@@ -134,13 +134,15 @@ def seed(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress,
     return total
 
 
-def keep_sending(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, stopping: threading.Event) -> None:
+def send_live_reports(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, stopping: threading.Event) -> None:
     """Sends live windows until told to stop."""
     while not stopping.is_set():
-        until = time.time() // LIVE_SECONDS * LIVE_SECONDS
+        until = time.time() // LIVE_WINDOW_S * LIVE_WINDOW_S
         for instance in (one for one in fleet if one.last_minute is None):
-            for batch in batches(live(instance, start_minute=progress.start_minute, since=progress.sent_until, until=until)):
+            for batch in batch_reports(
+                build_live_reports(instance, start_minute=progress.start_minute, since=progress.sent_until, until=until)
+            ):
                 endpoint.send(instance, batch)
         progress.sent_until = max(progress.sent_until, until)
         progress.save()
-        stopping.wait(LIVE_SECONDS - time.time() % LIVE_SECONDS + 0.2)
+        stopping.wait(LIVE_WINDOW_S - time.time() % LIVE_WINDOW_S + 0.2)

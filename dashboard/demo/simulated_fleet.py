@@ -15,7 +15,7 @@ from compilewatch.wire.sketch import Sketch
 GIB = 1 << 30
 HISTORY_MINUTES = 24 * 60
 RANKS_PER_HOST = 2
-MOST_STALLS = 4
+MAX_STALLS = 4
 """Compilations in a report: what a real agent sends is cut as well."""
 
 
@@ -35,13 +35,13 @@ class Fault:
     outcome: str = "ok"
 
     @property
-    def latches(self) -> bool:
+    def causes_eager_fallback(self) -> bool:
         """Whether `frame` runs eager until the process restarts, once it has been compiled too often."""
         return bool(self.frame) and not self.stalled
 
 
 @dataclass(frozen=True)
-class Cold:
+class ColdStart:
     """A start that should have been warm: one component is not what it was, so that everything is compiled and tuned again."""
 
     component: str
@@ -59,7 +59,7 @@ class Rollout:
     fault: Fault = Fault()
     compile_seconds: float = 30.0
     cached: float = 0.95
-    cold: Cold | None = None
+    cold: ColdStart | None = None
     environment: str = "production"
     eager: bool = False
     """Nothing is compiled, on purpose: what compiled calls are compared with."""
@@ -91,7 +91,7 @@ EAGER_REFERENCE = Rollout(
 )
 
 
-def fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
+def build_fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
     """Three models; the newest version of `ranker` is slower and partly eager, one minute short of `judged_minutes`."""
     shapes = Fault(1.31, 0.28, "score_batch", "ranker/score.py", 118, "candidates.size(0) == 96")
     return (
@@ -107,7 +107,7 @@ def fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
             "vit-embed", "encode", "NVIDIA H100", 0.0042, 180, 6.1, ("encode",),
             (
                 Rollout("2026.11.1", 1, 20 * 60, compile_seconds=12.0),
-                Rollout("2026.11.1", 2, 5 * 60, compile_seconds=74.0, cached=0.0, cold=Cold("triton", "3.6.1", 18.0)),
+                Rollout("2026.11.1", 2, 5 * 60, compile_seconds=74.0, cached=0.0, cold=ColdStart("triton", "3.6.1", 18.0)),
                 EAGER_REFERENCE,
             ),
         ),
@@ -144,7 +144,7 @@ class SimulatedInstance:
             rank=self.rank,
             local_rank=self.rank % RANKS_PER_HOST if rollout.job else 0,
             world_size=rollout.instances if rollout.job else 1,
-            host=f"gpu-{model.gpu.split()[-1].lower()}-{hash_number(model.name) % 40 + on_host:02d}",
+            host=f"gpu-{model.gpu.split()[-1].lower()}-{stable_hash(model.name) % 40 + on_host:02d}",
             pid=1,
             gpu=model.gpu,
             gpu_count=1,
@@ -240,7 +240,7 @@ class SimulatedInstance:
                     cache={"fx": "miss", "aot": "miss"}, miss=OTHER_INPUTS,
                 )
             ]  # fmt: skip
-        if not fault.latches:
+        if not fault.causes_eager_fallback:
             return []
         return [
             Compile(
@@ -254,7 +254,7 @@ class SimulatedInstance:
     def _stalls(self, regions: list[Region], start: float, end: float) -> list[Compile]:
         """The compilations that stalled calls of the window waited for; a report has room for some of them."""
         fault = self.rollout.fault
-        stalled = min(sum(region.stalled.count for region in regions if region.stalled is not None), MOST_STALLS)
+        stalled = min(sum(region.stalled.count for region in regions if region.stalled is not None), MAX_STALLS)
         return [
             Compile(
                 at=start + (end - start) * (k + 1) / (stalled + 1), id=f"0/{k}", frame=fault.frame, file=fault.file, line=fault.line,
@@ -276,7 +276,7 @@ class SimulatedInstance:
     def _facts(self, start: float) -> list[Fact]:
         facts = [Fact("ready", start, {"seconds": start - self.identity.started}), self._cold_start(start)]
         fault = self.rollout.fault
-        if fault.latches:
+        if fault.causes_eager_fallback:
             data = {"frame": fault.frame, "file": fault.file, "line": fault.line, "cause": "limit", "limit": 8, "reason": fault.guard}
             facts.append(Fact("latched_eager", start + 20.0, data))
         return facts
@@ -311,16 +311,16 @@ class SimulatedInstance:
         peak = int(self.model.memory * GIB * (1 + 0.004 * math.tanh(age / 60)))
         allocated = int(peak * rng.uniform(0.9, 0.95))
         device = Device(0, allocated, peak, int(peak * 1.06), rng.uniform(0.6, 0.8))
-        eager = 1 if self.rollout.fault.latches else 0
+        eager = 1 if self.rollout.fault.causes_eager_fallback else 0
         return Gauges([device], int(rng.uniform(11.2, 11.5) * GIB), int(0.4 * GIB), eager, 0.0)
 
 
-def hash_number(text: str) -> int:
+def stable_hash(text: str) -> int:
     """A number that is the same in every process, unlike hash()."""
     return sum(ord(letter) * (n + 7) for n, letter in enumerate(text))
 
 
-def instances(models: tuple[SimulatedModel, ...], *, start_minute: int) -> list[SimulatedInstance]:
+def build_instances(models: tuple[SimulatedModel, ...], *, start_minute: int) -> list[SimulatedInstance]:
     """Every instance of the fleet."""
     return [
         SimulatedInstance(model, rollout, rollout_number * 10 + n, start_minute)

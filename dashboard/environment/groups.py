@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
-from dashboard.environment.parsers import SettingError, url_parts
+from dashboard.environment.parsers import SettingError, parse_url
 
-OWN_PATHS = frozenset(("account", "accounts", "admin", "api", "favicon.ico", "health", "healthz", "invitations", "metrics", "numbers", "p"))
-OWN_PATHS |= {"projects", "readyz", "static", "ui"}
+RESERVED_PATHS = frozenset(
+    ("account", "accounts", "admin", "api", "favicon.ico", "health", "healthz", "invitations", "metrics", "numbers", "p")
+)
+RESERVED_PATHS |= {"projects", "readyz", "static", "ui"}
 """How the paths of the dashboard itself begin: under such a path it could not be told whether a proxy took it off."""
 
 
-HOST = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\]")
+HOST_PATTERN = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\]")
 """What a browser's Host header names, without its port; with a dot in front every name below it, * any."""
 
 DATABASE_OPTIONS = (
@@ -64,9 +66,9 @@ class Oidc:
     name: str
 
 
-def database_of(url: str) -> Database:
+def parse_database_url(url: str) -> Database:
     """What COMPILEWATCH_DATABASE_URL says. Nothing in it is passed over: an address that asks for TLS is not used without."""
-    parts = url_parts(url)
+    parts = parse_url(url)
     if parts and parts.scheme == "sqlite" and parts.path.strip("/"):
         return Database("sqlite", unquote(parts.path))
     if not parts or parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
@@ -84,9 +86,9 @@ def database_of(url: str) -> Database:
     return Database("postgresql", unquote(parts.path.lstrip("/")), who, secret, parts.hostname or "", port, options)
 
 
-def redis_of(url: str) -> str:
+def parse_redis_url(url: str) -> str:
     """What COMPILEWATCH_REDIS_URL says. One that asks for TLS looks at the server's certificate unless told otherwise."""
-    parts = url_parts(url)
+    parts = parse_url(url)
     if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise SettingError("COMPILEWATCH_REDIS_URL is missing or not understood, expected redis://host:6379/0.")
     number = parts.path.removeprefix("/")
@@ -105,28 +107,28 @@ def redis_of(url: str) -> str:
     return url
 
 
-def own_host(listen: str) -> str:
+def local_host(listen: str) -> str:
     """By which this machine itself reaches what listens there, as an address of a page has it: 0.0.0.0 and :: are every address."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen, listen)
     return f"[{host}]" if ":" in host else host
 
 
-def own_url(listen: str, port: int) -> str:
+def local_url(listen: str, port: int) -> str:
     """The same with its port."""
-    return f"http://{own_host(listen)}:{port}"
+    return f"http://{local_host(listen)}:{port}"
 
 
-def host_of(url: str) -> str:
+def extract_host(url: str) -> str:
     """As the Host header of a browser's request to this address has it, without its port; empty if no browser would ask for it."""
     host = (urlsplit(url).hostname or "").removesuffix(".")
     try:
         host = f"[{ip_address(host).compressed}]" if ":" in host else host.encode("idna").decode()
     except ValueError:
         return ""
-    return host if HOST.fullmatch(host) and host[0] not in "*." else ""
+    return host if HOST_PATTERN.fullmatch(host) and host[0] not in "*." else ""
 
 
-def listens_alone(listen: str) -> bool:
+def is_loopback(listen: str) -> bool:
     """Whether nobody but this machine itself can reach what listens there."""
     try:
         return ip_address(listen).is_loopback
@@ -134,9 +136,9 @@ def listens_alone(listen: str) -> bool:
         return listen == "localhost"
 
 
-def path_trouble(path: str) -> str:
+def find_path_error(path: str) -> str:
     """What is wrong with the path of our own address; empty if nothing is."""
     if path and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", path):
         return f"has the path {path!r}, which is not made of letters, digits and . _ ~ - alone"
     first = path.split("/")[1] if path else ""
-    return f"has the path {path!r}, and paths of the dashboard's own begin with /{first}" if first in OWN_PATHS else ""
+    return f"has the path {path!r}, and paths of the dashboard's own begin with /{first}" if first in RESERVED_PATHS else ""

@@ -11,7 +11,7 @@ class SettingError(Exception):
     """A setting is missing or wrong; the message names it and says what was expected."""
 
 
-def one_of(environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
+def read_choice(environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
     """One of the words that are allowed."""
     value = environ.get(name) or default
     if value not in allowed:
@@ -19,19 +19,19 @@ def one_of(environ: Mapping[str, str], name: str, default: str, allowed: tuple[s
     return value
 
 
-def flag(environ: Mapping[str, str], name: str) -> bool:
+def read_flag(environ: Mapping[str, str], name: str) -> bool:
     """0 or 1; 0 where nothing is said."""
-    return one_of(environ, name, "0", ("0", "1")) == "1"
+    return read_choice(environ, name, "0", ("0", "1")) == "1"
 
 
-def port_number(name: str, value: str) -> int:
+def parse_port(name: str, value: str) -> int:
     """A port of TCP."""
     if not (value.isascii() and value.isdecimal() and len(value) <= 5 and 1 <= int(value) <= 65535):
         raise SettingError(f"{name} is {value!r}, expected a number from 1 to 65535.")
     return int(value)
 
 
-def url_parts(text: str) -> SplitResult | None:
+def parse_url(text: str) -> SplitResult | None:
     """The parts of an address; None when it, or the port in it, is not one."""
     try:
         parts = urlsplit(text)
@@ -40,7 +40,7 @@ def url_parts(text: str) -> SplitResult | None:
         return None
 
 
-def file_or(environ: Mapping[str, str], name: str) -> str:
+def read_value_or_file(environ: Mapping[str, str], name: str) -> str:
     """The variable, or else the one line of the file that NAME_FILE names; which of two holds is not guessed."""
     value, file = environ.get(name, ""), environ.get(f"{name}_FILE")
     if not file:

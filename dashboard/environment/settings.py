@@ -13,24 +13,24 @@ from urllib.parse import urlsplit
 from django.http.request import validate_host
 
 from dashboard.environment.groups import (
-    HOST,
+    HOST_PATTERN,
     Database,
     Mail,
     Oidc,
-    database_of,
-    host_of,
-    listens_alone,
-    own_host,
-    own_url,
-    path_trouble,
-    redis_of,
+    extract_host,
+    find_path_error,
+    is_loopback,
+    local_host,
+    local_url,
+    parse_database_url,
+    parse_redis_url,
 )
-from dashboard.environment.parsers import SettingError, file_or, flag, one_of, port_number, url_parts
+from dashboard.environment.parsers import SettingError, parse_port, parse_url, read_choice, read_flag, read_value_or_file
 
 __all__ = ["ROOT", "Env", "SettingError", "env_check", "env_read"]
 
 ROOT = Path(__file__).resolve().parents[2]
-GUNICORN_GIVES_UP = 3
+BOOT_ERROR_EXIT_CODE = 3
 
 APPRISE_SCHEMAS = ("tgram", "discord", "pover", "gchat", "opsgenie", "pagerduty")
 """Services whose hosts are fixed and public, whatever the rest of an address says."""
@@ -73,13 +73,13 @@ class Env:
 
 def env_read(environ: Mapping[str, str] = os.environ) -> Env:
     """Reads and checks COMPILEWATCH_*; raises SettingError with a sentence."""
-    mode = one_of(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
+    mode = read_choice(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
     data = Path(environ.get("COMPILEWATCH_DATA") or ROOT / ".var")
     listen, port = _listen(environ), _port(environ)
     secret_key, key_pepper = (_secret(environ, name, mode, data) for name in ("COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER"))
     if secret_key == key_pepper:
         raise SettingError("COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 or more other random characters.")
-    base_url = _base_url(environ, mode, own_url(listen, port))
+    base_url = _base_url(environ, mode, local_url(listen, port))
     return Env(
         mode=mode,
         data=data,
@@ -87,19 +87,19 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         redis_url=_redis(environ, mode),
         secret_key=secret_key,
         key_pepper=key_pepper,
-        hosts=_hosts(environ, mode, own_host(listen), base_url),
+        hosts=_hosts(environ, mode, local_host(listen), base_url),
         listen=listen,
         port=port,
         base_url=base_url,
-        allow_http=flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
+        allow_http=read_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
         mail=_mail(environ),
         apprise=_apprise(environ),
         oidc=_oidc(environ),
         proxies=_count(environ, "COMPILEWATCH_TRUSTED_PROXIES", "0", "how many proxies of yours stand in front", range(11)),
         concurrency=_count(environ, "COMPILEWATCH_CONCURRENCY", "1", "how many tasks a worker runs at once", range(1, 65)),
-        log=one_of(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
-        debug=flag(environ, "COMPILEWATCH_DEBUG"),
+        log=read_choice(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
+        debug=read_flag(environ, "COMPILEWATCH_DEBUG"),
     )
 
 
@@ -111,18 +111,18 @@ def _mail(environ: Mapping[str, str]) -> Mail | None:
             if environ.get(name) or environ.get(f"{name}_FILE"):
                 raise SettingError(f"COMPILEWATCH_EMAIL_HOST is missing although {name} is set.")
         return None
-    if not url_parts(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
+    if not parse_url(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
         raise SettingError(f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as mail.example.com.")
     if sender.count("@") != 1 or any(letter.isspace() for letter in sender):
         raise SettingError(f"COMPILEWATCH_EMAIL_FROM is {sender!r}, expected an address such as compilewatch@example.com.")
-    tls = one_of(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
-    user, password = environ.get("COMPILEWATCH_EMAIL_USER", ""), file_or(environ, "COMPILEWATCH_EMAIL_PASSWORD")
+    tls = read_choice(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
+    user, password = environ.get("COMPILEWATCH_EMAIL_USER", ""), read_value_or_file(environ, "COMPILEWATCH_EMAIL_PASSWORD")
     if bool(user) != bool(password):
         raise SettingError("COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set both, or neither.")
     if password and tls == "none":
         raise SettingError("COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not sent over an open connection.")
     port = environ.get("COMPILEWATCH_EMAIL_PORT") or {"starttls": "587", "tls": "465", "none": "25"}[tls]
-    return Mail(host, port_number("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
+    return Mail(host, parse_port("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
 
 
 def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -137,12 +137,12 @@ def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
 def _oidc(environ: Mapping[str, str]) -> Oidc | None:
     """None without an address: then people sign in with passwords alone."""
     url, client = environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"), environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip()
-    secret = file_or(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
+    secret = read_value_or_file(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
     if not url:
         if client or secret:
             raise SettingError("COMPILEWATCH_OIDC_URL is missing although COMPILEWATCH_OIDC_CLIENT_ID or its secret is set.")
         return None
-    parts = url_parts(url)
+    parts = parse_url(url)
     if not parts or parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
         raise SettingError(
             f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as https://login.example.com/realms/team."
@@ -168,7 +168,7 @@ def env_check() -> None:
         env_read()
     except SettingError as error:
         sys.stderr.write(f"compilewatch cannot start: {error}\n")
-        raise SystemExit(GUNICORN_GIVES_UP) from error
+        raise SystemExit(BOOT_ERROR_EXIT_CODE) from error
 
 
 def _listen(environ: Mapping[str, str]) -> str:
@@ -180,36 +180,36 @@ def _listen(environ: Mapping[str, str]) -> str:
 
 
 def _port(environ: Mapping[str, str]) -> int:
-    return port_number("COMPILEWATCH_PORT", environ.get("COMPILEWATCH_PORT") or "8000")
+    return parse_port("COMPILEWATCH_PORT", environ.get("COMPILEWATCH_PORT") or "8000")
 
 
 def _database(environ: Mapping[str, str], mode: str, data: Path) -> Database:
-    url = file_or(environ, "COMPILEWATCH_DATABASE_URL")
+    url = read_value_or_file(environ, "COMPILEWATCH_DATABASE_URL")
     if not url:
         if mode == "full":
             raise SettingError("COMPILEWATCH_DATABASE_URL is missing, expected postgresql://user:password@host:5432/name.")
         return Database("sqlite", str(data / "compilewatch.sqlite3"))
-    database = database_of(url)
+    database = parse_database_url(url)
     if database.engine == "sqlite" and mode == "full":
         raise SettingError("COMPILEWATCH_DATABASE_URL is SQLite, which one process may write; full mode needs postgresql://.")
     return database
 
 
 def _redis(environ: Mapping[str, str], mode: str) -> str:
-    return "" if mode == "embedded" else redis_of(file_or(environ, "COMPILEWATCH_REDIS_URL").strip())
+    return "" if mode == "embedded" else parse_redis_url(read_value_or_file(environ, "COMPILEWATCH_REDIS_URL").strip())
 
 
 def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str:
     """A secret from the variable, from the file NAME_FILE names, or, embedded only, from a file made for it."""
-    value = file_or(environ, name)
+    value = read_value_or_file(environ, name)
     if not value and mode == "embedded":
-        value = _made_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
+        value = _read_or_create_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
     if len(value.strip()) < 32:
         raise SettingError(f"{name} is missing or shorter than 32 characters; make one with `openssl rand -base64 48`.")
     return value
 
 
-def _made_secret(path: Path) -> str:
+def _read_or_create_secret(path: Path) -> str:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
@@ -228,9 +228,9 @@ def _hosts(environ: Mapping[str, str], mode: str, own: str, base_url: str) -> tu
     """The names by which requests may ask; the one in every link that is sent out is one of them."""
     given = tuple(host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip())
     for host in given:
-        if not HOST.fullmatch(host):
+        if not HOST_PATTERN.fullmatch(host):
             raise SettingError(f"COMPILEWATCH_HOSTS has the entry {host!r}, expected names without scheme or port; IPv6 in brackets.")
-    linked = host_of(base_url)
+    linked = extract_host(base_url)
     if given and environ.get("COMPILEWATCH_BASE_URL") and not validate_host(linked, given):
         raise SettingError(f"COMPILEWATCH_HOSTS lacks {linked!r}, which COMPILEWATCH_BASE_URL names: links would be refused.")
     if given:
@@ -242,28 +242,35 @@ def _hosts(environ: Mapping[str, str], mode: str, own: str, base_url: str) -> tu
 
 def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
     url = environ.get("COMPILEWATCH_BASE_URL") or ("" if mode == "full" else here)
-    parts = url_parts(url)
-    if not parts or parts.scheme not in ("http", "https") or "@" in parts.netloc or parts.query or parts.fragment or not _name_in(url):
+    parts = parse_url(url)
+    if (
+        not parts
+        or parts.scheme not in ("http", "https")
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+        or not _extract_safe_host(url)
+    ):
         raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
-    if trouble := path_trouble(parts.path.rstrip("/")):
+    if trouble := find_path_error(parts.path.rstrip("/")):
         raise SettingError(f"COMPILEWATCH_BASE_URL {trouble}, expected https://ops.example.com/compilewatch.")
-    open_to_others = parts.scheme == "http" and mode == "full" and not listens_alone(parts.hostname or "")
-    if open_to_others and not flag(environ, "COMPILEWATCH_ALLOW_HTTP"):
+    open_to_others = parts.scheme == "http" and mode == "full" and not is_loopback(parts.hostname or "")
+    if open_to_others and not read_flag(environ, "COMPILEWATCH_ALLOW_HTTP"):
         raise SettingError(
             "COMPILEWATCH_BASE_URL is plain http, over which agents are refused; expected https, or COMPILEWATCH_ALLOW_HTTP=1 as well."
         )
     return url.rstrip("/")
 
 
-def _name_in(url: str) -> str:
+def _extract_safe_host(url: str) -> str:
     """What stands in the Host header; empty where the address has spaces or line breaks, which Python would pass over."""
-    return "" if any(sign.isspace() for sign in url) else host_of(url)
+    return "" if any(sign.isspace() for sign in url) else extract_host(url)
 
 
 def _outbound_allow(environ: Mapping[str, str]) -> tuple[str, ...]:
     entries = tuple(entry.strip() for entry in environ.get("COMPILEWATCH_OUTBOUND_ALLOW", "").split(",") if entry.strip())
     for entry in entries:
-        parts = url_parts(f"//{entry}")
+        parts = parse_url(f"//{entry}")
         if not parts or not parts.hostname or not parts.port or parts.netloc != entry:
             raise SettingError(f"COMPILEWATCH_OUTBOUND_ALLOW has the entry {entry!r}, expected host:port.")
     return entries

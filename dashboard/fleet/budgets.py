@@ -15,16 +15,16 @@ from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 
-SETTING, AUDITED = "budgets", "budgets.set"
+SETTING, AUDIT_ACTION = "budgets", "budgets.set"
 BOUNDS = {"cold_start": (1.0, 86400.0), "served": (0.5, 0.99999), "stalled": (0.00001, 1.0)}
-STALLED = 0.02
+DEFAULT_STALLED_SHARE = 0.02
 """The share of calls that may stall where no budget is set: after a start some meet a shape for the first time."""
-WORDS = {
+ERROR_TEXTS = {
     "cold_start": "Cold start is {}, expected from 1 to 86400 seconds.",
     "served": "Served compiled is {}, expected from 50 to 99.999 %.",
     "stalled": "Stalled calls is {}, expected from 0.001 to 100 %.",
 }
-SHARES = ("served", "stalled")
+SHARE_BUDGETS = ("served", "stalled")
 
 
 class BudgetError(ValueError):
@@ -49,12 +49,12 @@ class Budgets:
         return asdict(self)
 
 
-def budgets_of(model: WatchedModel) -> Budgets:
+def resolve_budgets(model: WatchedModel) -> Budgets:
     """Those in force: the model's own, else its project's."""
-    return budgets_in(model, model.project.settings)
+    return resolve_budgets_with(model, model.project.settings)
 
 
-def budgets_in(model: WatchedModel, settings: Mapping[str, Any]) -> Budgets:
+def resolve_budgets_with(model: WatchedModel, settings: Mapping[str, Any]) -> Budgets:
     """The same for who has the project's settings at hand."""
     own, below = own_budgets(model), project_budgets(settings)
     return Budgets(
@@ -64,7 +64,7 @@ def budgets_in(model: WatchedModel, settings: Mapping[str, Any]) -> Budgets:
     )
 
 
-def budgets_from(model: WatchedModel) -> dict[str, str]:
+def find_budget_sources(model: WatchedModel) -> dict[str, str]:
     """Where each budget in force comes from: model, project, or the default, which only stalled calls have."""
     own, below = own_budgets(model).as_dict(), project_budgets(model.project.settings).as_dict()
     found = {name: "model" if own[name] is not None else "project" for name in own if own[name] is not None or below[name] is not None}
@@ -81,14 +81,14 @@ def project_budgets(settings: Mapping[str, Any]) -> Budgets:
     told = settings.get(SETTING)
     if not isinstance(told, Mapping):
         return Budgets()
-    return Budgets(**{name: told[name] for name in BOUNDS if name in told and _within(name, told[name])})
+    return Budgets(**{name: told[name] for name in BOUNDS if name in told and _is_in_bounds(name, told[name])})
 
 
-def budget_checked(name: str, value: float | None) -> float | None:
+def check_budget(name: str, value: float | None) -> float | None:
     """The budget, None for none; raises BudgetError for one that cannot be."""
-    if value is not None and not _within(name, value):
-        said = f"{significant(value * 100, 6)} %" if name in SHARES else f"{significant(value, 6)} seconds"
-        raise BudgetError(name, WORDS[name].format(said))
+    if value is not None and not _is_in_bounds(name, value):
+        said = f"{significant(value * 100, 6)} %" if name in SHARE_BUDGETS else f"{significant(value, 6)} seconds"
+        raise BudgetError(name, ERROR_TEXTS[name].format(said))
     return value
 
 
@@ -103,7 +103,7 @@ def budgets_set(
 ) -> bool:
     """Sets all for a model, or for every model without its own; False where nothing was different. Raises BudgetError."""
     for name, value in budgets.as_dict().items():
-        budget_checked(name, value)
+        check_budget(name, value)
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before = own_budgets(WatchedModel.objects.get(pk=model.pk, project=stored)) if model else project_budgets(stored.settings)
@@ -117,7 +117,7 @@ def budgets_set(
             stored.settings = {**stored.settings, SETTING: {name: value for name, value in budgets.as_dict().items() if value is not None}}
             stored.save(update_fields=["settings"])
         audit_write(
-            action=AUDITED,
+            action=AUDIT_ACTION,
             subject=model.name if model else project.slug,
             project_id=project.pk,
             actor=actor,
@@ -131,6 +131,6 @@ def budgets_set(
     return True
 
 
-def _within(name: str, value: object) -> bool:
+def _is_in_bounds(name: str, value: object) -> bool:
     least, most = BOUNDS[name]
     return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most

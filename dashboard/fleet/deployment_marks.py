@@ -13,9 +13,9 @@ from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 
-MOST_PER_HOUR = 200
-SHOWN = 50
-_SAID = ("by", "link", "note")
+MAX_MARKS_PER_HOUR = 200
+MAX_SHOWN_MARKS = 50
+_DETAIL_FIELDS = ("by", "link", "note")
 
 
 class TooManyMarks(Exception):
@@ -23,7 +23,7 @@ class TooManyMarks(Exception):
 
 
 @dataclass(frozen=True)
-class Told:
+class PostedMark:
     """What CI says."""
 
     model: str
@@ -35,9 +35,9 @@ class Told:
     note: str = ""
 
 
-def mark_post(*, project_id: int, told: Told, actor_name: str, address: str | None = None) -> tuple[DeploymentMark, bool]:
+def mark_post(*, project_id: int, told: PostedMark, actor_name: str, address: str | None = None) -> tuple[DeploymentMark, bool]:
     """The mark, and whether it is new. The same model, version, environment and time are the same mark: the newest words count."""
-    said = {name: getattr(told, name) for name in _SAID}
+    said = {name: getattr(told, name) for name in _DETAIL_FIELDS}
     known = {
         "project_id": project_id,
         "model_name": told.model,
@@ -49,12 +49,12 @@ def mark_post(*, project_id: int, told: Told, actor_name: str, address: str | No
         # Whoever posts the same at the same time waits here, and finds the mark then.
         Project.objects.select_for_update(no_key=True).get(pk=project_id)
         mark = DeploymentMark.objects.filter(**known).first()
-        before = {name: getattr(mark, name) for name in _SAID} if mark else None
+        before = {name: getattr(mark, name) for name in _DETAIL_FIELDS} if mark else None
         if mark is not None and before == said:
             return mark, False
         if mark is None:
             hour = clock.now() - timedelta(hours=1)
-            if DeploymentMark.objects.filter(project_id=project_id, created_at__gt=hour).count() >= MOST_PER_HOUR:
+            if DeploymentMark.objects.filter(project_id=project_id, created_at__gt=hour).count() >= MAX_MARKS_PER_HOUR:
                 raise TooManyMarks
             mark = DeploymentMark(**known, created_at=clock.now())
         for name, value in said.items():
@@ -74,12 +74,12 @@ def mark_post(*, project_id: int, told: Told, actor_name: str, address: str | No
     return mark, before is None
 
 
-def marks_between(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> list[DeploymentMark]:
+def list_marks(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> list[DeploymentMark]:
     """What CI told of one model in one environment, oldest first; of very many the newest."""
-    return list(marks_newest(project_id=project_id, model_name=model_name, environment=environment, first=first, last=last))[::-1]
+    return list(list_newest_marks(project_id=project_id, model_name=model_name, environment=environment, first=first, last=last))[::-1]
 
 
-def marks_newest(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> QuerySet[DeploymentMark]:
+def list_newest_marks(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> QuerySet[DeploymentMark]:
     """The same, newest first, to be read."""
     rows = DeploymentMark.objects.filter(project_id=project_id, model_name=model_name, environment=environment, at__gte=first, at__lte=last)
-    return rows.order_by("-at", "-pk")[:SHOWN]
+    return rows.order_by("-at", "-pk")[:MAX_SHOWN_MARKS]

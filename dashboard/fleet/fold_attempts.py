@@ -15,16 +15,16 @@ from django.db import connection
 from django.db.models import Max
 
 from dashboard.common import clock
-from dashboard.common.binary_cursor import server_cursor
+from dashboard.common.binary_cursor import open_binary_cursor
 from dashboard.common.write_lock import write_transaction
 from dashboard.ingest.models import FoldAttempt, InboxRow
 
-TRIES = 3
-FAILED_ROWS = 100
+MAX_ATTEMPTS = 3
+MAX_RETRY_ROWS = 100
 """Reports of a project whose folds fail that one fold takes: while it is under way, the other projects wait."""
 
 
-class Waiting(NamedTuple):
+class WaitingReport(NamedTuple):
     """A report in the inbox."""
 
     id: int
@@ -39,16 +39,18 @@ class Waiting(NamedTuple):
     report: bytes
 
 
-_COLUMNS = ", ".join(f"taken.{name}" for name in Waiting._fields)
-_NOTED = (
+_COLUMNS = ", ".join(f"taken.{name}" for name in WaitingReport._fields)
+_HAS_ATTEMPT = (
     "EXISTS (SELECT 1 FROM ingest_fold_attempt AS note WHERE note.shard = {row}.shard"
     " AND (note.project_id = {row}.project_id OR note.project_id IS NULL) AND {row}.id BETWEEN note.first_id AND note.last_id)"
 )
 """Whether a row is one that a fold left behind."""
-_OLDEST = (
+_SELECT_OLDEST = (
     f"SELECT {_COLUMNS} FROM ingest_inbox AS taken JOIN (SELECT found.id FROM unnest(%b::smallint[]) AS wanted(shard)"
     " CROSS JOIN unnest(%b::bigint[]) AS whose(project_id) CROSS JOIN LATERAL (SELECT id FROM ingest_inbox AS one"
-    " WHERE one.shard = wanted.shard AND one.project_id = whose.project_id AND NOT " + _NOTED.format(row="one") + " ORDER BY id LIMIT %b)"
+    " WHERE one.shard = wanted.shard AND one.project_id = whose.project_id AND NOT "
+    + _HAS_ATTEMPT.format(row="one")
+    + " ORDER BY id LIMIT %b)"
     " AS found ORDER BY id LIMIT %b) AS oldest ON taken.id = oldest.id ORDER BY taken.id"
 )
 
@@ -59,11 +61,11 @@ def batch_size() -> int:
 
 
 @dataclass(frozen=True)
-class Begun:
+class FoldBatch:
     """A fold under way: its notes, one a shard and project, the rows it takes, and whether there is more to fold after it."""
 
     notes: list[FoldAttempt]
-    rows: list[Waiting]
+    rows: list[WaitingReport]
     more: bool
 
     @property
@@ -81,31 +83,31 @@ class Begun:
         """How often these rows were tried, this time included."""
         return max(note.attempts for note in self.notes)
 
-    def by_project(self) -> list[Begun]:
+    def split_by_project(self) -> list[FoldBatch]:
         """One fold a project, for a fold that failed; empty if it is of one project already."""
         projects = sorted({row.project_id for row in self.rows})
         if len(projects) == 1:
             return []
         return [
-            Begun(
+            FoldBatch(
                 [note for note in self.notes if note.project_id == project], [row for row in self.rows if row.project_id == project], True
             )
             for project in projects
         ]
 
 
-def fresh_begin(*, shards: Sequence[int], projects: Collection[int], most: int | None = None) -> Begun | None:
+def begin_fresh_fold(*, shards: Sequence[int], projects: Collection[int], most: int | None = None) -> FoldBatch | None:
     """Notes and returns the oldest rows of the projects in shards that this worker has claimed; None if none wait.
 
     What an earlier fold left behind is not among them."""
     most = most or batch_size()
-    waiting = _oldest(shards, projects, most)
+    waiting = _read_oldest(shards, projects, most)
     if not waiting:
         return None
     spans: dict[tuple[int, int], list[int]] = {}
     for row in waiting:
         spans.setdefault((row.shard, row.project_id), []).append(row.id)
-    now, worker = clock.now(), _worker()
+    now, worker = clock.now(), _worker_name()
     with write_transaction():
         notes = FoldAttempt.objects.bulk_create(
             [
@@ -113,64 +115,66 @@ def fresh_begin(*, shards: Sequence[int], projects: Collection[int], most: int |
                 for (shard, project), ids in spans.items()
             ]
         )
-    return Begun(notes, waiting, more=len(waiting) == most)
+    return FoldBatch(notes, waiting, more=len(waiting) == most)
 
 
-def failed_shards() -> list[int]:
+def list_failed_shards() -> list[int]:
     """The shards of which some fold has a note: it failed, its worker ended, or it is still in progress."""
     return sorted(set(FoldAttempt.objects.values_list("shard", flat=True)))
 
 
-def failed_projects(shards: Sequence[int]) -> list[int | None]:
+def list_failed_projects(shards: Sequence[int]) -> list[int | None]:
     """Whose rows earlier folds left behind in shards that this worker has claimed, those first that were not tried for longest."""
     notes = FoldAttempt.objects.filter(shard__in=shards).values("project_id").annotate(tried=Max("started_at"))
     return [note["project_id"] for note in notes.order_by("tried", "project_id")]
 
 
-def failed_begin(*, shards: Sequence[int], project: int | None) -> Begun | None:
+def begin_retry(*, shards: Sequence[int], project: int | None) -> FoldBatch | None:
     """The oldest rows that a fold of the project left behind; None if there are none. Notes of rows that are gone are deleted."""
     for note in FoldAttempt.objects.filter(shard__in=shards, project_id=project).order_by("shard", "first_id"):
-        rows = _rows(note)
+        rows = _read_rows(note)
         if rows:
-            return _again(note, rows)
+            return _resume(note, rows)
         with write_transaction():
             note.delete()
     return None
 
 
-def _again(note: FoldAttempt, rows: list[Waiting]) -> Begun:
+def _resume(note: FoldAttempt, rows: list[WaitingReport]) -> FoldBatch:
     """Takes up what a fold left behind, a few reports at a time. What was tried in company goes on in halves; `attempts` is 0 for a part
     that was not tried yet."""
     now = clock.now()
     with write_transaction():
-        if (note.attempts and len(rows) > 1) or len(rows) > FAILED_ROWS:
-            middle = min(len(rows) // 2, FAILED_ROWS)
+        if (note.attempts and len(rows) > 1) or len(rows) > MAX_RETRY_ROWS:
+            middle = min(len(rows) // 2, MAX_RETRY_ROWS)
             half = FoldAttempt(shard=note.shard, project_id=note.project_id, first_id=rows[middle].id, last_id=note.last_id, worker="")
             half.started_at, half.attempts = now, 0
             half.save()
             rows = rows[:middle]
             note.last_id, note.attempts = rows[-1].id, 0
         note.attempts += 1
-        note.started_at, note.worker = now, _worker()
+        note.started_at, note.worker = now, _worker_name()
         note.save()
-    return Begun([note], rows, more=True)
+    return FoldBatch([note], rows, more=True)
 
 
-def _rows(note: FoldAttempt) -> list[Waiting]:
+def _read_rows(note: FoldAttempt) -> list[WaitingReport]:
     found = InboxRow.objects.filter(shard=note.shard, id__range=(note.first_id, note.last_id)).order_by("id")
     mine = found if note.project_id is None else found.filter(project_id=note.project_id)
-    return [Waiting(*row) for row in mine.values_list(*Waiting._fields)]
+    return [WaitingReport(*row) for row in mine.values_list(*WaitingReport._fields)]
 
 
-def _oldest(shards: Sequence[int], projects: Collection[int], most: int) -> list[Waiting]:
+def _read_oldest(shards: Sequence[int], projects: Collection[int], most: int) -> list[WaitingReport]:
     """The oldest rows of the projects in the shards: of each those that came first, however unevenly they fill."""
     if connection.vendor == "postgresql":
-        with server_cursor() as cursor:
-            cursor.execute(_OLDEST, [list(shards), list(projects), most, most])
-            return [Waiting(*row) for row in cursor.fetchall()]
-    rows = InboxRow.objects.filter(shard__in=shards, project_id__in=projects).extra(where=["NOT " + _NOTED.format(row="ingest_inbox")])
-    return [Waiting(*row) for row in rows.order_by("id").values_list(*Waiting._fields)[:most]]
+        with open_binary_cursor() as cursor:
+            cursor.execute(_SELECT_OLDEST, [list(shards), list(projects), most, most])
+            return [WaitingReport(*row) for row in cursor.fetchall()]
+    rows = InboxRow.objects.filter(shard__in=shards, project_id__in=projects).extra(
+        where=["NOT " + _HAS_ATTEMPT.format(row="ingest_inbox")]
+    )
+    return [WaitingReport(*row) for row in rows.order_by("id").values_list(*WaitingReport._fields)[:most]]
 
 
-def _worker() -> str:
+def _worker_name() -> str:
     return f"{socket.gethostname()[:100]}:{os.getpid()}"

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 from dashboard.fleet.fold.roles import WORKER
 
 
-class Named(NamedTuple):
+class NameColumns(NamedTuple):
     """The columns of an instance that its name is made of, under their own names."""
 
     instance_id: str
@@ -18,7 +18,7 @@ class Named(NamedTuple):
     role: str
 
 
-NAME_COLUMNS = Named._fields
+NAME_COLUMNS = NameColumns._fields
 
 
 class Nameable(Protocol):
@@ -51,11 +51,11 @@ class Nameable(Protocol):
 
 def process_name(one: Nameable) -> str:
     """The label that its operator gave it, else host, rank and process id; with the role of a process that is no worker."""
-    name = one.label or _place(one)
+    name = one.label or _location(one)
     return f"{name} ({one.role})" if one.role not in ("", WORKER) else name
 
 
-def _place(one: Nameable) -> str:
+def _location(one: Nameable) -> str:
     if not one.host:
         return one.instance_id
     return f"{one.host} / rank {one.rank}" + (f" / pid {one.pid}" if one.pid else "")

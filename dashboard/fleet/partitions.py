@@ -11,14 +11,14 @@ from django.db.migrations.operations import CreateModel
 from django.db.migrations.state import ProjectState
 from psycopg.errors import DuplicateTable
 
-from dashboard.common.write_lock import one_at_a_time
+from dashboard.common.write_lock import acquire_advisory_lock
 
 logger = logging.getLogger(__name__)
 
-PARTITIONED = ("region_minute", "process_minute", "version_minute", "version_process_minute", "compile_event")
+PARTITIONED_TABLES = ("region_minute", "process_minute", "version_minute", "version_process_minute", "compile_event")
 DAYS_BACK = 8
 DAYS_AHEAD = 3
-PATIENCE = "2s"
+LOCK_TIMEOUT = "2s"
 """How long a partition waits for the readers of its table, with everybody else behind it, before it gives way until the next sweep."""
 
 
@@ -41,21 +41,21 @@ class CreatePartitionedModel(CreateModel):
 
 def partitions_ensure(*, today: int) -> int:
     """Makes the partitions of every day a report may still belong to, and some ahead; returns how many were made."""
-    return partitions_make(days=days_expected(today))
+    return partitions_make(days=list_partition_days(today))
 
 
-def days_expected(today: int) -> range:
+def list_partition_days(today: int) -> range:
     """The days that rows are written for."""
     return range(today - DAYS_BACK, today + DAYS_AHEAD + 1)
 
 
 def partitions_make(*, days: Collection[int]) -> int:
     """Makes the default partitions and those of these days where they are missing; returns how many were made."""
-    if connection.vendor != "postgresql" or not missing_of(days):
+    if connection.vendor != "postgresql" or not list_missing_partitions(days):
         return 0
     made = 0
-    for table, day in missing_of(days):
-        made += _made(table, day)
+    for table, day in list_missing_partitions(days):
+        made += _make(table, day)
     return made
 
 
@@ -64,53 +64,53 @@ def partitions_drop(*, table: str, before: int) -> int:
     if connection.vendor != "postgresql":
         return 0
     dropped = 0
-    for day in sorted(day for day in days_of(table) if day < before):
-        dropped += _altered(f'DROP TABLE IF EXISTS "{table}_{day}"')
+    for day in sorted(day for day in list_existing_days(table) if day < before):
+        dropped += _alter(f'DROP TABLE IF EXISTS "{table}_{day}"')
     return dropped
 
 
-def days_of(table: str) -> list[int]:
+def list_existing_days(table: str) -> list[int]:
     """The days that have a partition of their own; PostgreSQL only."""
-    names = [name.removeprefix(f"{table}_") for name in partition_names() if name.startswith(f"{table}_")]
+    names = [name.removeprefix(f"{table}_") for name in list_partition_names() if name.startswith(f"{table}_")]
     return [int(name) for name in names if name.isdecimal()]
 
 
-def missing_of(days: Collection[int]) -> list[tuple[str, int | None]]:
+def list_missing_partitions(days: Collection[int]) -> list[tuple[str, int | None]]:
     """The tables and days that have no partition; None stands for the default one, which comes first."""
-    present = set(partition_names())
-    defaults: list[tuple[str, int | None]] = [(table, None) for table in PARTITIONED if f"{table}_default" not in present]
-    return defaults + [(table, day) for table in PARTITIONED for day in days if f"{table}_{day}" not in present]
+    present = set(list_partition_names())
+    defaults: list[tuple[str, int | None]] = [(table, None) for table in PARTITIONED_TABLES if f"{table}_default" not in present]
+    return defaults + [(table, day) for table in PARTITIONED_TABLES for day in days if f"{table}_{day}" not in present]
 
 
-def partition_names() -> list[str]:
+def list_partition_names() -> list[str]:
     """Names of all partitions that exist; PostgreSQL only."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT child.relname FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid"
             " JOIN pg_class parent ON parent.oid = inhparent WHERE parent.relname = ANY(%s)",
-            [list(PARTITIONED)],
+            [list(PARTITIONED_TABLES)],
         )
         return [row[0] for row in cursor.fetchall()]
 
 
-def _made(table: str, day: int | None) -> bool:
+def _make(table: str, day: int | None) -> bool:
     if day is None:
-        return _altered(f'CREATE TABLE IF NOT EXISTS "{table}_default" PARTITION OF "{table}" DEFAULT')
+        return _alter(f'CREATE TABLE IF NOT EXISTS "{table}_default" PARTITION OF "{table}" DEFAULT')
     # Attached, not created in place: that would wait for everybody who reads or writes the table, and they for it.
     name = f"{table}_{day}"
-    return _altered(
+    return _alter(
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING ALL)',
         f'WITH moved AS (DELETE FROM "{table}_default" WHERE day = {day} RETURNING *) INSERT INTO "{name}" SELECT * FROM moved',
         f'ALTER TABLE "{table}" ATTACH PARTITION "{name}" FOR VALUES FROM ({day}) TO ({day + 1})',
     )
 
 
-def _altered(*statements: str) -> bool:
+def _alter(*statements: str) -> bool:
     """Runs the statements as one, after whoever else alters partitions; False when somebody was in the way, or it was made meanwhile."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
-            one_at_a_time("partitions")
-            cursor.execute(f"SET LOCAL lock_timeout = '{PATIENCE}'")
+            acquire_advisory_lock("partitions")
+            cursor.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
             for statement in statements:
                 cursor.execute(statement)
     except ProgrammingError as error:

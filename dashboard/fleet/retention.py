@@ -25,12 +25,12 @@ from dashboard.fleet.models import (
     VersionProcessHour,
     VersionProcessMinute,
 )
-from dashboard.fleet.partitions import PARTITIONED, partitions_drop
+from dashboard.fleet.partitions import PARTITIONED_TABLES, partitions_drop
 from dashboard.ingest.models import Intake, Refusal, Sender
 from dashboard.projects.models import Project
-from dashboard.projects.retention import Retention, longest, retention_of
+from dashboard.projects.retention import Retention, longest_retention, read_retention
 
-KEPT_BY: dict[type[Model], str] = {
+RETENTION_SETTING_BY_MODEL: dict[type[Model], str] = {
     RegionMinute: "instance_minutes",
     ProcessMinute: "instance_minutes",
     VersionMinute: "version_minutes",
@@ -41,16 +41,16 @@ KEPT_BY: dict[type[Model], str] = {
 }
 """Which setting of a project says how long a table's rows are kept."""
 
-SECONDS = 120.0
+RUN_BUDGET_S = 120.0
 """A run ends about then; the next one goes on where it stopped."""
 
-QUICK, SLOW = 0.01, 0.03
+QUICK_SLICE_S, SLOW_SLICE_S = 0.01, 0.03
 """Seconds: a slice that took less is followed by a larger one, after one that took more the next is smaller."""
-FIRST_SLICE, SMALLEST, LARGEST = 200, 20, 5000
+FIRST_SLICE_ROWS, MIN_SLICE_ROWS, MAX_SLICE_ROWS = 200, 20, 5000
 
 
 @dataclass
-class Dropped:
+class RetentionResult:
     """What a run dropped, the longest time in seconds that one slice held its locks, and whether there is more."""
 
     partitions: int = 0
@@ -59,49 +59,49 @@ class Dropped:
     unfinished: bool = False
 
 
-def first_day_kept(*, today: int, days: int) -> int:
+def find_first_kept_day(*, today: int, days: int) -> int:
     """The oldest day that is kept whole."""
     return today - days
 
 
-def minutes_kept_from(*, project: Project, now: float) -> int:
+def find_first_kept_minute(*, project: Project, now: float) -> int:
     """The first minute of versions that is certainly there; before it there are hours."""
-    return first_day_kept(today=int(now // 86400), days=retention_of(project.settings).version_minutes) * 1440
+    return find_first_kept_day(today=int(now // 86400), days=read_retention(project.settings).version_minutes) * 1440
 
 
-def instance_minutes_kept_from(*, project: Project, now: float) -> int:
+def find_first_kept_instance_minute(*, project: Project, now: float) -> int:
     """The first minute of single instances that is certainly there."""
-    return first_day_kept(today=int(now // 86400), days=retention_of(project.settings).instance_minutes) * 1440
+    return find_first_kept_day(today=int(now // 86400), days=read_retention(project.settings).instance_minutes) * 1440
 
 
-def retention_run(*, seconds: float = SECONDS) -> Dropped:
+def retention_run(*, seconds: float = RUN_BUDGET_S) -> RetentionResult:
     """Drops everything that is too old, for about so long."""
-    today, dropped, stop = int(clock.unix() // 86400), Dropped(), time.monotonic() + seconds
-    kept = {project.pk: retention_of(project.settings) for project in Project.objects.only("settings")}
-    most = longest(list(kept.values()))
-    for model, setting in KEPT_BY.items():
+    today, dropped, stop = int(clock.unix() // 86400), RetentionResult(), time.monotonic() + seconds
+    kept = {project.pk: read_retention(project.settings) for project in Project.objects.only("settings")}
+    most = longest_retention(list(kept.values()))
+    for model, setting in RETENTION_SETTING_BY_MODEL.items():
         table = model._meta.db_table
-        if table in PARTITIONED:
-            dropped.partitions += partitions_drop(table=table, before=first_day_kept(today=today, days=getattr(most, setting)))
-        for project_id in _projects_in(table):
+        if table in PARTITIONED_TABLES:
+            dropped.partitions += partitions_drop(table=table, before=find_first_kept_day(today=today, days=getattr(most, setting)))
+        for project_id in _list_projects(table):
             # A project that is gone leaves rows behind, which no foreign key removes.
             days = getattr(kept.get(project_id, Retention()), setting)
-            before = first_day_kept(today=today, days=days)
-            _in_slices(partial(_rows_delete, table, project_id, before), dropped, stop)
+            before = find_first_kept_day(today=today, days=days)
+            _delete_in_slices(partial(_rows_delete, table, project_id, before), dropped, stop)
     for project_id, retention in kept.items():
-        for old in _nameless(project_id, first_day_kept(today=today, days=retention.version_hours)):
-            _in_slices(partial(_objects_delete, old), dropped, stop)
+        for old in _list_unreferenced(project_id, find_first_kept_day(today=today, days=retention.version_hours)):
+            _delete_in_slices(partial(_objects_delete, old), dropped, stop)
     for counts in (Intake, Refusal):  # of all projects, and of nobody known
-        hours = counts._default_manager.filter(hour__lt=24 * first_day_kept(today=today, days=most.version_hours))
-        _in_slices(partial(_hour_delete, hours), dropped, stop)
+        hours = counts._default_manager.filter(hour__lt=24 * find_first_kept_day(today=today, days=most.version_hours))
+        _delete_in_slices(partial(_hour_delete, hours), dropped, stop)
     dropped.unfinished = time.monotonic() >= stop
     return dropped
 
 
-def _in_slices(delete: Callable[[int], int], dropped: Dropped, stop: float) -> None:
+def _delete_in_slices(delete: Callable[[int], int], dropped: RetentionResult, stop: float) -> None:
     """Deletes a slice at a time until none is left. Between two slices whoever waits for the write lock gets it."""
     alone = connection.vendor == "sqlite"
-    size = FIRST_SLICE if alone else LARGEST
+    size = FIRST_SLICE_ROWS if alone else MAX_SLICE_ROWS
     while time.monotonic() < stop:
         with write_transaction():
             began = time.monotonic()
@@ -112,7 +112,9 @@ def _in_slices(delete: Callable[[int], int], dropped: Dropped, stop: float) -> N
         if not count:
             return
         if alone:  # one writer at a time: the others wait for as long as a slice takes
-            size = min(size * 2, LARGEST) if held < QUICK else max(size // 2, SMALLEST) if held > SLOW else size
+            size = (
+                min(size * 2, MAX_SLICE_ROWS) if held < QUICK_SLICE_S else max(size // 2, MIN_SLICE_ROWS) if held > SLOW_SLICE_S else size
+            )
 
 
 def _rows_delete(table: str, project_id: int, before: int, most: int) -> int:
@@ -146,7 +148,7 @@ def _hour_delete(old: QuerySet[Model], _most: int) -> int:
     return 0 if oldest is None else old.filter(hour=oldest).delete()[0]
 
 
-def _nameless(project_id: int, first_day: int) -> Iterator[QuerySet[Model]]:
+def _list_unreferenced(project_id: int, first_day: int) -> Iterator[QuerySet[Model]]:
     """What nothing that is kept refers to any more: instances with their cold starts, series, and what the endpoint knew of a sender."""
     yield Instance.objects.filter(project_id=project_id, last_minute__lt=first_day * 1440)
     yield Series.objects.filter(project_id=project_id, last_minute__lt=first_day * 1440)
@@ -155,7 +157,7 @@ def _nameless(project_id: int, first_day: int) -> Iterator[QuerySet[Model]]:
     yield Sender.objects.filter(project_id=project_id, last_seen_at__lt=since)
 
 
-def _projects_in(table: str) -> list[int]:
+def _list_projects(table: str) -> list[int]:
     """The projects that have rows, each found by one look into the key."""
     found: list[int] = []
     with connection.cursor() as cursor:

@@ -16,7 +16,7 @@ that costs however little it holds is paid once."""
 SMALL_SHARE = 4
 """A project is small if its waiting reports fill at most this part of a batch."""
 
-_PROJECTS = (
+_SELECT_PROJECTS = (
     "WITH RECURSIVE waiting(project) AS (SELECT min(project_id) FROM ingest_inbox UNION ALL SELECT (SELECT min(project_id)"
     " FROM ingest_inbox WHERE project_id > waiting.project) FROM waiting WHERE waiting.project IS NOT NULL)"
     " SELECT project, (SELECT count(*) FROM (SELECT 1 FROM ingest_inbox WHERE project_id = project LIMIT %s) AS counted)"
@@ -32,44 +32,44 @@ class Turn:
     projects: list[int]
 
 
-def turns() -> Iterator[Turn]:
+def iterate_turns() -> Iterator[Turn]:
     """Every project that waits, once; small ones that come meanwhile have their turn after each large one."""
-    small, large = _waiting()
-    yield from _together(small)
-    shards = _oldest_first(large) if large else []
+    small, large = _count_waiting()
+    yield from _group_small(small)
+    shards = _list_shards_oldest_first(large) if large else []
     at_once = SHARDS if sum(large.values()) <= batch_size() else SHARDS_AT_ONCE
     for start in range(0, len(shards), at_once):
         for project in large:
             yield Turn(shards[start : start + at_once], [project])
-            yield from _together(_waiting()[0])
+            yield from _group_small(_count_waiting()[0])
 
 
-def _waiting() -> tuple[dict[int, int], dict[int, int]]:
+def _count_waiting() -> tuple[dict[int, int], dict[int, int]]:
     """How many reports wait by project, counted up to a batch and one more: of small projects and of large ones, the fewest first."""
     with connection.cursor() as cursor:
-        cursor.execute(_PROJECTS, [batch_size() + 1])
+        cursor.execute(_SELECT_PROJECTS, [batch_size() + 1])
         found = {int(project): int(count) for project, count in cursor.fetchall()}
     most = batch_size() // SMALL_SHARE
     return {one: n for one, n in found.items() if n <= most}, {one: n for one, n in found.items() if n > most}
 
 
-def _together(small: dict[int, int]) -> Iterator[Turn]:
+def _group_small(small: dict[int, int]) -> Iterator[Turn]:
     """As many projects a fold as fit a batch."""
     held, projects = 0, list[int]()
     for project, count in small.items():
         if projects and held + count > batch_size():
-            yield Turn(_shards_of(projects), projects)
+            yield Turn(_list_shards(projects), projects)
             held, projects = 0, []
         held, projects = held + count, [*projects, project]
     if projects:
-        yield Turn(_shards_of(projects), projects)
+        yield Turn(_list_shards(projects), projects)
 
 
-def _shards_of(projects: Collection[int]) -> list[int]:
+def _list_shards(projects: Collection[int]) -> list[int]:
     return sorted(set(InboxRow.objects.filter(project_id__in=projects).values_list("shard", flat=True)))
 
 
-def _oldest_first(projects: Collection[int]) -> list[int]:
+def _list_shards_oldest_first(projects: Collection[int]) -> list[int]:
     """Shards with reports of the projects, those first whose oldest report has waited longest."""
     numbers = ", ".join(f"({shard})" for shard in range(SHARDS))
     wanted = ", ".join(["%s"] * len(projects))

@@ -11,7 +11,7 @@ from django.db import DatabaseError, connection
 _LOCK_CLASS = 0x43574653
 """Tells these advisory locks from others in the same database."""
 
-_SQLITE_FOLDER = Lock()
+_SQLITE_FOLD_LOCK = Lock()
 
 
 class ClaimLost(Exception):
@@ -22,14 +22,14 @@ class ClaimLost(Exception):
 def shards_claim(shards: Sequence[int]) -> Iterator[list[int]]:
     """Those of the shards that are now ours. PostgreSQL keeps a claim across transactions and drops it with a dead connection."""
     if connection.vendor != "postgresql":
-        mine = _SQLITE_FOLDER.acquire(blocking=False)
+        mine = _SQLITE_FOLD_LOCK.acquire(blocking=False)
         try:
             yield list(shards) if mine else []
         finally:
             if mine:
-                _SQLITE_FOLDER.release()
+                _SQLITE_FOLD_LOCK.release()
         return
-    claimed = _ask("pg_try_advisory_lock", shards)
+    claimed = _call_lock_function("pg_try_advisory_lock", shards)
     try:
         yield claimed
     finally:
@@ -38,11 +38,11 @@ def shards_claim(shards: Sequence[int]) -> Iterator[list[int]]:
 
 def claims_confirm(shards: Sequence[int]) -> None:
     """Inside the fold's transaction: takes the locks once more, which fails if the connection that claimed them is gone."""
-    if connection.vendor == "postgresql" and len(_ask("pg_try_advisory_xact_lock", shards)) < len(shards):
+    if connection.vendor == "postgresql" and len(_call_lock_function("pg_try_advisory_xact_lock", shards)) < len(shards):
         raise ClaimLost(f"one of the shards {', '.join(map(str, shards))} is being folded by another worker")
 
 
-def _ask(function: str, shards: Sequence[int]) -> list[int]:
+def _call_lock_function(function: str, shards: Sequence[int]) -> list[int]:
     """The shards for which the database says yes."""
     if not shards:
         return []
@@ -53,6 +53,6 @@ def _ask(function: str, shards: Sequence[int]) -> list[int]:
 
 def _release(shards: Sequence[int]) -> None:
     try:
-        _ask("pg_advisory_unlock", shards)
+        _call_lock_function("pg_advisory_unlock", shards)
     except DatabaseError:
         connection.close()

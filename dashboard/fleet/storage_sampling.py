@@ -10,9 +10,9 @@ from django.db import DatabaseError, connection
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import StorageMeasure
-from dashboard.fleet.table_sizes import GOALS, bytes_a_day, table_sizes
+from dashboard.fleet.table_sizes import GOAL_BYTES_A_DAY, read_table_sizes, sum_bytes_a_day
 
-LEAST_SECONDS, SHARE = 3500.0, 1000.0
+MIN_INTERVAL_S, INTERVAL_RATIO = 3500.0, 1000.0
 """At most once in an hour, and in a thousand times as long as the last measurement took."""
 
 log = logging.getLogger(__name__)
@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 def storage_measure() -> bool:
     """Measures if it is time; True if it did."""
     known = list(StorageMeasure.objects.all())
-    if known and not any(_due(one) for one in known):
+    if known and not any(_is_due(one) for one in known):
         return False
     began = time.monotonic()
     try:
-        tables = table_sizes()
+        tables = read_table_sizes()
     except DatabaseError as error:
         if connection.vendor == "sqlite" and "dbstat" in str(error):
             log.warning("this SQLite was built without dbstat: it does not know the size of a table")
@@ -33,13 +33,13 @@ def storage_measure() -> bool:
         raise
     took = time.monotonic() - began
     with write_transaction():
-        for of in GOALS:
-            found = {"bytes_a_day": bytes_a_day(tables, of), "measured_at": clock.now(), "took": took}
+        for of in GOAL_BYTES_A_DAY:
+            found = {"bytes_a_day": sum_bytes_a_day(tables, of), "measured_at": clock.now(), "took": took}
             StorageMeasure.objects.update_or_create(of=of, defaults=found)
     return True
 
 
-def _due(one: StorageMeasure) -> bool:
+def _is_due(one: StorageMeasure) -> bool:
     """What nothing was seen of is measured by every sweep: its tables are empty."""
     passed = (clock.now() - one.measured_at).total_seconds()
-    return one.bytes_a_day is None or passed >= max(LEAST_SECONDS, SHARE * one.took)
+    return one.bytes_a_day is None or passed >= max(MIN_INTERVAL_S, INTERVAL_RATIO * one.took)

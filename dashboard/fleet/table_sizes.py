@@ -16,7 +16,7 @@ from dashboard.fleet.models import (
     VersionProcessMinute,
 )
 
-SEEN = {
+ENTITY_TABLES = {
     "instance": (
         "SELECT DISTINCT instance_id, minute FROM process_minute",
         1,
@@ -32,7 +32,7 @@ SEEN = {
 """What rows are stored of, how to count for how long it was seen, in how many minutes, and in which tables its rows lie."""
 
 MINUTES_A_DAY = 1440
-GOALS = {"instance": 1 << 20, "version": 4 << 20}
+GOAL_BYTES_A_DAY = {"instance": 1 << 20, "version": 4 << 20}
 """Bytes a day: of an instance, and of a version with its minutes and hours."""
 
 
@@ -52,29 +52,29 @@ class TableSize:
         return self.bytes / self.minutes * MINUTES_A_DAY if self.minutes else None
 
 
-def table_sizes() -> list[TableSize]:
+def read_table_sizes() -> list[TableSize]:
     """Every table of the database, the largest first."""
-    minutes = {of: _count(f"({query}) AS seen") * unit for of, (query, unit, _) in SEEN.items()}
-    owners = {model._meta.db_table: of for of, (_, _, models) in SEEN.items() for model in models}
+    minutes = {of: _count_rows(f"({query}) AS seen") * unit for of, (query, unit, _) in ENTITY_TABLES.items()}
+    owners = {model._meta.db_table: of for of, (_, _, models) in ENTITY_TABLES.items() for model in models}
     found = []
-    for name, size in _bytes().items():
+    for name, size in _read_bytes().items():
         of = owners.get(name, "")
-        found.append(TableSize(name, _count(f'"{name}"'), size, of, minutes.get(of, 0)))
+        found.append(TableSize(name, _count_rows(f'"{name}"'), size, of, minutes.get(of, 0)))
     return sorted(found, key=lambda table: (-table.bytes, table.name))
 
 
-def bytes_a_day(tables: list[TableSize], of: str) -> float | None:
+def sum_bytes_a_day(tables: list[TableSize], of: str) -> float | None:
     """Of one instance or version, over all its tables; None while nothing was seen."""
     known: list[float] = [size for table in tables if table.of.startswith(of) and (size := table.bytes_a_day) is not None]
     return sum(known) if known else None
 
 
-def minutes_seen(tables: list[TableSize], of: str) -> int:
+def find_fewest_minutes(tables: list[TableSize], of: str) -> int:
     """From how many minutes of instances, or of versions, that is reckoned: where tables differ, the fewest."""
     return min((table.minutes for table in tables if table.of.startswith(of) and table.minutes), default=0)
 
 
-def database_bytes() -> int:
+def read_database_bytes() -> int:
     """The whole database; on SQLite its file, with what is free in it."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -84,13 +84,13 @@ def database_bytes() -> int:
         return int(cursor.fetchone()[0])
 
 
-def _count(rows: str) -> int:
+def _count_rows(rows: str) -> int:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {rows}")
         return int(cursor.fetchone()[0])
 
 
-def _bytes() -> dict[str, int]:
+def _read_bytes() -> dict[str, int]:
     """By table, with indexes; partitions count for their table."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":

@@ -3,16 +3,16 @@
 from celery import shared_task
 
 from dashboard.common import clock
-from dashboard.common.heartbeat import fold_ended
+from dashboard.common.heartbeat import record_fold_end
 from dashboard.common.job_slots import job_run
-from dashboard.common.liveness import folded_note
+from dashboard.common.liveness import record_fold
 from dashboard.common.nudge import nudge
-from dashboard.fleet.finding_states import lives_update
-from dashboard.fleet.fold_service import deployments_update, fold_all
+from dashboard.fleet.finding_states import update_finding_states
+from dashboard.fleet.fold_service import end_stale_deployments, fold_all
 from dashboard.fleet.partitions import partitions_ensure
-from dashboard.fleet.retention_clock import retention_run_if_sure
+from dashboard.fleet.retention_clock import retention_run_if_clock_trusted
 from dashboard.fleet.storage_sampling import storage_measure
-from dashboard.pipeline import every
+from dashboard.pipeline import stage_interval_s
 
 FOLDING_SECONDS = 2.0
 """A longer backlog is folded by one task after the other, so that others get their turn and a worker told to stop is soon done."""
@@ -21,10 +21,10 @@ FOLDING_SECONDS = 2.0
 @shared_task(name="dashboard.fleet.tasks.fold")
 def fold(swept: bool = False) -> None:
     """Drains the inbox."""
-    moved = job_run(name="fold", interval=every("fold"), job=lambda: fold_all(seconds=FOLDING_SECONDS), nudged=not swept)
-    fold_ended()
+    moved = job_run(name="fold", interval=stage_interval_s("fold"), job=lambda: fold_all(seconds=FOLDING_SECONDS), nudged=not swept)
+    record_fold_end()
     if moved:
-        folded_note()
+        record_fold()
         nudge("dashboard.regressions.tasks.judge")
 
 
@@ -32,30 +32,30 @@ def fold(swept: bool = False) -> None:
 def deployments(swept: bool = True) -> None:
     """Ends deployments whose traffic is gone."""
     now_minute = clock.minute_of(clock.unix())
-    if job_run(name="deployments", interval=every("deployments"), job=lambda: deployments_update(now_minute=now_minute)):
+    if job_run(name="deployments", interval=stage_interval_s("deployments"), job=lambda: end_stale_deployments(now_minute=now_minute)):
         nudge("dashboard.regressions.tasks.judge")
 
 
 @shared_task(name="dashboard.fleet.tasks.lives")
 def lives(swept: bool = True) -> None:
     """Reads off what has become of the findings of models that reported."""
-    job_run(name="lives", interval=every("lives"), job=lives_update)
+    job_run(name="lives", interval=stage_interval_s("lives"), job=update_finding_states)
 
 
 @shared_task(name="dashboard.fleet.tasks.partitions")
 def partitions(swept: bool = True) -> None:
     """Makes the partitions of the days to come."""
     today = int(clock.unix() // 86400)
-    job_run(name="partitions", interval=every("partitions"), job=lambda: partitions_ensure(today=today))
+    job_run(name="partitions", interval=stage_interval_s("partitions"), job=lambda: partitions_ensure(today=today))
 
 
 @shared_task(name="dashboard.fleet.tasks.retention")
 def retention(swept: bool = True) -> None:
     """Drops what is older than its project keeps it."""
-    job_run(name="retention", interval=every("retention"), job=retention_run_if_sure)
+    job_run(name="retention", interval=stage_interval_s("retention"), job=retention_run_if_clock_trusted)
 
 
 @shared_task(name="dashboard.fleet.tasks.storage")
 def storage(swept: bool = True) -> None:
     """Measures what a day of an instance and of a version takes, if that was not done of late."""
-    job_run(name="storage", interval=every("storage"), job=storage_measure)
+    job_run(name="storage", interval=stage_interval_s("storage"), job=storage_measure)

@@ -2,12 +2,12 @@
 
 from django.contrib import admin
 
-from dashboard.accounts.admin_site import SITE, Looking
+from dashboard.accounts.admin_site import SITE, ReadOnlyAdmin
 from dashboard.ingest.models import PoisonReport
 
 
 @admin.register(PoisonReport, site=SITE)
-class PoisonAdmin(Looking):
+class PoisonAdmin(ReadOnlyAdmin):
     """`manage.py refold` brings them back into the line."""
 
     list_display = ("id", "project", "instance_id", "seq_first", "seq_last", "set_aside_at")

@@ -9,66 +9,66 @@ from collections.abc import Mapping
 from threading import Lock
 
 from dashboard.common.numbers import significant
-from dashboard.ingest.body_decoder import Refused
-from dashboard.ingest.selectors import inbox_size_up_to
-from dashboard.projects.rate_limit import rate_of, waiting_of
+from dashboard.ingest.body_decoder import RefusalError
+from dashboard.ingest.selectors import count_inbox_reports_up_to
+from dashboard.projects.rate_limit import read_rate, read_waiting_limit
 
-MAX_UNDER_WAY = 64
-MAX_WHILE_STALLED = 8
+MAX_CONCURRENT_REQUESTS = 64
+MAX_REQUESTS_WHILE_STALLED = 8
 """Requests that may wait for a database that commits nothing; the server's other threads stay free for those who only read."""
 
-STALLED_AFTER = 1.0
-BURST_SECONDS = 2.0
-COUNTED_EVERY = 2.0
+STALLED_AFTER_S = 1.0
+BURST_S = 2.0
+COUNT_INTERVAL_S = 2.0
 """Seconds from one count of the reports of a project that wait to the next, in each process."""
 
 
 class Admission:
     """Counts the requests under way; one too many is sent away before its body is read. Used in a `with` statement."""
 
-    def __init__(self, limit: int = MAX_UNDER_WAY) -> None:
+    def __init__(self, limit: int = MAX_CONCURRENT_REQUESTS) -> None:
         self._limit, self.under_way, self._lock = limit, 0, Lock()
         self._waiting_since: float | None = None
 
     def __enter__(self) -> None:
         """Takes a place, or raises Refused with a random time to come back, so that not all come back at once."""
         with self._lock:
-            if self.under_way >= self._limit or (self.under_way >= MAX_WHILE_STALLED and self._stalled()):
-                raise Refused("busy", "Too many requests are under way.", retry_after=random.randint(5, 30))
+            if self.under_way >= self._limit or (self.under_way >= MAX_REQUESTS_WHILE_STALLED and self._is_stalled()):
+                raise RefusalError("busy", "Too many requests are under way.", retry_after=random.randint(5, 30))
             self.under_way += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self.under_way -= 1
 
-    def commit_begun(self) -> None:
+    def on_commit_start(self) -> None:
         """The committer has work and nothing is durable yet."""
         self._waiting_since = time.monotonic()
 
-    def commit_ended(self) -> None:
+    def on_commit_end(self) -> None:
         """The committer got an answer from the database, whatever it was."""
         self._waiting_since = None
 
-    def _stalled(self) -> bool:
+    def _is_stalled(self) -> bool:
         since = self._waiting_since
-        return since is not None and time.monotonic() - since > STALLED_AFTER
+        return since is not None and time.monotonic() - since > STALLED_AFTER_S
 
 
 ADMISSION = Admission()
 
 
-class Bucket:
+class TokenBucket:
     """Tokens that come back at a rate; a request may overdraw it once, the next one waits."""
 
     def __init__(self, rate: float) -> None:
-        self.rate, self._level, self._filled, self._lock = rate, rate * BURST_SECONDS, time.monotonic(), Lock()
+        self.rate, self._level, self._filled, self._lock = rate, rate * BURST_S, time.monotonic(), Lock()
         self._waiting, self._counted_at = 0, -math.inf
 
     def wait(self) -> float:
         """Seconds until the bucket is above zero; 0 if it is."""
         with self._lock:
             now = time.monotonic()
-            self._level = min(self.rate * BURST_SECONDS, self._level + (now - self._filled) * self.rate)
+            self._level = min(self.rate * BURST_S, self._level + (now - self._filled) * self.rate)
             self._filled = now
             return max(0.0, -self._level / self.rate)
 
@@ -76,10 +76,10 @@ class Bucket:
         """How many reports of the project wait, counted up to `most` and every few seconds, plus what came here since."""
         now = time.monotonic()
         with self._lock:
-            due = now - self._counted_at > COUNTED_EVERY
+            due = now - self._counted_at > COUNT_INTERVAL_S
             self._counted_at = now if due else self._counted_at
         if due:
-            counted = inbox_size_up_to(project_id, most)
+            counted = count_inbox_reports_up_to(project_id, most)
             with self._lock:
                 self._waiting = counted
         return self._waiting
@@ -91,29 +91,31 @@ class Bucket:
             self._waiting += reports
 
 
-_buckets: dict[int, Bucket] = {}
+_buckets: dict[int, TokenBucket] = {}
 
 
-def bucket_of(project_id: int, settings: Mapping[str, object]) -> Bucket:
+def find_bucket(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
     """The project's bucket in this process, with the rate its settings give."""
-    rate = rate_of(settings)
+    rate = read_rate(settings)
     bucket = _buckets.get(project_id)
     if bucket is None or bucket.rate != rate:
-        bucket = _buckets[project_id] = Bucket(rate)
+        bucket = _buckets[project_id] = TokenBucket(rate)
     return bucket
 
 
-def quota_check(project_id: int, settings: Mapping[str, object]) -> Bucket:
+def quota_check(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
     """Raises Refused if the project has sent more than its quota allows, or more waits to be folded; returns its bucket to charge."""
-    bucket, most = bucket_of(project_id, settings), waiting_of(settings)
+    bucket, most = find_bucket(project_id, settings), read_waiting_limit(settings)
     _rate_check(bucket)
     if bucket.waiting(project_id, most) >= most:
         detail = f"{most:,} or more reports of the project wait to be folded, the most it may have."
-        raise Refused("too_many", detail, retry_after=random.randint(15, 45))
+        raise RefusalError("too_many", detail, retry_after=random.randint(15, 45))
     return bucket
 
 
-def _rate_check(bucket: Bucket) -> None:
+def _rate_check(bucket: TokenBucket) -> None:
     wait = bucket.wait()
     if wait > 0:
-        raise Refused("too_many", f"The project sends more than {significant(bucket.rate)} reports a second.", retry_after=int(wait) + 1)
+        raise RefusalError(
+            "too_many", f"The project sends more than {significant(bucket.rate)} reports a second.", retry_after=int(wait) + 1
+        )

@@ -14,9 +14,9 @@ from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, Identity, Report, SeqRange
 
 from dashboard.common.unicode_safety import visible_name
-from dashboard.ingest.body_decoder import Refused, holds_nul, text_check
-from dashboard.ingest.recent_digests import Recorded, recorded
-from dashboard.ingest.validation import MAX_TIME, Wrong, identity_check, length_check, report_check, seq_check, window_check
+from dashboard.ingest.body_decoder import RefusalError, holds_nul, text_check
+from dashboard.ingest.recent_digests import ReportDigest, digest_report
+from dashboard.ingest.validation import MAX_UNIX_TIME_S, InvalidReport, identity_check, length_check, report_check, seq_check, window_check
 
 SHARDS = 64
 MAX_NAME = 200
@@ -35,7 +35,7 @@ class _Envelope(msgspec.Struct):
     reports: msgspec.Raw = msgspec.Raw()
 
 
-class _Numbered(msgspec.Struct):
+class _SeqEnvelope(msgspec.Struct):
     """Just enough of a bad report to say which it is."""
 
     seq: tuple[int, int]
@@ -43,14 +43,14 @@ class _Numbered(msgspec.Struct):
 
 # Made once, while this module is imported by one thread: msgspec crashes when two threads meet a type for the first time together.
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-_NUMBERED = msgspec.json.Decoder(_Numbered)
+_SEQ_ENVELOPE = msgspec.json.Decoder(_SeqEnvelope)
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
 _IDENTITY = msgspec.json.Decoder(Identity)
 _REPORT = msgspec.json.Decoder(Report)
 
 
 @dataclass(slots=True)
-class Item:
+class ReportItem:
     """One good report as JSON text; an old one is acknowledged only if it was stored before."""
 
     seq: SeqRange
@@ -60,9 +60,9 @@ class Item:
     """Of its window, by the agent's clock."""
 
     @property
-    def recorded(self) -> Recorded:
+    def recorded(self) -> ReportDigest:
         """What the sender's row keeps of it."""
-        return recorded(self.seq, self.text, self.end)
+        return digest_report(self.seq, self.text, self.end)
 
 
 @dataclass(slots=True)
@@ -76,13 +76,13 @@ class Batch:
     identity: bytes
     received: float
     clock_offset: float
-    items: list[Item] = field(default_factory=list)
+    items: list[ReportItem] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     environment: str = ""
     job: str = ""
 
     @property
-    def continuous(self) -> bool:
+    def is_continuous(self) -> bool:
         """Whether its reports are new by their age, and each begins where the one before ended."""
         items = self.items
         return (
@@ -94,10 +94,10 @@ class Batch:
     @property
     def shard(self) -> int:
         """Which line of the inbox it waits in: all reports of a version wait in one."""
-        return shard_of(self.project_id, self.model, self.version)
+        return compute_shard(self.project_id, self.model, self.version)
 
 
-def shard_of(project_id: int, model: str, version: str) -> int:
+def compute_shard(project_id: int, model: str, version: str) -> int:
     """The shard of a version; the same in every process and release."""
     return zlib.crc32(f"{project_id}\0{model}\0{version}".encode()) % SHARDS
 
@@ -121,81 +121,81 @@ def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
     cut = text_check(text)
     envelope = _decode(text, _ENVELOPE, "")
     _check_version(envelope.v)
-    offset = received - _sent(envelope.sent)
-    identity, identity_text = _identity(envelope.instance, cut)
+    offset = received - _read_sent(envelope.sent)
+    identity, identity_text = _read_identity(envelope.instance, cut)
     raw_reports = _decode(envelope.reports, _RAW_LIST, "reports")
     if len(raw_reports) > MAX_REPORTS:
-        raise Refused("bad_request", f"reports: expected at most {MAX_REPORTS}, got {len(raw_reports)}.")
+        raise RefusalError("bad_request", f"reports: expected at most {MAX_REPORTS}, got {len(raw_reports)}.")
     batch = Batch(project_id, identity.id, identity.model, identity.version, identity_text, received, offset)
     batch.environment, batch.job = identity.environment, identity.job
     for raw in raw_reports:
         try:
-            batch.items.append(_item(bytes(raw), cut, offset, received))
-        except Wrong as wrong:
-            batch.rejected.append(Rejected(_seq_of(raw), wrong.code, clip(str(wrong))))
+            batch.items.append(_read_item(bytes(raw), cut, offset, received))
+        except InvalidReport as wrong:
+            batch.rejected.append(Rejected(_read_seq(raw), wrong.code, clip(str(wrong))))
     return batch
 
 
 def _check_version(version: Any) -> None:
     if isinstance(version, bool) or not isinstance(version, int):
-        raise Refused("bad_request", "v: expected the version of the protocol, a whole number.")
+        raise RefusalError("bad_request", "v: expected the version of the protocol, a whole number.")
     if version not in ACCEPTED_VERSIONS:
-        raise Refused("wrong_version", f"v: this server accepts {' and '.join(map(str, ACCEPTED_VERSIONS))}, got {version}.")
+        raise RefusalError("wrong_version", f"v: this server accepts {' and '.join(map(str, ACCEPTED_VERSIONS))}, got {version}.")
 
 
-def _sent(sent: Any) -> float:
-    if isinstance(sent, bool) or not isinstance(sent, (int, float)) or not 0 <= sent <= MAX_TIME:
-        raise Refused("bad_request", "sent: expected Unix seconds.")
+def _read_sent(sent: Any) -> float:
+    if isinstance(sent, bool) or not isinstance(sent, (int, float)) or not 0 <= sent <= MAX_UNIX_TIME_S:
+        raise RefusalError("bad_request", "sent: expected Unix seconds.")
     return float(sent)
 
 
-def _identity(raw: msgspec.Raw, cut: bool) -> tuple[Identity, bytes]:
+def _read_identity(raw: msgspec.Raw, cut: bool) -> tuple[Identity, bytes]:
     text = bytes(raw)
     if not text:
-        raise Refused("bad_request", "instance: is missing.")
+        raise RefusalError("bad_request", "instance: is missing.")
     if holds_nul(text):
-        raise Refused("bad_request", "instance: a text holds the character NUL.")
+        raise RefusalError("bad_request", "instance: a text holds the character NUL.")
     try:
         identity = identity_read(text)
         identity_check(identity)
-    except (msgspec.MsgspecError, Wrong) as error:
-        raise Refused("bad_request", f"{error}." if isinstance(error, Wrong) else _sentence(error, "instance")) from None
+    except (msgspec.MsgspecError, InvalidReport) as error:
+        raise RefusalError("bad_request", f"{error}." if isinstance(error, InvalidReport) else _format_error(error, "instance")) from None
     return identity, dumps(identity) if cut else text
 
 
-def _item(text: bytes, cut: bool, offset: float, now: float) -> Item:
+def _read_item(text: bytes, cut: bool, offset: float, now: float) -> ReportItem:
     if holds_nul(text):
-        raise Wrong("invalid_report", "a text holds the character NUL")
+        raise InvalidReport("invalid_report", "a text holds the character NUL")
     try:
         report = report_read(text)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Wrong("invalid_report", _sentence(error, "")) from None
+        raise InvalidReport("invalid_report", _format_error(error, "")) from None
     seq_check(report.seq)
     fresh = window_check(report.window, offset, now)
     length_check(report)
     report_check(report)
-    return Item(report.seq, dumps(report) if cut else text, not fresh, report.window[1])
+    return ReportItem(report.seq, dumps(report) if cut else text, not fresh, report.window[1])
 
 
-def _seq_of(raw: msgspec.Raw) -> SeqRange:
+def _read_seq(raw: msgspec.Raw) -> SeqRange:
     try:
-        return _NUMBERED.decode(raw).seq
+        return _SEQ_ENVELOPE.decode(raw).seq
     except msgspec.MsgspecError:
         return UNREADABLE_SEQ
 
 
 def _decode(text: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], where: str) -> T:
     if where and not bytes(text):
-        raise Refused("bad_request", f"{where}: is missing.")
+        raise RefusalError("bad_request", f"{where}: is missing.")
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as error:
-        raise Refused("bad_request", _sentence(error, where)) from None
+        raise RefusalError("bad_request", _format_error(error, where)) from None
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Refused("not_json", f"The body is not JSON: {error}.") from None
+        raise RefusalError("not_json", f"The body is not JSON: {error}.") from None
 
 
-def _sentence(error: Exception, where: str) -> str:
+def _format_error(error: Exception, where: str) -> str:
     """msgspec says `Expected ... - at `$.a.b``; the wire says the field first."""
     problem, _, path = str(error).partition(" - at ")
     field_path = f"{where}{path.strip('`').removeprefix('$')}".lstrip(".")

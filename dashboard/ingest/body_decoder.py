@@ -7,7 +7,7 @@ import zlib
 
 from compilewatch.wire.messages import MAX_DEPTH, MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_TEXT, RATIO_CHECKED_AFTER
 
-STEP = 64 << 10
+STEP_BYTES = 64 << 10
 MAX_STRINGS = 1 << 18
 MAX_CONTAINERS = 1 << 18
 
@@ -17,7 +17,7 @@ _AS_SQUARE = bytes.maketrans(b"{}", b"[]")
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
-class Refused(Exception):
+class RefusalError(Exception):
     """The whole request is refused with a code of the wire."""
 
     def __init__(self, code: str, detail: str, retry_after: int | None = None) -> None:
@@ -30,20 +30,20 @@ def inflate(body: bytes) -> bytes:
     stream, out, size, left = zlib.decompressobj(wbits=31), [], 0, body
     while not stream.eof:
         try:
-            part = stream.decompress(left, STEP)
+            part = stream.decompress(left, STEP_BYTES)
         except zlib.error as error:
-            raise Refused("bad_request", f"The body is not gzip: {error}.") from None
+            raise RefusalError("bad_request", f"The body is not gzip: {error}.") from None
         left = stream.unconsumed_tail
         size += len(part)
         out.append(part)
         if size > MAX_INFLATED_BYTES:
-            raise Refused("too_large", f"The body is larger than {MAX_INFLATED_BYTES} bytes when inflated.")
+            raise RefusalError("too_large", f"The body is larger than {MAX_INFLATED_BYTES} bytes when inflated.")
         if size > RATIO_CHECKED_AFTER and size > MAX_INFLATE_RATIO * len(body):
-            raise Refused("too_large", f"The body inflates more than {MAX_INFLATE_RATIO} times.")
+            raise RefusalError("too_large", f"The body inflates more than {MAX_INFLATE_RATIO} times.")
         if not (part or left or stream.eof):
-            raise Refused("bad_request", "The gzip body is cut off.")
+            raise RefusalError("bad_request", "The gzip body is cut off.")
     if stream.unused_data:
-        raise Refused("bad_request", "The body is not exactly one gzip member.")
+        raise RefusalError("bad_request", "The body is not exactly one gzip member.")
     return b"".join(out)
 
 
@@ -52,7 +52,7 @@ def text_check(text: bytes) -> bool:
     try:
         str(text, "utf-8")
     except UnicodeDecodeError as error:
-        raise Refused("not_json", f"The body is not UTF-8: {error.reason} at byte {error.start}.") from None
+        raise RefusalError("not_json", f"The body is not UTF-8: {error.reason} at byte {error.start}.") from None
     return _check_strings(text) if b"\\" in text else _check_plain(text)
 
 
@@ -79,7 +79,7 @@ def _has_long_gap(text: bytes) -> bool:
 def _check_strings(text: bytes) -> bool:
     plain = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
     if plain.count(b'"') > 2 * MAX_STRINGS:
-        raise Refused("bad_request", f"The body holds more than {MAX_STRINGS} strings.")
+        raise RefusalError("bad_request", f"The body holds more than {MAX_STRINGS} strings.")
     parts = plain.split(b'"')
     _check_depth(b"".join(parts[::2]).translate(_AS_SQUARE, _NOT_BRACKETS))
     return max(map(len, parts[1::2]), default=0) > MAX_TEXT
@@ -88,12 +88,12 @@ def _check_strings(text: bytes) -> bool:
 def _check_depth(brackets: bytes) -> None:
     """Removes the innermost pairs level by level: what is left after the last allowed level is too deep, or no JSON."""
     if len(brackets) > 2 * MAX_CONTAINERS:
-        raise Refused("bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects.")
+        raise RefusalError("bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects.")
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
             return
-    raise Refused("bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match.")
+    raise RefusalError("bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match.")
 
 
 def holds_nul(text: bytes) -> bool:

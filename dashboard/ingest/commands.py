@@ -13,15 +13,15 @@ from django.db.models import Max
 
 from dashboard.common import clock
 from dashboard.ingest.models import Command
-from dashboard.projects.command_key import command_signatures
+from dashboard.projects.command_key import sign_command
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
-TRUSTED_FOR = 1.0
+CACHE_TTL_S = 1.0
 """Seconds for which a process goes by what it has read."""
 
 
-class Place(NamedTuple):
+class CommandTarget(NamedTuple):
     """What an order names, and an instance is."""
 
     model: str
@@ -29,15 +29,15 @@ class Place(NamedTuple):
     environment: str
 
 
-class Live(NamedTuple):
+class LiveCommand(NamedTuple):
     """An order that may ride in an answer."""
 
-    place: Place
+    place: CommandTarget
     order: Order
     carried: dict[str, Any]
 
 
-_live: dict[int, tuple[float, list[Live]]] = {}
+_cache: dict[int, tuple[float, list[LiveCommand]]] = {}
 
 
 def command_issue(*, project: Project, key: str, by: str, order: Callable[[int], Order]) -> Order:
@@ -53,7 +53,7 @@ def command_issue(*, project: Project, key: str, by: str, order: Callable[[int],
         target={"id": made.id, "environment": made.environment, "share": made.share, "instances": made.instances, "ask": made.ask},
         counter=made.counter,
         signed=command_sign(made, key),
-        signatures=command_signatures(project, ED25519_CONTEXT + command_body(made)),
+        signatures=sign_command(project, ED25519_CONTEXT + command_body(made)),
         issued_at=clock.now(),
         not_before=clock.at(made.not_before),
         expires_at=clock.at(made.expires),
@@ -62,30 +62,30 @@ def command_issue(*, project: Project, key: str, by: str, order: Callable[[int],
     return made
 
 
-def commands_live(*, project_id: int, place: Place, instance: str, job: str) -> list[dict[str, Any]]:
+def list_live_commands(*, project_id: int, place: CommandTarget, instance: str, job: str) -> list[dict[str, Any]]:
     """The newest live order for an instance, as the answer carries it; up to a second old."""
-    asked, live = _live.get(project_id, (float("-inf"), []))
-    if time.monotonic() - asked > TRUSTED_FOR:
+    asked, live = _cache.get(project_id, (float("-inf"), []))
+    if time.monotonic() - asked > CACHE_TTL_S:
         # Others go on with what they have; should the reading fail, the next one is due in a second.
-        _live[project_id] = (time.monotonic(), live)
-        live = _read(project_id)
-        _live[project_id] = (time.monotonic(), live)
+        _cache[project_id] = (time.monotonic(), live)
+        live = _read_live(project_id)
+        _cache[project_id] = (time.monotonic(), live)
     return next(([dict(one.carried)] for one in live if one.place == place and one.order.includes(instance, job)), [])
 
 
-def commands_forget() -> None:
+def clear_command_cache() -> None:
     """Reads anew at the next answer, as a restart does."""
-    _live.clear()
+    _cache.clear()
 
 
-def _read(project_id: int) -> list[Live]:
+def _read_live(project_id: int) -> list[LiveCommand]:
     """The newest first. An order is sent before its moment, too: all ranks of a job wait for it."""
     rows = for_project(Command, project_id).filter(withdrawn_at=None, expires_at__gt=clock.now()).order_by("-counter")
-    return [_of(row) for row in rows]
+    return [_to_live_command(row) for row in rows]
 
 
-def _of(row: Command) -> Live:
-    place = Place(row.model_name, row.version_name, str(row.target.get("environment", "")))
+def _to_live_command(row: Command) -> LiveCommand:
+    place = CommandTarget(row.model_name, row.version_name, str(row.target.get("environment", "")))
     order = Order(
         id=str(row.target.get("id", "")),
         project="",
@@ -99,10 +99,10 @@ def _of(row: Command) -> Live:
         instances=list(row.target.get("instances", [])),
         share=float(row.target.get("share", 0.0)),
     )
-    return Live(place, order, _carried(bytes(row.signed), row.signatures))
+    return LiveCommand(place, order, _build_payload(bytes(row.signed), row.signatures))
 
 
-def _carried(signed: bytes, signatures: dict[str, str] | None) -> dict[str, Any]:
+def _build_payload(signed: bytes, signatures: dict[str, str] | None) -> dict[str, Any]:
     """Only what was signed when it was issued: a row that something else wrote gets no signature here."""
     found: dict[str, Any] = {"signed": base64.b64encode(signed).decode()}
     return {**found, "body": base64.b64encode(signed[MAC_BYTES:]).decode(), "ed25519": signatures} if signatures else found

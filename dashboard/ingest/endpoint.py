@@ -14,25 +14,25 @@ from django.db import DatabaseError, connection
 
 from dashboard.common import clock
 from dashboard.common.failpoints import crash_point
-from dashboard.common.log_throttle import Seldom
+from dashboard.common.log_throttle import LogThrottle
 from dashboard.ingest.admission import ADMISSION, quota_check
 from dashboard.ingest.batch import Batch, batch_read
-from dashboard.ingest.body_decoder import Refused
-from dashboard.ingest.commands import Place, commands_live
+from dashboard.ingest.body_decoder import RefusalError
+from dashboard.ingest.commands import CommandTarget, list_live_commands
 from dashboard.ingest.group_commit import COMMITTER
-from dashboard.ingest.intake_counters import intake_note
-from dashboard.ingest.refusal_counters import refusal_note
+from dashboard.ingest.intake_counters import record_intake
+from dashboard.ingest.refusal_counters import record_refusal
 from dashboard.ingest.request_checks import Environ, body_read, head_check, key_require, method_check
-from dashboard.ingest.stored import Stored
-from dashboard.projects.key_auth import KnownKey
+from dashboard.ingest.stored import StoreResult
+from dashboard.projects.key_auth import VerifiedKey
 
 logger = logging.getLogger(__name__)
 
-_seldom = Seldom()
-DATABASE_AWAY = Refused("busy", "The database does not answer right now; nothing was stored.", retry_after=5)
+_log_throttle = LogThrottle()
+DATABASE_UNAVAILABLE = RefusalError("busy", "The database does not answer right now; nothing was stored.", retry_after=5)
 
 
-class Answer(NamedTuple):
+class WsgiResponse(NamedTuple):
     """Status, further headers, and the JSON of an answer."""
 
     status: int
@@ -40,58 +40,58 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def reports_answer(environ: Environ) -> Answer:
+def handle_reports(environ: Environ) -> WsgiResponse:
     """What the endpoint answers to a request; the key in the header is all that counts, cookies are ignored."""
-    key: KnownKey | None = None
+    key: VerifiedKey | None = None
     try:
         with ADMISSION:
             method_check(environ)
             key = key_require(environ)
             length = head_check(environ)
             return _accept(environ, key, length)
-    except Refused as refused:
+    except RefusalError as refused:
         return request_refuse(refused, key.project_id if key else 0)
     except DatabaseError as error:
         logger.warning("reports were not stored: %s", error)
-        return request_refuse(DATABASE_AWAY, key.project_id if key else 0)
+        return request_refuse(DATABASE_UNAVAILABLE, key.project_id if key else 0)
     finally:
         if connection.connection is not None:
             connection.close_if_unusable_or_obsolete()
 
 
-def _accept(environ: Environ, key: KnownKey, length: int) -> Answer:
+def _accept(environ: Environ, key: VerifiedKey, length: int) -> WsgiResponse:
     bucket = quota_check(key.project_id, key.project_settings)
     batch = batch_read(text=body_read(environ, length), project_id=key.project_id, received=clock.unix())
     crash_point("web_parsed")
     bucket.charge(len(batch.items) + len(batch.rejected))
     stored = COMMITTER.store(batch)
-    intake_note(project_id=key.project_id, reports=len(stored.acked), size=length)
+    record_intake(project_id=key.project_id, reports=len(stored.acked), size=length)
     for rejected in stored.rejected:
-        _count(key.project_id, rejected.code)
-    return Answer(200, [], _ack(stored, _commands(batch)))
+        _count_refusal(key.project_id, rejected.code)
+    return WsgiResponse(200, [], _encode_ack(stored, _read_commands(batch)))
 
 
-def _ack(stored: Stored, commands: list[dict[str, Any]]) -> bytes:
+def _encode_ack(stored: StoreResult, commands: list[dict[str, Any]]) -> bytes:
     if stored.rejected or commands or stored.held is not None:
         return dumps(Ack(stored.acked, stored.next_seq, commands=commands, rejected=stored.rejected, held=stored.held))
     ranges = ",".join([f"[{first},{last}]" for first, last in stored.acked])
     return b'{"acked":[%b],"next_seq":%d,"commands":[],"cw":1}' % (ranges.encode(), stored.next_seq)
 
 
-def _commands(batch: Batch) -> list[dict[str, Any]]:
+def _read_commands(batch: Batch) -> list[dict[str, Any]]:
     try:
-        place = Place(batch.model, batch.version, batch.environment)
-        return commands_live(project_id=batch.project_id, place=place, instance=batch.instance_id, job=batch.job)
+        place = CommandTarget(batch.model, batch.version, batch.environment)
+        return list_live_commands(project_id=batch.project_id, place=place, instance=batch.instance_id, job=batch.job)
     except DatabaseError as error:
         # The reports are durable: they are acknowledged, and the commands come with the next answer.
         logger.warning("commands were not read: %s", error)
         return []
 
 
-def request_refuse(refused: Refused, project_id: int = 0) -> Answer:
+def request_refuse(refused: RefusalError, project_id: int = 0) -> WsgiResponse:
     """The answer to a request that is refused, which is counted, and logged once in a while."""
-    _count(project_id, refused.code)
-    if times := _seldom.times((project_id, refused.code)):
+    _count_refusal(project_id, refused.code)
+    if times := _log_throttle.times((project_id, refused.code)):
         of = f"of project {project_id}" if project_id else "of nobody known"
         logger.info("a request %s was refused (%d since it was told): %s: %s", of, times, refused.code, " ".join(refused.detail.split()))
     status = ERROR_CODES[refused.code][0]
@@ -102,9 +102,9 @@ def request_refuse(refused: Refused, project_id: int = 0) -> Answer:
         headers.append(("WWW-Authenticate", "Bearer"))
     if status == 405:
         headers.append(("Allow", "POST"))
-    return Answer(status, headers, dumps(Error(code=refused.code, detail=refused.detail)))
+    return WsgiResponse(status, headers, dumps(Error(code=refused.code, detail=refused.detail)))
 
 
-def _count(project_id: int, code: str) -> None:
-    refusal_note(project_id=project_id, code=code)
+def _count_refusal(project_id: int, code: str) -> None:
+    record_refusal(project_id=project_id, code=code)
     COMMITTER.start()

@@ -14,38 +14,38 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 
 from dashboard.ingest.admission import ADMISSION
 from dashboard.ingest.batch import Batch
-from dashboard.ingest.body_decoder import Refused
-from dashboard.ingest.intake_counters import commit_note, intake_give_back, intake_take
-from dashboard.ingest.refusal_counters import refusals_give_back, refusals_take
+from dashboard.ingest.body_decoder import RefusalError
+from dashboard.ingest.intake_counters import drain_intake, record_commit, restore_intake
+from dashboard.ingest.refusal_counters import drain_refusals, restore_refusals
 from dashboard.ingest.services import intake_write, refusals_write, reports_append, reports_store
-from dashboard.ingest.stored import Stored
+from dashboard.ingest.stored import StoreResult
 
 logger = logging.getLogger(__name__)
 
-GROUP = 64
-GATHERED_FOR = 0.002
+MAX_GROUP_REPORTS = 64
+GATHER_DELAY_S = 0.002
 """Seconds a commit waits for the other requests under way: it costs the database a third less than many small commits."""
 
-PATIENCE = 3.0
-COUNTS_WRITTEN_EVERY = 2.0
-WORTH_A_SECOND_TRY = 1.0
-PAUSE = 0.1
+COMMIT_TIMEOUT_S = 3.0
+COUNTS_INTERVAL_S = 2.0
+RETRY_WITHIN_S = 1.0
+ERROR_PAUSE_S = 0.1
 """Seconds that the thread waits after an error of its own, so that one that returns at once fills no log."""
-FAILURES_UNREADY = 3
+MAX_FAILURES_IN_A_ROW = 3
 """Errors in a row with which a process takes no reports."""
 
 _STOP = None
 S = TypeVar("S")
 
 
-class Waiting:
+class PendingBatch:
     """A batch and the request thread that waits for its commit behind a lock, which costs a tenth of a Future."""
 
     __slots__ = ("_error", "_gate", "_stored", "batch", "given_up")
 
     def __init__(self, batch: Batch) -> None:
         self.batch, self.given_up = batch, False
-        self._stored: Stored | None = None
+        self._stored: StoreResult | None = None
         self._error: BaseException | None = None
         self._gate = Lock()
         self._gate.acquire()
@@ -55,17 +55,17 @@ class Waiting:
         """Whether its request goes on already."""
         return self._stored is not None or self._error is not None
 
-    def result(self, timeout: float) -> Stored:
+    def result(self, timeout: float) -> StoreResult:
         """What became of the batch; raises what the commit raised, and Refused as busy after `timeout` seconds."""
         if not self._gate.acquire(timeout=timeout):
             self.given_up = True
-            raise Refused("busy", "The database is too slow right now; send the reports again.", retry_after=5)
+            raise RefusalError("busy", "The database is too slow right now; send the reports again.", retry_after=5)
         if self._stored is None:
             assert self._error is not None
             raise self._error
         return self._stored
 
-    def done(self, stored: Stored) -> None:
+    def done(self, stored: StoreResult) -> None:
         """The batch is durable."""
         self._stored = stored
         self._gate.release()
@@ -80,20 +80,20 @@ class Committer:
     """Takes batches from any thread; its own thread is started by the first one, in the process that needs it."""
 
     def __init__(self) -> None:
-        self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
+        self._queue: SimpleQueue[PendingBatch | None] = SimpleQueue()
         self._starting = Lock()
         self._thread: Thread | None = None
         self._counts_due = 0.0
         self.failures_in_a_row = 0
         """Errors of the thread itself, not of the database, since its last commit; readiness asks for them."""
-        os.register_at_fork(after_in_child=self._forget)
+        os.register_at_fork(after_in_child=self._reset_after_fork)
 
-    def store(self, batch: Batch) -> Stored:
+    def store(self, batch: Batch) -> StoreResult:
         """What became of the batch, once it is durable; Refused as busy if that takes too long."""
         self.start()
-        waiting = Waiting(batch)
+        waiting = PendingBatch(batch)
         self._queue.put(waiting)
-        return waiting.result(PATIENCE)
+        return waiting.result(COMMIT_TIMEOUT_S)
 
     def start(self) -> None:
         """Makes sure that the thread runs; one that ended by an error is replaced, and what waits in the queue is committed."""
@@ -108,64 +108,64 @@ class Committer:
         thread = self._thread
         if thread is not None:
             self._queue.put(_STOP)
-            thread.join(timeout=PATIENCE)
+            thread.join(timeout=COMMIT_TIMEOUT_S)
             self._thread = None
 
-    def _forget(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._queue, self._starting, self._thread = SimpleQueue(), Lock(), None
 
     def _run(self) -> None:
         going = True
         while going:
-            group: list[Waiting] = []
+            group: list[PendingBatch] = []
             try:
                 going = self._gather(group)
                 self._commit(group)
                 if not going or time.monotonic() >= self._counts_due:
-                    self._counts_due = time.monotonic() + COUNTS_WRITTEN_EVERY
+                    self._counts_due = time.monotonic() + COUNTS_INTERVAL_S
                     _write_refusals()
                     _write_intake()
             except BaseException as error:  # noqa: BLE001 - whatever it is, the next reports are still to be committed
                 self._recover(group, error)
         connection.close()
 
-    def _commit(self, group: list[Waiting]) -> None:
+    def _commit(self, group: list[PendingBatch]) -> None:
         if not group:
             return
-        ADMISSION.commit_begun()
+        ADMISSION.on_commit_start()
         try:
             begun = time.perf_counter()
-            group_commit(group)
-            commit_note(time.perf_counter() - begun)
+            commit_group(group)
+            record_commit(time.perf_counter() - begun)
             self.failures_in_a_row = 0
         finally:
-            ADMISSION.commit_ended()
+            ADMISSION.on_commit_end()
 
-    def _recover(self, group: list[Waiting], error: BaseException) -> None:
+    def _recover(self, group: list[PendingBatch], error: BaseException) -> None:
         """Answers the requests that wait, so that their agents send again, and begins with another connection."""
         self.failures_in_a_row += 1
         logger.error("the committer failed and goes on (%d in a row): %s", self.failures_in_a_row, error, exc_info=error)
         for waiting in group:
             if not waiting.answered:
-                waiting.failed(Refused("busy", "The server failed while it stored the reports; send them again.", retry_after=5))
+                waiting.failed(RefusalError("busy", "The server failed while it stored the reports; send them again.", retry_after=5))
         try:
             connection.close()
         except Exception as closing:  # noqa: BLE001 - it is replaced in any case
             logger.warning("the committer could not close its connection: %s", closing)
-        time.sleep(PAUSE)
+        time.sleep(ERROR_PAUSE_S)
 
-    def _gather(self, group: list[Waiting]) -> bool:
+    def _gather(self, group: list[PendingBatch]) -> bool:
         """Adds whatever waits, up to 64 reports, and answers whether to go on: while one commit is under way the next group gathers."""
         reports = 0
         try:
-            waiting = self._queue.get(timeout=COUNTS_WRITTEN_EVERY)
+            waiting = self._queue.get(timeout=COUNTS_INTERVAL_S)
             if ADMISSION.under_way > 1:
-                time.sleep(GATHERED_FOR)
+                time.sleep(GATHER_DELAY_S)
             while waiting is not _STOP:
                 if not waiting.given_up:
                     group.append(waiting)
                     reports += max(1, len(waiting.batch.items))
-                if reports >= GROUP:
+                if reports >= MAX_GROUP_REPORTS:
                     return True
                 waiting = self._queue.get_nowait()
             return False
@@ -173,10 +173,10 @@ class Committer:
             return True
 
 
-def group_commit(group: list[Waiting]) -> None:
+def commit_group(group: list[PendingBatch]) -> None:
     """Makes the batches durable and lets their requests go on; what does not merely continue its sender's range is stored by itself."""
     try:
-        appended = _with_second_try(reports_append, [waiting.batch for waiting in group])
+        appended = _store_with_retry(reports_append, [waiting.batch for waiting in group])
     except BaseException as error:  # noqa: BLE001 - the request threads raise it, this thread goes on
         _fail(group, error)
         return
@@ -189,7 +189,7 @@ def group_commit(group: list[Waiting]) -> None:
     if not rest:
         return
     try:
-        found = _with_second_try(reports_store, [waiting.batch for waiting in rest])
+        found = _store_with_retry(reports_store, [waiting.batch for waiting in rest])
     except BaseException as error:  # noqa: BLE001 - the same
         _fail(rest, error)
         return
@@ -197,14 +197,14 @@ def group_commit(group: list[Waiting]) -> None:
         waiting.done(stored)
 
 
-def _with_second_try(store: Callable[[list[Batch]], list[S]], batches: list[Batch]) -> list[S]:
+def _store_with_retry(store: Callable[[list[Batch]], list[S]], batches: list[Batch]) -> list[S]:
     """A failure that came fast is tried once more: after a restart of the database the first use of a connection fails."""
     started = time.monotonic()
     try:
         return store(batches)
     except (OperationalError, InterfaceError):
         connection.close()
-        if time.monotonic() - started > WORTH_A_SECOND_TRY:
+        if time.monotonic() - started > RETRY_WITHIN_S:
             raise
     try:
         return store(batches)
@@ -213,36 +213,36 @@ def _with_second_try(store: Callable[[list[Batch]], list[S]], batches: list[Batc
         raise
 
 
-def _fail(group: list[Waiting], error: BaseException) -> None:
+def _fail(group: list[PendingBatch], error: BaseException) -> None:
     if len(group) > 1 and isinstance(error, (DataError, IntegrityError)):
         for waiting in group:  # one of them cannot be stored; the others shall not suffer for it
-            group_commit([waiting])
+            commit_group([waiting])
         return
     for waiting in group:
         waiting.failed(error)
 
 
 def _write_refusals() -> None:
-    counts = refusals_take()
+    counts = drain_refusals()
     if not counts:
         return
     try:
         refusals_write(counts)
     except DatabaseError as error:
         connection.close()
-        refusals_give_back(counts)
+        restore_refusals(counts)
         logger.warning("counts of refusals wait in memory: %s", error)
 
 
 def _write_intake() -> None:
-    taken = intake_take()
+    taken = drain_intake()
     if not (taken.commits or taken.reports):
         return
     try:
         intake_write(taken)
     except DatabaseError as error:
         connection.close()
-        intake_give_back(taken)
+        restore_intake(taken)
         logger.warning("counts of what was taken wait in memory: %s", error)
 
 

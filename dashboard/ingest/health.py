@@ -1,10 +1,10 @@
 """Whether what was acknowledged is also folded: the age of the oldest report that waits, and what is quarantined."""
 
-from dashboard.common.health import Check, how_long
-from dashboard.ingest.group_commit import COMMITTER, FAILURES_UNREADY
-from dashboard.ingest.selectors import inbox_age, quarantine_reasons
+from dashboard.common.health import Check, format_age
+from dashboard.ingest.group_commit import COMMITTER, MAX_FAILURES_IN_A_ROW
+from dashboard.ingest.selectors import list_quarantine_reasons, read_inbox_age
 
-FRESH = 60.0
+MAX_INBOX_AGE_S = 60.0
 """Seconds that a report may wait; a worker that is well folds it within three."""
 
 
@@ -12,24 +12,29 @@ def committer_check() -> Check:
     """Errors in a row of the thread that commits reports in this process; a few of them, and the process takes no reports."""
     failures = COMMITTER.failures_in_a_row
     if not failures:
-        return Check("committer", True, 0, FAILURES_UNREADY, "errors in a row", "This process commits reports.")
+        return Check("committer", True, 0, MAX_FAILURES_IN_A_ROW, "errors in a row", "This process commits reports.")
     said = f"The thread that commits reports failed {failures} times in a row; the log of this process has the errors."
-    return Check("committer", False, failures, FAILURES_UNREADY, "errors in a row", said, serves=failures < FAILURES_UNREADY)
+    return Check("committer", False, failures, MAX_FAILURES_IN_A_ROW, "errors in a row", said, serves=failures < MAX_FAILURES_IN_A_ROW)
 
 
 def inbox_check() -> Check:
     """The age of the oldest report that waits to be folded."""
-    age = inbox_age()
-    if age > FRESH:
+    age = read_inbox_age()
+    if age > MAX_INBOX_AGE_S:
         return Check(
-            "inbox", False, age, FRESH, "s", f"The oldest report has waited {how_long(age)} to be folded: pages are behind by that."
+            "inbox",
+            False,
+            age,
+            MAX_INBOX_AGE_S,
+            "s",
+            f"The oldest report has waited {format_age(age)} to be folded: pages are behind by that.",
         )
-    return Check("inbox", True, age, FRESH, "s", "Reports are folded as they come.")
+    return Check("inbox", True, age, MAX_INBOX_AGE_S, "s", "Reports are folded as they come.")
 
 
 def quarantine_check() -> Check:
     """How many reports could not be folded, and the most frequent reason; for the operator, since the text may be of any project."""
-    reasons = quarantine_reasons()
+    reasons = list_quarantine_reasons()
     count = sum(number for _, number in reasons)
     if not count:
         return Check("quarantine", True, 0, 0, "reports", "No report is quarantined.")

@@ -10,7 +10,7 @@ from dashboard.common import clock
 
 
 @dataclass
-class Taken:
+class IntakeCounts:
     """Reports and bytes by project and hour, and the commits they took."""
 
     reports: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -20,36 +20,36 @@ class Taken:
 
 
 _lock = Lock()
-_taken = Taken()
+_counts = IntakeCounts()
 
 
-def intake_note(*, project_id: int, reports: int, size: int) -> None:
+def record_intake(*, project_id: int, reports: int, size: int) -> None:
     """A request of so many bytes was acknowledged."""
     key = (project_id, int(clock.unix() // 3600))
     with _lock:
-        _taken.reports[key] += reports
-        _taken.bytes[key] += size
+        _counts.reports[key] += reports
+        _counts.bytes[key] += size
 
 
-def commit_note(seconds: float) -> None:
+def record_commit(seconds: float) -> None:
     """The database took so long to make a group of requests durable, or to fail."""
     with _lock:
-        _taken.commits += 1
-        _taken.commit_seconds += seconds
+        _counts.commits += 1
+        _counts.commit_seconds += seconds
 
 
-def intake_take() -> Taken:
+def drain_intake() -> IntakeCounts:
     """The counts since they were last taken."""
-    global _taken
+    global _counts
     with _lock:
-        taken, _taken = _taken, Taken()
+        taken, _counts = _counts, IntakeCounts()
     return taken
 
 
-def intake_give_back(taken: Taken) -> None:
+def restore_intake(taken: IntakeCounts) -> None:
     """Puts counts back that could not be written."""
     with _lock:
-        _taken.reports.update(taken.reports)
-        _taken.bytes.update(taken.bytes)
-        _taken.commits += taken.commits
-        _taken.commit_seconds += taken.commit_seconds
+        _counts.reports.update(taken.reports)
+        _counts.bytes.update(taken.bytes)
+        _counts.commits += taken.commits
+        _counts.commit_seconds += taken.commit_seconds

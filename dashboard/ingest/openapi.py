@@ -10,16 +10,16 @@ from compilewatch.wire.ack import Ack
 from compilewatch.wire.errors import ERROR_CODES, Error
 from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, VERSION, Request
 
-from dashboard.ingest.validation import MAX_INT32, MAX_TIME
+from dashboard.ingest.validation import MAX_INT32, MAX_UNIX_TIME_S
 
-_MOMENT = {"minimum": 0, "maximum": MAX_TIME, "description": "Unix seconds."}
+_UNIX_TIME = {"minimum": 0, "maximum": MAX_UNIX_TIME_S, "description": "Unix seconds."}
 
 
 @cache
-def openapi_document() -> dict[str, Any]:
+def build_openapi_document() -> dict[str, Any]:
     """OpenAPI 3.1; what JSON Schema cannot say (sketches that add up, sequence ranges) is said by the answer's `rejected`."""
     (request, ack, error), components = msgspec.json.schema_components((Request, Ack, Error), ref_template="#/components/schemas/{name}")
-    _bound(components)
+    _add_bounds(components)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -36,13 +36,13 @@ def openapi_document() -> dict[str, Any]:
     }
 
 
-def _bound(components: dict[str, Any]) -> None:
+def _add_bounds(components: dict[str, Any]) -> None:
     """What refuses a whole request and is no matter of types: ranges, lengths and the alphabet of the identity."""
     request, identity = components["Request"]["properties"], components["Identity"]["properties"]
     request["v"] |= {"enum": list(ACCEPTED_VERSIONS)}
-    request["sent"] |= _MOMENT
+    request["sent"] |= _UNIX_TIME
     request["reports"] |= {"maxItems": MAX_REPORTS}
-    identity["started"] |= _MOMENT
+    identity["started"] |= _UNIX_TIME
     for field in identity.values():
         if field.get("type") == "integer":
             field |= {"minimum": 0, "maximum": MAX_INT32}

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from compilewatch.wire.messages import SeqRange
 
-MOST = 16
+MAX_RECENT_REPORTS = 16
 """Reports: a batch has one where nothing waits; 512 bytes of a sender's row."""
 _RECORD = struct.Struct(">QQ8sd")
-MOST_BYTES = MOST * _RECORD.size
+MAX_RECENT_BYTES = MAX_RECENT_REPORTS * _RECORD.size
 
 
-class Recorded(NamedTuple):
+class ReportDigest(NamedTuple):
     """A stored report: its last number, how many numbers precede that in its range, a digest of its text, and when its window ended by
     the agent's clock."""
 
@@ -29,30 +29,30 @@ class Recorded(NamedTuple):
     digest: bytes
     end: float
 
-    def meets(self, seq: SeqRange) -> bool:
+    def overlaps(self, seq: SeqRange) -> bool:
         """Whether the two ranges share a number."""
         return self.last - self.before <= seq[1] and seq[0] <= self.last
 
 
-def recorded(seq: SeqRange, text: bytes, end: float) -> Recorded:
+def digest_report(seq: SeqRange, text: bytes, end: float) -> ReportDigest:
     """What is kept of a report; `text` is its JSON as it is stored."""
-    return Recorded(seq[1], seq[1] - seq[0], hashlib.blake2b(text, digest_size=8).digest(), end)
+    return ReportDigest(seq[1], seq[1] - seq[0], hashlib.blake2b(text, digest_size=8).digest(), end)
 
 
-def recent_bytes(records: Iterable[Recorded]) -> bytes:
+def pack_recent(records: Iterable[ReportDigest]) -> bytes:
     """The newest of them as they are stored, in the order in which they came."""
-    return b"".join(_RECORD.pack(*one) for one in list(records)[-MOST:])
+    return b"".join(_RECORD.pack(*one) for one in list(records)[-MAX_RECENT_REPORTS:])
 
 
-def recent_of(stored: bytes | memoryview | None) -> list[Recorded]:
+def unpack_recent(stored: bytes | memoryview | None) -> list[ReportDigest]:
     """The stored records; none where an earlier release wrote the row."""
-    return [Recorded(*values) for values in _RECORD.iter_unpack(stored or b"")]
+    return [ReportDigest(*values) for values in _RECORD.iter_unpack(stored or b"")]
 
 
-def contradicts(records: list[Recorded], report: Recorded) -> bool:
+def contradicts(records: list[ReportDigest], report: ReportDigest) -> bool:
     """Whether this report, whose range is stored, is certainly another one than was stored."""
     seq = (report.last - report.before, report.last)
-    met = [one for one in records if one.meets(seq)]
+    met = [one for one in records if one.overlaps(seq)]
     if met:
         return met[-1][:3] != report[:3]
     oldest = min(records, default=None)

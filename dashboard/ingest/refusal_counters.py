@@ -5,19 +5,19 @@ from threading import Lock
 
 from dashboard.common import clock
 
-Counts = Counter[tuple[int, int, str]]
+RefusalCounts = Counter[tuple[int, int, str]]
 
 _lock = Lock()
-_counts: Counts = Counter()
+_counts: RefusalCounts = Counter()
 
 
-def refusal_note(*, project_id: int, code: str, count: int = 1) -> None:
+def record_refusal(*, project_id: int, code: str, count: int = 1) -> None:
     """Counts a refusal; 0 stands for a request whose key named no project."""
     with _lock:
         _counts[(project_id, int(clock.unix() // 3600), code)] += count
 
 
-def refusals_take() -> Counts:
+def drain_refusals() -> RefusalCounts:
     """The counts since they were last taken."""
     global _counts
     with _lock:
@@ -25,7 +25,7 @@ def refusals_take() -> Counts:
     return taken
 
 
-def refusals_give_back(counts: Counts) -> None:
+def restore_refusals(counts: RefusalCounts) -> None:
     """Puts counts back that could not be written."""
     with _lock:
         _counts.update(counts)

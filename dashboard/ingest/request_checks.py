@@ -12,11 +12,11 @@ from django.conf import settings
 from django.http.request import split_domain_port, validate_host
 from django.utils.http import parse_header_parameters
 
-from dashboard.common.client_address import address_of, client_of
-from dashboard.ingest.body_decoder import Refused, inflate
-from dashboard.projects.key_auth import KnownKey, key_check, key_recall
-from dashboard.projects.key_format import KEY_ANYWHERE
-from dashboard.projects.services import key_exposed
+from dashboard.common.client_address import find_client_address, normalize_address
+from dashboard.ingest.body_decoder import RefusalError, inflate
+from dashboard.projects.key_auth import VerifiedKey, key_check, key_recall
+from dashboard.projects.key_format import KEY_SEARCH_PATTERN
+from dashboard.projects.services import key_record_exposure
 
 MAX_HEADER_KEY = 256
 
@@ -27,57 +27,57 @@ Environ = dict[str, Any]
 def method_check(environ: Environ) -> None:
     """Only POST, and only to a name that is ours."""
     if environ["REQUEST_METHOD"] != "POST":
-        raise Refused("wrong_method", "This address takes POST.")
-    if not _is_ours(str(environ.get("HTTP_HOST", environ.get("SERVER_NAME", ""))), tuple(settings.ALLOWED_HOSTS)):
-        raise Refused("bad_request", "The Host header names no host of this server.")
+        raise RefusalError("wrong_method", "This address takes POST.")
+    if not _is_our_host(str(environ.get("HTTP_HOST", environ.get("SERVER_NAME", ""))), tuple(settings.ALLOWED_HOSTS)):
+        raise RefusalError("bad_request", "The Host header names no host of this server.")
 
 
 @lru_cache(maxsize=256)
-def _is_ours(host: str, allowed: tuple[str, ...]) -> bool:
+def _is_our_host(host: str, allowed: tuple[str, ...]) -> bool:
     """Whether the Host header names this server; agents say the same thousands of times a second."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, allowed)
 
 
-def key_require(environ: Environ, kind: str = "ing") -> KnownKey:
+def key_require(environ: Environ, kind: str = "ing") -> VerifiedKey:
     """The key, if it is of this kind (`projects.keys.KINDS`); in the URL or over plain http it is marked as exposed."""
     _refuse_key_in_url(environ)
-    text = _key_text(environ)
+    text = _read_key_text(environ)
     known = key_check(text) if text else None
     if not _transport_is_safe(environ):
         if known is not None:
-            key_exposed(key_id=known.id, where="plain http", address=client_of(environ))
-        raise Refused("plain_http", "Keys over plain http are refused except on loopback; use https.")
+            key_record_exposure(key_id=known.id, where="plain http", address=find_client_address(environ))
+        raise RefusalError("plain_http", "Keys over plain http are refused except on loopback; use https.")
     if known is None:
-        raise Refused("bad_key", "The key is missing, mistyped, unknown, revoked or expired.")
+        raise RefusalError("bad_key", "The key is missing, mistyped, unknown, revoked or expired.")
     if known.kind != kind:
-        raise Refused("wrong_scope", f"This takes a key that begins with cw_{kind}_; the one that was sent is of another kind.")
+        raise RefusalError("wrong_scope", f"This takes a key that begins with cw_{kind}_; the one that was sent is of another kind.")
     return known
 
 
-def key_known(environ: Environ) -> KnownKey | None:
+def find_cached_key(environ: Environ) -> VerifiedKey | None:
     """The key, if it worked lately; the database is not asked."""
-    text = _key_text(environ)
+    text = _read_key_text(environ)
     return key_recall(text) if text else None
 
 
-def _key_text(environ: Environ) -> str:
+def _read_key_text(environ: Environ) -> str:
     """What the header holds, empty where it cannot be a key."""
     scheme, _, text = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     return text if scheme.lower() == "bearer" and len(text) <= MAX_HEADER_KEY else ""
 
 
 def _refuse_key_in_url(environ: Environ) -> None:
-    found = KEY_ANYWHERE.search(_unquoted(f"{environ.get('PATH_INFO', '')}?{environ.get('QUERY_STRING', '')}"))
+    found = KEY_SEARCH_PATTERN.search(_unquote_twice(f"{environ.get('PATH_INFO', '')}?{environ.get('QUERY_STRING', '')}"))
     if found is None:
         return
     known = key_check(found[0])
     if known is not None:
-        key_exposed(key_id=known.id, where="URL", address=client_of(environ))
-    raise Refused("key_in_url", "A key was sent in the URL; it belongs in the Authorization header. Revoke it: URLs are logged.")
+        key_record_exposure(key_id=known.id, where="URL", address=find_client_address(environ))
+    raise RefusalError("key_in_url", "A key was sent in the URL; it belongs in the Authorization header. Revoke it: URLs are logged.")
 
 
-def _unquoted(address: str) -> str:
+def _unquote_twice(address: str) -> str:
     """Without percent signs, also where a client quoted twice: a key is readable in the logs either way."""
     for _ in range(2):
         address = unquote(address) if "%" in address else address
@@ -93,7 +93,7 @@ def _transport_is_safe(environ: Environ) -> bool:
 
 @lru_cache(maxsize=256)
 def _is_loopback(text: str) -> bool:
-    found = address_of(text)
+    found = normalize_address(text)
     return found is not None and ip_address(found).is_loopback
 
 
@@ -110,19 +110,19 @@ def head_check(environ: Environ, kind: str = "application/json") -> int:
     """The length of the body, if it may be read at all."""
     text: str = environ.get("CONTENT_LENGTH") or ""
     if not text:
-        raise Refused("no_length", "The request has no Content-Length.")
+        raise RefusalError("no_length", "The request has no Content-Length.")
     if not text.isascii() or not text.isdecimal():
-        raise Refused("bad_request", "Content-Length is not a number.")
+        raise RefusalError("bad_request", "Content-Length is not a number.")
     if len(text) > 12 or int(text) > MAX_WIRE_BYTES:
-        raise Refused("too_large", f"The body is larger than {MAX_WIRE_BYTES} bytes.")
-    if not _is(kind, environ.get("CONTENT_TYPE", "")):
-        raise Refused("wrong_type", f"Content-Type must be {kind}{' in UTF-8' if kind.endswith('json') else ''}.")
-    if _encoding(environ) not in ("", "identity", "gzip"):
-        raise Refused("wrong_type", "Content-Encoding must be gzip or absent.")
+        raise RefusalError("too_large", f"The body is larger than {MAX_WIRE_BYTES} bytes.")
+    if not _is_content_type(kind, environ.get("CONTENT_TYPE", "")):
+        raise RefusalError("wrong_type", f"Content-Type must be {kind}{' in UTF-8' if kind.endswith('json') else ''}.")
+    if _read_encoding(environ) not in ("", "identity", "gzip"):
+        raise RefusalError("wrong_type", "Content-Encoding must be gzip or absent.")
     return int(text)
 
 
-def _is(wanted: str, content_type: str) -> bool:
+def _is_content_type(wanted: str, content_type: str) -> bool:
     if content_type == wanted:
         return True
     try:
@@ -139,10 +139,10 @@ def body_read(environ: Environ, length: int) -> bytes:
     except OSError:
         body = b""
     if len(body) != length or not body:
-        raise Refused("bad_request", f"The body is {len(body)} bytes long, Content-Length says {length}.")
-    return inflate(body) if _encoding(environ) == "gzip" else body
+        raise RefusalError("bad_request", f"The body is {len(body)} bytes long, Content-Length says {length}.")
+    return inflate(body) if _read_encoding(environ) == "gzip" else body
 
 
-def _encoding(environ: Environ) -> str:
+def _read_encoding(environ: Environ) -> str:
     text: str = environ.get("HTTP_CONTENT_ENCODING", "")
     return text.strip().lower()

@@ -9,7 +9,7 @@ from django.db.models import Count, QuerySet, Sum
 
 from dashboard.common import clock
 from dashboard.ingest.models import BucketLayout, FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
-from dashboard.ingest.scrapers.parser import bounds_read
+from dashboard.ingest.scrapers.parser import decode_bounds
 from dashboard.ingest.sequence_ranges import Coverage
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
@@ -32,78 +32,78 @@ class SenderState:
         return cls(sender.instance_id, coverage.ranges, coverage.missing, coverage.open_gaps, sender.clock_offset)
 
 
-def inbox_size(project: Project | None = None) -> int:
+def count_inbox_reports(project: Project | None = None) -> int:
     """How many reports wait to be folded, of one project or of all."""
-    return _inbox(project).count()
+    return _query_inbox(project).count()
 
 
-def inbox_size_up_to(project_id: int, most: int) -> int:
+def count_inbox_reports_up_to(project_id: int, most: int) -> int:
     """How many reports of the project wait, counted no further than `most`."""
     return InboxRow.objects.filter(project_id=project_id).order_by()[:most].count()
 
 
-def quarantine_reasons() -> list[tuple[str, int]]:
+def list_quarantine_reasons() -> list[tuple[str, int]]:
     """Why reports of all projects are quarantined, the most frequent reason first."""
     reasons = PoisonReport.objects.values_list("error").annotate(count=Count("pk")).order_by("-count", "error")
     return [(str(error), int(count)) for error, count in reasons]
 
 
-def inbox_age(project: Project | None = None) -> float:
+def read_inbox_age(project: Project | None = None) -> float:
     """Seconds that the oldest waiting report has waited; 0 if none waits. Rows are numbered as they come."""
-    oldest = _inbox(project).order_by("id").values_list("received_at", flat=True).first()
+    oldest = _query_inbox(project).order_by("id").values_list("received_at", flat=True).first()
     return max(0.0, (clock.now() - oldest).total_seconds()) if oldest else 0.0
 
 
-def sender_state(*, project: Project, instance_id: str) -> SenderState | None:
+def read_sender_state(*, project: Project, instance_id: str) -> SenderState | None:
     """What is durable of the instance, or None if it never sent anything."""
     sender = for_project(Sender, project).filter(instance_id=instance_id).first()
     return SenderState.of(sender) if sender else None
 
 
-def sender_states(*, project: Project, instance_ids: list[str]) -> dict[str, SenderState]:
+def read_sender_states(*, project: Project, instance_ids: list[str]) -> dict[str, SenderState]:
     """The same for many instances."""
     return {sender.instance_id: SenderState.of(sender) for sender in for_project(Sender, project).filter(instance_id__in=instance_ids)}
 
 
-def first_report_came(project: Project) -> bool:
+def has_any_report(project: Project) -> bool:
     """Whether anything was ever acknowledged for the project."""
     return for_project(Sender, project).exists()
 
 
-def refusals_by_code(*, project: Project, hours: int = 24) -> dict[str, int]:
+def count_refusals_by_code(*, project: Project, hours: int = 24) -> dict[str, int]:
     """How many requests and reports were refused in the last hours, by code."""
     since = int(clock.unix() // 3600) - hours + 1
     rows = for_project(Refusal, project).filter(hour__gte=since).values_list("code").annotate(total=Sum("count")).order_by("code")
     return dict(rows)
 
 
-def refusals_by_hour(*, project: Project, hours: int) -> list[tuple[int, str, int]]:
+def list_refusals_by_hour(*, project: Project, hours: int) -> list[tuple[int, str, int]]:
     """Hour since 1970, code and count of what was refused in the last hours."""
     since = int(clock.unix() // 3600) - hours + 1
     return list(for_project(Refusal, project).filter(hour__gte=since).values_list("hour", "code", "count"))
 
 
-def intake_by_hour(*, project: Project, hours: int) -> dict[int, tuple[int, int]]:
+def read_intake_by_hour(*, project: Project, hours: int) -> dict[int, tuple[int, int]]:
     """Reports and bytes that were acknowledged in the last hours, by hour since 1970; an hour without any is not there."""
     since = int(clock.unix() // 3600) - hours + 1
     rows = for_project(Intake, project).filter(hour__gte=since).values_list("hour", "reports", "bytes")
     return {hour: (reports, size) for hour, reports, size in rows}
 
 
-def poison_count(project: Project | None = None) -> int:
+def count_poison_reports(project: Project | None = None) -> int:
     """How many reports were set aside because folding them failed, of one project or of all."""
     return (PoisonReport.objects if project is None else for_project(PoisonReport, project)).count()
 
 
-def retries_count() -> int:
+def count_fold_retries() -> int:
     """How many folds failed and are tried again, in halves or whole."""
     return FoldAttempt.objects.exclude(attempts=1).count()
 
 
-def _inbox(project: Project | None) -> QuerySet[InboxRow]:
+def _query_inbox(project: Project | None) -> QuerySet[InboxRow]:
     return InboxRow.objects.all() if project is None else for_project(InboxRow, project)
 
 
-def layouts_of(names: Collection[str]) -> dict[str, tuple[float, ...]]:
+def read_bucket_layouts(names: Collection[str]) -> dict[str, tuple[float, ...]]:
     """The upper bounds of an engine's buckets, by the name of their layout; a layout that is not kept is not there."""
-    return {row.name: tuple(bounds_read(row.bounds)) for row in BucketLayout.objects.filter(name__in=names)}
+    return {row.name: tuple(decode_bounds(row.bounds)) for row in BucketLayout.objects.filter(name__in=names)}

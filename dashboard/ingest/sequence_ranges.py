@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from compilewatch.wire.messages import SeqRange
 
-from dashboard.ingest.recent_digests import Recorded, contradicts
+from dashboard.ingest.recent_digests import ReportDigest, contradicts
 
 MAX_RANGES = 64
 MAX_SEQ = 1 << 53
@@ -27,14 +27,14 @@ class Coverage:
     ranges: list[SeqRange] = field(default_factory=list)
     closed: list[SeqRange] = field(default_factory=list)
     missing: int = 0
-    recent: list[Recorded] = field(default_factory=list)
+    recent: list[ReportDigest] = field(default_factory=list)
 
     @classmethod
     def of(
-        cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int, recent: list[Recorded] | None = None
+        cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int, recent: list[ReportDigest] | None = None
     ) -> Coverage:
         """The coverage as it was stored."""
-        return cls([_pair(pair) for pair in ranges], [_pair(pair) for pair in closed], missing, recent or [])
+        return cls([_to_range(pair) for pair in ranges], [_to_range(pair) for pair in closed], missing, recent or [])
 
     @property
     def next_seq(self) -> int:
@@ -55,15 +55,15 @@ class Coverage:
     def place(self, seq: SeqRange) -> str:
         """NEW, COVERED, PARTIAL_OVERLAP or GAP_CLOSED: what a report with this range is."""
         first, last = seq
-        gap = _touching(self.closed, seq)
+        gap = _find_overlapping(self.closed, seq)
         if gap is not None:
             return GAP_CLOSED if gap[0] <= first and last <= gap[1] else PARTIAL_OVERLAP
-        held = _touching(self.ranges, seq)
+        held = _find_overlapping(self.ranges, seq)
         if held is None:
             return NEW
         return COVERED if held[0] <= first and last <= held[1] else PARTIAL_OVERLAP
 
-    def take(self, report: Recorded) -> str:
+    def take(self, report: ReportDigest) -> str:
         """What a report is: as `place` says, or RANGE_CONFLICT where another one is stored under its range. One that is NEW is added."""
         seq = (report.last - report.before, report.last)
         place = self.place(seq)
@@ -98,7 +98,7 @@ class Coverage:
             self.closed[:2] = [(self.closed[0][0], self.closed[1][1])]
 
 
-def _touching(ranges: list[SeqRange], seq: SeqRange) -> SeqRange | None:
+def _find_overlapping(ranges: list[SeqRange], seq: SeqRange) -> SeqRange | None:
     """The last of the sorted ranges that shares a number with `seq`."""
     at = bisect_right(ranges, (seq[1], MAX_SEQ + 1))
     if at and ranges[at - 1][1] >= seq[0]:
@@ -106,6 +106,6 @@ def _touching(ranges: list[SeqRange], seq: SeqRange) -> SeqRange | None:
     return None
 
 
-def _pair(pair: Iterable[int]) -> SeqRange:
+def _to_range(pair: Iterable[int]) -> SeqRange:
     first, last = pair
     return first, last

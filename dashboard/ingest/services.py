@@ -13,12 +13,12 @@ from dashboard.common.counters import totals_add
 from dashboard.common.failpoints import crash_point
 from dashboard.common.write_lock import write_transaction
 from dashboard.ingest import sql
-from dashboard.ingest.batch import Batch, Item
-from dashboard.ingest.intake_counters import Taken
+from dashboard.ingest.batch import Batch, ReportItem
+from dashboard.ingest.intake_counters import IntakeCounts
 from dashboard.ingest.sequence_ranges import COVERED, NEW, Coverage
-from dashboard.ingest.stored import Stored
+from dashboard.ingest.stored import StoreResult
 
-_REJECTED = {
+_REJECTION_TEXTS = {
     "partial_overlap": "seq: it overlaps a range that is already acknowledged",
     "gap_closed": "seq: it lies in a gap that was closed",
     "range_conflict": "seq: another report is stored under this range; a second process has the same instance id",
@@ -34,40 +34,40 @@ _COUNT_INTAKE = (
 )
 
 
-def reports_append(batches: Sequence[Batch]) -> list[Stored | None]:
+def reports_append(batches: Sequence[Batch]) -> list[StoreResult | None]:
     """Stores in one statement the batches that continue their sender's newest range, or begin it; None for those that need `reports_store`.
 
     That is how nearly all reports come, and the database itself checks it, so that no row is read first. PostgreSQL only: SQLite has
     no round trips to save."""
-    results: list[Stored | None] = [None] * len(batches)
+    results: list[StoreResult | None] = [None] * len(batches)
     if connection.vendor != "postgresql":
         return results
     candidates: dict[sql.SenderKey, int] = {}
     for place, batch in enumerate(batches):
-        if batch.continuous:
+        if batch.is_continuous:
             candidates.setdefault((batch.project_id, batch.instance_id), place)
     if candidates:
         for key, ranges in sql.batches_append([batches[place] for place in candidates.values()], now=clock.now()):
             place = candidates[key]
             batch, coverage = batches[place], Coverage.of(ranges, [], 0)
-            results[place] = Stored([item.seq for item in batch.items], coverage.next_seq, batch.rejected, coverage.held)
+            results[place] = StoreResult([item.seq for item in batch.items], coverage.next_seq, batch.rejected, coverage.held)
             crash_point("web_committed")
     return results
 
 
-def reports_store(batches: Sequence[Batch]) -> list[Stored]:
+def reports_store(batches: Sequence[Batch]) -> list[StoreResult]:
     """Stores the batches in one transaction; when it returns, what it acknowledges survives any crash."""
     if not batches:
         return []
     now = clock.now()
     with write_transaction(), connection.cursor() as cursor:
-        sql.be_durable(cursor)
+        sql.require_durability(cursor)
         keys = [(batch.project_id, batch.instance_id) for batch in batches]
         worth_a_row = [key for key, batch in zip(keys, batches, strict=True) if any(not item.too_old for item in batch.items)]
         coverages = sql.senders_lock(cursor, keys, worth_a_row, now)
-        results, fresh = [], list[tuple[Batch, Item]]()
+        results, fresh = [], list[tuple[Batch, ReportItem]]()
         for key, batch in zip(keys, batches, strict=True):
-            stored, new = _take_in(batch, coverages.get(key) or Coverage())
+            stored, new = _add_to_coverage(batch, coverages.get(key) or Coverage())
             results.append(stored)
             fresh.extend((batch, item) for item in new)
         states = {key: (coverages[key], batch) for key, batch in zip(keys, batches, strict=True) if key in coverages}
@@ -79,8 +79,8 @@ def reports_store(batches: Sequence[Batch]) -> list[Stored]:
     return results
 
 
-def _take_in(batch: Batch, coverage: Coverage) -> tuple[Stored, list[Item]]:
-    stored, new = Stored(acked=[], next_seq=1, rejected=list(batch.rejected)), []
+def _add_to_coverage(batch: Batch, coverage: Coverage) -> tuple[StoreResult, list[ReportItem]]:
+    stored, new = StoreResult(acked=[], next_seq=1, rejected=list(batch.rejected)), []
     for item in batch.items:
         place = "too_old" if item.too_old and coverage.place(item.seq) == NEW else coverage.take(item.recorded)
         if place == NEW:
@@ -88,7 +88,7 @@ def _take_in(batch: Batch, coverage: Coverage) -> tuple[Stored, list[Item]]:
         if place in (NEW, COVERED):
             stored.acked.append(item.seq)
         else:
-            stored.rejected.append(Rejected(item.seq, place, _REJECTED[place]))
+            stored.rejected.append(Rejected(item.seq, place, _REJECTION_TEXTS[place]))
     stored.next_seq, stored.held = coverage.next_seq, coverage.held
     return stored, new
 
@@ -104,7 +104,7 @@ def refusals_write(counts: Mapping[tuple[int, int, str], int]) -> None:
         totals_add(by_code)
 
 
-def intake_write(taken: Taken) -> None:
+def intake_write(taken: IntakeCounts) -> None:
     """Adds what was acknowledged, by project and hour and in all."""
     sums = {
         ("accepted", "reports"): taken.reports.total(),

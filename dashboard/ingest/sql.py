@@ -11,9 +11,9 @@ from typing import Any
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from dashboard.common.binary_cursor import server_cursor
-from dashboard.ingest.batch import Batch, Item
-from dashboard.ingest.recent_digests import MOST_BYTES, recent_bytes, recent_of
+from dashboard.common.binary_cursor import open_binary_cursor
+from dashboard.ingest.batch import Batch, ReportItem
+from dashboard.ingest.recent_digests import MAX_RECENT_BYTES, pack_recent, unpack_recent
 from dashboard.ingest.sequence_ranges import Coverage
 
 SenderKey = tuple[int, str]
@@ -26,7 +26,7 @@ _UPSERT = (
 )
 
 
-_APPEND = f"""
+_APPEND_SQL = f"""
 WITH given AS (
   SELECT * FROM unnest(%b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::bytea[], %b::float8[])
     AS g(project_id, instance_id, first, last, recent, clock_offset)
@@ -36,7 +36,7 @@ WITH given AS (
   ORDER BY project_id, instance_id
   ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = jsonb_set(known.ranges, '{{-1,1}}', excluded.ranges -> 0 -> 1),
     recent = substring(coalesce(known.recent, '') || excluded.recent
-      from greatest(1, length(coalesce(known.recent, '')) + length(excluded.recent) - {MOST_BYTES - 1})),
+      from greatest(1, length(coalesce(known.recent, '')) + length(excluded.recent) - {MAX_RECENT_BYTES - 1})),
     clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at
   WHERE (known.ranges -> -1 ->> 1)::bigint = (excluded.ranges -> 0 ->> 0)::bigint - 1
   RETURNING project_id, instance_id, ranges
@@ -49,7 +49,7 @@ WITH given AS (
 )
 SELECT project_id, instance_id, ranges FROM taken"""
 
-NEVER_BY_ITSELF = 1 << 30
+PREPARE_NEVER = 1 << 30
 """Executions after which psycopg prepares a statement that did not ask for it."""
 
 _session = local()
@@ -66,7 +66,7 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
                 b.instance_id,
                 b.items[0].seq[0],
                 b.items[-1].seq[1],
-                recent_bytes(item.recorded for item in b.items),
+                pack_recent(item.recorded for item in b.items),
                 b.clock_offset,
             )
             for b in batches
@@ -81,17 +81,17 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
         ),
         strict=True,
     )
-    with server_cursor() as cursor:
+    with open_binary_cursor() as cursor:
         if getattr(_session, "prepared", None) is not connection.connection:
             cursor.execute("SET synchronous_commit = on; SET lock_timeout = '2s'; SET statement_timeout = '10s'")
             # Django leaves it at None, with which psycopg prepares nothing, whatever a statement asks for.
-            connection.connection.prepare_threshold = NEVER_BY_ITSELF
+            connection.connection.prepare_threshold = PREPARE_NEVER
             _session.prepared = connection.connection
-        cursor.execute(_APPEND, [*map(list, senders), now, now, now, *map(list, rows)], prepare=True)
+        cursor.execute(_APPEND_SQL, [*map(list, senders), now, now, now, *map(list, rows)], prepare=True)
         return [((project_id, instance_id), json.loads(ranges)) for project_id, instance_id, ranges in cursor.fetchall()]
 
 
-def be_durable(cursor: CursorWrapper) -> None:
+def require_durability(cursor: CursorWrapper) -> None:
     """A commit of this transaction survives a crash whatever the server's default is, and a blocked table gives up in seconds."""
     if connection.vendor == "postgresql":
         cursor.execute("SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'")
@@ -115,13 +115,13 @@ def senders_write(cursor: CursorWrapper, states: dict[SenderKey, tuple[Coverage,
     rows = []
     for key in sorted(states):
         coverage, batch = states[key]
-        seen = _moment(batch.received)
+        seen = _to_datetime(batch.received)
         ranges, closed = json.dumps(coverage.ranges), json.dumps(coverage.closed)
-        rows.append((*key, ranges, closed, coverage.missing, recent_bytes(coverage.recent), batch.clock_offset, seen, seen))
+        rows.append((*key, ranges, closed, coverage.missing, pack_recent(coverage.recent), batch.clock_offset, seen, seen))
     _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, _UPSERT)
 
 
-def inbox_write(cursor: CursorWrapper, items: Sequence[tuple[Batch, Item]]) -> None:
+def inbox_write(cursor: CursorWrapper, items: Sequence[tuple[Batch, ReportItem]]) -> None:
     """Adds the reports to the lines they wait in."""
     # SQLite has one folder: one line, and what a fold costs however little it holds is paid once.
     one_line = connection.vendor != "postgresql"
@@ -132,7 +132,7 @@ def inbox_write(cursor: CursorWrapper, items: Sequence[tuple[Batch, Item]]) -> N
             batch.instance_id,
             item.seq[0],
             item.seq[1],
-            _moment(batch.received),
+            _to_datetime(batch.received),
             batch.clock_offset,
             batch.identity,
             item.text,
@@ -150,19 +150,21 @@ def _select_senders(cursor: CursorWrapper, keys: Sequence[SenderKey]) -> dict[Se
         f" WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
         [value for key in keys for value in key],
     )
-    return {(row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], recent_of(row[5])) for row in cursor.fetchall()}
+    return {
+        (row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], unpack_recent(row[5])) for row in cursor.fetchall()
+    }
 
 
 def _insert(cursor: CursorWrapper, table: str, columns: str, rows: Sequence[tuple[Any, ...]], ending: str = "") -> None:
     if not rows:
         return
     places = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
-    cursor.execute(f"INSERT INTO {table} ({columns}) VALUES {places}{ending}", _flat(rows))
+    cursor.execute(f"INSERT INTO {table} ({columns}) VALUES {places}{ending}", _flatten(rows))
 
 
-def _flat(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+def _flatten(rows: Iterable[tuple[Any, ...]]) -> list[Any]:
     return [value for row in rows for value in row]
 
 
-def _moment(seconds: float) -> datetime:
+def _to_datetime(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)

@@ -6,15 +6,15 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from dashboard.common.http import json_answer
-from dashboard.ingest.endpoint import reports_answer
+from dashboard.common.http import json_response
+from dashboard.ingest.endpoint import handle_reports
 
 
 @csrf_exempt
 def reports_receive(request: WSGIRequest) -> HttpResponse:
     """The same answer as the endpoint gives on its own."""
-    answer = reports_answer(request.environ)
-    response = json_answer(answer.body, answer.status)
+    answer = handle_reports(request.environ)
+    response = json_response(answer.body, answer.status)
     for name, value in answer.headers:
         response[name] = value
     response._has_been_logged = True  # type: ignore[attr-defined]  # refusals are counted; a log line each would be a flood

@@ -9,16 +9,16 @@ from typing import Any
 from django.conf import settings
 
 from dashboard.common.http import API_HEADERS
-from dashboard.common.log_formatters import REQUEST_ID, request_begins
-from dashboard.ingest.endpoint import reports_answer
+from dashboard.common.log_formatters import REQUEST_ID, set_request_id
+from dashboard.ingest.endpoint import handle_reports
 from dashboard.ingest.request_checks import Environ
 
-PATH = "/api/v1/reports"
+REPORTS_PATH = "/api/v1/reports"
 StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 Application = Callable[[Environ, Any], Iterable[bytes]]
 
 
-class ReportsDoor:
+class ReportsRouter:
     """Answers the one path that machines use thousands of times a second, past sessions, cookies and all that people need."""
 
     def __init__(self, application: Application) -> None:
@@ -28,10 +28,10 @@ class ReportsDoor:
             self._always.append(("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}"))
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        if environ.get("PATH_INFO") != PATH:
+        if environ.get("PATH_INFO") != REPORTS_PATH:
             return self._application(environ, start_response)
-        request_id = request_begins(environ.get("HTTP_X_REQUEST_ID", ""))
-        answer = reports_answer(environ)
+        request_id = set_request_id(environ.get("HTTP_X_REQUEST_ID", ""))
+        answer = handle_reports(environ)
         REQUEST_ID.set("")
         start_response(
             f"{answer.status} {HTTPStatus(answer.status).phrase}",

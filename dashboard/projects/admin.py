@@ -6,14 +6,14 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from dashboard.accounts.admin_site import SITE, Looking
+from dashboard.accounts.admin_site import SITE, ReadOnlyAdmin
 from dashboard.accounts.models import User
 from dashboard.projects.models import Invitation, Key, Member, Project
 from dashboard.projects.services import key_revoke
 
 
 @admin.register(Project, site=SITE)
-class ProjectAdmin(Looking):
+class ProjectAdmin(ReadOnlyAdmin):
     """What differs from the defaults is shown; it is changed by manage.py retention, limits and rate."""
 
     list_display = ("name", "slug", "created_at", "time_zone")
@@ -22,7 +22,7 @@ class ProjectAdmin(Looking):
 
 
 @admin.register(Member, site=SITE)
-class MemberAdmin(Looking):
+class MemberAdmin(ReadOnlyAdmin):
     """Who belongs where; admins of the project change it."""
 
     list_display = ("user", "project", "role", "created_at")
@@ -32,7 +32,7 @@ class MemberAdmin(Looking):
 
 
 @admin.register(Invitation, site=SITE)
-class InvitationAdmin(Looking):
+class InvitationAdmin(ReadOnlyAdmin):
     """Links that were made; none can be read from here."""
 
     list_display = ("project", "role", "note", "made_by", "created_at", "expires_at", "accepted_by", "revoked_at")
@@ -41,7 +41,7 @@ class InvitationAdmin(Looking):
 
 
 @admin.register(Key, site=SITE)
-class KeyAdmin(Looking):
+class KeyAdmin(ReadOnlyAdmin):
     """Keys by what may be shown of them."""
 
     list_display = ("lookup", "kind", "project", "name", "created_at", "last_used_at", "expires_at", "exposed_at", "revoked_at")

@@ -12,7 +12,7 @@ from dashboard.projects.services import key_create, member_add, project_create
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SetupResult:
     """What is there now. `password` and `key` are texts that were just made and are shown once; None means it was there before."""
 
     project: Project
@@ -21,20 +21,20 @@ class Setup:
     key: str | None
 
 
-def project_setup(*, name: str, username: str | None = None, password: str | None = None, actor_name: str = "setup_project") -> Setup:
+def project_setup(*, name: str, username: str | None = None, password: str | None = None, actor_name: str = "setup_project") -> SetupResult:
     """The project, with a person who administers it if a name is given, and an ingest key if it has none that works."""
-    user, made = _user(username, password, actor_name)
+    user, made = _find_or_create_user(username, password, actor_name)
     slug = slugify(name)
     project = Project.objects.filter(slug=slug).first() or project_create(name=name, slug=slug, actor_name=actor_name)
     if user is not None and not Member.objects.filter(project=project, user=user).exists():
         member_add(project=project, user=user, role=Role.ADMIN, actor_name=actor_name)
     if Key.objects.filter(project=project, kind="ing", revoked_at=None).exists():
-        return Setup(project, user, made, None)
+        return SetupResult(project, user, made, None)
     _, text = key_create(project=project, kind="ing", name="first key", actor_name=actor_name)
-    return Setup(project, user, made, text)
+    return SetupResult(project, user, made, text)
 
 
-def _user(username: str | None, password: str | None, actor_name: str) -> tuple[User | None, str | None]:
+def _find_or_create_user(username: str | None, password: str | None, actor_name: str) -> tuple[User | None, str | None]:
     if username is None:
         return None, None
     found = User.objects.filter(username=username).first()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-MOST = 1_000_000
+MAX_LIMIT = 1_000_000
 
 
 class LimitError(ValueError):
@@ -14,7 +14,7 @@ class LimitError(ValueError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class CardinalityLimits:
     """One number a kind of thing."""
 
     environment: int = 20
@@ -28,7 +28,7 @@ class Limits:
         return asdict(self)
 
 
-COUNTED = {
+LIMIT_PERIODS = {
     "environment": "in 30 days",
     "series": "in 7 days",
     "version": "in 30 days",
@@ -38,29 +38,29 @@ COUNTED = {
 """Over which time each kind is counted."""
 
 
-def limits_of(settings: Mapping[str, Any]) -> Limits:
+def read_limits(settings: Mapping[str, Any]) -> CardinalityLimits:
     """What a project's settings say; a number that is absent or out of bounds is the default's."""
     told = settings.get("limits")
     if not isinstance(told, Mapping):
-        return Limits()
-    return Limits(**{name: number for name, number in told.items() if name in COUNTED and _within(number)})
+        return CardinalityLimits()
+    return CardinalityLimits(**{name: number for name, number in told.items() if name in LIMIT_PERIODS and _is_valid_limit(number)})
 
 
-def limits_checked(limits: Limits, changes: Mapping[str, Any]) -> Limits:
+def check_limits(limits: CardinalityLimits, changes: Mapping[str, Any]) -> CardinalityLimits:
     """The limits with some numbers changed; raises LimitError for what cannot be."""
     for name, number in changes.items():
-        if name not in COUNTED:
-            raise LimitError(f"{name} has no limit, expected one of {', '.join(COUNTED)}.")
-        if not _within(number):
-            raise LimitError(f"{name} is {number!r}, expected a whole number from 1 to {MOST:,}.")
-    return Limits(**{**limits.as_dict(), **changes})
+        if name not in LIMIT_PERIODS:
+            raise LimitError(f"{name} has no limit, expected one of {', '.join(LIMIT_PERIODS)}.")
+        if not _is_valid_limit(number):
+            raise LimitError(f"{name} is {number!r}, expected a whole number from 1 to {MAX_LIMIT:,}.")
+    return CardinalityLimits(**{**limits.as_dict(), **changes})
 
 
-def limit_sentence(*, kind: str, limit: int, example: str = "") -> str:
+def describe_limit(*, kind: str, limit: int, example: str = "") -> str:
     """What a page says while a limit is reached."""
     named = f", the last was {example}" if example else ""
-    return f"{kind}: {limit:,} of {limit:,} {COUNTED[kind]}; new ones go into `other`{named}"
+    return f"{kind}: {limit:,} of {limit:,} {LIMIT_PERIODS[kind]}; new ones go into `other`{named}"
 
 
-def _within(number: object) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MOST
+def _is_valid_limit(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= MAX_LIMIT

@@ -14,40 +14,40 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
-from dashboard.projects.key_format import key_text_derived, seed_derived
+from dashboard.projects.key_format import key_text_derive, seed_derive
 from dashboard.projects.models import Project
 
-SETTING = "command_key"
+COMMAND_KEY_SETTING = "command_key"
 
 
-def command_key(project: Project) -> str:
+def derive_command_key(project: Project) -> str:
     """The key as it is now; empty while the project has none."""
-    known = project.settings.get(SETTING)
-    return key_text_derived("cmd", settings.KEY_PEPPER, known["nonce"]) if isinstance(known, dict) else ""
+    known = project.settings.get(COMMAND_KEY_SETTING)
+    return key_text_derive("cmd", settings.KEY_PEPPER, known["nonce"]) if isinstance(known, dict) else ""
 
 
-def public_keys(project: Project) -> list[str]:
+def list_public_keys(project: Project) -> list[str]:
     """In hexadecimal digits: the one that jobs are to be given, then the one before, which still verifies."""
-    return [_public(pair) for pair in _pairs(project)]
+    return [_public(pair) for pair in _derive_key_pairs(project)]
 
 
-def command_signatures(project: Project, message: bytes) -> dict[str, str]:
+def sign_command(project: Project, message: bytes) -> dict[str, str]:
     """Signatures of the key pair and of the one before, in base64 by their public keys."""
-    return {_public(pair): base64.b64encode(pair.sign(message)).decode() for pair in _pairs(project)}
+    return {_public(pair): base64.b64encode(pair.sign(message)).decode() for pair in _derive_key_pairs(project)}
 
 
-def command_key_make(*, project: Project, actor: User | None = None, actor_name: str = "", address: str | None = None) -> str:
+def command_key_create(*, project: Project, actor: User | None = None, actor_name: str = "", address: str | None = None) -> str:
     """New keys; the symmetric one is to be shown this once. Jobs with the symmetric key before follow no command from now on, jobs with the
     public key before follow until the next time: only the server can sign for either."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
-        before, public_before = command_key(stored), public_keys(stored)[:1]
+        before, public_before = derive_command_key(stored), list_public_keys(stored)[:1]
         known = {"nonce": secrets.token_hex(16), "made_at": clock.now().isoformat()}
         if before:
-            known["nonce_before"] = stored.settings[SETTING]["nonce"]
-        stored.settings = {**stored.settings, SETTING: known}
+            known["nonce_before"] = stored.settings[COMMAND_KEY_SETTING]["nonce"]
+        stored.settings = {**stored.settings, COMMAND_KEY_SETTING: known}
         stored.save(update_fields=["settings"])
-        text = command_key(stored)
+        text = derive_command_key(stored)
         audit_write(
             action="command_key.make",
             subject=text[:15],
@@ -55,18 +55,18 @@ def command_key_make(*, project: Project, actor: User | None = None, actor_name:
             actor=actor,
             actor_name=actor_name,
             before={"key": before[:15], "public_key": public_before[0]} if before else None,
-            after={"key": text[:15], "public_key": public_keys(stored)[0]},
+            after={"key": text[:15], "public_key": list_public_keys(stored)[0]},
             address=address,
         )
     project.settings = stored.settings
     return text
 
 
-def _pairs(project: Project) -> list[Ed25519PrivateKey]:
+def _derive_key_pairs(project: Project) -> list[Ed25519PrivateKey]:
     """The newest first. The project's number is in it: a nonce that is copied to another project makes another key there."""
-    known = project.settings.get(SETTING)
+    known = project.settings.get(COMMAND_KEY_SETTING)
     nonces = [known.get(name) for name in ("nonce", "nonce_before")] if isinstance(known, dict) else []
-    seeds = [seed_derived("cmd", settings.KEY_PEPPER, f"{project.pk} {nonce}") for nonce in nonces if nonce]
+    seeds = [seed_derive("cmd", settings.KEY_PEPPER, f"{project.pk} {nonce}") for nonce in nonces if nonce]
     return [Ed25519PrivateKey.from_private_bytes(seed) for seed in seeds]
 
 

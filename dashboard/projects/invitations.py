@@ -16,8 +16,8 @@ from dashboard.projects.key_format import key_digest
 from dashboard.projects.models import Invitation, Member, Project, Role
 from dashboard.projects.selectors import for_project, role_includes
 
-VALID_FOR = timedelta(days=7)
-MOST_OPEN = 100
+INVITATION_LIFETIME = timedelta(days=7)
+MAX_OPEN_INVITATIONS = 100
 
 
 class InvitationError(ValueError):
@@ -28,10 +28,10 @@ def invitation_create(*, project: Project, role: str, note: str = "", actor: Use
     """A new invitation and the text that stands in its link; the text is not stored and cannot be shown again."""
     if role not in Role.values:
         raise InvitationError(f"role: expected one of {', '.join(Role.values)}.")
-    if invitations_open(project).count() >= MOST_OPEN:
-        raise InvitationError(f"role: {MOST_OPEN} invitations are open; take some back first.")
+    if list_open_invitations(project).count() >= MAX_OPEN_INVITATIONS:
+        raise InvitationError(f"role: {MAX_OPEN_INVITATIONS} invitations are open; take some back first.")
     text, now = secrets.token_urlsafe(32), clock.now()
-    made = Invitation(project=project, role=role, note=note[:200], made_by=actor, created_at=now, expires_at=now + VALID_FOR)
+    made = Invitation(project=project, role=role, note=note[:200], made_by=actor, created_at=now, expires_at=now + INVITATION_LIFETIME)
     made.digest = key_digest(text, settings.KEY_PEPPER)
     with write_transaction():
         made.save()
@@ -39,24 +39,24 @@ def invitation_create(*, project: Project, role: str, note: str = "", actor: Use
     return made, text
 
 
-def invitation_of(text: str) -> Invitation | None:
+def find_invitation(text: str) -> Invitation | None:
     """The invitation behind a link, if it can still be taken: its maker has to administer the project still."""
     digest = key_digest(text, settings.KEY_PEPPER)
-    found = _open(Invitation.objects.filter(digest=digest)).select_related("project", "made_by").first()
-    return found if found is not None and _maker_administers(found) else None
+    found = _filter_open(Invitation.objects.filter(digest=digest)).select_related("project", "made_by").first()
+    return found if found is not None and _is_maker_admin(found) else None
 
 
-def invitations_open(project: Project) -> QuerySet[Invitation]:
+def list_open_invitations(project: Project) -> QuerySet[Invitation]:
     """What can still be taken, newest first."""
-    return _open(for_project(Invitation, project)).select_related("made_by").order_by("-created_at", "-pk")
+    return _filter_open(for_project(Invitation, project)).select_related("made_by").order_by("-created_at", "-pk")
 
 
 def invitation_accept(*, invitation: Invitation, user: User, address: str | None = None) -> Member:
     """Makes the person a member, or gives a member the greater role; raises InvitationError when somebody was quicker."""
     with write_transaction():
         Project.objects.select_for_update().get(pk=invitation.project_id)  # the members change one after the other
-        mine = _open(Invitation.objects.filter(pk=invitation.pk))
-        if not _maker_administers(invitation) or not mine.update(accepted_at=clock.now(), accepted_by=user):
+        mine = _filter_open(Invitation.objects.filter(pk=invitation.pk))
+        if not _is_maker_admin(invitation) or not mine.update(accepted_at=clock.now(), accepted_by=user):
             raise InvitationError("invitation: it was used or taken back meanwhile.")
         member = Member.objects.filter(project=invitation.project, user=user).first()
         before = member and {"role": member.role}
@@ -72,18 +72,18 @@ def invitation_accept(*, invitation: Invitation, user: User, address: str | None
 def invitation_revoke(*, invitation: Invitation, actor: User, address: str | None = None) -> None:
     """Takes an invitation back; its link leads nowhere from now on."""
     with write_transaction():
-        if not _open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=clock.now()):
+        if not _filter_open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=clock.now()):
             raise InvitationError("invitation: it was used or taken back meanwhile.")
         _audit("invitation.revoke", invitation, actor, address)
 
 
-def _maker_administers(invitation: Invitation) -> bool:
+def _is_maker_admin(invitation: Invitation) -> bool:
     """Asked again when it is taken: the right to invite may have ended since the link was opened."""
     rows = Member.objects.filter(project=invitation.project_id, user=invitation.made_by_id, role=Role.ADMIN, user__is_active=True)
     return invitation.made_by_id is not None and rows.exists()
 
 
-def _open(rows: QuerySet[Invitation]) -> QuerySet[Invitation]:
+def _filter_open(rows: QuerySet[Invitation]) -> QuerySet[Invitation]:
     return rows.filter(accepted_at=None, revoked_at=None, expires_at__gt=clock.now())
 
 

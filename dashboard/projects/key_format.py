@@ -8,9 +8,9 @@ import zlib
 from dataclasses import dataclass
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
-KINDS = ("ing", "api", "dep")
-_SHAPE = re.compile(r"(cw_(ing|api|dep)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII)
-KEY_ANYWHERE = re.compile(r"cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
+KEY_KINDS = ("ing", "api", "dep")
+_KEY_PATTERN = re.compile(r"(cw_(ing|api|dep)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII)
+KEY_SEARCH_PATTERN = re.compile(r"cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +22,16 @@ class KeyText:
     lookup: str
 
 
-def key_text_make(kind: str) -> KeyText:
+def key_text_generate(kind: str) -> KeyText:
     """A new key; 43 characters of base 62 hold 256 bits."""
     lookup, secret = _random(8), _random(43)
     body = f"cw_{kind}_{lookup}_{secret}"
     return KeyText(body + _checksum(body), kind, lookup)
 
 
-def key_text_read(text: str) -> KeyText | None:
+def key_text_parse(text: str) -> KeyText | None:
     """The parts of a key, or None if it is not one or was mistyped."""
-    found = _SHAPE.fullmatch(text)
+    found = _KEY_PATTERN.fullmatch(text)
     if found is None or found[4] != _checksum(found[1]):
         return None
     return KeyText(text, found[2], found[3])
@@ -42,7 +42,7 @@ def key_digest(text: str, pepper: str) -> bytes:
     return hmac.digest(pepper.encode(), text.encode(), "sha256")
 
 
-def key_text_derived(kind: str, pepper: str, nonce: str) -> str:
+def key_text_derive(kind: str, pepper: str, nonce: str) -> str:
     """A key that is stored nowhere, not even as a hash: the pepper and the nonce make it again, and neither does alone."""
 
     def part(name: str, length: int) -> str:
@@ -53,7 +53,7 @@ def key_text_derived(kind: str, pepper: str, nonce: str) -> str:
     return body + _checksum(body)
 
 
-def seed_derived(kind: str, pepper: str, nonce: str) -> bytes:
+def seed_derive(kind: str, pepper: str, nonce: str) -> bytes:
     """The 32 bytes that a private key is made of, stored nowhere in the same way; no text of a key reveals them."""
     return hmac.digest(pepper.encode(), f"{kind} ed25519 {nonce}".encode(), "sha256")
 

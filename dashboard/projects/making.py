@@ -11,21 +11,21 @@ from dashboard.common.unicode_safety import visible_name
 from dashboard.projects.models import Project
 from dashboard.projects.services import project_create
 
-TRIES = 50
+MAX_SLUG_TRIES = 50
 
 
 class ProjectError(ValueError):
     """A project that cannot be made; the text says why."""
 
 
-def project_make(*, name: str, actor: User, address: str | None = None) -> Project:
+def project_create_from_name(*, name: str, actor: User, address: str | None = None) -> Project:
     """A project of this name, administered by its maker; a name that is taken gets a number in its address."""
     name = visible_name(" ".join(name.split()))
     if not 1 <= len(name) <= 100:
         raise ProjectError("The name has to have 1 to 100 characters.")
     base = slugify(name)[:56] or "project"
     taken = set(Project.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    slug = next((one for one in (base, *(f"{base}-{number}" for number in range(2, TRIES))) if one not in taken), "")
+    slug = next((one for one in (base, *(f"{base}-{number}" for number in range(2, MAX_SLUG_TRIES))) if one not in taken), "")
     if not slug:
         raise ProjectError("There are too many projects of this name; choose another.")
     try:

@@ -17,11 +17,11 @@ def member_role_set(*, project: Project, user_id: int, role: str, actor: User, a
     if role not in Role.values:
         raise MemberError(f"role: expected one of {', '.join(Role.values)}.")
     with write_transaction():
-        member = _locked(project, user_id)
+        member = _lock_member(project, user_id)
         before = member.role
         if before == role:
             return member
-        _keep_an_admin(project, member)
+        _require_other_admin(project, member)
         member.role = role
         member.save(update_fields=["role"])
         _audit("member.set", member, actor, address, {"role": before}, {"role": role})
@@ -31,14 +31,14 @@ def member_role_set(*, project: Project, user_id: int, role: str, actor: User, a
 def member_remove(*, project: Project, user_id: int, actor: User, address: str | None = None) -> Member:
     """Takes a person out; their next request finds no such project. Raises MemberError for the last one who administers it."""
     with write_transaction():
-        member = _locked(project, user_id)
-        _keep_an_admin(project, member)
+        member = _lock_member(project, user_id)
+        _require_other_admin(project, member)
         _audit("member.remove", member, actor, address, {"role": member.role}, None)
         member.delete()
     return member
 
 
-def _locked(project: Project, user_id: int) -> Member:
+def _lock_member(project: Project, user_id: int) -> Member:
     """The member, while nobody else changes who belongs to the project."""
     Project.objects.select_for_update().get(pk=project.pk)
     member = Member.objects.select_related("user").filter(project=project, user_id=user_id).first()
@@ -47,7 +47,7 @@ def _locked(project: Project, user_id: int) -> Member:
     return member
 
 
-def _keep_an_admin(project: Project, member: Member) -> None:
+def _require_other_admin(project: Project, member: Member) -> None:
     others = Member.objects.filter(project=project, role=Role.ADMIN, user__is_active=True).exclude(pk=member.pk)
     if member.role == Role.ADMIN and not others.exists():
         raise MemberError(f"member: {member.user.get_username()} is the only admin; make somebody else one first.")

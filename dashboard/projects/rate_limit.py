@@ -4,39 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-REPORTS_PER_SECOND = 5000.0
+DEFAULT_REPORTS_PER_SECOND = 5000.0
 RATE_SETTING = "reports_per_second"
-REPORTS_WAITING = 200_000
+DEFAULT_REPORTS_WAITING = 200_000
 WAITING_SETTING = "reports_waiting"
-MOST = {RATE_SETTING: 1_000_000, WAITING_SETTING: 100_000_000}
+MAX_QUOTA = {RATE_SETTING: 1_000_000, WAITING_SETTING: 100_000_000}
 
 
-class RateError(ValueError):
+class QuotaError(ValueError):
     """A quota that cannot be; the text says what was expected."""
 
 
-def rate_of(settings: Mapping[str, object]) -> float:
+def read_rate(settings: Mapping[str, object]) -> float:
     """Reports a second by a project's settings, else the default; each web process counts for itself."""
     wanted = settings.get(RATE_SETTING)
-    return float(wanted) if isinstance(wanted, (int, float)) and wanted > 0 else REPORTS_PER_SECOND
+    return float(wanted) if isinstance(wanted, (int, float)) and wanted > 0 else DEFAULT_REPORTS_PER_SECOND
 
 
-def waiting_of(settings: Mapping[str, object]) -> int:
+def read_waiting_limit(settings: Mapping[str, object]) -> int:
     """How many reports of a project may wait to be folded, by its settings, else the default."""
     wanted = settings.get(WAITING_SETTING)
-    return wanted if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0 else REPORTS_WAITING
+    return wanted if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0 else DEFAULT_REPORTS_WAITING
 
 
-def quota_of(settings: Mapping[str, object]) -> dict[str, float]:
+def read_quota(settings: Mapping[str, object]) -> dict[str, float]:
     """Both numbers in force, by the names of their settings."""
-    return {RATE_SETTING: rate_of(settings), WAITING_SETTING: waiting_of(settings)}
+    return {RATE_SETTING: read_rate(settings), WAITING_SETTING: read_waiting_limit(settings)}
 
 
-def quota_checked(changes: Mapping[str, int]) -> dict[str, int]:
-    """The new numbers; raises RateError for what cannot be one."""
+def check_quota(changes: Mapping[str, int]) -> dict[str, int]:
+    """The new numbers; raises QuotaError for what cannot be one."""
     for name, number in changes.items():
-        if name not in MOST:
-            raise RateError(f"{name} is not a quota, expected {RATE_SETTING} or {WAITING_SETTING}.")
-        if not 1 <= number <= MOST[name]:
-            raise RateError(f"{name} is {number}, expected a whole number from 1 to {MOST[name]:,}.")
+        if name not in MAX_QUOTA:
+            raise QuotaError(f"{name} is not a quota, expected {RATE_SETTING} or {WAITING_SETTING}.")
+        if not 1 <= number <= MAX_QUOTA[name]:
+            raise QuotaError(f"{name} is {number}, expected a whole number from 1 to {MAX_QUOTA[name]:,}.")
     return dict(changes)

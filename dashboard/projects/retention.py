@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-LATEST_REPORT = 7
+MAX_REPORT_AGE_DAYS = 7
 """Days after which a report is refused as too old: what is kept for longer can still be added up when it arrives late."""
 
 
@@ -32,36 +32,40 @@ class Retention:
         return asdict(self)
 
 
-WORDS = {
+RETENTION_LABELS = {
     "instance_minutes": "minutes of single instances, from which versions are judged",
     "version_minutes": "minutes of versions, which ranges up to a day draw",
     "version_hours": "hours of versions, which longer ranges draw, and the instances and series they came from",
     "compile_events": "single compilations",
 }
-BOUNDS = {
-    "instance_minutes": (LATEST_REPORT + 1, 90),
-    "version_minutes": (LATEST_REPORT + 1, 400),
+RETENTION_BOUNDS_DAYS = {
+    "instance_minutes": (MAX_REPORT_AGE_DAYS + 1, 90),
+    "version_minutes": (MAX_REPORT_AGE_DAYS + 1, 400),
     "version_hours": (35, 3650),
-    "compile_events": (LATEST_REPORT + 1, 400),
+    "compile_events": (MAX_REPORT_AGE_DAYS + 1, 400),
 }
 
 
-def retention_of(settings: Mapping[str, Any]) -> Retention:
+def read_retention(settings: Mapping[str, Any]) -> Retention:
     """What a project's settings say; a number that is absent or out of bounds is the default's."""
     told = settings.get("retention")
     if not isinstance(told, Mapping):
         return Retention()
-    known = {name: days for name, days in told.items() if name in BOUNDS and isinstance(days, int) and _within(name, days)}
+    known = {
+        name: days
+        for name, days in told.items()
+        if name in RETENTION_BOUNDS_DAYS and isinstance(days, int) and _is_within_bounds(name, days)
+    }
     return Retention(**known)
 
 
-def retention_checked(retention: Retention, changes: Mapping[str, int]) -> Retention:
+def check_retention(retention: Retention, changes: Mapping[str, int]) -> Retention:
     """The retention with some numbers changed; raises RetentionError for what is out of bounds."""
     for name, days in changes.items():
-        if name not in BOUNDS:
-            raise RetentionError(name, "not kept by a number of days", f"one of {', '.join(BOUNDS)}")
-        if not _within(name, days):
-            raise RetentionError(name, str(days), days_expected(name))
+        if name not in RETENTION_BOUNDS_DAYS:
+            raise RetentionError(name, "not kept by a number of days", f"one of {', '.join(RETENTION_BOUNDS_DAYS)}")
+        if not _is_within_bounds(name, days):
+            raise RetentionError(name, str(days), describe_day_bounds(name))
     changed = Retention(**{**retention.as_dict(), **changes})
     if changed.version_hours < changed.version_minutes:
         least = f"at least the {changed.version_minutes} days for which minutes of versions are kept"
@@ -69,17 +73,17 @@ def retention_checked(retention: Retention, changes: Mapping[str, int]) -> Reten
     return changed
 
 
-def days_expected(name: str) -> str:
+def describe_day_bounds(name: str) -> str:
     """The bounds of a number of days, in words."""
-    least, most = BOUNDS[name]
+    least, most = RETENTION_BOUNDS_DAYS[name]
     return f"{least} to {most} days"
 
 
-def longest(kept: list[Retention]) -> Retention:
+def longest_retention(kept: list[Retention]) -> Retention:
     """Each number as large as any of them has it; without any, the defaults."""
     return Retention(**{field.name: max(getattr(one, field.name) for one in kept or [Retention()]) for field in fields(Retention)})
 
 
-def _within(name: str, days: int) -> bool:
-    least, most = BOUNDS[name]
+def _is_within_bounds(name: str, days: int) -> bool:
+    least, most = RETENTION_BOUNDS_DAYS[name]
     return least <= days <= most

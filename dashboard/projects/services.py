@@ -10,13 +10,13 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
-from dashboard.projects.cardinality_limits import Limits, limits_checked, limits_of
-from dashboard.projects.key_format import key_digest, key_text_make
+from dashboard.projects.cardinality_limits import CardinalityLimits, check_limits, read_limits
+from dashboard.projects.key_format import key_digest, key_text_generate
 from dashboard.projects.models import Key, Member, Project, Role
-from dashboard.projects.rate_limit import quota_checked, quota_of
-from dashboard.projects.retention import Retention, retention_checked, retention_of
+from dashboard.projects.rate_limit import check_quota, read_quota
+from dashboard.projects.retention import Retention, check_retention, read_retention
 
-EXPOSURE_NOTED_EVERY = timedelta(minutes=1)
+EXPOSURE_AUDIT_INTERVAL = timedelta(minutes=1)
 
 
 def project_create(*, name: str, slug: str, actor: User | None = None, actor_name: str = "", address: str | None = None) -> Project:
@@ -37,8 +37,8 @@ def retention_set(
     """Keeps some of what the project counts for another number of days; raises RetentionError for a number out of bounds."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
-        before = retention_of(stored.settings)
-        after = retention_checked(before, changes)
+        before = read_retention(stored.settings)
+        after = check_retention(before, changes)
         different = {name: days for name, days in after.as_dict().items() if days != Retention().as_dict()[name]}
         stored.settings = {**stored.settings, "retention": different}
         stored.save(update_fields=["settings"])
@@ -49,13 +49,13 @@ def retention_set(
 
 def limits_set(
     *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
-) -> Limits:
+) -> CardinalityLimits:
     """Gives the project other limits; raises LimitError for a number that cannot be one."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
-        before = limits_of(stored.settings)
-        after = limits_checked(before, changes)
-        different = {name: number for name, number in after.as_dict().items() if number != Limits().as_dict()[name]}
+        before = read_limits(stored.settings)
+        after = check_limits(before, changes)
+        different = {name: number for name, number in after.as_dict().items() if number != CardinalityLimits().as_dict()[name]}
         stored.settings = {**stored.settings, "limits": different}
         stored.save(update_fields=["settings"])
         _audit(project, "limits.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict(), address)
@@ -63,19 +63,19 @@ def limits_set(
     return after
 
 
-def rate_set(
+def quota_set(
     *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
 ) -> dict[str, float]:
-    """Gives the project another quota; raises RateError for what cannot be one."""
-    wanted = quota_checked(changes)
+    """Gives the project another quota; raises QuotaError for what cannot be one."""
+    wanted = check_quota(changes)
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
-        before = {name: number for name, number in quota_of(stored.settings).items() if name in wanted}
+        before = {name: number for name, number in read_quota(stored.settings).items() if name in wanted}
         stored.settings = {**stored.settings, **wanted}
         stored.save(update_fields=["settings"])
         _audit(project, "rate.set", project.slug, actor, actor_name, before, wanted, address)
     project.settings = stored.settings
-    return quota_of(stored.settings)
+    return read_quota(stored.settings)
 
 
 def member_add(
@@ -102,7 +102,7 @@ def key_create(
     address: str | None = None,
 ) -> tuple[Key, str]:
     """A new key and its text; the text is not stored and cannot be shown again."""
-    made = key_text_make(kind)
+    made = key_text_generate(kind)
     key = Key(project=project, kind=kind, name=name, lookup=made.lookup, created_at=clock.now(), created_by=actor, expires_at=expires_at)
     key.digest = key_digest(made.text, settings.KEY_PEPPER)
     with write_transaction():
@@ -118,7 +118,7 @@ def key_revoke(*, key: Key, actor: User | None = None, actor_name: str = "", add
             _audit(key.project, "key.revoke", key_label(key), actor, actor_name, address=address)
 
 
-def key_used(*, key_id: int) -> None:
+def key_record_use(*, key_id: int) -> None:
     """Notes the minute of use; a second call in the same minute writes nothing."""
     minute = clock.now().replace(second=0, microsecond=0)
     unnoted = Key.objects.filter(Q(last_used_at=None) | Q(last_used_at__lt=minute), pk=key_id)
@@ -127,10 +127,10 @@ def key_used(*, key_id: int) -> None:
             unnoted.update(last_used_at=minute)
 
 
-def key_exposed(*, key_id: int, where: str, address: str | None) -> None:
+def key_record_exposure(*, key_id: int, where: str, address: str | None) -> None:
     """Marks a key that travelled where others can read it; at most one audit row a minute and key."""
     now = clock.now()
-    unnoted = Key.objects.filter(Q(exposed_at=None) | Q(exposed_at__lt=now - EXPOSURE_NOTED_EVERY), pk=key_id)
+    unnoted = Key.objects.filter(Q(exposed_at=None) | Q(exposed_at__lt=now - EXPOSURE_AUDIT_INTERVAL), pk=key_id)
     with write_transaction():
         if unnoted.update(exposed_at=now):
             key = Key.objects.select_related("project").get(pk=key_id)

@@ -10,26 +10,26 @@ from dataclasses import dataclass, field
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, WatchedModel
-from dashboard.fleet.retention import instance_minutes_kept_from
+from dashboard.fleet.retention import find_first_kept_instance_minute
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.projects.models import Project
-from dashboard.regressions.baseline_selection import baseline_of
-from dashboard.regressions.comparison_cache import comparison_replayed
+from dashboard.regressions.baseline_selection import select_baseline
+from dashboard.regressions.comparison_cache import replay_comparison
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge_service import judgement_of
+from dashboard.regressions.judge_service import build_judgement
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 
-WORST = [VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY, VerdictKind.WATCH, VerdictKind.ROLL_BACK]
+SEVERITY_ORDER = [VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY, VerdictKind.WATCH, VerdictKind.ROLL_BACK]
 """From the least to the most that was asked of people: of a deployment's verdicts the last one in this order counts."""
 
-DROPPED = "started before the minutes of instances that are still kept"
-ALONE = "had nothing to be compared with"
-UNJUDGED = "were never judged"
-LATER = "would have taken too long here"
+REASON_DROPPED = "started before the minutes of instances that are still kept"
+REASON_NO_BASELINE = "had nothing to be compared with"
+REASON_NEVER_JUDGED = "were never judged"
+REASON_TIME_LIMIT = "would have taken too long here"
 
 
 @dataclass(frozen=True)
-class Line:
+class BacktestRow:
     """One deployment: the most that was said of it then, and the most that is said of it now, with the last sentence."""
 
     deployment: Deployment
@@ -45,11 +45,11 @@ class Line:
 
 
 @dataclass
-class Rejudged:
+class BacktestResult:
     """The deployments that were judged again, newest first, and how many were not, by reason."""
 
     since_minute: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[BacktestRow] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -63,7 +63,7 @@ class Rejudged:
         return sorted(self.left_out.items())
 
 
-def deployments_rejudge(
+def backtest_deployments(
     *,
     project: Project,
     since_minute: int,
@@ -71,30 +71,30 @@ def deployments_rejudge(
     model: WatchedModel | None = None,
     seconds: float | None = None,
     minutes: int | None = None,
-) -> Rejudged:
+) -> BacktestResult:
     """Judges what ran since a minute as it would be judged with these settings of a model's id, against its baseline of then.
 
     `seconds` ends it about then, `minutes` looks at so much of each deployment; what is left out is counted."""
     stop = time.monotonic() + seconds if seconds is not None else None
     now_minute = closed_minute(clock.unix()) + 1
-    kept_from = instance_minutes_kept_from(project=project, now=now_minute * 60)
-    found = Rejudged(since_minute)
+    kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
+    found = BacktestResult(since_minute)
     rows = Deployment.objects.filter(project=project, last_minute__gte=since_minute).exclude(version__name=OTHER).exclude(environment=OTHER)
     if model is not None:
         rows = rows.filter(model=model)
     for deployment in rows.select_related("version", "model", "project").order_by("-started_minute", "-pk"):
         if deployment.started_minute < kept_from:
-            found.left_out[DROPPED] += 1
+            found.left_out[REASON_DROPPED] += 1
             continue
         if stop is not None and time.monotonic() >= stop:
-            found.left_out[LATER] += 1
+            found.left_out[REASON_TIME_LIMIT] += 1
             continue
-        baseline, until = _baseline(deployment), _until(deployment, now_minute, minutes)
-        then = _worst(_said(deployment, until))
+        baseline, until = _baseline(deployment), _find_end_minute(deployment, now_minute, minutes)
+        then = _worst(_list_past_kinds(deployment, until))
         if baseline is None or not then:
-            found.left_out[ALONE if baseline is None else UNJUDGED] += 1
+            found.left_out[REASON_NO_BASELINE if baseline is None else REASON_NEVER_JUDGED] += 1
             continue
-        found.lines.append(_line(deployment, baseline, then, settings_of(deployment.model_id), until))
+        found.lines.append(_backtest_deployment(deployment, baseline, then, settings_of(deployment.model_id), until))
     return found
 
 
@@ -105,26 +105,26 @@ def _baseline(deployment: Deployment) -> Deployment | None:
         return compared.baseline
     same = Deployment.objects.filter(model_id=deployment.model_id, environment=deployment.environment)
     before = same.filter(started_minute__lt=deployment.started_minute).exclude(version__name=OTHER)
-    return baseline_of(deployment=deployment, earlier=list(before.select_related("version").order_by("started_minute", "pk")))
+    return select_baseline(deployment=deployment, earlier=list(before.select_related("version").order_by("started_minute", "pk")))
 
 
-def _until(deployment: Deployment, now_minute: int, minutes: int | None) -> int:
+def _find_end_minute(deployment: Deployment, now_minute: int, minutes: int | None) -> int:
     """The first minute that is not judged: what comes after its end says nothing about it."""
     end = now_minute if deployment.ended_minute is None else min(now_minute, deployment.last_minute + 1)
     return end if minutes is None else min(end, deployment.started_minute + minutes)
 
 
-def _said(deployment: Deployment, until: int) -> list[str]:
+def _list_past_kinds(deployment: Deployment, until: int) -> list[str]:
     return list(Verdict.objects.filter(deployment=deployment, minute__lt=until).values_list("kind", flat=True))
 
 
 def _worst(kinds: Iterable[str]) -> str:
     known = [VerdictKind(kind) for kind in kinds if kind in VerdictKind.values]
-    return str(max(known, key=WORST.index)) if known else ""
+    return str(max(known, key=SEVERITY_ORDER.index)) if known else ""
 
 
-def _line(deployment: Deployment, baseline: Deployment, then: str, settings: Settings, until: int) -> Line:
-    comparison = comparison_replayed(deployment=deployment, baseline=baseline, until=until, settings=settings)
-    judgement = judgement_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=until)
+def _backtest_deployment(deployment: Deployment, baseline: Deployment, then: str, settings: Settings, until: int) -> BacktestRow:
+    comparison = replay_comparison(deployment=deployment, baseline=baseline, until=until, settings=settings)
+    judgement = build_judgement(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=until)
     said = [str(kind) for _, kind in judgement.evidence["transitions"]]
-    return Line(deployment, baseline, then, _worst([judgement.kind, *said]), judgement.sentence)
+    return BacktestRow(deployment, baseline, then, _worst([judgement.kind, *said]), judgement.sentence)

@@ -10,7 +10,7 @@ from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
-from dashboard.regressions.judging_settings import rejudge_soon
+from dashboard.regressions.judging_settings import schedule_rejudge
 from dashboard.regressions.models import BaselineChoice
 from dashboard.regressions.signals import version_accepted
 
@@ -52,10 +52,12 @@ def baseline_choose(
             chosen_at=clock.now(),
             chosen_by_name=actor.get_username(),
         )
-        _audit(f"baseline.{kind}", choice, actor, address, before=_seen(ended) if ended else None, after=_seen(choice))
+        _audit(
+            f"baseline.{kind}", choice, actor, address, before=_describe_choice(ended) if ended else None, after=_describe_choice(choice)
+        )
         if kind == ACCEPT:
             version_accepted.send(sender=BaselineChoice, choice=choice, actor=actor)
-        rejudge_soon(project_id=model.project_id, model_id=model.pk)
+        schedule_rejudge(project_id=model.project_id, model_id=model.pk)
     return choice
 
 
@@ -66,8 +68,8 @@ def baseline_choice_end(*, choice: BaselineChoice, actor: User, address: str | N
         if held.ended_at is not None:
             return
         _end(held, actor)
-        _audit("baseline.end", held, actor, address, before=_seen(held), after=None)
-        rejudge_soon(project_id=held.project_id, model_id=held.model_id)
+        _audit("baseline.end", held, actor, address, before=_describe_choice(held), after=None)
+        schedule_rejudge(project_id=held.project_id, model_id=held.model_id)
 
 
 def _version(model: WatchedModel, environment: str, name: str) -> ModelVersion:
@@ -88,7 +90,7 @@ def _end(choice: BaselineChoice, actor: User) -> None:
     choice.save(update_fields=["ended_at", "ended_by_name"])
 
 
-def _seen(choice: BaselineChoice) -> dict[str, str]:
+def _describe_choice(choice: BaselineChoice) -> dict[str, str]:
     return {"kind": choice.kind, "version": choice.version.name, "environment": choice.environment, "note": choice.note}
 
 

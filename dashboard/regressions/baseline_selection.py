@@ -8,7 +8,7 @@ from dashboard.fleet.models import Deployment, Series, VersionHour
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 
 
-def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
+def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
     """A pinned version first; else, of those that ran beside it, the one last judged HEALTHY, else the one with most traffic.
 
     When nothing ran beside it the one that ended last is named: the hosts' past is compared, or a page says what is missing. A version
@@ -16,7 +16,7 @@ def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Dep
     """
     if not earlier:
         return None
-    pinned = _pinned(deployment)
+    pinned = _find_pinned_version(deployment)
     if pinned is not None and pinned != deployment.version_id:
         for other in reversed(earlier):
             if other.version_id == pinned:
@@ -30,11 +30,11 @@ def baseline_of(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Dep
     sound = [other for other in beside if kinds.get(other.pk) == VerdictKind.HEALTHY]
     if sound:
         return sound[-1]
-    calls = calls_before(deployment, beside)
+    calls = count_calls_before(deployment, beside)
     return max(beside, key=lambda other: (calls.get(other.version_id, 0), other.started_minute))
 
 
-def calls_before(deployment: Deployment, others: Sequence[Deployment]) -> dict[int, int]:
+def count_calls_before(deployment: Deployment, others: Sequence[Deployment]) -> dict[int, int]:
     """Calls of the versions of other deployments here in the 24 h before a deployment; two queries, however many they are."""
     minute = deployment.started_minute
     series = Series.objects.filter(version_id__in={other.version_id for other in others}, environment=deployment.environment)
@@ -52,7 +52,7 @@ def calls_before(deployment: Deployment, others: Sequence[Deployment]) -> dict[i
     return found
 
 
-def _pinned(deployment: Deployment) -> int | None:
+def _find_pinned_version(deployment: Deployment) -> int | None:
     choices = BaselineChoice.objects.filter(
         project_id=deployment.project_id, model_id=deployment.model_id, environment=deployment.environment, ended_at=None
     )

@@ -7,32 +7,32 @@ from collections.abc import Iterator
 from django.db.models import F, Q
 
 from dashboard.fleet.fold.keys import OTHER
-from dashboard.fleet.fold.live_spans import AHEAD
+from dashboard.fleet.fold.live_spans import MAX_AHEAD_MINUTES
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import Comparison
 
-JUDGED_AFTER_END = 60
+JUDGE_AFTER_END_MINUTES = 60
 """Minutes after its end during which a deployment is still judged, so that it can be said to be off."""
 
 
-def deployments_due(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
+def list_due_deployments(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
     """Deployments to judge, each with the earlier ones of its model and environment, oldest first."""
-    live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGED_AFTER_END)
-    other = Q(comparison__judged_minute__lt=now_minute) | Q(comparison__judged_minute__gt=now_minute + AHEAD)
+    live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGE_AFTER_END_MINUTES)
+    other = Q(comparison__judged_minute__lt=now_minute) | Q(comparison__judged_minute__gt=now_minute + MAX_AHEAD_MINUTES)
     due = Q(comparison=None) | other | ~Q(comparison__judged_revision=F("version__late_folds"))
     # The overflow of versions or environments is neither judged nor a baseline: it is many of them at once.
     judged_at_all = live.exclude(environment=OTHER).exclude(version__name=OTHER)
     groups = set(judged_at_all.filter(due).values_list("model_id", "environment"))
     for model_id, environment in sorted(groups):
-        ordered = deployments_ordered(model_id=model_id, environment=environment)
+        ordered = list_deployments(model_id=model_id, environment=environment)
         judged = {row.deployment_id: row for row in Comparison.objects.filter(deployment__in=ordered)}
         for number, deployment in enumerate(ordered):
-            ended = deployment.ended_minute is not None and deployment.ended_minute < now_minute - JUDGED_AFTER_END
+            ended = deployment.ended_minute is not None and deployment.ended_minute < now_minute - JUDGE_AFTER_END_MINUTES
             if not ended and _is_due(judged.get(deployment.pk), deployment, now_minute):
                 yield deployment, ordered[:number]
 
 
-def deployments_ordered(*, model_id: int, environment: str) -> list[Deployment]:
+def list_deployments(*, model_id: int, environment: str) -> list[Deployment]:
     """Every deployment that can be judged or compared with, oldest first."""
     rows = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(version__name=OTHER)
     return list(rows.select_related("version", "model", "project").order_by("started_minute", "pk"))
@@ -44,6 +44,6 @@ def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) 
     What was judged further ahead than machines differ was judged while a clock was wrong."""
     return (
         judged is None
-        or not now_minute <= judged.judged_minute <= now_minute + AHEAD
+        or not now_minute <= judged.judged_minute <= now_minute + MAX_AHEAD_MINUTES
         or judged.judged_revision != deployment.version.late_folds
     )

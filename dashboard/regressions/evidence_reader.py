@@ -12,7 +12,7 @@ from typing import Any
 
 from dashboard.common import numbers
 from dashboard.common.numbers import SPACE
-from dashboard.fleet.metrics.eager_causes import causes_stored
+from dashboard.fleet.metrics.eager_causes import parse_causes
 
 STARTS = ("cold_start", "compile_time", "cache")
 """Metrics of what an instance does once, when it starts."""
@@ -125,47 +125,47 @@ class Change:
         return f"excluded, just started: {before} and {after}"
 
 
-def changes_of(evidence: Any) -> list[Change]:
+def read_changes(evidence: Any) -> list[Change]:
     """Every row of stored evidence, in the order of the judge."""
     found = evidence.get("evidence", evidence.get("metrics")) if isinstance(evidence, Mapping) else None
     rows = found if isinstance(found, list) else []
-    return [change_of(row) for row in rows if isinstance(row, Mapping)]
+    return [read_change(row) for row in rows if isinstance(row, Mapping)]
 
 
-def change_of(row: Mapping[str, Any]) -> Change:
+def read_change(row: Mapping[str, Any]) -> Change:
     """One row. The judge counts every change so that more is worse; here it is of the metric itself."""
-    change, low, high = (number(row, key) for key in ("change", "low", "high"))
+    change, low, high = (read_number(row, key) for key in ("change", "low", "high"))
     if row.get("worse") == -1:
         change, low, high = _inverse(change), _inverse(high), _inverse(low)
-    metric, window = text(row, "metric"), count(row, "window_minutes")
+    metric, window = read_text(row, "metric"), read_count(row, "window_minutes")
     return Change(
         metric=metric,
-        region=text(row, "region"),
-        unit=text(row, "unit"),
-        label=(text(row, "label") or "NOT ENOUGH DATA").replace("_", " "),
-        reason=text(row, "reason"),
+        region=read_text(row, "region"),
+        unit=read_text(row, "unit"),
+        label=(read_text(row, "label") or "NOT ENOUGH DATA").replace("_", " "),
+        reason=read_text(row, "reason"),
         judged=bool(row.get("judged", True)),
         drives=row.get("drives") is True,
         hard=bool(row.get("hard", True)),
         muted=bool(row.get("muted")),
-        baseline=number(row, "baseline"),
-        candidate=number(row, "candidate"),
+        baseline=read_number(row, "baseline"),
+        candidate=read_number(row, "candidate"),
         baseline_at_most=row.get("baseline_at_most") is True,
         candidate_at_most=row.get("candidate_at_most") is True,
         change=change,
         low=low,
         high=high,
-        minutes=None if metric in STARTS else window or count(row, "matched_minutes"),
+        minutes=None if metric in STARTS else window or read_count(row, "matched_minutes"),
         newest=bool(window),
-        baseline_instances=count(row, "baseline_instances", "instances_baseline"),
-        candidate_instances=count(row, "candidate_instances", "instances_candidate"),
-        affected_instances=count(row, "affected_instances"),
+        baseline_instances=read_count(row, "baseline_instances", "instances_baseline"),
+        candidate_instances=read_count(row, "candidate_instances", "instances_candidate"),
+        affected_instances=read_count(row, "affected_instances"),
         excluded=_excluded(row),
-        causes=causes_stored(row.get("causes")),
+        causes=parse_causes(row.get("causes")),
     )
 
 
-def number(row: Mapping[str, Any], *keys: str) -> float | None:
+def read_number(row: Mapping[str, Any], *keys: str) -> float | None:
     """The finite number under the first of these keys that has one."""
     for key in keys:
         value = row.get(key)
@@ -174,20 +174,20 @@ def number(row: Mapping[str, Any], *keys: str) -> float | None:
     return None
 
 
-def count(row: Mapping[str, Any], *keys: str) -> int | None:
+def read_count(row: Mapping[str, Any], *keys: str) -> int | None:
     """The same as a whole number."""
-    value = number(row, *keys)
+    value = read_number(row, *keys)
     return None if value is None else int(value)
 
 
-def text(row: Mapping[str, Any], key: str) -> str:
+def read_text(row: Mapping[str, Any], key: str) -> str:
     """The text under a key; empty for anything else."""
     value = row.get(key)
     return value if isinstance(value, str) else ""
 
 
 def _excluded(row: Mapping[str, Any]) -> tuple[int, int] | None:
-    before, after = count(row, "excluded_baseline"), count(row, "excluded_candidate")
+    before, after = read_count(row, "excluded_baseline"), read_count(row, "excluded_candidate")
     return None if before is None or after is None else (before, after)
 
 

@@ -10,33 +10,33 @@ from datetime import timedelta
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.common.counters import timed
+from dashboard.common.counters import measure_stage
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.metrics.eager_causes import cause_sentence
 from dashboard.fleet.models import Deployment, Instance
-from dashboard.fleet.retention import instance_minutes_kept_from
+from dashboard.fleet.retention import find_first_kept_instance_minute
 from dashboard.fleet.selectors.judge_inputs.execution_modes import ARROW
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
-from dashboard.regressions.baseline_selection import baseline_of
-from dashboard.regressions.comparison_cache import comparison_at
-from dashboard.regressions.due_deployments import deployments_due
-from dashboard.regressions.judge.before_after import DAY
-from dashboard.regressions.judge.certain_facts import NO_BASELINE, certain_facts, fact_words, told_at_once
+from dashboard.regressions.baseline_selection import select_baseline
+from dashboard.regressions.comparison_cache import get_comparison
+from dashboard.regressions.due_deployments import list_due_deployments
+from dashboard.regressions.judge.before_after import DAY_MINUTES
+from dashboard.regressions.judge.certain_facts import KINDS_WITHOUT_BASELINE, describe_fact, group_certain_facts, list_urgent_facts
 from dashboard.regressions.judge.comparison import Comparison as Running
-from dashboard.regressions.judge.evaluate import facts_muted, outcome_of
+from dashboard.regressions.judge.evaluate import evaluate_comparison, list_muted_facts
 from dashboard.regressions.judge.result import Outcome
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.text.numbers import capitalised
+from dashboard.regressions.judge.text.numbers import capitalize
 from dashboard.regressions.judge.text.verdict import drift_phrase, first_version_sentence, verdict_sentence
-from dashboard.regressions.judge_context import facts_of, known_of, stalled_budget_of
+from dashboard.regressions.judge_context import read_facts, read_judge_context, read_stall_budget
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
-from dashboard.regressions.recompile_cause import recompiles_explained
-from dashboard.regressions.settings_resolver import SettingsBook
-from dashboard.regressions.stall_cause import STALLED, stalled_cause, stalls
+from dashboard.regressions.recompile_cause import explain_recompiles
+from dashboard.regressions.settings_resolver import SettingsResolver
+from dashboard.regressions.stall_cause import STALLED, find_stall_cause, has_stalls
 
 logger = logging.getLogger(__name__)
 
-KEPT_EVERY = timedelta(hours=1)
+VERDICT_INTERVAL = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class Judgement:
     since_minute: int | None
 
 
-@timed("judge")
+@measure_stage("judge")
 def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], None] = lambda: None) -> int:
     """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written.
 
     After so many seconds, and one at least that could be judged, it begins no further deployment and says that some are left."""
     now_minute = closed_minute(clock.unix()) + 1
     written, judged, stop = 0, 0, time.monotonic() + seconds
-    book = SettingsBook()
-    for deployment, earlier in deployments_due(now_minute=now_minute):
+    book = SettingsResolver()
+    for deployment, earlier in list_due_deployments(now_minute=now_minute):
         if judged and time.monotonic() >= stop:
             unfinished()
             break
@@ -75,13 +75,13 @@ def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], Non
 def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings) -> bool:
     """Judges one deployment and writes what changed; returns whether a verdict row was added."""
     late = deployment.version.late_folds
-    baseline = baseline_of(deployment=deployment, earlier=earlier)
-    stands = baseline is not None and verdict_stands(deployment=deployment, baseline=baseline, now_minute=now_minute)
+    baseline = select_baseline(deployment=deployment, earlier=earlier)
+    stands = baseline is not None and keeps_current_verdict(deployment=deployment, baseline=baseline, now_minute=now_minute)
     judgement = None
     if baseline is None:
-        judgement = _alone(deployment, now_minute, settings)
+        judgement = _judge_alone(deployment, now_minute, settings)
     elif not stands:
-        judgement = _judged(deployment, baseline, now_minute, settings)
+        judgement = _judge_against(deployment, baseline, now_minute, settings)
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
@@ -90,12 +90,12 @@ def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_m
         return judgement is not None and verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1)
 
 
-def verdict_stands(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> bool:
+def keeps_current_verdict(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> bool:
     """Whether what was said is not said anew: the minutes it rests on are being dropped, and no new ones will come."""
     if deployment.ended_minute is not None or baseline.ended_minute is None:
         return False
-    kept_from = instance_minutes_kept_from(project=deployment.project, now=now_minute * 60)
-    return deployment.started_minute - DAY < kept_from and Verdict.objects.filter(deployment=deployment, current=True).exists()
+    kept_from = find_first_kept_instance_minute(project=deployment.project, now=now_minute * 60)
+    return deployment.started_minute - DAY_MINUTES < kept_from and Verdict.objects.filter(deployment=deployment, current=True).exists()
 
 
 def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int) -> bool:
@@ -110,8 +110,8 @@ def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgem
         "minute": minute,
         "since_minute": judgement.since_minute,
     }
-    same = current is not None and current.kind == current.previous_kind == judgement.kind and now - current.created_at < KEPT_EVERY
-    if current is not None and same and told_at_once(judgement.evidence) <= told_at_once(current.evidence):
+    same = current is not None and current.kind == current.previous_kind == judgement.kind and now - current.created_at < VERDICT_INTERVAL
+    if current is not None and same and list_urgent_facts(judgement.evidence) <= list_urgent_facts(current.evidence):
         Verdict.objects.filter(pk=current.pk).update(**fields)
         return False
     Verdict.objects.filter(deployment=deployment, current=True).update(current=False)
@@ -123,7 +123,7 @@ def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgem
     return True
 
 
-def latched_cause(*, deployment: Deployment, baseline: Deployment) -> str:
+def find_fallback_cause(*, deployment: Deployment, baseline: Deployment) -> str:
     """The frame that latched to eager on this version and not on its baseline, with the guard that used up its recompiles."""
     versions = {deployment.version_id: "candidate", baseline.version_id: "baseline"}
     frames: dict[str, dict[str, dict[str, Any]]] = {"candidate": {}, "baseline": {}}
@@ -140,12 +140,12 @@ def latched_cause(*, deployment: Deployment, baseline: Deployment) -> str:
     return (cause_sentence(cause, named) or f"{named} runs eager ({cause})") + (f" (guard: {guard[:120]})" if guard else "")
 
 
-def nothing_cause(outcome: Outcome) -> str:
+def find_uncompiled_cause(outcome: Outcome) -> str:
     """That compilation was requested for a region and nothing was compiled; empty if that is not new in this version."""
-    return next((fact_words(fact) for fact in outcome.facts if fact.kind == "compiled_nothing" and fact.severity != "known"), "")
+    return next((describe_fact(fact) for fact in outcome.facts if fact.kind == "compiled_nothing" and fact.severity != "known"), "")
 
 
-def way_cause(outcome: Outcome) -> str:
+def find_mode_cause(outcome: Outcome) -> str:
     """That a region which the verdict rests on is run in another way than before; empty if it is not."""
     for row in outcome.evidence:
         for stratum in row.strata if row.drives else ():
@@ -155,52 +155,52 @@ def way_cause(outcome: Outcome) -> str:
     return ""
 
 
-def _judged(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
-    comparison = comparison_at(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
-    return judgement_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+def _judge_against(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
+    comparison = get_comparison(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
+    return build_judgement(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
 
 
-def judgement_of(*, comparison: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Judgement:
+def build_judgement(*, comparison: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Judgement:
     """What a comparison says, in words and with its evidence."""
-    known = known_of(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
-    outcome = outcome_of(comparison, now_minute=now_minute, known=known)
+    known = read_judge_context(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+    outcome = evaluate_comparison(comparison, now_minute=now_minute, known=known)
     eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
-    stalled = stalls(outcome.facts) or any(row.metric in STALLED and row.label == "REGRESSED" for row in outcome.evidence)
-    outcome, again = recompiles_explained(outcome, deployment=deployment, now_minute=now_minute)
-    nothing = nothing_cause(outcome)
-    latched = latched_cause(deployment=deployment, baseline=baseline) if eager else ""
-    waited = stalled_cause(deployment=deployment, now_minute=now_minute) if stalled else ""
+    stalled = has_stalls(outcome.facts) or any(row.metric in STALLED and row.label == "REGRESSED" for row in outcome.evidence)
+    outcome, again = explain_recompiles(outcome, deployment=deployment, now_minute=now_minute)
+    nothing = find_uncompiled_cause(outcome)
+    latched = find_fallback_cause(deployment=deployment, baseline=baseline) if eager else ""
+    waited = find_stall_cause(deployment=deployment, now_minute=now_minute) if stalled else ""
     # A frame that latched compiles no more: it explains what is slow now, unless calls wait beyond their budget still.
-    beyond = waited if stalls(outcome.facts) else ""
-    cause = beyond or way_cause(outcome) or latched or waited or again
+    beyond = waited if has_stalls(outcome.facts) else ""
+    cause = beyond or find_mode_cause(outcome) or latched or waited or again
     sentence = verdict_sentence(
         outcome,
         candidate=deployment.version.name,
         baseline=baseline.version.name,
-        say_minute=clock.written_minute,
+        say_minute=clock.format_minute,
         cause=cause or None,
     )
     evidence = json.loads(json.dumps(outcome.as_dict()))
     return Judgement(outcome.verdict, sentence, nothing or cause, evidence, _since(outcome))
 
 
-def _alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judgement:
+def _judge_alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judgement:
     """A first version has nothing to be compared with but itself, and some facts need nothing."""
-    facts = facts_of(deployment=deployment, arm="candidate", now_minute=now_minute)
-    comparison = comparison_at(deployment=deployment, baseline=None, now_minute=now_minute, settings=settings)
-    facts += comparison.stalls.facts(stalled_budget_of(deployment))
-    shown = certain_facts((fact for fact in facts if fact.kind in NO_BASELINE), now_minute=now_minute)
-    muted = facts_muted(settings)
+    facts = read_facts(deployment=deployment, arm="candidate", now_minute=now_minute)
+    comparison = get_comparison(deployment=deployment, baseline=None, now_minute=now_minute, settings=settings)
+    facts += comparison.stalls.facts(read_stall_budget(deployment))
+    shown = group_certain_facts((fact for fact in facts if fact.kind in KINDS_WITHOUT_BASELINE), now_minute=now_minute)
+    muted = list_muted_facts(settings)
     found = tuple(fact for fact in shown if fact.kind not in muted)
-    cause = stalled_cause(deployment=deployment, now_minute=now_minute) if stalls(found[:1]) else ""
+    cause = find_stall_cause(deployment=deployment, now_minute=now_minute) if has_stalls(found[:1]) else ""
     drift = comparison.drifted()
     stored = {"facts": [asdict(fact) for fact in shown], "drift": [asdict(one) for one in drift]}
     evidence = {"reason": "first_version", "evidence": [], **json.loads(json.dumps(stored))}
     name = deployment.version.name
     if found:
-        sentence = first_version_sentence(found[0], candidate=name, say_minute=clock.written_minute, cause=cause)
+        sentence = first_version_sentence(found[0], candidate=name, say_minute=clock.format_minute, cause=cause)
     elif drift:
-        sentence = f"{capitalised(drift_phrase(drift, name, clock.written_minute))}."
+        sentence = f"{capitalize(drift_phrase(drift, name, clock.format_minute))}."
     else:
         sentence = f"{name} is the first version seen here: there is nothing to compare it with yet."
         return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute)

@@ -10,13 +10,13 @@ from dashboard.accounts.services import audit_write
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.settings_overrides import Value, known, overrides_checked
+from dashboard.regressions.judge.settings_overrides import Value, check_overrides, filter_known
 from dashboard.regressions.models import Comparison, JudgingChoice
 
-AUDITED = "judging.set"
+AUDIT_ACTION = "judging.set"
 
 
-def judging_set(
+def detection_settings_set(
     *,
     project: Project,
     values: Mapping[str, Value],
@@ -30,31 +30,31 @@ def judging_set(
     Raises OverrideError, whose text names the setting and what was expected."""
     with write_transaction():
         held = JudgingChoice.objects.select_for_update().filter(project=project, model=model).first()
-        before = known(held.values) if held else {}
+        before = filter_known(held.values) if held else {}
         below: dict[str, Value] = {}
         if model is not None:
             of_project = JudgingChoice.objects.filter(project=project, model=None).first()
-            below = known(of_project.values) if of_project else {}
-        after = overrides_checked(values, below)
+            below = filter_known(of_project.values) if of_project else {}
+        after = check_overrides(values, below)
         if after == before:
             return False
         JudgingChoice.objects.update_or_create(project=project, model=model, defaults={"values": after})
         changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         audit_write(
-            action=AUDITED,
+            action=AUDIT_ACTION,
             subject=model.name if model else project.slug,
             project_id=project.pk,
             actor=actor,
             actor_name=actor_name or ("" if actor else "command"),
-            before=_only(before, changed) | _of(model),
-            after=_only(after, changed) | _of(model),
+            before=_select(before, changed) | _audit_details(model),
+            after=_select(after, changed) | _audit_details(model),
             address=address,
         )
-        rejudge_soon(project_id=project.pk, model_id=model.pk if model else None)
+        schedule_rejudge(project_id=project.pk, model_id=model.pk if model else None)
     return True
 
 
-def rejudge_soon(*, project_id: int, model_id: int | None = None) -> None:
+def schedule_rejudge(*, project_id: int, model_id: int | None = None) -> None:
     """Makes every deployment that is still judged due at the next sweep, seconds from now, as if nothing of it had been judged."""
     rows = Comparison.objects.filter(project_id=project_id)
     if model_id is not None:
@@ -62,9 +62,9 @@ def rejudge_soon(*, project_id: int, model_id: int | None = None) -> None:
     rows.update(judged_minute=0)
 
 
-def _only(values: Mapping[str, Value], names: set[str]) -> dict[str, Any]:
+def _select(values: Mapping[str, Value], names: set[str]) -> dict[str, Any]:
     return {name: values[name] for name in sorted(names & set(values))}
 
 
-def _of(model: WatchedModel | None) -> dict[str, Any]:
+def _audit_details(model: WatchedModel | None) -> dict[str, Any]:
     return {"model": model.pk} if model else {}

@@ -37,7 +37,7 @@ class Comparison(models.Model):
 
 
 @dataclass(frozen=True)
-class Outlived:
+class RetainedVerdict:
     """Why an earlier verdict stands: an open alert, and the evaluation now that does not support the alert any more."""
 
     alert: int
@@ -52,7 +52,7 @@ class Outlived:
 class Verdict(models.Model):
     """What was said about a deployment at a minute, with the evidence of that moment."""
 
-    outlived: Outlived | None = None
+    outlived: RetainedVerdict | None = None
     """No column: set where `alerts.standing` shows this verdict as the last known one."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")

@@ -10,20 +10,20 @@ from dashboard.projects.models import Project
 from dashboard.regressions.models import BaselineChoice, Verdict
 
 
-def verdicts_current(*, project: Project) -> QuerySet[Verdict]:
+def read_latest_verdicts(*, project: Project) -> QuerySet[Verdict]:
     """The verdict that stands for each deployment of a project."""
     rows = Verdict.objects.filter(project=project, current=True)
     return rows.select_related("deployment__version", "deployment__model", "baseline__version")
 
 
-def verdict_changes(*, project: Project, limit: int = 20) -> QuerySet[Verdict]:
+def list_verdict_changes(*, project: Project, limit: int = 20) -> QuerySet[Verdict]:
     """Rows in which a verdict differs from the one before, newest first."""
     rows = Verdict.objects.filter(project=project).exclude(previous_kind=F("kind"))
     return rows.select_related("deployment__version", "deployment__model").order_by("-created_at")[:limit]
 
 
 @dataclass(frozen=True)
-class Chosen:
+class BaselineChoices:
     """What operators said about baselines in one environment of a model."""
 
     active: BaselineChoice | None
@@ -31,20 +31,20 @@ class Chosen:
     """The newest acceptance of each version, whether it still names the baseline or not."""
 
 
-def choices_made(*, model: WatchedModel, environment: str) -> QuerySet[BaselineChoice]:
+def list_baseline_choices(*, model: WatchedModel, environment: str) -> QuerySet[BaselineChoice]:
     """What operators chose as baselines in one environment of a model, as far as it is in force or an acceptance."""
     rows = BaselineChoice.objects.filter(project_id=model.project_id, model=model, environment=environment)
     return rows.filter(Q(ended_at=None) | Q(kind="accept"))
 
 
-def chosen_of(rows: Iterable[BaselineChoice]) -> Chosen:
+def group_baseline_choices(rows: Iterable[BaselineChoice]) -> BaselineChoices:
     """The choice in force, and every acceptance."""
     choices = sorted(rows, key=lambda choice: (choice.chosen_at, choice.pk))
     active = next((choice for choice in choices if choice.ended_at is None), None)
-    return Chosen(active, {choice.version_id: choice for choice in choices if choice.kind == "accept"})
+    return BaselineChoices(active, {choice.version_id: choice for choice in choices if choice.kind == "accept"})
 
 
-def verdict_of_pair(a: Deployment, b: Deployment) -> tuple[Verdict | None, bool]:
+def find_pair_verdict(a: Deployment, b: Deployment) -> tuple[Verdict | None, bool]:
     """The newest verdict on this pair; `True` says that the judge compared them only the other way round."""
     pairs = ((a.version_id, b.version_id), (b.version_id, a.version_id))
     rows = Verdict.objects.filter(

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.settings_overrides import Learned, layered, settings_for
+from dashboard.regressions.judge.settings_overrides import LearnedMetric, build_settings, merge_layers
 from dashboard.regressions.models import JudgingChoice, LearnedVariance
 
 ANY_LAYOUT = ""
 """What was learned holds for every layout of the fleet: strata are pooled."""
 
 
-class SettingsBook:
+class SettingsResolver:
     """Reads everything in two queries, for one sweep or one page; the same choices give the same object."""
 
     def __init__(self, *, project_id: int | None = None) -> None:
@@ -21,14 +21,14 @@ class SettingsBook:
         self._chosen: dict[tuple[int, int | None], dict[str, Any]] = {
             (row.project_id, row.model_id): row.values for row in JudgingChoice.objects.filter(**narrow)
         }
-        self._learned = learned_by_project(narrow)
+        self._learned = read_learned_by_project(narrow)
         self._made: dict[tuple[int, int | None], Settings] = {}
 
     def overrides(self, *, project_id: int, model_id: int | None = None) -> dict[str, Any]:
         """What was chosen for the model alone, or for the project."""
         return self._chosen.get((project_id, model_id), {})
 
-    def learned(self, *, project_id: int) -> dict[str, Learned]:
+    def learned(self, *, project_id: int) -> dict[str, LearnedMetric]:
         """What the project's fleet taught, by metric."""
         return self._learned.get(project_id, {})
 
@@ -36,26 +36,26 @@ class SettingsBook:
         """The settings in force."""
         key = (project_id, model_id if (project_id, model_id) in self._chosen else None)
         if key not in self._made:
-            self._made[key] = self.tried(project_id=project_id, overrides=self._layers(*key))
+            self._made[key] = self.resolve_with(project_id=project_id, overrides=self._layers(*key))
         return self._made[key]
 
-    def tried(self, *, project_id: int, overrides: Mapping[str, Any]) -> Settings:
+    def resolve_with(self, *, project_id: int, overrides: Mapping[str, Any]) -> Settings:
         """The settings that these choices would give."""
-        return settings_for(overrides, self.learned(project_id=project_id))
+        return build_settings(overrides, self.learned(project_id=project_id))
 
     def _layers(self, project_id: int, model_id: int | None) -> dict[str, Any]:
         own = self.overrides(project_id=project_id, model_id=model_id) if model_id is not None else {}
-        return layered(self.overrides(project_id=project_id), own)
+        return merge_layers(self.overrides(project_id=project_id), own)
 
 
-def learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, Learned]]:
+def read_learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, LearnedMetric]]:
     """What is stored, put together from its points."""
     points: dict[tuple[int, str], list[LearnedVariance]] = {}
     for row in LearnedVariance.objects.filter(layout=ANY_LAYOUT, **narrow).order_by("project_id", "metric", "minutes"):
         points.setdefault((row.project_id, row.metric), []).append(row)
-    found: dict[int, dict[str, Learned]] = {}
+    found: dict[int, dict[str, LearnedMetric]] = {}
     for (project_id, metric), rows in points.items():
         first = rows[0]
         variance = tuple((row.minutes, row.variance) for row in rows if row.minutes)
-        found.setdefault(project_id, {})[metric] = Learned(first.pairs, variance, first.day_variance, first.dispersion)
+        found.setdefault(project_id, {})[metric] = LearnedMetric(first.pairs, variance, first.day_variance, first.dispersion)
     return found

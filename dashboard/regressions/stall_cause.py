@@ -8,12 +8,12 @@ from django.db.models import Count, QuerySet
 
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import CompileEvent, Deployment, FindingVersion
-from dashboard.regressions.judge.certain_facts import Certain
+from dashboard.regressions.judge.certain_facts import CertainFact
 
 STALLED = ("stalled", "stalled_time")
 RECENT_MINUTES = 60
-SHOWN = 160
-AGAIN = {
+MAX_REASON_CHARS = 160
+RECOMPILE_PHRASES = {
     "reset": "after each torch._dynamo.reset()",
     "new code object": "as a new code object each time",
     "failed again": "because it failed before",
@@ -21,12 +21,12 @@ AGAIN = {
 FAILED = ("raised", "suppressed")
 
 
-def stalls(facts: Iterable[Certain]) -> bool:
+def has_stalls(facts: Iterable[CertainFact]) -> bool:
     """Whether stalled calls are among these facts."""
     return any(fact.kind == "stalled_calls" for fact in facts)
 
 
-def stalled_cause(*, deployment: Deployment, now_minute: int) -> str:
+def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
     """The most frequent compilation of the last hour, with its reason, else the newest failure that was found; empty: not known."""
     since = now_minute - RECENT_MINUTES
     events = CompileEvent.objects.filter(
@@ -44,14 +44,14 @@ def stalled_cause(*, deployment: Deployment, now_minute: int) -> str:
         return _failure(deployment)
     frame, outcome, reason_kind, reason, count = found
     if outcome in FAILED:
-        return _said(f"`{frame}` fails to compile", "error", _error(deployment) or reason)
+        return _make_phrase(f"`{frame}` fails to compile", "error", _error(deployment) or reason)
     if count < 2 and not reason:
         return ""
-    again = AGAIN.get(reason_kind) or _times(events.filter(frame=frame, kind="recompile"))
-    return _said(f"`{frame}` is compiled {again}", "guard", "" if reason_kind in AGAIN else reason)
+    again = RECOMPILE_PHRASES.get(reason_kind) or _describe_repeats(events.filter(frame=frame, kind="recompile"))
+    return _make_phrase(f"`{frame}` is compiled {again}", "guard", "" if reason_kind in RECOMPILE_PHRASES else reason)
 
 
-def _times(recompiles: QuerySet[CompileEvent]) -> str:
+def _describe_repeats(recompiles: QuerySet[CompileEvent]) -> str:
     """Whether a process compiled it again more than once."""
     counted = recompiles.aggregate(n=Count("number"), processes=Count("instance_id", distinct=True))
     return "again and again" if counted["n"] > counted["processes"] else "again"
@@ -59,7 +59,7 @@ def _times(recompiles: QuerySet[CompileEvent]) -> str:
 
 def _failure(deployment: Deployment) -> str:
     error = _error(deployment)
-    return _said("a region fails to compile", "error", error) if error else ""
+    return _make_phrase("a region fails to compile", "error", error) if error else ""
 
 
 def _error(deployment: Deployment) -> str:
@@ -70,5 +70,5 @@ def _error(deployment: Deployment) -> str:
     return rows.values_list("finding__text", flat=True).first() or ""
 
 
-def _said(what: str, name: str, why: str) -> str:
-    return what + (f" ({name}: {why.splitlines()[0][:SHOWN]})" if why.strip() else "")
+def _make_phrase(what: str, name: str, why: str) -> str:
+    return what + (f" ({name}: {why.splitlines()[0][:MAX_REASON_CHARS]})" if why.strip() else "")

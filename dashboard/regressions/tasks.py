@@ -4,34 +4,34 @@ from celery import shared_task
 
 from dashboard.common.job_slots import job_run
 from dashboard.common.nudge import nudge
-from dashboard.pipeline import every
+from dashboard.pipeline import stage_interval_s
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.rank_monitor import ranks_watch
 from dashboard.regressions.variance_learning import variances_learn
 
-JUDGING_SECONDS = 1.0
+JUDGE_BUDGET_S = 1.0
 """All deployments become due at once when a minute closes; reports wait to be folded meanwhile, so their turn comes in between."""
 
 
 @shared_task(name="dashboard.regressions.tasks.judge")
 def judge(swept: bool = False) -> None:
     """Judges what has new minutes."""
-    if job_run(name="judge", interval=every("judge"), job=_judge, nudged=not swept):
+    if job_run(name="judge", interval=stage_interval_s("judge"), job=_judge, nudged=not swept):
         nudge("dashboard.alerts.tasks.sweep")
 
 
 def _judge() -> int:
-    return deployments_judge(seconds=JUDGING_SECONDS, unfinished=lambda: nudge("dashboard.regressions.tasks.judge"))
+    return deployments_judge(seconds=JUDGE_BUDGET_S, unfinished=lambda: nudge("dashboard.regressions.tasks.judge"))
 
 
 @shared_task(name="dashboard.regressions.tasks.ranks")
 def ranks(swept: bool = False) -> None:
     """Looks whether the ranks of a job went apart; what did waits for no minute's end."""
-    if job_run(name="ranks", interval=every("ranks"), job=ranks_watch, nudged=not swept):
+    if job_run(name="ranks", interval=stage_interval_s("ranks"), job=ranks_watch, nudged=not swept):
         nudge("dashboard.alerts.tasks.sweep")
 
 
 @shared_task(name="dashboard.regressions.tasks.learn")
 def learn(swept: bool = False) -> None:
     """Learns how much healthy instances differ; what was learned takes effect once a day."""
-    job_run(name="learn", interval=every("learn"), job=variances_learn, nudged=not swept)
+    job_run(name="learn", interval=stage_interval_s("learn"), job=variances_learn, nudged=not swept)

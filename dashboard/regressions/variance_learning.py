@@ -12,38 +12,38 @@ from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment
-from dashboard.fleet.retention import instance_minutes_kept_from
-from dashboard.fleet.selectors.judge_inputs.execution_modes import changed_ways
+from dashboard.fleet.retention import find_first_kept_instance_minute
+from dashboard.fleet.selectors.judge_inputs.execution_modes import read_mode_changes
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.projects.models import Project
-from dashboard.regressions.comparison_cache import minutes_replayed
+from dashboard.regressions.comparison_cache import replay_minutes
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.variance_prior import Lesson, Taught, learned_from
+from dashboard.regressions.judge.variance_prior import Lesson, LessonSums, pool_lessons
 from dashboard.regressions.models import Comparison, HealthyPair, LearnedVariance, Verdict, VerdictKind
-from dashboard.regressions.settings_resolver import ANY_LAYOUT, SettingsBook
+from dashboard.regressions.settings_resolver import ANY_LAYOUT, SettingsResolver
 
 logger = logging.getLogger(__name__)
 
-SECONDS = 60.0
+TIME_BUDGET_S = 60.0
 """A run ends about then; what is left is replayed in the next one, as long as its minutes are kept."""
-LEARNED_FROM = 2 * 1440
+LEARN_MINUTES = 2 * 1440
 """Minutes of a deployment that are replayed: two days, so that each hour has the same hour of the day before."""
-SETTLED = 60
+SETTLE_MINUTES = 60
 """Minutes after its end before a deployment is learned from: late data has come, and a verdict is said."""
 DAYS_POOLED = 180
 
 
-def variances_learn(*, seconds: float = SECONDS) -> int:
+def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
     """Learns from the pairs that are ripe, for about so long, and pools once a day; returns how many pairs were replayed."""
     stop, now_minute, replayed = time.monotonic() + seconds, closed_minute(clock.unix()) + 1, 0
-    book = SettingsBook()
+    book = SettingsResolver()
     for project in Project.objects.order_by("pk"):
-        for deployment, baseline in pairs_ripe(project=project, now_minute=now_minute):
+        for deployment, baseline in list_ripe_pairs(project=project, now_minute=now_minute):
             if time.monotonic() >= stop:
                 break
             settings = book.of(project_id=project.pk, model_id=deployment.model_id)
             try:
-                taught = pair_taught(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
+                taught = replay_pair(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
             except Exception:
                 # One pair that cannot be replayed must not keep the others from teaching; it is tried again in the next run.
                 logger.exception("nothing could be learned from deployment %s", deployment.pk)
@@ -57,12 +57,14 @@ def variances_learn(*, seconds: float = SECONDS) -> int:
     return replayed
 
 
-def pairs_ripe(*, project: Project, now_minute: int) -> Iterator[tuple[Deployment, Deployment]]:
+def list_ripe_pairs(*, project: Project, now_minute: int) -> Iterator[tuple[Deployment, Deployment]]:
     """Deployments beside their baselines that are over or two days old, whose minutes are all kept, and that have not taught yet."""
-    kept_from = instance_minutes_kept_from(project=project, now=now_minute * 60)
+    kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
     bad = Verdict.objects.filter(kind__in=[VerdictKind.WATCH, VerdictKind.ROLL_BACK])
     rows = Comparison.objects.filter(project=project, deployment__started_minute__gte=kept_from).exclude(baseline=None)
-    ripe = Q(deployment__ended_minute__lte=now_minute - SETTLED) | Q(deployment__started_minute__lte=now_minute - LEARNED_FROM - SETTLED)
+    ripe = Q(deployment__ended_minute__lte=now_minute - SETTLE_MINUTES) | Q(
+        deployment__started_minute__lte=now_minute - LEARN_MINUTES - SETTLE_MINUTES
+    )
     rows = rows.filter(ripe).exclude(deployment__version__name=OTHER)
     rows = rows.filter(
         ~Exists(HealthyPair.objects.filter(deployment=OuterRef("deployment"))),
@@ -74,13 +76,13 @@ def pairs_ripe(*, project: Project, now_minute: int) -> Iterator[tuple[Deploymen
             yield row.deployment, row.baseline
 
 
-def pair_taught(*, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Taught:
+def replay_pair(*, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> LessonSums:
     """Replays the first two days of a pair."""
-    if changed_ways(deployment=deployment, baseline=baseline):
+    if read_mode_changes(deployment=deployment, baseline=baseline):
         return {}  # It runs in another way: what differs there is no noise.
-    until = min(deployment.started_minute + LEARNED_FROM, deployment.last_minute + 1, now_minute)
+    until = min(deployment.started_minute + LEARN_MINUTES, deployment.last_minute + 1, now_minute)
     lesson = Lesson(settings)
-    for comparison, rows in minutes_replayed(deployment=deployment, baseline=baseline, until=until, settings=settings):
+    for comparison, rows in replay_minutes(deployment=deployment, baseline=baseline, until=until, settings=settings):
         lesson.observe(comparison, rows)
     return lesson.taught()
 
@@ -89,7 +91,7 @@ def variances_pool(*, project: Project, now_minute: int) -> None:
     """Writes what all pairs of the last months taught together, instead of what was written before."""
     oldest = now_minute - DAYS_POOLED * 1440
     pairs = HealthyPair.objects.filter(project=project, started_minute__gte=oldest).exclude(taught={})
-    learned, now = learned_from(list(pairs.values_list("taught", flat=True))), clock.now()
+    learned, now = pool_lessons(list(pairs.values_list("taught", flat=True))), clock.now()
     rows = [
         LearnedVariance(
             project=project,

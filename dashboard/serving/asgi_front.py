@@ -8,21 +8,21 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from dashboard.common.url_prefix import Application
-from dashboard.ingest.body_decoder import Refused
-from dashboard.ingest.request_checks import Environ, key_known
+from dashboard.ingest.body_decoder import RefusalError
+from dashboard.ingest.request_checks import Environ, find_cached_key
 from dashboard.serving import request_limits
-from dashboard.serving.client_sockets import clients_disconnect, listeners_bound
-from dashboard.serving.refusal_responses import refusal_of, slow_reader_note
-from dashboard.serving.request_limits import Budget
-from dashboard.serving.thread_lanes import BUSY, Lanes
-from dashboard.serving.wsgi_call import Answer, answer_of, environ_of, headers_of
+from dashboard.serving.client_sockets import disconnect_clients, limit_listeners
+from dashboard.serving.refusal_responses import build_refusal, record_slow_reader
+from dashboard.serving.request_limits import ByteBudget
+from dashboard.serving.thread_lanes import BUSY_DETAIL, Lanes
+from dashboard.serving.wsgi_call import AsgiResponse, build_environ, call_application, encode_headers
 
 logger = logging.getLogger(__name__)
 
-PIECE = 32 << 10
+CHUNK_BYTES = 32 << 10
 """Bytes of an answer that are handed over at once; a shorter answer fits into the kernel's buffer."""
 
-FAILED = Answer(500, [(b"content-type", b"text/plain")], b"The server failed; it has logged why.\n")
+FAILURE_RESPONSE = AsgiResponse(500, [(b"content-type", b"text/plain")], b"The server failed; it has logged why.\n")
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -34,7 +34,7 @@ class Transfer:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._begun = self._loop.time()
-        self._limit = asyncio.timeout_at(self._begun + request_limits.seconds_for(0))
+        self._limit = asyncio.timeout_at(self._begun + request_limits.allowed_seconds(0))
         self.evicted = False
 
     async def __aenter__(self) -> Transfer:
@@ -48,7 +48,7 @@ class Transfer:
         """Notes that `total` bytes have moved; raises TimeoutError in a transfer that makes room."""
         if self.evicted:
             raise TimeoutError
-        self._limit.reschedule(self._begun + request_limits.seconds_for(total))
+        self._limit.reschedule(self._begun + request_limits.allowed_seconds(total))
 
     def evict(self) -> None:
         """Ends it for others."""
@@ -56,31 +56,31 @@ class Transfer:
         self._limit.reschedule(self._loop.time())
 
 
-class Front:
+class AsgiFront:
     """Reads, hands over to a lane, and sends; all of it waits on the event loop, where a client that waits costs no thread."""
 
     def __init__(self, application: Application) -> None:
         self._application, self._lanes, self._bound = application, Lanes(), False
-        self._keyed, self._strangers = Budget(request_limits.KEYED_BYTES), Budget(request_limits.STRANGERS_BYTES)
-        self._answers = Budget(request_limits.ANSWERS_BYTES)
+        self._keyed, self._strangers = ByteBudget(request_limits.MAX_KEYED_BODY_BYTES), ByteBudget(request_limits.MAX_ANONYMOUS_BODY_BYTES)
+        self._answers = ByteBudget(request_limits.MAX_RESPONSE_BYTES)
         self._leaving: set[tuple[str, int]] = set()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if not self._bound:
             self._bound = True
-            listeners_bound()
-        environ = environ_of(scope)
+            limit_listeners()
+        environ = build_environ(scope)
         try:
-            length = request_limits.length_of(environ)
+            length = request_limits.parse_content_length(environ)
             body = await self._body(environ, length, receive) if length else b""
             answer = await self._run(environ, body)
-        except Refused as refused:
-            status, headers, body = refusal_of(refused, environ)
-            answer = Answer(status, [*headers_of(headers), (b"connection", b"close")], body)
+        except RefusalError as refused:
+            status, headers, body = build_refusal(refused, environ)
+            answer = AsgiResponse(status, [*encode_headers(headers), (b"connection", b"close")], body)
         await self._send(answer, scope["client"], send)
 
     async def _body(self, environ: Environ, length: int, receive: Receive) -> bytes:
-        budget = self._strangers if key_known(environ) is None else self._keyed
+        budget = self._strangers if find_cached_key(environ) is None else self._keyed
         parts, size, transfer = [], 0, Transfer()
         try:
             async with transfer:
@@ -91,48 +91,48 @@ class Front:
                     if size >= length:
                         return b"".join(parts)
                     if not message.get("more_body"):
-                        raise Refused("bad_request", f"The body is {size} bytes long, Content-Length says {length}.")
+                        raise RefusalError("bad_request", f"The body is {size} bytes long, Content-Length says {length}.")
                     budget.take(transfer, len(part), transfer.evict)
                     transfer.moved(size)
         except TimeoutError:
             if transfer.evicted:
-                raise Refused("busy", "Too many bodies are under way; send it again.", retry_after=5) from None
-            raise Refused("too_slow", f"{size} of {length} bytes came in {request_limits.seconds_for(size):.0f} s.") from None
+                raise RefusalError("busy", "Too many bodies are under way; send it again.", retry_after=5) from None
+            raise RefusalError("too_slow", f"{size} of {length} bytes came in {request_limits.allowed_seconds(size):.0f} s.") from None
         finally:
             budget.release(transfer)
 
-    async def _run(self, environ: Environ, body: bytes) -> Answer:
+    async def _run(self, environ: Environ, body: bytes) -> AsgiResponse:
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[Answer | Refused] = loop.create_future()
+        answered: asyncio.Future[AsgiResponse | RefusalError] = loop.create_future()
 
         def run(in_time: bool) -> None:
-            found: Answer | Refused = FAILED
+            found: AsgiResponse | RefusalError = FAILURE_RESPONSE
             try:
-                found = answer_of(self._application, environ, body) if in_time else Refused("busy", BUSY, retry_after=5)
+                found = call_application(self._application, environ, body) if in_time else RefusalError("busy", BUSY_DETAIL, retry_after=5)
             finally:
-                loop.call_soon_threadsafe(_settle, answered, found)
+                loop.call_soon_threadsafe(_set_result, answered, found)
 
         self._lanes.of(environ["PATH_INFO"]).put(run, len(body))
         found = await answered
-        if isinstance(found, Refused):
+        if isinstance(found, RefusalError):
             raise found
         return found
 
-    async def _send(self, answer: Answer, client: tuple[str, Any], send: Send) -> None:
+    async def _send(self, answer: AsgiResponse, client: tuple[str, Any], send: Send) -> None:
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
-        if len(answer.body) <= PIECE:
+        if len(answer.body) <= CHUNK_BYTES:
             await send({"type": "http.response.body", "body": answer.body})
             return
         transfer = Transfer()
         try:
             async with transfer:
                 self._answers.take(transfer, len(answer.body), transfer.evict)
-                for begin in range(0, len(answer.body), PIECE):
+                for begin in range(0, len(answer.body), CHUNK_BYTES):
                     transfer.moved(begin)
-                    await send({"type": "http.response.body", "body": answer.body[begin : begin + PIECE], "more_body": True})
+                    await send({"type": "http.response.body", "body": answer.body[begin : begin + CHUNK_BYTES], "more_body": True})
                 await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
-            slow_reader_note()
+            record_slow_reader()
             self._disconnect(client)
         finally:
             self._answers.release(transfer)
@@ -145,9 +145,9 @@ class Front:
 
     def _disconnect_all(self) -> None:
         leaving, self._leaving = self._leaving, set()
-        clients_disconnect(leaving)
+        disconnect_clients(leaving)
 
 
-def _settle(answered: asyncio.Future[Answer | Refused], found: Answer | Refused) -> None:
+def _set_result(answered: asyncio.Future[AsgiResponse | RefusalError], found: AsgiResponse | RefusalError) -> None:
     if not answered.done():
         answered.set_result(found)

@@ -9,32 +9,32 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from dashboard.serving.request_limits import SEND_BUFFER, STALLED_MS
+from dashboard.serving.request_limits import SEND_BUFFER_BYTES, STALL_TIMEOUT_MS
 
 
-def listeners_bound() -> None:
+def limit_listeners() -> None:
     """Clients that are accepted from now on have a small buffer in the kernel, which ends their connection once they stall."""
-    for one in _sockets():
+    for one in _iter_sockets():
         if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.family != socket.AF_UNIX:
-            listener_bound(one)
+            limit_listener(one)
 
 
-def listener_bound(listener: socket.socket) -> None:
+def limit_listener(listener: socket.socket) -> None:
     """The same for one socket; where the system has no such limit, the lowest rate alone ends a connection."""
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALLED_MS)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALL_TIMEOUT_MS)
 
 
-def clients_disconnect(addresses: set[tuple[str, int]]) -> None:
+def disconnect_clients(addresses: set[tuple[str, int]]) -> None:
     """Ends the connections of these clients, whatever waits to be sent to them."""
-    for one in _sockets():
+    for one in _iter_sockets():
         with contextlib.suppress(OSError):
             if one.getpeername()[:2] in addresses:
                 one.shutdown(socket.SHUT_RDWR)
 
 
-def _sockets() -> Iterator[socket.socket]:
+def _iter_sockets() -> Iterator[socket.socket]:
     for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
         with contextlib.suppress(OSError):
             if stat.S_ISSOCK(os.fstat(number).st_mode):

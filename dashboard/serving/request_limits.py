@@ -8,41 +8,41 @@ from typing import Any
 from compilewatch.wire.messages import MAX_WIRE_BYTES
 from django.conf import settings
 
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.body_decoder import RefusalError
 
 GRACE_SECONDS = 15.0
-BYTES_A_SECOND = 1024
+MIN_BYTES_PER_SECOND = 1024
 """A body or an answer may pause for the grace; on the whole it moves at this rate. A report of 64 kB that takes 60 s is accepted."""
 
-BODY_BYTES = max(MAX_WIRE_BYTES, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
-KEYED_BYTES, STRANGERS_BYTES, ANSWERS_BYTES = 32 << 20, 16 << 20, 64 << 20
+MAX_BODY_BYTES = max(MAX_WIRE_BYTES, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+MAX_KEYED_BODY_BYTES, MAX_ANONYMOUS_BODY_BYTES, MAX_RESPONSE_BYTES = 32 << 20, 16 << 20, 64 << 20
 """For all unfinished bodies of senders whose key worked, of all others, and for all answers that wait for their readers; in a process."""
 
-SEND_BUFFER = 128 << 10
+SEND_BUFFER_BYTES = 128 << 10
 """Bytes of an answer that the kernel keeps for a client (it doubles the number); beyond it the answer waits here, where it is counted."""
 
-STALLED_MS = 30_000
+STALL_TIMEOUT_MS = 30_000
 """The kernel ends a connection whose client takes nothing for so long."""
 
 
-def seconds_for(moved: int) -> float:
+def allowed_seconds(moved: int) -> float:
     """Seconds that a transfer may have taken after it moved `moved` bytes."""
-    return GRACE_SECONDS + moved / BYTES_A_SECOND
+    return GRACE_SECONDS + moved / MIN_BYTES_PER_SECOND
 
 
-def length_of(headers: dict[str, Any]) -> int:
+def parse_content_length(headers: dict[str, Any]) -> int:
     """The length of a body by its head, in the names of WSGI; a body without one, or over the limit, is refused unread."""
     text = headers.get("CONTENT_LENGTH") or ""
     if not text and headers.get("HTTP_TRANSFER_ENCODING"):
-        raise Refused("no_length", "The request has no Content-Length.")
+        raise RefusalError("no_length", "The request has no Content-Length.")
     if text and not (text.isascii() and text.isdecimal()):
-        raise Refused("bad_request", "Content-Length is not a number.")
-    if len(text) > 12 or int(text or 0) > BODY_BYTES:
-        raise Refused("too_large", f"The body is larger than {BODY_BYTES} bytes.")
+        raise RefusalError("bad_request", "Content-Length is not a number.")
+    if len(text) > 12 or int(text or 0) > MAX_BODY_BYTES:
+        raise RefusalError("too_large", f"The body is larger than {MAX_BODY_BYTES} bytes.")
     return int(text or 0)
 
 
-class Budget:
+class ByteBudget:
     """Bytes that transfers may hold together. One that would exceed them ends the transfer that began first; for one thread."""
 
     def __init__(self, limit: int) -> None:

@@ -10,25 +10,25 @@ from threading import Lock, Thread
 
 from django.conf import settings
 
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.body_decoder import RefusalError
 
 logger = logging.getLogger(__name__)
 
-THREADS = {"health": 1, "probes": 2, "reports": 32, "pages": 4}
+LANE_THREADS = {"health": 1, "probes": 2, "reports": 32, "pages": 4}
 """Health asks no database, and neither do refusals. Pages leave connections of the pool and turns of the interpreter to reports."""
 
-LANES = {
+LANE_BY_PATH = {
     "/healthz": "health",
     "/readyz": "probes",
     "/metrics": "probes",
     "/api/v1/reports": "reports",
     "/api/v1/otlp/v1/metrics": "reports",
 }
-WAITING, WAITING_BYTES = 512, 16 << 20
-PATIENCE = 10.0
+MAX_WAITING_REQUESTS, MAX_WAITING_BYTES = 512, 16 << 20
+MAX_WAIT_S = 10.0
 """Requests and bytes that may wait in a lane, and for how many seconds."""
 
-BUSY = "Too many requests wait to be answered; try again."
+BUSY_DETAIL = "Too many requests wait to be answered; try again."
 Job = tuple[float, int, Callable[[bool], None]]
 
 
@@ -45,8 +45,8 @@ class Lane:
     def put(self, run: Callable[[bool], None], size: int = 0) -> None:
         """A thread calls `run`, with False if it comes too late to answer; raises Refused where too much waits already."""
         with self._lock:
-            if self._jobs.qsize() >= WAITING or self._bytes + size > WAITING_BYTES:
-                raise Refused("busy", BUSY, retry_after=5)
+            if self._jobs.qsize() >= MAX_WAITING_REQUESTS or self._bytes + size > MAX_WAITING_BYTES:
+                raise RefusalError("busy", BUSY_DETAIL, retry_after=5)
             self._bytes += size
             if len(self._threads) < self._size:
                 self._threads.append(Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True))
@@ -67,7 +67,7 @@ class Lane:
                 with self._lock:
                     self._bytes -= size
             try:
-                run(time.monotonic() - since <= PATIENCE)
+                run(time.monotonic() - since <= MAX_WAIT_S)
             except Exception:
                 logger.exception("a request was not answered")
 
@@ -76,13 +76,13 @@ class Lanes:
     """The lanes of a process."""
 
     def __init__(self) -> None:
-        self._lanes = {name: Lane(name, threads) for name, threads in THREADS.items()}
+        self._lanes = {name: Lane(name, threads) for name, threads in LANE_THREADS.items()}
         self.refusing = self._lanes["health"]
         """What asks no database, and takes no time."""
 
     def of(self, path: str) -> Lane:
         """The lane of a path, whether a proxy took our prefix off or left it."""
-        return self._lanes[LANES.get(path.removeprefix(settings.PREFIX), "pages")]
+        return self._lanes[LANE_BY_PATH.get(path.removeprefix(settings.PREFIX), "pages")]
 
     def stop(self, timeout: float) -> None:
         """Ends all threads within `timeout` seconds."""

@@ -14,25 +14,32 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask
 from waitress.utilities import Error
 
-from dashboard.common.bind_port import CONNECTIONS, HEAD_SECONDS
+from dashboard.common.bind_port import MAX_CONNECTIONS, REQUEST_HEAD_TIMEOUT_S
 from dashboard.common.url_prefix import Application
-from dashboard.ingest.body_decoder import Refused
-from dashboard.ingest.request_checks import key_known
-from dashboard.serving.client_sockets import listener_bound
-from dashboard.serving.refusal_responses import refusal_of, slow_reader_note
-from dashboard.serving.request_limits import ANSWERS_BYTES, BODY_BYTES, KEYED_BYTES, STRANGERS_BYTES, Budget, seconds_for
-from dashboard.serving.thread_lanes import BUSY, Lanes
+from dashboard.ingest.body_decoder import RefusalError
+from dashboard.ingest.request_checks import find_cached_key
+from dashboard.serving.client_sockets import limit_listener
+from dashboard.serving.refusal_responses import build_refusal, record_slow_reader
+from dashboard.serving.request_limits import (
+    MAX_ANONYMOUS_BODY_BYTES,
+    MAX_BODY_BYTES,
+    MAX_KEYED_BODY_BYTES,
+    MAX_RESPONSE_BYTES,
+    ByteBudget,
+    allowed_seconds,
+)
+from dashboard.serving.thread_lanes import BUSY_DETAIL, Lanes
 
-IDLE_SECONDS = 30
+IDLE_TIMEOUT_S = 30
 """Between two requests of a connection."""
 
-_CODES = {400: "bad_request", 408: "too_slow", 413: "too_large", 431: "bad_request", 503: "busy"}
+_ERROR_CODES = {400: "bad_request", 408: "too_slow", 413: "too_large", 431: "bad_request", 503: "busy"}
 
 
-class Unanswered(Error):  # type: ignore[misc]
+class RequestRefusal(Error):  # type: ignore[misc]
     """A request that gets a refusal of ours instead of an answer of the application."""
 
-    def __init__(self, refused: Refused) -> None:
+    def __init__(self, refused: RefusalError) -> None:
         super().__init__(refused.detail)
         self.refused = refused
 
@@ -55,14 +62,14 @@ class Request(HTTPRequestParser):  # type: ignore[misc]
         """Its headers in the names of WSGI."""
         return {f"HTTP_{name}": value for name, value in self.headers.items()}
 
-    def late(self, now: float) -> Refused | None:
+    def late(self, now: float) -> RefusalError | None:
         """The refusal of a request that is behind its deadline."""
         if not self.headers_finished:
-            over, what = now - self.begun > HEAD_SECONDS, f"The head did not end within {HEAD_SECONDS} s."
+            over, what = now - self.begun > REQUEST_HEAD_TIMEOUT_S, f"The head did not end within {REQUEST_HEAD_TIMEOUT_S} s."
         else:
-            limit = seconds_for(self.body_bytes_received)
+            limit = allowed_seconds(self.body_bytes_received)
             over, what = now - self.begun > limit, f"{self.body_bytes_received} bytes of the body came in {limit:.0f} s."
-        return Refused("too_slow", what) if over else None
+        return RefusalError("too_slow", what) if over else None
 
 
 class RefusalTask(ErrorTask):  # type: ignore[misc]
@@ -71,12 +78,12 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
     def execute(self) -> None:
         """Called by a thread of a lane."""
         error = self.request.error
-        code = _CODES.get(error.code)
-        refused = error.refused if isinstance(error, Unanswered) else Refused(code, error.body) if code else None
+        code = _ERROR_CODES.get(error.code)
+        refused = error.refused if isinstance(error, RequestRefusal) else RefusalError(code, error.body) if code else None
         if refused is None:
             super().execute()
             return
-        status, headers, body = refusal_of(refused, self.request.environ)
+        status, headers, body = build_refusal(refused, self.request.environ)
         self.status = f"{status} {HTTPStatus(status).phrase}"
         self.response_headers.extend(headers)
         self.set_close_on_finish()
@@ -113,14 +120,14 @@ class Channel(HTTPChannel):  # type: ignore[misc]
             self.server.body_take(self, request, len(data))
         return found
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: RefusalError) -> None:
         """Ends the request that is under way with a refusal; for the main loop."""
         self.server.bodies_release(self)
         with self.requests_lock:
             request, self.request = self.request, None
             if request is None:
                 return
-            request.error, request.completed = Unanswered(refused), True
+            request.error, request.completed = RequestRefusal(refused), True
             self.requests.append(request)
             if len(self.requests) == 1:
                 self.server.add_task(self)
@@ -130,13 +137,13 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         self.server.bodies_release(self)
         super().handle_close()
 
-    def reads_slowly(self, now: float) -> bool:
+    def is_slow_reader(self, now: float) -> bool:
         """Whether its client takes the answer more slowly than the lowest rate."""
         if not self.total_outbufs_len:
             self.writes_since = None
             return False
         since, sent = self.writes_since = self.writes_since or (now, self.sent)
-        return now - since > seconds_for(self.sent - sent)
+        return now - since > allowed_seconds(self.sent - sent)
 
 
 class Dispatcher:
@@ -153,8 +160,8 @@ class Dispatcher:
             return
         try:
             self._lanes.of(request.path).put(lambda in_time: _answer(channel, request, in_time), request.body_bytes_received)
-        except Refused as refused:
-            request.error = Unanswered(refused)
+        except RefusalError as refused:
+            request.error = RequestRefusal(refused)
             self._lanes.refusing.put(lambda _: channel.service())
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
@@ -164,33 +171,33 @@ class Dispatcher:
 
 def _answer(channel: Channel, request: Request, in_time: bool) -> None:
     if not in_time:
-        request.error = Unanswered(Refused("busy", BUSY, retry_after=5))
+        request.error = RequestRefusal(RefusalError("busy", BUSY_DETAIL, retry_after=5))
     channel.service()
 
 
-class WaitingServer(TcpWSGIServer):  # type: ignore[misc]
+class LaneServer(TcpWSGIServer):  # type: ignore[misc]
     """Waits for all clients in one thread; none of them has another one before its request is whole."""
 
     channel_class = Channel
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
-        listener_bound(listener)
+        limit_listener(listener)
         adj = Adjustments(
             sockets=[listener],
             ident="compilewatch",
             clear_untrusted_proxy_headers=False,  # the settings say which of them are believed, as in full mode
-            max_request_body_size=BODY_BYTES + 1,
-            channel_timeout=IDLE_SECONDS,
+            max_request_body_size=MAX_BODY_BYTES + 1,
+            channel_timeout=IDLE_TIMEOUT_S,
             cleanup_interval=1,
-            connection_limit=CONNECTIONS,
-            backlog=CONNECTIONS,
+            connection_limit=MAX_CONNECTIONS,
+            backlog=MAX_CONNECTIONS,
             asyncore_use_poll=True,
         )
-        self._keyed, self._strangers = Budget(KEYED_BYTES), Budget(STRANGERS_BYTES)
+        self._keyed, self._strangers = ByteBudget(MAX_KEYED_BODY_BYTES), ByteBudget(MAX_ANONYMOUS_BODY_BYTES)
         place = (listener.family, listener.type, listener.proto, listener.getsockname())
         super().__init__(application, {}, True, listener, dispatcher=Dispatcher(), adj=adj, bind_socket=False, sockinfo=place)
 
-    def serve_some(self, timeout: float) -> None:
+    def poll_once(self, timeout: float) -> None:
         """Moves what can be moved now, or waits for it so long (seconds)."""
         self.asyncore.loop(timeout=timeout, map=self._map, use_poll=True, count=1)
 
@@ -201,19 +208,21 @@ class WaitingServer(TcpWSGIServer):  # type: ignore[misc]
         for channel in list(self.active_channels.values()):
             if (request := channel.request) and (refused := request.late(now)):
                 channel.refuse(refused)
-        slow = {channel for channel in self.active_channels.values() if channel.reads_slowly(now)}
+        slow = {channel for channel in self.active_channels.values() if channel.is_slow_reader(now)}
         waiting = sorted((one for one in self.active_channels.values() if one.writes_since), key=lambda one: one.writes_since)
-        over = sum(one.total_outbufs_len for one in waiting) - ANSWERS_BYTES
+        over = sum(one.total_outbufs_len for one in waiting) - MAX_RESPONSE_BYTES
         for channel in waiting:
             if channel in slow or over > 0:
                 over -= channel.total_outbufs_len
-                slow_reader_note()
+                record_slow_reader()
                 channel.will_close = True
 
     def body_take(self, channel: Channel, request: Request, size: int) -> None:
         """A part of a body came."""
-        budget = self._strangers if key_known(request.environ) is None else self._keyed
-        budget.take(channel, size, lambda: channel.refuse(Refused("busy", "Too many bodies are under way; send it again.", retry_after=5)))
+        budget = self._strangers if find_cached_key(request.environ) is None else self._keyed
+        budget.take(
+            channel, size, lambda: channel.refuse(RefusalError("busy", "Too many bodies are under way; send it again.", retry_after=5))
+        )
 
     def bodies_release(self, channel: Channel) -> None:
         """The body of this connection is whole, or given up."""

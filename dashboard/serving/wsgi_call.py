@@ -10,8 +10,8 @@ from urllib.parse import unquote_to_bytes
 from dashboard.common.url_prefix import Application
 
 Headers = list[tuple[bytes, bytes]]
-_NAMES: dict[bytes, str] = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
-_ALWAYS = {
+_HEADER_VARIABLES: dict[bytes, str] = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
+_ENVIRON_DEFAULTS = {
     "wsgi.version": (1, 0),
     "wsgi.errors": sys.stderr,
     "wsgi.multithread": True,
@@ -22,7 +22,7 @@ _ALWAYS = {
 }
 
 
-class Answer(NamedTuple):
+class AsgiResponse(NamedTuple):
     """Status, headers and the whole body of an answer."""
 
     status: int
@@ -30,10 +30,10 @@ class Answer(NamedTuple):
     body: bytes
 
 
-def environ_of(scope: dict[str, Any]) -> dict[str, Any]:
+def build_environ(scope: dict[str, Any]) -> dict[str, Any]:
     """The request as WSGI describes it, without its body; a header that came twice is joined."""
     environ = {
-        **_ALWAYS,
+        **_ENVIRON_DEFAULTS,
         "REQUEST_METHOD": scope["method"],
         "PATH_INFO": _path(scope["raw_path"]),
         "QUERY_STRING": scope["query_string"].decode("latin-1"),
@@ -44,7 +44,7 @@ def environ_of(scope: dict[str, Any]) -> dict[str, Any]:
         "wsgi.url_scheme": scope["scheme"],
     }
     for name, value in scope["headers"]:
-        key = _NAMES.get(name) or "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
+        key = _HEADER_VARIABLES.get(name) or "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
         text = value.decode("latin-1")
         environ[key] = f"{environ[key]}{';' if key == 'HTTP_COOKIE' else ','}{text}" if key in environ else text
     return environ
@@ -54,7 +54,7 @@ def _path(raw: bytes) -> str:
     return (unquote_to_bytes(raw) if b"%" in raw else raw).decode("latin-1")
 
 
-def answer_of(application: Application, environ: dict[str, Any], body: bytes) -> Answer:
+def call_application(application: Application, environ: dict[str, Any], body: bytes) -> AsgiResponse:
     """What the application answers."""
     environ["wsgi.input"] = io.BytesIO(body)
     started: list[Any] = []
@@ -69,9 +69,9 @@ def answer_of(application: Application, environ: dict[str, Any], body: bytes) ->
         if close := getattr(found, "close", None):
             close()
     status, headers = started
-    return Answer(int(status[:3]), headers_of(headers), b"" if environ["REQUEST_METHOD"] == "HEAD" else text)
+    return AsgiResponse(int(status[:3]), encode_headers(headers), b"" if environ["REQUEST_METHOD"] == "HEAD" else text)
 
 
-def headers_of(headers: list[tuple[str, str]]) -> Headers:
+def encode_headers(headers: list[tuple[str, str]]) -> Headers:
     """As ASGI takes them."""
     return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]

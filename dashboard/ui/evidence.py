@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.fleet.metrics.eager_causes import causes_words
-from dashboard.regressions.evidence_reader import Change, changes_of
+from dashboard.fleet.metrics.eager_causes import format_causes
+from dashboard.regressions.evidence_reader import Change, read_changes
 from dashboard.ui import words
 
-NAMES = {
+METRIC_NAMES = {
     "p50": "p50",
     "p95": "p95",
     "p99": "p99",
@@ -33,7 +33,7 @@ NAMES = {
     "cache": "Cache misses",
     "cold_start": "Cold start",
 }
-_WHY = {
+_NOT_COMPARED_REASONS = {
     "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and world size; they are not compared",
     "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
     "too_few_calls": "come too seldom to compare",
@@ -46,7 +46,7 @@ _WHY = {
 
 
 @dataclass(frozen=True)
-class EvidenceRow:
+class ChangeRow:
     """One change in words, and what it means for the verdict: `drives` is red, `caution` is not."""
 
     frozen: Change
@@ -87,32 +87,32 @@ class EvidenceRow:
     @property
     def causes(self) -> str:
         """Why calls ran eager."""
-        return causes_words(self.frozen.causes)
+        return format_causes(self.frozen.causes)
 
 
-def evidence_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> list[EvidenceRow]:
+def build_change_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> list[ChangeRow]:
     """The rows that were judged, those that drive the verdict first."""
-    rows = [_row(change, kind) for change in changes_of(evidence) if change.judged]
+    rows = [_row(change, kind) for change in read_changes(evidence) if change.judged]
     order = {"REGRESSED": 0, "IMPROVED": 1, "NO CHANGE": 2}
     return sorted(rows, key=lambda row: (not row.drives, order.get(row.label, 3)))
 
 
-def metric_row(rows: Iterable[EvidenceRow], *metrics: str, region: str | None = None) -> EvidenceRow | None:
+def find_metric_row(rows: Iterable[ChangeRow], *metrics: str, region: str | None = None) -> ChangeRow | None:
     """The first row of one of these metrics; where a region is named, of that region or of processes, which belong to none."""
     places = None if region is None else (region, "")
     return next((row for row in rows if row.metric in metrics and (places is None or row.frozen.region in places)), None)
 
 
-def not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+def list_not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Share and reason of calls that stand beside nothing, the largest first, shares under 1 % left out."""
     found = (evidence or {}).get("not_compared")
     said = []
     for entry in found if isinstance(found, list) else []:
         share, why = entry.get("share"), str(entry.get("why", ""))
         if isinstance(share, int | float) and share >= 0.01:
-            said.append((words.percent(share), _WHY.get(why, why.replace("_", " "))))
+            said.append((words.percent(share), _NOT_COMPARED_REASONS.get(why, why.replace("_", " "))))
     return said
 
 
-def _row(change: Change, kind: str) -> EvidenceRow:
-    return EvidenceRow(change, NAMES.get(change.metric, change.metric.replace("_", " ")), change.drives and kind != "watch")
+def _row(change: Change, kind: str) -> ChangeRow:
+    return ChangeRow(change, METRIC_NAMES.get(change.metric, change.metric.replace("_", " ")), change.drives and kind != "watch")

@@ -13,13 +13,14 @@ from dashboard.projects.models import Invitation
 logger = logging.getLogger(__name__)
 
 
-def invitation_mail(*, invitation: Invitation, link: str, to: str) -> bool:
+def send_invitation_mail(*, invitation: Invitation, link: str, to: str) -> bool:
     """Whether our mail server took it."""
     by = invitation.made_by.get_username() if invitation.made_by else "an admin"
     project = " ".join(invitation.project.name.split())
     text = (
         f"{by} invites you to the project {project} on compilewatch, as {invitation.get_role_display().lower()}.\n\n"
-        f"{link}\n\nThe link works once, until {clock.written(invitation.expires_at)}. If you do not know what this is, ignore it.\n"
+        f"{link}\n\nThe link works once, until {clock.format_timestamp(invitation.expires_at)}. If you do not know what this is, "
+        "ignore it.\n"
     )
     mail = EmailMessage(f"Invitation to {project} on compilewatch"[:150], text, to=[to], headers={"Auto-Submitted": "auto-generated"})
     try:

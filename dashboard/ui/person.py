@@ -5,7 +5,7 @@ from __future__ import annotations
 from allauth.account.auth_backends import AuthenticationBackend
 
 from dashboard.accounts.models import User
-from dashboard.ui.layout.memberships import person_with_projects
+from dashboard.ui.layout.memberships import find_person_with_projects
 
 
 class PersonBackend(AuthenticationBackend):  # type: ignore[misc]  # allauth has no types
@@ -13,5 +13,5 @@ class PersonBackend(AuthenticationBackend):  # type: ignore[misc]  # allauth has
 
     def get_user(self, user_id: int) -> User | None:
         """None for whoever may not come in any more."""
-        user = person_with_projects(user_id)
+        user = find_person_with_projects(user_id)
         return user if user is not None and self.user_can_authenticate(user) else None

@@ -18,18 +18,18 @@ class Snippet:
     text: str
 
 
-def environment(*, address: str, key: str) -> str:
+def format_environment(*, address: str, key: str) -> str:
     """The two variables every job needs, and the leave to send the key over plain http where this server takes it so."""
-    allow = "\nexport COMPILEWATCH_ALLOW_HTTP=1" if _over_plain_http(address) else ""
+    allow = "\nexport COMPILEWATCH_ALLOW_HTTP=1" if _needs_plain_http(address) else ""
     return f"export COMPILEWATCH_ENDPOINT={address}\nexport COMPILEWATCH_API_KEY={key or NO_KEY}{allow}"
 
 
-def command_environment(*, public_key: str) -> str:
+def format_command_environment(*, public_key: str) -> str:
     """The two variables of a job that allows the switch."""
     return f"export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport COMPILEWATCH_COMMAND_PUBLIC_KEY={public_key}"
 
 
-def _over_plain_http(address: str) -> bool:
+def _needs_plain_http(address: str) -> bool:
     """Whether agents have to be told; on loopback they need no leave."""
     parts = urlsplit(address)
     return settings.ALLOW_HTTP and parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1")
@@ -102,7 +102,7 @@ command: ["compilewatch", "run", "--", "python", "serve.py"]"""
 def snippets(*, address: str, key: str = "") -> list[Snippet]:
     """Every way of use."""
 
-    plain = _over_plain_http(address)
+    plain = _needs_plain_http(address)
     known = {
         "{in_docker}": "\n  -e COMPILEWATCH_ALLOW_HTTP=1 \\" if plain else "",
         "{in_kubernetes}": '  - name: COMPILEWATCH_ALLOW_HTTP\n    value: "1"\n' if plain else "",
@@ -129,7 +129,7 @@ def snippets(*, address: str, key: str = "") -> list[Snippet]:
 def key_examples(*, kind: str, address: str, key: str) -> str:
     """What is done with a key of this kind, with the key in it."""
     if kind == "ing":
-        return environment(address=address, key=key)
+        return format_environment(address=address, key=key)
     sent = f"-H 'Authorization: Bearer {key}'"
     if kind == "dep":
         body = '{"model": "ranker", "version": "2026.11.3", "environment": "production", "at": "\'$(date -u +%FT%TZ)\'"}'

@@ -30,9 +30,9 @@ __all__ = [
     "browser",
     "change",
     "change_range",
-    "coarse",
     "difference",
     "duration",
+    "format_coarse_duration",
     "is_factor",
     "level",
     "magnitude",
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def coarse(seconds: float) -> str:
+def format_coarse_duration(seconds: float) -> str:
     """How long something lasts, in its largest unit: 8 s, 6 min, 2 h, 3 days."""
     for limit, unit, factor in ((90, "s", 1), (90 * 60, "min", 60), (48 * 3600, "h", 3600)):
         if seconds < limit:

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tests.environment  # noqa: F401  # says which Redis
-from dashboard.demo.sender import LIVE_SECONDS, Endpoint, batches, live, past
-from dashboard.demo.simulated_fleet import Fault, Rollout, SimulatedInstance, fleet, instances
+from dashboard.demo.sender import LIVE_WINDOW_S, Endpoint, batch_reports, build_live_reports, build_past_reports
+from dashboard.demo.simulated_fleet import Fault, Rollout, SimulatedInstance, build_fleet, build_instances
 from tests.bench.table import Row, show
 from tests.flow.receiver import Receiver
 from tests.flow.stack import Stack, host_port, wait_for
@@ -29,8 +29,8 @@ FAULT = Fault(slower=1.31, eager=0.28)
 SETTINGS = {"watch_minutes": HOLD, "p50.hold_minutes": HOLD, "p99.hold_minutes": HOLD, "eager.hold_minutes": HOLD}
 CHOOSE = """
 from dashboard.projects.models import Project
-from dashboard.regressions.judging_settings import judging_set
-judging_set(project=Project.objects.get(), values={values!r}, actor_name="bench")
+from dashboard.regressions.judging_settings import detection_settings_set
+detection_settings_set(project=Project.objects.get(), values={values!r}, actor_name="bench")
 """
 
 
@@ -75,17 +75,17 @@ class Sending(threading.Thread):
     def run(self) -> None:
         """What is late is sent too: no minute has a gap."""
         while not self.stopping.is_set():
-            until = time.time() // LIVE_SECONDS * LIVE_SECONDS
+            until = time.time() // LIVE_WINDOW_S * LIVE_WINDOW_S
             if self._sent < self.fault_at < until:
                 self._send(self.fault_at)
             self._send(until)
-            self.stopping.wait(LIVE_SECONDS - time.time() % LIVE_SECONDS + 0.2)
+            self.stopping.wait(LIVE_WINDOW_S - time.time() % LIVE_WINDOW_S + 0.2)
 
     def _send(self, until: float) -> None:
         for instance in self._fleet:
             if self._sent >= self.fault_at and instance.rollout.version == "2":
                 instance.rollout = replace(instance.rollout, fault=FAULT)
-            for batch in batches(live(instance, start_minute=self._start_minute, since=self._sent, until=until)):
+            for batch in batch_reports(build_live_reports(instance, start_minute=self._start_minute, since=self._sent, until=until)):
                 self._endpoint.send(instance, batch)
         self._sent = max(self._sent, until)
 
@@ -98,11 +98,11 @@ def run(folder: Path) -> Told:
     try:
         stack.start(channel=receiver.url)
         stack.manage("shell", "-c", CHOOSE.format(values=SETTINGS))
-        model = replace(fleet(judged_minutes=0)[0], rollouts=(Rollout("1", 3, ALIKE + 10), Rollout("2", 3, ALIKE)))
+        model = replace(build_fleet(judged_minutes=0)[0], rollouts=(Rollout("1", 3, ALIKE + 10), Rollout("2", 3, ALIKE)))
         start_minute = int(time.time() // 60)
-        every, endpoint = instances((model,), start_minute=start_minute), Endpoint(port=stack.port, key=stack.key)
+        every, endpoint = build_instances((model,), start_minute=start_minute), Endpoint(port=stack.port, key=stack.key)
         for instance in every:
-            for batch in batches(past(instance, start_minute=start_minute)):
+            for batch in batch_reports(build_past_reports(instance, start_minute=start_minute)):
                 endpoint.send(instance, batch)
         sending = Sending(every, endpoint, start_minute)
         sending.start()

@@ -40,7 +40,7 @@ def reports(windows: int, seed: int) -> Iterator[tuple[int, bytes]]:
 def fill(instances: int, windows: int, versions: int) -> int:
     """Puts the reports into the inbox in the order in which they would arrive; returns how many."""
     from dashboard.common import clock
-    from dashboard.ingest.batch import shard_of
+    from dashboard.ingest.batch import compute_shard
     from dashboard.ingest.models import InboxRow
     from dashboard.projects.services import project_create
 
@@ -55,7 +55,7 @@ def fill(instances: int, windows: int, versions: int) -> int:
             rows.append(
                 InboxRow(
                     project_id=project.pk,
-                    shard=shard_of(project.pk, "ranker", version),
+                    shard=compute_shard(project.pk, "ranker", version),
                     instance_id=who.id,
                     seq_first=seq,
                     seq_last=seq,

@@ -9,7 +9,7 @@ import tracemalloc
 from dataclasses import replace
 from operator import attrgetter
 
-from dashboard.regressions.judge import PRODUCTION, Comparison, Settings, outcome_of
+from dashboard.regressions.judge import PRODUCTION, Comparison, Settings, evaluate_comparison
 from dashboard.regressions.judge.settings import EAGER, P50
 from tests.bench.fleet_sim import Fleet, instance_minutes
 
@@ -52,7 +52,7 @@ def print_cost() -> None:
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     started = time.perf_counter()
-    outcome_of(comparison, now_minute=360).as_dict()
+    evaluate_comparison(comparison, now_minute=360).as_dict()
     took = (time.perf_counter() - started) * 1e3
     print(f"memory: {size / 1024:.0f} KiB a running comparison of 8 instances; outcome as a dictionary: {took:.2f} ms")
 

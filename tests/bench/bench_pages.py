@@ -149,7 +149,7 @@ def asked(client: Any, address: str, times: int) -> Cost:
     """Asks for the page once to count, then `times` times."""
     from django.db import connection
 
-    from dashboard.common.gc_tuning import garbage_seldom
+    from dashboard.common.gc_tuning import tune_garbage_collection
 
     count = []
 
@@ -159,7 +159,7 @@ def asked(client: Any, address: str, times: int) -> Cost:
 
     with connection.execute_wrapper(counted):
         answer = client.get(address)
-    garbage_seldom()  # as the web process does once it is loaded; here the pages before this one loaded more
+    tune_garbage_collection()  # as the web process does once it is loaded; here the pages before this one loaded more
     assert answer.status_code == 200, (address, answer.status_code)
     took, python, database = [], time.process_time(), database_seconds()
     for _ in range(times):

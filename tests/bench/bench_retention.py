@@ -17,17 +17,17 @@ def fill(hours: int) -> int:
     from compilewatch.wire.codec import dumps
     from compilewatch.wire.messages import VERSION, Request
 
-    from dashboard.demo.sender import batches, past
-    from dashboard.demo.simulated_fleet import fleet, instances
+    from dashboard.demo.sender import batch_reports, build_past_reports
+    from dashboard.demo.simulated_fleet import build_fleet, build_instances
     from dashboard.fleet.fold_service import fold_all
     from dashboard.ingest.batch import batch_read
     from dashboard.ingest.services import reports_store
     from dashboard.projects.services import project_create
 
     project, start, count = project_create(name="Bench", slug="bench"), int(time.time() // 60), 0
-    for instance in instances(fleet(judged_minutes=60), start_minute=start):
+    for instance in build_instances(build_fleet(judged_minutes=60), start_minute=start):
         instance.first_minute = max(instance.first_minute, start - hours * 60)
-        for reports in batches(past(instance, start_minute=start)):
+        for reports in batch_reports(build_past_reports(instance, start_minute=start)):
             request = Request(VERSION, time.time(), instance.identity, reports)
             reports_store([batch_read(text=dumps(request), project_id=project.pk, received=time.time())])
             count += len(reports)

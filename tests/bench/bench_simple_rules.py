@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import exp
 from typing import NamedTuple
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, InstanceState
+from dashboard.regressions.judge import Comparison, InstanceMinute, InstanceProcessMinute
 
 GIB = 1 << 30
 OLD = -2000
@@ -19,7 +19,7 @@ YOUNG = -5
 """First minute of the candidate's: it is past its warm-up when it is compared."""
 ONSET = 100
 Row = Callable[[InstanceMinute], InstanceMinute]
-State = Callable[[InstanceState], InstanceState]
+State = Callable[[InstanceProcessMinute], InstanceProcessMinute]
 
 
 class Case(NamedTuple):
@@ -37,7 +37,7 @@ def known(row: InstanceMinute, calls: int, looked_up: int, eager: int = 0) -> In
     return replace(row, calls=calls, compiled=looked_up - eager, eager=eager, eager_by={"limit": eager} if eager else {})
 
 
-def candidate(row: InstanceMinute | InstanceState) -> bool:
+def candidate(row: InstanceMinute | InstanceProcessMinute) -> bool:
     """Whether the first candidate reported the row."""
     return row.instance == "c0"
 
@@ -80,23 +80,23 @@ def errors_for(minutes: int, share: float) -> Row:
     return failing
 
 
-def memory(row: InstanceState, peak: float, held: float) -> InstanceState:
+def memory(row: InstanceProcessMinute, peak: float, held: float) -> InstanceProcessMinute:
     """Peak and memory in use in GiB."""
     return replace(row, gpu_peak=int(peak * GIB), gpu_allocated=int(held * GIB))
 
 
-def climbing_peak(row: InstanceState) -> InstanceState:
+def climbing_peak(row: InstanceProcessMinute) -> InstanceProcessMinute:
     """The running maximum of a young process nears that of an old one over hours; what is in use stays the same."""
     return memory(row, 40 - 12 * exp(-row.age / 240) if row.arm == "candidate" else 40, 27)
 
 
-def settling(row: InstanceState) -> InstanceState:
+def settling(row: InstanceProcessMinute) -> InstanceProcessMinute:
     """What a young process holds rises by 6 % over its first hours, and stays there."""
     held = 27 * (1 + 0.06 * (1 - exp(-row.age / 60))) if row.arm == "candidate" else 27
     return memory(row, 40, held)
 
 
-def leaking(row: InstanceState) -> InstanceState:
+def leaking(row: InstanceProcessMinute) -> InstanceProcessMinute:
     """What the candidate holds grows by 2 % an hour."""
     held = 27 * exp(0.02 * row.age / 60) if row.arm == "candidate" else 27
     return memory(row, max(30, held + 1), held)
@@ -127,7 +127,7 @@ def verdicts(case: Case) -> list[tuple[int, str]]:
         for name in base + (cand if minute >= 0 else []):
             arm, born = ("candidate", YOUNG) if name[0] == "c" else ("baseline", OLD)
             row = InstanceMinute(name, name, arm, "H100", "forward", "2^12", minute, born, 60, compiled=60, p50=0.01, host=name)  # type: ignore[arg-type]
-            state = InstanceState(name, name, arm, ("H100",), minute, born, 40 * GIB, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
+            state = InstanceProcessMinute(name, name, arm, ("H100",), minute, born, 40 * GIB, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
             rows.append(case.calls(row))
             states.append(case.state(state))
         comparison.add_minute(minute, rows, states)

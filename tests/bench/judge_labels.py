@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dashboard.regressions.judge import Comparison
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.process.growth import GrowthSeries
-from dashboard.regressions.judge.process.levels import LevelSeries, OnceSeries
+from dashboard.regressions.judge.process.levels import LevelSeries, SingleValueSeries
 from dashboard.regressions.judge.process.series import ProcessSeries
 from dashboard.regressions.judge.region_state import Series
 from dashboard.regressions.judge.verdict_policy import Track
@@ -36,7 +36,7 @@ def entries(comparison: Comparison) -> Iterator[tuple[Series | ProcessSeries, Tr
 
 def is_labelled(series: Series | ProcessSeries, track: Track, comparison: Comparison) -> bool:
     """Whether what leans towards worse is surely so at the level that ROLL BACK asks for, whoever shows it."""
-    if not isinstance(series, RatioSeries | LevelSeries | GrowthSeries | OnceSeries):
+    if not isinstance(series, RatioSeries | LevelSeries | GrowthSeries | SingleValueSeries):
         return track.reading.regressed
     estimate, budget = series.estimate, 2 * comparison.comparisons * series.metric.doublings
     return estimate is not None and estimate.delta > estimate.margin(comparison.settings.roll_back_alpha / budget)

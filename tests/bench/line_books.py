@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ def books_close(*, acked: Mapping[str, int], taken: Mapping[str, int], folded: M
 
 def others_of(folded: Mapping[str, int]) -> int:
     """What was counted under such names."""
-    return sum(windows for instance, windows in folded.items() if instance.startswith(OTHER_INSTANCE))
+    return sum(windows for instance, windows in folded.items() if instance.startswith(OTHER_INSTANCE_PREFIX))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dashboard.regressions.judge import InstanceStart, InstanceState
+from dashboard.regressions.judge import InstanceProcessMinute, InstanceStart
 from dashboard.regressions.judge.process.inputs import START_MINUTES
 from tests.bench.fleet_scale import processes
 from tests.bench.fleet_sim import GPU_SPEED, Fleet, Floats, Generator, Ints, autoregressive, instances
@@ -147,12 +147,12 @@ def draw_starts(rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools) -> 
     return found
 
 
-def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceState]]:
+def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceProcessMinute]]:
     """The rows of every minute in order, beside those of calls; `first_minute` is the first minute with history."""
     drawn = simulate_processes(fleet)
     for minute in range(fleet.history + fleet.minutes):
         yield [
-            InstanceState(
+            InstanceProcessMinute(
                 instance=i + len(drawn.gpu) * int(drawn.process[i, minute]),
                 unit=i,
                 arm="candidate" if drawn.candidate[i] else "baseline",

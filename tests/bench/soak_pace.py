@@ -9,7 +9,7 @@ from typing import Any
 
 from celery import signals
 
-from dashboard.common.aligned_schedule import InStep
+from dashboard.common.aligned_schedule import AlignedSchedule
 from dashboard.pipeline import BEAT_SCHEDULE
 from tests.bench.soak_clock import DAY
 
@@ -19,7 +19,7 @@ GRACE = 2.0 * DAY
 
 def schedule(day: float) -> dict[str, dict[str, Any]]:
     """What beat sends, where a day is so many real seconds long."""
-    return {name: {**entry, "schedule": InStep(min(entry["schedule"].seconds, day))} for name, entry in BEAT_SCHEDULE.items()}
+    return {name: {**entry, "schedule": AlignedSchedule(min(entry["schedule"].seconds, day))} for name, entry in BEAT_SCHEDULE.items()}
 
 
 @signals.worker_init.connect
@@ -27,4 +27,4 @@ def patient(**_: Any) -> None:
     """A worker of this process leaves to beat what beat does."""
     from dashboard import fallback_scheduler  # Django is set up only now
 
-    fallback_scheduler.GRACE = GRACE, GRACE
+    fallback_scheduler.GRACE_BOUNDS_S = GRACE, GRACE

@@ -14,7 +14,7 @@ from dashboard.accounts.models import User
 from dashboard.alerts.channels.base import Message
 from dashboard.alerts.channels.slack import Slack
 from dashboard.alerts.models import Alert, RollbackGuide
-from dashboard.alerts.payloads import alert_facts
+from dashboard.alerts.payloads import build_alert_payload
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project
@@ -44,7 +44,7 @@ def alert(made: Made) -> Alert:
 
 def buttons(alert: Alert) -> dict[str, str]:
     """The paths behind the buttons of the message that Slack shows."""
-    body = Slack().build(Message("m1", "opened", clock.now(), alert_facts(alert=alert, verdict=alert.verdict))).body
+    body = Slack().build(Message("m1", "opened", clock.now(), build_alert_payload(alert=alert, verdict=alert.verdict))).body
     elements = [one for block in json.loads(body)["blocks"] for one in block.get("elements", []) if one.get("type") == "button"]
     return {one["text"]["text"]: one["url"].removeprefix(settings.BASE_URL) for one in elements}
 

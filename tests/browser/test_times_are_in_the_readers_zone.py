@@ -57,7 +57,7 @@ def test_after_midnight_yesterday_keeps_its_hour(page: Page, live_server: LiveSe
 
 @NEW_YORK
 def test_a_page_has_one_zone(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, alert: Alert) -> None:
-    at = clock.written(alert.opened_at)
+    at = clock.format_timestamp(alert.opened_at)
     Verdict.objects.filter(deployment=alert.deployment).update(sentence=f"Roll back 2026.11.3: p50 is 31 % slower since {at}.")
     page, root = sign_in(user), f"{live_server.url}/p/{alert.project.slug}/"
     model = f"models/{alert.deployment.model_id}/"

@@ -17,17 +17,17 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
-from dashboard.api.read.auth import readers_forget
+from dashboard.api.read.auth import reset_read_rates
 from dashboard.common import clock
-from dashboard.common.heartbeat import fold_forget
-from dashboard.fleet.writers.cold_starts import first_calls_forget
-from dashboard.fleet.writers.limits import known_forget
+from dashboard.common.heartbeat import reset_fold_end
+from dashboard.fleet.writers.cold_starts import clear_first_calls
+from dashboard.fleet.writers.limits import clear_known_keys
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.group_commit import COMMITTER
-from dashboard.ingest.intake_counters import intake_take
-from dashboard.ingest.refusal_counters import refusals_take
+from dashboard.ingest.intake_counters import drain_intake
+from dashboard.ingest.refusal_counters import drain_refusals
 from dashboard.ingest.services import reports_store
-from dashboard.projects.key_auth import key_checks_forget
+from dashboard.projects.key_auth import clear_key_cache
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, member_add, project_create
 from tests.dashboard.requests import request_make
@@ -62,15 +62,15 @@ def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
     marker = request.node.get_closest_marker("django_db")
     if marker is not None:
         request.getfixturevalue("transactional_db" if marker.kwargs.get("transaction") else "db")
-    key_checks_forget()
-    known_forget()
-    first_calls_forget()
-    fold_forget()
-    readers_forget()
+    clear_key_cache()
+    clear_known_keys()
+    clear_first_calls()
+    reset_fold_end()
+    reset_read_rates()
     yield
     COMMITTER.stop()
-    refusals_take()
-    intake_take()
+    drain_refusals()
+    drain_intake()
 
 
 @pytest.fixture

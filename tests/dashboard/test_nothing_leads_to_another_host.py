@@ -5,7 +5,7 @@ from urllib.parse import urljoin, urlsplit
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.session_expiry import limits_forget
+from dashboard.accounts.session_expiry import reset_sign_in_limits
 from dashboard.projects.models import Project
 from tests.dashboard.conftest import PASSWORD, sign_in
 
@@ -38,7 +38,7 @@ def ours(location: str) -> bool:
 def test_no_way_in_leads_out(user: User, project: Project) -> None:
     fresh, stale = sign_in(Client(), user), Client()
     for where in ELSEWHERE:
-        limits_forget()
+        reset_sign_in_limits()
         sign_in(stale, user, ago=3600)
         answers = {
             "sign in": Client().post("/accounts/login/", {"login": "ada", "password": PASSWORD, "next": where}),

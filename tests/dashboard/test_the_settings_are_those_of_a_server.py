@@ -41,7 +41,9 @@ def test_plain_http_that_was_asked_for_is_told_by_every_page_and_not_here() -> N
 
 
 def test_browsers_are_held_to_https_for_our_own_host_alone() -> None:
-    words = "import django; django.setup(); from dashboard.ingest.wsgi_router import ReportsDoor; print(dict(ReportsDoor(None)._always))"
+    words = (
+        "import django; django.setup(); from dashboard.ingest.wsgi_router import ReportsRouter; print(dict(ReportsRouter(None)._always))"
+    )
     said = check(sys.executable, "-c", words, DJANGO_SETTINGS_MODULE="dashboard.settings").stdout
     assert "'Strict-Transport-Security': 'max-age=31536000'" in said
     settings = check(sys.executable, "-c", "import dashboard.settings as s; print(s.SECURE_HSTS_INCLUDE_SUBDOMAINS, s.SECURE_HSTS_PRELOAD)")

@@ -6,7 +6,7 @@ from statistics import mean
 
 from compilewatch.wire.messages import Report
 
-from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build_instances
 from dashboard.demo.simulated_training import TRAINING
 
 STARTS = (29_900_000, 29_912_345, 29_987_654)
@@ -29,7 +29,7 @@ def median_of(instance: SimulatedInstance) -> float:
 def test_versions_differ_alike_whenever_the_demo_starts() -> None:
     for start in STARTS:
         levels: dict[tuple[str, str], list[float]] = {}
-        for instance in instances(fleet(judged_minutes=25), start_minute=start):
+        for instance in build_instances(build_fleet(judged_minutes=25), start_minute=start):
             levels.setdefault((instance.model.name, instance.rollout.version), []).append(median_of(instance))
         healthy = mean(levels["llm-7b-chat", "2026.11.2"]) / mean(levels["llm-7b-chat", "2026.11.1"])
         slower = mean(levels["ranker", "2026.11.3"]) / mean(levels["ranker", "2026.11.2"])
@@ -38,7 +38,7 @@ def test_versions_differ_alike_whenever_the_demo_starts() -> None:
 
 
 def test_one_rank_of_the_training_job_compiles_once_more_than_the_others() -> None:
-    ranks = instances((TRAINING,), start_minute=STARTS[0])
+    ranks = build_instances((TRAINING,), start_minute=STARTS[0])
     assert [(one.identity.rank, one.identity.world_size, one.identity.kind) for one in ranks] == [(n, 4, "training") for n in range(4)]
     assert len({one.identity.job for one in ranks}) == 1
     assert len({one.identity.host for one in ranks}) == 2

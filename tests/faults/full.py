@@ -14,7 +14,7 @@ import redis
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import VERSION, Request
 
-from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build_instances
 from tests.flow.stack import POSTGRESQL, REPOSITORY, Stack, answer_of, free_port
 from tests.machine import need
 
@@ -136,7 +136,7 @@ class Traffic:
         return took[int(0.99 * (len(took) - 1))]
 
     def _instance(self, number: int) -> SimulatedInstance:
-        return instances(fleet(judged_minutes=40)[:1], start_minute=int(time.time() // 60) + number)[number]
+        return build_instances(build_fleet(judged_minutes=40)[:1], start_minute=int(time.time() // 60) + number)[number]
 
     def _run(self) -> None:
         sent = 0

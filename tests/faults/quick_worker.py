@@ -15,7 +15,7 @@ def main() -> None:
     app.loader.import_default_modules()
     from dashboard import fallback_scheduler
 
-    fallback_scheduler.STUCK_AFTER = float(sized(15, 60))
+    fallback_scheduler.STUCK_AFTER_S = float(sized(15, 60))
     sys.argv = ["celery", "-A", "dashboard.celery", "--quiet", "worker", "--concurrency", "1", "--loglevel", "WARNING"]
     celery()
 

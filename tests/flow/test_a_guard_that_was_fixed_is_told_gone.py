@@ -14,7 +14,7 @@ import pytest
 from compilewatch.wire.codec import decode
 from compilewatch.wire.messages import Report, Request
 
-from dashboard.demo.sender import Endpoint, batches
+from dashboard.demo.sender import Endpoint, batch_reports
 from tests.agent.programs import run
 from tests.flow.stack import Stack, wait_for
 
@@ -54,7 +54,7 @@ def started(stack: Stack, version: str, *, minutes_ago: int, fix: str = "pass", 
     told += [replace(moved(quiet, back + 60 * n), seq=(quiet.seq[1] + n, quiet.seq[1] + n)) for n in range(1, HOUR)]
     identity = replace(requests[-1].instance, started=requests[-1].instance.started + back)
     endpoint = Endpoint(port=stack.port, key=stack.key)
-    for batch in batches(iter(told)):
+    for batch in batch_reports(iter(told)):
         endpoint.send(SimpleNamespace(identity=identity), batch)  # type: ignore[arg-type]
 
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from dashboard.demo.sender import Endpoint, batches, past
-from dashboard.demo.simulated_fleet import fleet, instances
+from dashboard.demo.sender import Endpoint, batch_reports, build_past_reports
+from dashboard.demo.simulated_fleet import build_fleet, build_instances
 from tests.flow.receiver import Receiver
 from tests.flow.stack import Stack, wait_for
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def test_a_regressed_version_reaches_slack(stack: Stack, slack: Receiver) -> None:
-    ranker = fleet(judged_minutes=40)[0]
+    ranker = build_fleet(judged_minutes=40)[0]
     start_minute = int(time.time() // 60) - 1
     endpoint = Endpoint(port=stack.port, key=stack.key)
     calls = 0
-    for instance in instances((ranker,), start_minute=start_minute):
+    for instance in build_instances((ranker,), start_minute=start_minute):
         instance.first_minute = max(instance.first_minute, start_minute - 90)
-        for batch in batches(past(instance, start_minute=start_minute)):
+        for batch in batch_reports(build_past_reports(instance, start_minute=start_minute)):
             endpoint.send(instance, batch)
             calls += sum(region.calls for report in batch for region in report.regions)
 

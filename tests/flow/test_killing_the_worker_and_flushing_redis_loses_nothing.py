@@ -9,8 +9,8 @@ import redis
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import VERSION, Report, Request
 
-from dashboard.demo.sender import batches, past
-from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.sender import batch_reports, build_past_reports
+from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build_instances
 from tests.flow.stack import REDIS_URL, Stack, answer_of, wait_for
 
 pytestmark = pytest.mark.timeout(300)
@@ -35,7 +35,7 @@ class Recorded:
 
 def send_all(stack: Stack, instance: SimulatedInstance, start_minute: int, recorded: Recorded, disturbed: threading.Event) -> None:
     """Sends 6 h of one instance like an agent: the same bytes again until they are acknowledged; the last part after the kills."""
-    parts = list(batches(past(instance, start_minute=start_minute)))
+    parts = list(batch_reports(build_past_reports(instance, start_minute=start_minute)))
     for number, reports in enumerate(parts):
         if number == len(parts) - 2:
             assert disturbed.wait(120)
@@ -63,7 +63,7 @@ def disturb(stack: Stack, disturbed: threading.Event) -> None:
 
 def test_killing_the_worker_and_flushing_redis_loses_nothing(stack: Stack) -> None:
     start_minute = int(time.time() // 60) - 1
-    fleet_of_all = instances(fleet(judged_minutes=40), start_minute=start_minute)
+    fleet_of_all = build_instances(build_fleet(judged_minutes=40), start_minute=start_minute)
     for instance in fleet_of_all:
         instance.first_minute = max(instance.first_minute, start_minute - 360)
     recorded, disturbed = Recorded(), threading.Event()

@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "agents")]
 from compilewatch.wire.codec import decode  # noqa: E402
 from compilewatch.wire.messages import Request  # noqa: E402
 
-from dashboard.fleet.metrics.break_even import break_even, saved_against_eager  # noqa: E402
+from dashboard.fleet.metrics.break_even import compute_break_even, estimate_savings  # noqa: E402
 
 MODELS = ("gpt2", "resnet50")
 VARIABLE = "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS"
@@ -100,7 +100,7 @@ class Process:
 def paid(process: Process, name: str) -> dict[str, Any]:
     """Saved seconds per call and the break-even call, by direct measurement and by the ledger."""
     direct, series = process.said["direct"], process.series(name)
-    saved = saved_against_eager([one for one in series if one.version != "eager"], [one for one in series if one.version == "eager"])
+    saved = estimate_savings([one for one in series if one.version != "eager"], [one for one in series if one.version == "eager"])
     gain = direct["eager"] - direct["compiled"]
     spent = process.said["first_call"] - direct["compiled"]
     told = sum(one.seconds.get("total", 0.0) for one in process.compiles if one.frame != PLANTED)
@@ -115,7 +115,7 @@ def paid(process: Process, name: str) -> dict[str, Any]:
     if saved is None:
         return {**found, "agent": None}
     each = saved.seconds / saved.calls
-    calls = break_even(told, saved.seconds, saved.calls)
+    calls = compute_break_even(told, saved.seconds, saved.calls)
     found["agent"] = {
         "saved_per_call": each,
         "spent": told,

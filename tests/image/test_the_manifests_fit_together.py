@@ -12,8 +12,8 @@ import yaml
 from django.test import Client
 from django.urls import resolve
 
-from dashboard.common.outbound.url import PORTS
-from dashboard.common.probe_hosts import PROBES
+from dashboard.common.outbound.url import ALLOWED_PORTS
+from dashboard.common.probe_hosts import PROBE_PATHS
 from dashboard.environment.settings import env_read
 from dashboard.projects.services import key_create, project_create
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
@@ -86,7 +86,7 @@ def test_web_is_reached_at_its_port_and_what_each_needs_is_let_out() -> None:
     needed = env_read(FULL | {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com"})
     assert needed.mail is not None
     assert rules["to-database-redis-and-names"] == {5432, 6379, 53}
-    assert rules["worker-to-channels"] == {*PORTS, needed.mail.port}
+    assert rules["worker-to-channels"] == {*ALLOWED_PORTS, needed.mail.port}
     assert rules["web-to-sign-in-and-mail"] == {443, needed.mail.port}
 
 
@@ -114,7 +114,7 @@ def test_every_probe_asks_what_is_there(client: Client) -> None:
     for (name, _), probe in asked.items():
         if name == "web":
             path = probe["httpGet"]["path"]
-            assert probe["httpGet"]["port"] == "http" and path in PROBES and resolve(path)
+            assert probe["httpGet"]["port"] == "http" and path in PROBE_PATHS and resolve(path)
             headers = {header["name"]: header["value"] for header in probe["httpGet"]["httpHeaders"]}
             assert client.get(path, headers=headers).status_code == 200
         else:

@@ -8,11 +8,11 @@ What a channel for Mattermost would be, say, which takes JSON with a text (`matt
         def address_check(self, address: str) -> None:
             target_of(address, settings.OUTBOUND_ALLOW)
 
-        def build(self, message: Message) -> Payload:
+        def build(self, message: Message) -> EncodedMessage:
             lines = [message_title(message), message.facts["sentence"], *message_notes(message)]
-            return Payload(message.id, json.dumps({"text": "\\n".join(lines)}).encode())
+            return EncodedMessage(message.id, json.dumps({"text": "\\n".join(lines)}).encode())
 
-        def send(self, payload: Payload, channel: ChannelRow) -> Answer:
+        def send(self, payload: EncodedMessage, channel: ChannelRow) -> Answer:
             answer = outbound_post(url=channel.address, body=payload.body, headers={"Content-Type": "application/json"})
             if answer.status != 200:
                 raise DeliveryError(f"Mattermost answered {answer.status}.", disables=answer.status in (404, 410), answer=answer)
@@ -22,7 +22,7 @@ Leases, the schedule of tries, order, merging, *Send test*, rules and pages come
 """
 
 from dashboard.alerts.channels.apprise import Apprise, apprise_ready
-from dashboard.alerts.channels.base import Channel, DeliveryError, Message, Payload
+from dashboard.alerts.channels.base import Channel, DeliveryError, EncodedMessage, Message
 from dashboard.alerts.channels.cloudevents import CloudEvents
 from dashboard.alerts.channels.email import Email
 from dashboard.alerts.channels.slack import Slack
@@ -31,9 +31,9 @@ from dashboard.alerts.channels.webhook import Webhook
 CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook(), CloudEvents(), Email(), Apprise())}
 
 
-def kinds_offered() -> list[tuple[str, str]]:
+def list_channel_kinds() -> list[tuple[str, str]]:
     """What a form may offer, with the labels."""
     return [(kind, channel.label) for kind, channel in CHANNELS.items() if kind != Apprise.kind or apprise_ready()]
 
 
-__all__ = ["CHANNELS", "Channel", "DeliveryError", "Message", "Payload", "kinds_offered"]
+__all__ = ["CHANNELS", "Channel", "DeliveryError", "EncodedMessage", "Message", "list_channel_kinds"]

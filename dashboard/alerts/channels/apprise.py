@@ -11,12 +11,12 @@ from typing import Any
 
 from django.conf import settings
 
-from dashboard.alerts.channels.base import DeliveryError, Message, Payload
-from dashboard.alerts.channels.message_text import digest_line, message_notes, message_title, one_line
+from dashboard.alerts.channels.base import DeliveryError, EncodedMessage, Message
+from dashboard.alerts.channels.message_text import digest_line, message_notes, message_title, to_single_line
 from dashboard.alerts.models import Channel
-from dashboard.common.outbound.client import Answer
+from dashboard.common.outbound.client import OutboundResponse
 
-TITLE, MOST = 150, 3000
+MAX_TITLE_LENGTH, MAX_BODY_LENGTH = 150, 3000
 
 
 class Apprise:
@@ -39,23 +39,26 @@ class Apprise:
         if _service(address) is None:
             raise ValueError(f"Apprise does not understand this {schema}:// address.")
 
-    def build(self, message: Message) -> Payload:
+    def build(self, message: Message) -> EncodedMessage:
         """A title and plain lines."""
         facts = message.facts
         lines = [facts["news"] or facts["sentence"], *(digest_line(line) for line in facts["alerts"]), *message_notes(message)]
         lines += [url for url in (facts["links"]["alert"] or facts["links"]["alerts"], facts["links"]["roll_back_guide"]) if url]
-        content = {"title": one_line(message_title(message))[:TITLE], "body": "\n".join(map(one_line, lines))[:MOST]}
-        return Payload(message.id, json.dumps(content).encode())
+        content = {
+            "title": to_single_line(message_title(message))[:MAX_TITLE_LENGTH],
+            "body": "\n".join(map(to_single_line, lines))[:MAX_BODY_LENGTH],
+        }
+        return EncodedMessage(message.id, json.dumps(content).encode())
 
-    def send(self, payload: Payload, channel: Channel) -> Answer:
+    def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
         """Apprise says yes or no and nothing more; what was allowed once may be no longer."""
         try:
             self.address_check(channel.address)
         except ValueError as error:
             raise DeliveryError(str(error), permanent=True) from error
-        if not _sent(channel.address, json.loads(payload.body)):
+        if not _send_notification(channel.address, json.loads(payload.body)):
             raise DeliveryError("The service did not take it, or could not be reached; Apprise does not say which.")
-        return Answer(200, "taken")
+        return OutboundResponse(200, "taken")
 
 
 def apprise_ready() -> bool:
@@ -69,7 +72,7 @@ def _service(address: str) -> Any:
     return apprise.Apprise.instantiate(address, suppress_exceptions=True)
 
 
-def _sent(address: str, content: dict[str, str]) -> bool:
+def _send_notification(address: str, content: dict[str, str]) -> bool:
     """As plain text: a service that takes markup gets it escaped, which only Apprise's own front does."""
     import apprise  # noqa: PLC0415
 

@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Protocol
 
 from dashboard.alerts.models import Channel as ChannelRow
-from dashboard.alerts.payloads import Facts
-from dashboard.common.outbound.client import Answer
+from dashboard.alerts.payloads import MessagePayload
+from dashboard.common.outbound.client import OutboundResponse
 
 
 class DeliveryError(Exception):
     """A message was not taken. `permanent`: trying again cannot help; `disables`: nor can any other message to this channel."""
 
-    def __init__(self, message: str, *, permanent: bool = False, disables: bool = False, answer: Answer | None = None) -> None:
+    def __init__(self, message: str, *, permanent: bool = False, disables: bool = False, answer: OutboundResponse | None = None) -> None:
         super().__init__(message)
         self.permanent = permanent or disables
         self.disables = disables
@@ -28,11 +28,11 @@ class Message:
     id: str
     kind: str
     at: datetime
-    facts: Facts
+    facts: MessagePayload
 
 
 @dataclass(frozen=True)
-class Payload:
+class EncodedMessage:
     """A message in the words of a channel."""
 
     id: str
@@ -51,8 +51,8 @@ class Channel(Protocol):
     def address_check(self, address: str) -> None:
         """Raises ValueError with a sentence when this cannot be the address of such a channel."""
 
-    def build(self, message: Message) -> Payload:
+    def build(self, message: Message) -> EncodedMessage:
         """Puts a message into this channel's words; takes any text."""
 
-    def send(self, payload: Payload, channel: ChannelRow) -> Answer:
+    def send(self, payload: EncodedMessage, channel: ChannelRow) -> OutboundResponse:
         """Posts it once; returns the answer when it was taken, raises DeliveryError or OutboundError when not."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dashboard.alerts.channels.base import Message, Payload
+from dashboard.alerts.channels.base import EncodedMessage, Message
 from dashboard.alerts.channels.webhook import Webhook, event_type
 
 
@@ -15,7 +15,7 @@ class CloudEvents(Webhook):
     label = "Webhook, CloudEvents"
     content_type = "application/cloudevents+json"
 
-    def build(self, message: Message) -> Payload:
+    def build(self, message: Message) -> EncodedMessage:
         """The context attributes around the facts; `subject` is the alert, where the message is about one."""
         facts, alert = message.facts, message.facts["alert"]
         event = {
@@ -28,4 +28,4 @@ class CloudEvents(Webhook):
             **({"subject": alert["id"]} if alert else {}),
             "data": facts,
         }
-        return Payload(message.id, json.dumps(event, separators=(",", ":"), allow_nan=False).encode())
+        return EncodedMessage(message.id, json.dumps(event, separators=(",", ":"), allow_nan=False).encode())

@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from dashboard.alerts.channels.base import DeliveryError, Message, Payload
-from dashboard.alerts.channels.message_text import digest_line, message_notes, message_title, one_line
+from dashboard.alerts.channels.base import DeliveryError, EncodedMessage, Message
+from dashboard.alerts.channels.message_text import digest_line, message_notes, message_title, to_single_line
 from dashboard.alerts.models import Channel, DeliveryKind
-from dashboard.alerts.payloads import Facts
+from dashboard.alerts.payloads import MessagePayload
 from dashboard.common.mail_address import mail_address_check
-from dashboard.common.outbound.client import Answer
+from dashboard.common.outbound.client import OutboundResponse
 
-SUBJECT, MOST = 150, 20_000
-NOBODY = (550, 551, 553)
+MAX_SUBJECT_LENGTH, MAX_BODY_LENGTH = 150, 20_000
+NO_MAILBOX_CODES = (550, 551, 553)
 """What a mail server answers when there is no such mailbox."""
 
 
@@ -39,15 +39,20 @@ class Email:
         except ValueError as error:
             raise ValueError(str(error).capitalize()) from error
 
-    def build(self, message: Message) -> Payload:
+    def build(self, message: Message) -> EncodedMessage:
         """A subject, a text, and what makes mail programs put the messages about one alert together."""
         facts, host = message.facts, urlsplit(settings.BASE_URL).hostname or "compilewatch"
         thread = f"{facts['alert']['id']}.{facts['slug']}" if facts["alert"] else message.id
-        text = "\n".join(_lines(message))[:MOST]
-        content = {"subject": one_line(message_title(message))[:SUBJECT], "text": text, "thread": f"<{thread}@{host}>", "host": host}
-        return Payload(message.id, json.dumps(content).encode())
+        text = "\n".join(_lines(message))[:MAX_BODY_LENGTH]
+        content = {
+            "subject": to_single_line(message_title(message))[:MAX_SUBJECT_LENGTH],
+            "text": text,
+            "thread": f"<{thread}@{host}>",
+            "host": host,
+        }
+        return EncodedMessage(message.id, json.dumps(content).encode())
 
-    def send(self, payload: Payload, channel: Channel) -> Answer:
+    def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
         """Taken means that our mail server took it; what becomes of it there comes back as mail."""
         content: dict[str, Any] = json.loads(payload.body)
         headers = {
@@ -60,45 +65,48 @@ class Email:
             mail.send()
         except smtplib.SMTPRecipientsRefused as error:
             code, said = next(iter(error.recipients.values()), (0, b""))
-            raise _refused(code, said, disables=code in NOBODY, permanent=500 <= code < 600) from error
+            raise _build_refusal(code, said, disables=code in NO_MAILBOX_CODES, permanent=500 <= code < 600) from error
         except smtplib.SMTPAuthenticationError as error:
-            raise _refused(error.smtp_code, error.smtp_error) from error
+            raise _build_refusal(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPResponseException as error:
             data = isinstance(error, smtplib.SMTPDataError)
-            raise _refused(error.smtp_code, error.smtp_error, permanent=data and 500 <= error.smtp_code < 600) from error
+            raise _build_refusal(error.smtp_code, error.smtp_error, permanent=data and 500 <= error.smtp_code < 600) from error
         except (smtplib.SMTPException, OSError) as error:
             within = f"or the connection ended before it took the message, at most {settings.EMAIL_SECONDS} s ({type(error).__name__})"
             raise DeliveryError(f"The mail server could not be reached, {within}.") from error
-        return Answer(250, "taken by the mail server")
+        return OutboundResponse(250, "taken by the mail server")
 
 
-def _refused(code: int, said: bytes | str, *, disables: bool = False, permanent: bool = False) -> DeliveryError:
+def _build_refusal(code: int, said: bytes | str, *, disables: bool = False, permanent: bool = False) -> DeliveryError:
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
     return DeliveryError(
-        f"The mail server answered {code}.", permanent=permanent, disables=disables, answer=Answer(code, one_line(text)[:200])
+        f"The mail server answered {code}.",
+        permanent=permanent,
+        disables=disables,
+        answer=OutboundResponse(code, to_single_line(text)[:200]),
     )
 
 
 def _lines(message: Message) -> list[str]:
     facts = message.facts
-    lines = [one_line(facts["news"] or facts["sentence"]), ""]
+    lines = [to_single_line(facts["news"] or facts["sentence"]), ""]
     if message.kind == DeliveryKind.DIGEST:
         lines += [
             part
             for line in facts["alerts"]
-            for part in (one_line(digest_line(line)), *([f"  {one_line(line['link'])}"] if line["link"] else []))
+            for part in (to_single_line(digest_line(line)), *([f"  {to_single_line(line['link'])}"] if line["link"] else []))
         ]
     elif message.kind == DeliveryKind.RESOLVED:
-        lines.append(one_line(f"It said: {facts['sentence']}"))
+        lines.append(to_single_line(f"It said: {facts['sentence']}"))
     else:
         where = ((f"{row['name']}{', ' + row['region'] if row['region'] else ''}", row["text"]) for row in facts["evidence"])
-        lines += [one_line(f"- {name}: {text}") for name, text in where]
-        lines += [one_line(f"Cause: {facts['cause']}")] if facts["cause"] else []
-    return [*lines, "", *(one_line(note) for note in message_notes(message)), "", *_links(facts)]
+        lines += [to_single_line(f"- {name}: {text}") for name, text in where]
+        lines += [to_single_line(f"Cause: {facts['cause']}")] if facts["cause"] else []
+    return [*lines, "", *(to_single_line(note) for note in message_notes(message)), "", *_links(facts)]
 
 
-def _links(facts: Facts) -> list[str]:
+def _links(facts: MessagePayload) -> list[str]:
     links = facts["links"]
     wanted = (("Alert", links["alert"]), ("Evidence", links["evidence"]), ("Roll back guide", links["roll_back_guide"]))
-    found = [f"{label}: {one_line(url)}" for label, url in wanted if url]
+    found = [f"{label}: {to_single_line(url)}" for label, url in wanted if url]
     return found or [f"Alerts: {links.get('alerts') or links['project']}"]

@@ -7,16 +7,16 @@ from typing import Any
 
 from dashboard.alerts.channels.base import Message
 from dashboard.alerts.models import AlertOutcome, DeliveryKind
-from dashboard.alerts.payloads import DigestLine, Facts, GroupFacts
+from dashboard.alerts.payloads import DigestLine, GroupPayload, MessagePayload
 from dashboard.common import clock
 
-LISTED = 8
+MAX_ALERTS_LISTED = 8
 """Alerts of one message that a person reads; the page has all of them."""
-_AGAIN = {DeliveryKind.REPEATED.value: "Still open: ", DeliveryKind.ESCALATED.value: "Not acknowledged: "}
-_VERDICTS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
+_REMINDER_PREFIXES = {DeliveryKind.REPEATED.value: "Still open: ", DeliveryKind.ESCALATED.value: "Not acknowledged: "}
+_VERDICT_LABELS = {"roll_back": "ROLL BACK", "watch": "WATCH"}
 
 
-def one_line(text: str) -> str:
+def to_single_line(text: str) -> str:
     """One line of what can be seen: a name that somebody chose makes no header, no line of its own, and turns no other text round."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
@@ -35,14 +35,17 @@ def message_title(message: Message) -> str:
     names = names if version else facts["sentence"].removesuffix(".")  # an alert about no version is called by what happened
     if message.kind == DeliveryKind.RESOLVED:
         return f"{simulated}{alert['id']} over: {names}"
-    return f"{simulated}{_AGAIN.get(message.kind, '')}{_VERDICTS.get(alert['severity'], alert['severity'])} {alert['id']}: {names}"
+    return (
+        f"{simulated}{_REMINDER_PREFIXES.get(message.kind, '')}{_VERDICT_LABELS.get(alert['severity'], alert['severity'])} "
+        f"{alert['id']}: {names}"
+    )
 
 
 def message_notes(message: Message) -> list[str]:
     """Where, since when, and what else there is to know, each in a few words."""
     facts, alert = message.facts, message.facts["alert"]
-    if message.kind == DeliveryKind.DIGEST and len(facts["alerts"]) > LISTED:
-        return [facts["project"]["name"], f"the {LISTED} worst of {len(facts['alerts'])}"]
+    if message.kind == DeliveryKind.DIGEST and len(facts["alerts"]) > MAX_ALERTS_LISTED:
+        return [facts["project"]["name"], f"the {MAX_ALERTS_LISTED} worst of {len(facts['alerts'])}"]
     if alert is None:
         return [facts["project"]["name"]]
     where = ", ".join(filter(None, (facts["environment"], f"project {facts['project']['name']}")))
@@ -56,7 +59,7 @@ def message_notes(message: Message) -> list[str]:
     elif facts["since"]:
         notes.append(f"since {_moment(facts['since'])}")
     if group := facts.get("group"):
-        notes.append(f"{_lower(group)} ({_listed(group['alerts'])})")
+        notes.append(f"{_lower(group)} ({_format_alert_ids(group['alerts'])})")
     if facts["simulated"]:
         notes.append("simulated data, no real machine is affected")
     if facts["roll_back_guide"] and message.kind != DeliveryKind.RESOLVED:
@@ -66,29 +69,32 @@ def message_notes(message: Message) -> list[str]:
 
 def digest_line(line: DigestLine) -> str:
     """One alert among several, on one line."""
-    verdict = "over" if line["kind"] == DeliveryKind.RESOLVED else _VERDICTS.get(line["severity"], line["severity"])
+    verdict = "over" if line["kind"] == DeliveryKind.RESOLVED else _VERDICT_LABELS.get(line["severity"], line["severity"])
     simulated = "simulated, " if line["simulated"] else ""
     where = f"{simulated}{_short(line['model'])} {_short(line['version'])} in {line['environment']}" if line["version"] else simulated
-    return f"{_AGAIN.get(line['kind'], '')}{line['id']} {verdict}{', ' + where.removesuffix(', ') if where else ''}: {line['text']}"
+    return (
+        f"{_REMINDER_PREFIXES.get(line['kind'], '')}{line['id']} {verdict}{', ' + where.removesuffix(', ') if where else ''}: "
+        f"{line['text']}"
+    )
 
 
-def _group_title(facts: Facts) -> str:
+def _group_title(facts: MessagePayload) -> str:
     """The worst that goes on, and what they belong to: `ROLL BACK, environment: 3 alerts share machine gpu-7`."""
     group, lines = facts.get("group"), facts["alerts"]
     if not group:
         return ""
     going = {line["severity"] for line in lines if line["kind"] != DeliveryKind.RESOLVED}
-    worst = next((said for kind, said in _VERDICTS.items() if kind in going), f"{len(lines)} over")
+    worst = next((said for kind, said in _VERDICT_LABELS.items() if kind in going), f"{len(lines)} over")
     kinds = {line["kind"] for line in lines}
-    return f"{_AGAIN.get(next(iter(kinds)), '') if len(kinds) == 1 else ''}{worst}, {_lower(group)}"
+    return f"{_REMINDER_PREFIXES.get(next(iter(kinds)), '') if len(kinds) == 1 else ''}{worst}, {_lower(group)}"
 
 
-def _lower(group: GroupFacts) -> str:
+def _lower(group: GroupPayload) -> str:
     return group["title"].replace("Environment:", "environment:", 1) if group["kind"] == "environment" else group["title"]
 
 
-def _listed(ids: list[str]) -> str:
-    return ", ".join(ids[:LISTED]) + (f" and {len(ids) - LISTED} more" if len(ids) > LISTED else "")
+def _format_alert_ids(ids: list[str]) -> str:
+    return ", ".join(ids[:MAX_ALERTS_LISTED]) + (f" and {len(ids) - MAX_ALERTS_LISTED} more" if len(ids) > MAX_ALERTS_LISTED else "")
 
 
 def _name(named: Any) -> str:
@@ -104,4 +110,4 @@ def _outcome(value: str) -> str:
 
 
 def _moment(text: str) -> str:
-    return clock.written(datetime.fromisoformat(text))
+    return clock.format_timestamp(datetime.fromisoformat(text))

@@ -6,14 +6,14 @@ import json
 
 from django.conf import settings
 
-from dashboard.alerts.channels.base import DeliveryError, Message, Payload
+from dashboard.alerts.channels.base import DeliveryError, EncodedMessage, Message
 from dashboard.alerts.channels.slack_blocks import message_blocks
 from dashboard.alerts.models import Channel
-from dashboard.common.outbound.client import Answer, Limits, outbound_post
-from dashboard.common.outbound.url import target_of
+from dashboard.common.outbound.client import OutboundLimits, OutboundResponse, outbound_post
+from dashboard.common.outbound.url import parse_target
 
 # What Slack answers when the address will never take a message again, and when only this message is at fault.
-GONE = {
+DISABLING_ERRORS = {
     "action_prohibited",
     "channel_is_archived",
     "channel_not_found",
@@ -26,7 +26,7 @@ GONE = {
     "team_disabled",
     "user_not_found",
 }
-UNFIT = {"invalid_blocks", "invalid_blocks_format", "invalid_payload", "no_text", "too_many_attachments"}
+MESSAGE_ERRORS = {"invalid_blocks", "invalid_blocks_format", "invalid_payload", "no_text", "too_many_attachments"}
 
 
 class Slack:
@@ -35,27 +35,27 @@ class Slack:
     kind = "slack"
     label = "Slack"
     pace = 1.0
-    seconds = Limits.total
+    seconds = OutboundLimits.total
 
     def address_check(self, address: str) -> None:
         """An incoming webhook's URL, or one that the operator of the server allows."""
-        target = target_of(address, settings.OUTBOUND_ALLOW)
+        target = parse_target(address, settings.OUTBOUND_ALLOW)
         if not target.allowed and target.host not in ("hooks.slack.com", "hooks.slack-gov.com"):
             raise ValueError("The address of a Slack channel must start with https://hooks.slack.com/.")
 
-    def build(self, message: Message) -> Payload:
+    def build(self, message: Message) -> EncodedMessage:
         """Blocks, and the text for notifications and screen readers."""
         text, blocks = message_blocks(message)
         content = {"text": text, "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
-        return Payload(message.id, json.dumps(content, separators=(",", ":")).encode())
+        return EncodedMessage(message.id, json.dumps(content, separators=(",", ":")).encode())
 
-    def send(self, payload: Payload, channel: Channel) -> Answer:
+    def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
         """Slack answers 200 `ok`, or a word that says what is wrong."""
         headers = {"Content-Type": "application/json; charset=utf-8"}
         answer = outbound_post(url=channel.address, body=payload.body, headers=headers)
         if 200 <= answer.status < 300:
             return answer
         word = answer.text.strip()
-        if answer.status in (404, 410) or word in GONE:
+        if answer.status in (404, 410) or word in DISABLING_ERRORS:
             raise DeliveryError(f"Slack answered {answer.status} {word}: this webhook takes no messages.", disables=True, answer=answer)
-        raise DeliveryError(f"Slack answered {answer.status} {word[:80]}".rstrip() + ".", permanent=word in UNFIT, answer=answer)
+        raise DeliveryError(f"Slack answered {answer.status} {word[:80]}".rstrip() + ".", permanent=word in MESSAGE_ERRORS, answer=answer)

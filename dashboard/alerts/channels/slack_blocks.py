@@ -10,42 +10,42 @@ import re
 from typing import Any
 
 from dashboard.alerts.channels.base import Message
-from dashboard.alerts.channels.message_text import LISTED, digest_line, message_notes, message_title, one_line
+from dashboard.alerts.channels.message_text import MAX_ALERTS_LISTED, digest_line, message_notes, message_title, to_single_line
 from dashboard.alerts.models import DeliveryKind
-from dashboard.alerts.payloads import DigestLine, Facts
+from dashboard.alerts.payloads import DigestLine, MessagePayload
 
 Block = dict[str, Any]
 
-HEADER, SENTENCE, CAUSE, FIELD, NOTE, FALLBACK, BUTTON_URL = 150, 700, 400, 200, 200, 500, 3000
+HEADER_LIMIT, SENTENCE_LIMIT, CAUSE_LIMIT, FIELD_LIMIT, NOTE_LIMIT, FALLBACK_LIMIT, BUTTON_URL_LIMIT = 150, 700, 400, 200, 200, 500, 3000
 _MENTION = re.compile(r"<([!@#])|@(?=(?:channel|here|everyone))", re.IGNORECASE)
 
 
 def message_blocks(message: Message) -> tuple[str, list[Block]]:
     """The fallback text, and the blocks."""
     facts = message.facts
-    title = cut(message_title(message), HEADER)
-    said = cut(facts["news"] or facts["sentence"], SENTENCE)
-    blocks: list[Block] = [{"type": "header", "text": plain(title)}, {"type": "section", "text": plain(said)}]
+    title = truncate(message_title(message), HEADER_LIMIT)
+    said = truncate(facts["news"] or facts["sentence"], SENTENCE_LIMIT)
+    blocks: list[Block] = [{"type": "header", "text": build_plain_text(title)}, {"type": "section", "text": build_plain_text(said)}]
     if message.kind == DeliveryKind.DIGEST:
-        blocks += [_digest_block(line) for line in facts["alerts"][:LISTED]]
+        blocks += [_digest_block(line) for line in facts["alerts"][:MAX_ALERTS_LISTED]]
     elif message.kind == DeliveryKind.RESOLVED:
-        blocks.append({"type": "section", "text": plain(cut(f"It said: {facts['sentence']}", SENTENCE))})
+        blocks.append({"type": "section", "text": build_plain_text(truncate(f"It said: {facts['sentence']}", SENTENCE_LIMIT))})
     else:
         blocks += _evidence(facts)
-    blocks.append({"type": "context", "elements": [plain(cut(line, NOTE)) for line in message_notes(message)]})
+    blocks.append({"type": "context", "elements": [build_plain_text(truncate(line, NOTE_LIMIT)) for line in message_notes(message)]})
     if buttons := _buttons(facts):
         blocks.append({"type": "actions", "elements": buttons})
-    return escape(cut(f"{title}: {said}", FALLBACK)), blocks
+    return escape(truncate(f"{title}: {said}", FALLBACK_LIMIT)), blocks
 
 
-def plain(text: str) -> dict[str, Any]:
+def build_plain_text(text: str) -> dict[str, Any]:
     """A text that Slack shows as it is: no links, no mentions, no emoji codes."""
     return {"type": "plain_text", "text": escape(text), "emoji": False}
 
 
-def cut(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """At most so many characters after escaping, on one line, without control characters, and with mentions broken."""
-    line = _MENTION.sub(lambda found: found[0] + "\u2060", one_line(text))[:limit] or "\u2013"
+    line = _MENTION.sub(lambda found: found[0] + "\u2060", to_single_line(text))[:limit] or "\u2013"
     if len(escape(line)) <= limit:
         return line
     while len(escape(line)) > limit - 1:
@@ -58,33 +58,33 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _evidence(facts: Facts) -> list[Block]:
+def _evidence(facts: MessagePayload) -> list[Block]:
     fields = [
-        plain(cut(f"{line['name']}{', ' + line['region'] if line['region'] else ''}: {line['text']}", FIELD))
+        build_plain_text(truncate(f"{line['name']}{', ' + line['region'] if line['region'] else ''}: {line['text']}", FIELD_LIMIT))
         for line in facts["evidence"][:3]
     ]
     blocks: list[Block] = [{"type": "section", "fields": fields}] if fields else []
     if facts["cause"] and facts["cause"] not in facts["sentence"]:
-        blocks.append({"type": "section", "text": plain(cut(f"Cause: {facts['cause']}", CAUSE))})
+        blocks.append({"type": "section", "text": build_plain_text(truncate(f"Cause: {facts['cause']}", CAUSE_LIMIT))})
     return blocks
 
 
 def _digest_block(line: DigestLine) -> Block:
     """One of several alerts, with its page beside it."""
-    block: Block = {"type": "section", "text": plain(cut(digest_line(line), NOTE))}
+    block: Block = {"type": "section", "text": build_plain_text(truncate(digest_line(line), NOTE_LIMIT))}
     url = line["link"] or ""
-    return {**block, "accessory": _button("alert", line["id"], url)} if _opens(url) else block
+    return {**block, "accessory": _button("alert", line["id"], url)} if _is_linkable(url) else block
 
 
 def _button(name: str, label: str, url: str) -> dict[str, Any]:
-    return {"type": "button", "action_id": name, "text": plain(label), "url": url}
+    return {"type": "button", "action_id": name, "text": build_plain_text(label), "url": url}
 
 
-def _opens(url: str) -> bool:
-    return len(url) <= BUTTON_URL and url.startswith(("https://", "http://"))
+def _is_linkable(url: str) -> bool:
+    return len(url) <= BUTTON_URL_LIMIT and url.startswith(("https://", "http://"))
 
 
-def _buttons(facts: Facts) -> list[Block]:
+def _buttons(facts: MessagePayload) -> list[Block]:
     links = facts["links"]
     wanted = (
         ("evidence", "See evidence", links["evidence"]),
@@ -93,4 +93,4 @@ def _buttons(facts: Facts) -> list[Block]:
         ("alerts", "See the alerts", links["alerts"] if facts.get("alerts") else None),
         ("project", "Open compilewatch", None if links["alert"] or facts.get("alerts") else links["project"]),
     )
-    return [_button(name, label, url) for name, label, url in wanted if url and _opens(url)]
+    return [_button(name, label, url) for name, label, url in wanted if url and _is_linkable(url)]

@@ -15,16 +15,16 @@ import secrets
 
 from django.conf import settings
 
-from dashboard.alerts.channels.base import DeliveryError, Message, Payload
+from dashboard.alerts.channels.base import DeliveryError, EncodedMessage, Message
 from dashboard.alerts.models import Channel, DeliveryKind
 from dashboard.common import clock
-from dashboard.common.outbound.client import Answer, Limits, outbound_post
-from dashboard.common.outbound.url import target_of
+from dashboard.common.outbound.client import OutboundLimits, OutboundResponse, outbound_post
+from dashboard.common.outbound.url import parse_target
 
 PREFIX = "whsec_"
-UNFIT = (400, 413, 415, 422)
+MESSAGE_ERROR_STATUSES = (400, 413, 415, 422)
 """Answers about the message itself: another try brings the same, and what comes after it may be what a person needs now."""
-NAMES = {DeliveryKind.TEST.value: "channel.test", DeliveryKind.DIGEST.value: "alerts.digest"}
+EVENT_TYPES = {DeliveryKind.TEST.value: "channel.test", DeliveryKind.DIGEST.value: "alerts.digest"}
 
 
 def secret_make() -> str:
@@ -32,7 +32,7 @@ def secret_make() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-def signature(*, message_id: str, timestamp: int, body: bytes, keys: list[str]) -> str:
+def sign_message(*, message_id: str, timestamp: int, body: bytes, keys: list[str]) -> str:
     """One v1 signature per secret, so that a receiver with either of them accepts."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     digests = (hmac.digest(base64.b64decode(key.removeprefix(PREFIX)), signed, hashlib.sha256) for key in keys)
@@ -41,7 +41,7 @@ def signature(*, message_id: str, timestamp: int, body: bytes, keys: list[str]) 
 
 def event_type(message: Message) -> str:
     """What a message is about, as receivers know it."""
-    return NAMES.get(message.kind, f"alert.{message.kind}")
+    return EVENT_TYPES.get(message.kind, f"alert.{message.kind}")
 
 
 class Webhook:
@@ -50,19 +50,19 @@ class Webhook:
     kind = "webhook"
     label = "Webhook"
     pace = 0.0
-    seconds = Limits.total
+    seconds = OutboundLimits.total
     content_type = "application/json"
 
     def address_check(self, address: str) -> None:
         """Any address that the outbound client would send to."""
-        target_of(address, settings.OUTBOUND_ALLOW)
+        parse_target(address, settings.OUTBOUND_ALLOW)
 
-    def build(self, message: Message) -> Payload:
+    def build(self, message: Message) -> EncodedMessage:
         """The envelope around the facts."""
         envelope = {"type": event_type(message), "timestamp": message.at.isoformat(), "data": message.facts}
-        return Payload(message.id, json.dumps(envelope, separators=(",", ":"), allow_nan=False).encode())
+        return EncodedMessage(message.id, json.dumps(envelope, separators=(",", ":"), allow_nan=False).encode())
 
-    def send(self, payload: Payload, channel: Channel) -> Answer:
+    def send(self, payload: EncodedMessage, channel: Channel) -> OutboundResponse:
         """Any 2xx means taken; 410 means never again."""
         timestamp = int(clock.unix())
         keys = [key for key in (channel.secret, channel.secret_previous) if key]
@@ -70,7 +70,7 @@ class Webhook:
             "Content-Type": self.content_type,
             "webhook-id": payload.id,
             "webhook-timestamp": str(timestamp),
-            "webhook-signature": signature(message_id=payload.id, timestamp=timestamp, body=payload.body, keys=keys),
+            "webhook-signature": sign_message(message_id=payload.id, timestamp=timestamp, body=payload.body, keys=keys),
         }
         answer = outbound_post(url=channel.address, body=payload.body, headers=headers)
         if answer.status == 410:
@@ -78,5 +78,5 @@ class Webhook:
         if 300 <= answer.status < 400:
             raise DeliveryError(f"The receiver answered {answer.status}: redirects are not followed.", answer=answer)
         if not 200 <= answer.status < 300:
-            raise DeliveryError(f"The receiver answered {answer.status}.", permanent=answer.status in UNFIT, answer=answer)
+            raise DeliveryError(f"The receiver answered {answer.status}.", permanent=answer.status in MESSAGE_ERROR_STATUSES, answer=answer)
         return answer

@@ -11,16 +11,18 @@ from dashboard.common import clock
 from dashboard.common.numbers import significant
 from dashboard.fleet.models import ProcessMinute, RegionMinute, Series
 
-MINUTES = 5
-WORSE = {"freeze": 1.25, "eager": 4.0}
+SAMPLE_MINUTES = 5
+MAX_P95_RATIOS = {"freeze": 1.25, "eager": 4.0}
 """So many times its p95 before is too slow; eager is slower by its nature, that is what it is asked for."""
-MORE_MEMORY = 1.25
-MORE_ERRORS = 0.01
+MAX_MEMORY_RATIO = 1.25
+MAX_ERROR_SHARE_INCREASE = 0.01
 """A share of calls that fail beyond the one before."""
-FEWEST = 20
+MIN_CALLS = 20
 
 
-def measured(*, project_id: int, version_id: int, environment: str, instances: Collection[int], first: int, last: int) -> dict[str, Any]:
+def measure_instances(
+    *, project_id: int, version_id: int, environment: str, instances: Collection[int], first: int, last: int
+) -> dict[str, Any]:
     """Calls, errors, p95 in seconds and the largest memory in bytes, from the minute `first` up to but without `last`."""
     series = Series.objects.filter(version_id=version_id, environment=environment, outermost=True).values_list("pk", flat=True)
     span = {"project_id": project_id, "day__gte": first // 1440, "day__lte": last // 1440, "minute__gte": first, "minute__lt": last}
@@ -34,25 +36,31 @@ def measured(*, project_id: int, version_id: int, environment: str, instances: C
     held = ProcessMinute.objects.filter(**span, instance_id__in=instances).values_list("gpu_allocated", "host_rss")
     sizes = [host if gpu is None else gpu for gpu, host in held]
     largest = max((size for size in sizes if size is not None), default=None)
-    p95 = latency.quantile(0.95) if latency.count >= FEWEST else None
+    p95 = latency.quantile(0.95) if latency.count >= MIN_CALLS else None
     return {"calls": calls, "errors": errors, "p95": p95, "memory": largest}
 
 
-def lately(*, project_id: int, version_id: int, environment: str, instances: Collection[int], minutes: int = MINUTES) -> dict[str, Any]:
+def measure_recent(
+    *, project_id: int, version_id: int, environment: str, instances: Collection[int], minutes: int = SAMPLE_MINUTES
+) -> dict[str, Any]:
     """The same for the last whole minutes."""
     now = clock.minute_of(clock.unix())
-    return measured(
+    return measure_instances(
         project_id=project_id, version_id=version_id, environment=environment, instances=instances, first=now - minutes, last=now
     )
 
 
-def worse(verb: str, before: dict[str, Any], now: dict[str, Any]) -> str:
+def find_degradation(verb: str, before: dict[str, Any], now: dict[str, Any]) -> str:
     """Why it should not go on; empty if it may."""
-    if before.get("p95") and now["p95"] and now["p95"] > before["p95"] * WORSE[verb]:
+    if before.get("p95") and now["p95"] and now["p95"] > before["p95"] * MAX_P95_RATIOS[verb]:
         return f"p95 rose to {significant(now['p95'] / before['p95'], 2)} times what it was ({significant(before['p95'] * 1e3)} ms)"
-    if before.get("memory") and now["memory"] and now["memory"] > before["memory"] * MORE_MEMORY:
+    if before.get("memory") and now["memory"] and now["memory"] > before["memory"] * MAX_MEMORY_RATIO:
         times = significant(now["memory"] / before["memory"], 2)
         return f"memory rose to {times} times what it was ({significant(before['memory'] / 2**30)} GiB)"
-    if before.get("calls") and now["calls"] >= FEWEST and now["errors"] / now["calls"] > before["errors"] / before["calls"] + MORE_ERRORS:
+    if (
+        before.get("calls")
+        and now["calls"] >= MIN_CALLS
+        and now["errors"] / now["calls"] > before["errors"] / before["calls"] + MAX_ERROR_SHARE_INCREASE
+    ):
         return f"{now['errors'] / now['calls']:.2%} of calls failed, {before['errors'] / before['calls']:.2%} before"
     return ""

@@ -11,32 +11,32 @@ from compilewatch.wire.command import cohort
 from dashboard.alerts.kill_switch.models import Switch
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance
-from dashboard.fleet.selectors.instances.role_filters import ended, helping
+from dashboard.fleet.selectors.instances.role_filters import where_ended, where_helping
 
-LIVE = timedelta(minutes=3)
+MAX_REPORT_AGE = timedelta(minutes=3)
 """An instance that has not reported for longer is not waited for."""
-STAGES = (0.05, 0.25)
+STAGE_SHARES = (0.05, 0.25)
 """After the first unit and before all."""
 
 
 @dataclass(frozen=True)
-class Unit:
+class RolloutUnit:
     """What is switched together: one instance, or all ranks of a job."""
 
     name: str
     instances: tuple[Instance, ...]
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every rank reports."""
         return len(self.instances) >= max((one.world_size for one in self.instances), default=1) or not self.instances[0].job
 
     def allows(self, verb: str) -> bool:
         """Whether every one of its processes lets the dashboard do that."""
-        return self.complete and all(verb in verbs_allowed(one) for one in self.instances)
+        return self.is_complete and all(verb in list_allowed_verbs(one) for one in self.instances)
 
 
-def verbs_allowed(instance: Instance) -> list[str]:
+def list_allowed_verbs(instance: Instance) -> list[str]:
     """What its settings let the dashboard ask for."""
     known = instance.capabilities.get("switch") if isinstance(instance.capabilities, dict) else None
     if not isinstance(known, list) or len(known) != 2 or known[0] != "yes" or not isinstance(known[1], str):
@@ -44,37 +44,37 @@ def verbs_allowed(instance: Instance) -> list[str]:
     return known[1].split(", ")
 
 
-def symmetric(instance: Instance) -> bool:
+def uses_symmetric_key(instance: Instance) -> bool:
     """Whether it verifies commands by the key that every job of the project holds, as all did that do not say what they verify them by."""
     known = instance.capabilities.get("command_signatures") if isinstance(instance.capabilities, dict) else None
-    return bool(verbs_allowed(instance)) and not (isinstance(known, list) and known[:1] == ["yes"])
+    return bool(list_allowed_verbs(instance)) and not (isinstance(known, list) and known[:1] == ["yes"])
 
 
-def units_live(*, version_id: int, environment: str) -> list[Unit]:
+def list_live_units(*, version_id: int, environment: str) -> list[RolloutUnit]:
     """What reports now and has not ended, by name; what only helps a job is not waited for."""
-    rows = Instance.objects.filter(version_id=version_id, environment=environment, last_seen_at__gte=clock.now() - LIVE)
-    rows = rows.exclude(helping()).exclude(ended())
+    rows = Instance.objects.filter(version_id=version_id, environment=environment, last_seen_at__gte=clock.now() - MAX_REPORT_AGE)
+    rows = rows.exclude(where_helping()).exclude(where_ended())
     found: dict[str, list[Instance]] = {}
     for row in rows.order_by("rank", "instance_id"):
         found.setdefault(row.job or row.instance_id, []).append(row)
-    return [Unit(name, tuple(members)) for name, members in sorted(found.items())]
+    return [RolloutUnit(name, tuple(members)) for name, members in sorted(found.items())]
 
 
-def shares_of(ident: str, units: Iterable[Unit]) -> list[float]:
+def compute_stage_shares(ident: str, units: Iterable[RolloutUnit]) -> list[float]:
     """The share of each stage: one unit, 5 %, 25 %, all; a stage that would add nobody is left out."""
     places = sorted(cohort(ident, unit.name) for unit in units)
     count = len(places)
-    sizes = sorted({1, *(round(count * share) for share in STAGES)} & set(range(1, count)))
+    sizes = sorted({1, *(round(count * share) for share in STAGE_SHARES)} & set(range(1, count)))
     return [*((places[size - 1] + places[size]) / 2 for size in sizes), 1.0]
 
 
-def units_within(ident: str, units: Iterable[Unit], share: float) -> list[Unit]:
+def select_units(ident: str, units: Iterable[RolloutUnit], share: float) -> list[RolloutUnit]:
     """Those that a command of this share is for."""
     return [unit for unit in units if cohort(ident, unit.name) < share]
 
 
 @dataclass
-class Told:
+class SwitchReceipts:
     """What the instances told of one switch, by their id; times are those of the receipts."""
 
     ready: set[str]
@@ -82,7 +82,7 @@ class Told:
     refused: dict[str, str]
 
     @classmethod
-    def of(cls, switch: Switch) -> Told:
+    def of(cls, switch: Switch) -> SwitchReceipts:
         """The newest word of each instance counts; `ready` and a refusal answer the newest command alone."""
         rows = CommandReceipt.objects.filter(project_id=switch.project_id, command__startswith=f"{switch.ident}.")
         told = cls(set(), set(), {})

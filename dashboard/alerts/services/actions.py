@@ -10,12 +10,12 @@ from typing import Any
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState, EventKind
-from dashboard.alerts.services.transitions import alert_close, event_add, project_hold
+from dashboard.alerts.services.transitions import alert_close, event_add, lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 
-LONGEST_NOTE = 2000
-LONGEST_SNOOZE = timedelta(days=7)
+MAX_NOTE_LENGTH = 2000
+MAX_SNOOZE = timedelta(days=7)
 
 
 class AlertActionError(ValueError):
@@ -24,7 +24,7 @@ class AlertActionError(ValueError):
 
 def alert_acknowledge(*, alert: Alert, user: User, note: str = "", address: str | None = None) -> Alert:
     """Somebody looks after it."""
-    with _changed(alert, user, "alert.acknowledge", note, address) as held:
+    with _change_alert(alert, user, "alert.acknowledge", note, address) as held:
         if held.state == AlertState.ACKNOWLEDGED and held.owner_id == user.pk:
             raise AlertActionError(f"A-{held.number} is already yours.")
         held.state, held.snoozed_until = AlertState.ACKNOWLEDGED, None
@@ -36,20 +36,20 @@ def alert_acknowledge(*, alert: Alert, user: User, note: str = "", address: str 
 
 def alert_snooze(*, alert: Alert, user: User, until: datetime, note: str = "", address: str | None = None) -> Alert:
     """Put aside until a time, at most 7 days ahead; it comes back earlier when it gets worse."""
-    if not clock.now() < until <= clock.now() + LONGEST_SNOOZE:
+    if not clock.now() < until <= clock.now() + MAX_SNOOZE:
         raise AlertActionError("until: choose a time within the next 7 days.")
-    with _changed(alert, user, "alert.snooze", note, address) as held:
+    with _change_alert(alert, user, "alert.snooze", note, address) as held:
         held.state, held.snoozed_until = AlertState.SNOOZED, until
         held.save()
-        text = f"Until {clock.written(until)}. {note}".rstrip()
+        text = f"Until {clock.format_timestamp(until)}. {note}".rstrip()
         event_add(alert=held, kind=EventKind.SNOOZED, text=text, actor_name=user.get_username())
     return held
 
 
 def alert_resolve(*, alert: Alert, user: User, note: str = "", address: str | None = None) -> Alert:
     """Ended by a person."""
-    with _changed(alert, user, "alert.resolve", note, address) as held:
-        text = _signed(f"Resolved by {user.get_username()}", note)
+    with _change_alert(alert, user, "alert.resolve", note, address) as held:
+        text = _append_note(f"Resolved by {user.get_username()}", note)
         alert_close(alert=held, outcome=AlertOutcome.RESOLVED, text=text, actor_name=user.get_username())
     return held
 
@@ -58,27 +58,27 @@ def alert_dismiss(*, alert: Alert, user: User, note: str, address: str | None = 
     """A false alarm, and why; the deployment stays quiet unless it gets worse than it was."""
     if not note.strip():
         raise AlertActionError("note: say why this is a false alarm.")
-    with _changed(alert, user, "alert.dismiss", note, address) as held:
-        text = _signed(f"False alarm, says {user.get_username()}", note)
+    with _change_alert(alert, user, "alert.dismiss", note, address) as held:
+        text = _append_note(f"False alarm, says {user.get_username()}", note)
         alert_close(alert=held, outcome=AlertOutcome.DISMISSED, text=text, kind=EventKind.DISMISSED, actor_name=user.get_username())
     return held
 
 
-def _signed(what: str, note: str) -> str:
+def _append_note(what: str, note: str) -> str:
     return f"{what}: {note}" if note else f"{what}."
 
 
 @contextmanager
-def _changed(alert: Alert, user: User, action: str, note: str, address: str | None) -> Iterator[Alert]:
+def _change_alert(alert: Alert, user: User, action: str, note: str, address: str | None) -> Iterator[Alert]:
     """The alert as it is now, held until the change is written; the audit row says what it was before and after."""
-    if len(note) > LONGEST_NOTE:
-        raise AlertActionError(f"note: at most {LONGEST_NOTE:,} characters.")
+    if len(note) > MAX_NOTE_LENGTH:
+        raise AlertActionError(f"note: at most {MAX_NOTE_LENGTH:,} characters.")
     with write_transaction():
-        project_hold(alert.project_id)
+        lock_project(alert.project_id)
         held = Alert.objects.select_related("deployment__model", "deployment__version", "project", "verdict").get(pk=alert.pk)
         if held.state == AlertState.RESOLVED:
             raise AlertActionError(f"A-{held.number} is already resolved.")
-        before = _seen(held)
+        before = _describe_state(held)
         yield held
         audit_write(
             action=action,
@@ -86,11 +86,11 @@ def _changed(alert: Alert, user: User, action: str, note: str, address: str | No
             project_id=held.project_id,
             actor=user,
             before=before,
-            after={**_seen(held), "note": note},
+            after={**_describe_state(held), "note": note},
             address=address,
         )
 
 
-def _seen(alert: Alert) -> dict[str, Any]:
+def _describe_state(alert: Alert) -> dict[str, Any]:
     until = alert.snoozed_until.isoformat() if alert.snoozed_until else None
     return {"state": alert.state, "outcome": alert.outcome, "owner": alert.owner_id, "snoozed_until": until}

@@ -9,14 +9,14 @@ from dashboard.accounts.services import audit_write
 from dashboard.alerts.channels import CHANNELS
 from dashboard.alerts.channels.webhook import Webhook, secret_make
 from dashboard.alerts.models import Channel, Delivery, DeliveryKind, DeliveryState
-from dashboard.alerts.payloads import channel_test_facts
-from dashboard.alerts.services.enqueue import missed_owe
-from dashboard.alerts.services.transitions import project_hold
+from dashboard.alerts.payloads import build_channel_test_payload
+from dashboard.alerts.services.enqueue import enqueue_missed_messages
+from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
 
-BY_HAND = "Switched off by hand."
+DISABLED_BY_HAND = "Switched off by hand."
 """Whoever did that wanted nothing for the time."""
 
 
@@ -48,14 +48,14 @@ def channel_create(
 def channel_enable(*, channel: Channel, user: User, client: str | None = None) -> None:
     """On again; what was given up while it was off can be replayed. Where it switched itself off, it is owed what began meanwhile."""
     with write_transaction():
-        project_hold(channel.project_id)
+        lock_project(channel.project_id)
         Channel.objects.filter(pk=channel.pk).update(enabled=True, disabled_reason="", not_before=None)
-        if channel.disabled_reason != BY_HAND:
-            missed_owe(channel=channel)
+        if channel.disabled_reason != DISABLED_BY_HAND:
+            enqueue_missed_messages(channel=channel)
         _audit("channel.enable", channel, user, "", client, before={"reason": channel.disabled_reason})
 
 
-def channel_disable(*, channel: Channel, user: User, reason: str = BY_HAND, client: str | None = None) -> None:
+def channel_disable(*, channel: Channel, user: User, reason: str = DISABLED_BY_HAND, client: str | None = None) -> None:
     """Off, and the messages that wait for it are given up, visibly."""
     with write_transaction():
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
@@ -92,7 +92,7 @@ def channel_test(*, channel: Channel, user: User | None = None, actor_name: str 
             channel=channel,
             kind=DeliveryKind.TEST,
             message_id=f"msg_{secrets.token_hex(16)}",
-            facts=channel_test_facts(channel=channel),
+            facts=build_channel_test_payload(channel=channel),
             next_attempt_at=now,
             created_at=now,
         )

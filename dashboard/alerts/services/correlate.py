@@ -8,30 +8,38 @@ from datetime import timedelta
 
 from django.db.models import QuerySet
 
-from dashboard.alerts.correlation import WINDOW, Alarm, Trait, clusters, shared_by, shared_words, title_of
+from dashboard.alerts.correlation import (
+    MAX_ALARM_GAP,
+    Alarm,
+    Trait,
+    cluster_alarms,
+    find_shared_traits,
+    format_group_title,
+    format_shared_traits,
+)
 from dashboard.alerts.models import Alert, AlertGroup, EventKind
-from dashboard.alerts.services.transitions import event_add, project_hold
+from dashboard.alerts.services.transitions import event_add, lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
-from dashboard.fleet.selectors.versions.machines import machines_of, models_running
+from dashboard.fleet.selectors.versions.machines import count_models_by_trait, read_machines
 
 logger = logging.getLogger(__name__)
 
-LOOKED_BACK = timedelta(hours=1)
+LOOKBACK = timedelta(hours=1)
 """An alert that nobody looked at for so long stays by itself: what it ran on cannot be read off any more."""
-CHANGES = ("gpu", "driver", "cuda", "torch", "triton", "python")
+CHANGE_KEYS = ("gpu", "driver", "cuda", "torch", "triton", "python")
 """What counts as a change of the environment, out of everything that may differ between two versions."""
-NAMED, KEPT = 5, 20
+MAX_ALERTS_NAMED, MAX_TRAITS_KEPT = 5, 20
 """Alerts that a line names, and shared things that a group keeps."""
 
 
-def groups_form() -> int:
+def alerts_correlate() -> int:
     """Looks at every alert that is new; returns how many joined a group. A project that fails holds up no other."""
     count, errors = 0, []
-    for project_id in sorted(set(_unseen().values_list("project_id", flat=True))):
+    for project_id in sorted(set(_query_uncorrelated().values_list("project_id", flat=True))):
         try:
             with write_transaction():
-                project_hold(project_id)
+                lock_project(project_id)
                 count += _project_group(project_id)
         except Exception as error:
             logger.exception("the alerts of project %s could not be put together", project_id)
@@ -41,26 +49,26 @@ def groups_form() -> int:
     return count
 
 
-def _unseen() -> QuerySet[Alert]:
-    return Alert.objects.filter(ran_on__isnull=True, opened_at__gte=clock.now() - LOOKED_BACK)
+def _query_uncorrelated() -> QuerySet[Alert]:
+    return Alert.objects.filter(ran_on__isnull=True, opened_at__gte=clock.now() - LOOKBACK)
 
 
 def _project_group(project_id: int) -> int:
-    unseen = list(_unseen().filter(project_id=project_id).select_related("deployment", "verdict").order_by("pk"))
+    unseen = list(_query_uncorrelated().filter(project_id=project_id).select_related("deployment", "verdict").order_by("pk"))
     if not unseen:
         return 0
-    _look(unseen)
-    since = min(alert.opened_at for alert in unseen) - WINDOW
+    _record_traits(unseen)
+    since = min(alert.opened_at for alert in unseen) - MAX_ALARM_GAP
     recent = Alert.objects.filter(project_id=project_id, opened_at__gte=since).exclude(ran_on__isnull=True)
     alarms = {alert.pk: alert for alert in recent.select_related("deployment").order_by("pk")}
-    running = models_running(project_id=project_id, since_minute=clock.minute_of(clock.unix()))
-    found = clusters(map(_alarm, alarms.values()), running)
+    running = count_models_by_trait(project_id=project_id, since_minute=clock.minute_of(clock.unix()))
+    found = cluster_alarms(map(_alarm, alarms.values()), running)
     return sum(_join(project_id, [alarms[one.id] for one in members], running) for members in found)
 
 
-def _look(alerts: Sequence[Alert]) -> None:
+def _record_traits(alerts: Sequence[Alert]) -> None:
     """Keeps what each runs on, so that a later look finds the same."""
-    seen = machines_of(
+    seen = read_machines(
         places={(alert.deployment.version_id, alert.deployment.environment) for alert in alerts},
         since_minute=clock.minute_of(clock.unix()),
     )
@@ -79,7 +87,7 @@ def _changes(alert: Alert) -> Iterable[Trait]:
             key, before, after = str(row["key"]), str(row["baseline"][0][0]), str(row["candidate"][0][0])
         except (TypeError, KeyError, IndexError):
             continue
-        if key in CHANGES and before and after and before != after:
+        if key in CHANGE_KEYS and before and after and before != after:
             yield "changed", f"{key} {before} to {after}"
 
 
@@ -101,11 +109,11 @@ def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, in
     Alert.objects.filter(group_id__in=known[1:]).update(group=group)
     AlertGroup.objects.filter(pk__in=known[1:]).delete()
     members = list(Alert.objects.filter(group=group).select_related("deployment").order_by("opened_at", "number"))
-    shared = shared_by([_alarm(alert) for alert in members], running)
-    group.title, group.opened_at = title_of(len(members), shared), members[0].opened_at
-    group.shared = [{"kind": one.kind, "name": one.name, "alerts": one.alarms} for one in shared[:KEPT]]
+    shared = find_shared_traits([_alarm(alert) for alert in members], running)
+    group.title, group.opened_at = format_group_title(len(members), shared), members[0].opened_at
+    group.shared = [{"kind": one.kind, "name": one.name, "alerts": one.alarms} for one in shared[:MAX_TRAITS_KEPT]]
     group.save()
-    words = shared_words(len(members), shared)
+    words = format_shared_traits(len(members), shared)
     lines = [_line(alert, members, words) for alert in joining]
     for alert, line in zip(joining, lines, strict=True):
         event_add(alert=alert, kind=EventKind.GROUPED, text=line)
@@ -114,5 +122,7 @@ def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, in
 
 def _line(alert: Alert, members: Sequence[Alert], words: str) -> str:
     others = [f"A-{one.number}" for one in members if one.pk != alert.pk]
-    more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-    return f"{', '.join(others[:NAMED])}{more} alarmed within {WINDOW.seconds // 60} min of one another; they share {words}."
+    more = f" and {len(others) - MAX_ALERTS_NAMED} more" if len(others) > MAX_ALERTS_NAMED else ""
+    return (
+        f"{', '.join(others[:MAX_ALERTS_NAMED])}{more} alarmed within {MAX_ALARM_GAP.seconds // 60} min of one another; they share {words}."
+    )

@@ -16,33 +16,33 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from dashboard.alerts.channels import CHANNELS, DeliveryError, Message
 from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt, DeliveryKind, DeliveryState, EventKind
 from dashboard.alerts.services.channels import channel_give_up
-from dashboard.alerts.services.digest import covered_alerts, storm_merge
+from dashboard.alerts.services.digest import list_covered_alerts, storm_merge
 from dashboard.alerts.services.merge_groups import groups_merge
-from dashboard.alerts.services.retry_after import retry_after_seconds
+from dashboard.alerts.services.retry_after import parse_retry_after
 from dashboard.common import clock
-from dashboard.common.call_timeout import bounded_call
+from dashboard.common.call_timeout import call_with_timeout
 from dashboard.common.failpoints import crash_point
 from dashboard.common.numbers import significant
-from dashboard.common.outbound.client import Answer, OutboundError
+from dashboard.common.outbound.client import OutboundError, OutboundResponse
 from dashboard.common.write_lock import write_transaction
 
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
-APART = timedelta(seconds=60)
+MAX_CLOCK_SKEW = timedelta(seconds=60)
 """How far the clocks of machines differ at most. Nothing that was not tried yet is put off for longer than that."""
-LANES = 16
+MAX_PARALLEL_CHANNELS = 16
 """Channels that one worker sends to at the same time."""
-OVERTIME = 30.0
+MAX_OVERTIME_S = 30.0
 """Seconds that the slowest kind of channel may take: so much longer than its time a worker is held, and no more."""
-GRACE = 2.0
+GRACE_S = 2.0
 """Seconds after its own limit that a channel is given up from outside."""
-LOOKED_EVERY = 0.5
+POLL_INTERVAL_S = 0.5
 """Seconds after which it is looked whether other channels have something, while those under way take their time."""
-SCHEDULE = (0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
-SPREAD = 0.2
-KEPT_ANSWER = 500
-GONE_AFTER = 4
+RETRY_DELAYS_S = (0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400)
+JITTER_RATIO = 0.2
+MAX_ANSWER_LENGTH = 500
+MAX_NOT_FOUND_TRIES = 4
 """Tries after which a 404 is believed: half an hour, in which a receiver that is being replaced comes back."""
 
 
@@ -56,7 +56,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Result:
+class DeliveryResult:
     """What came of a try."""
 
     delivered: bool
@@ -73,15 +73,15 @@ def deliveries_send(*, seconds: float = 10.0) -> int:
     A thread holds one message to one channel and knows no database, so a slow channel keeps nobody waiting but itself. While the last ones
     take their time the others go on, as far as they are sure to be done by then."""
     count, stop = 0, time.monotonic() + seconds
-    under_way: dict[Future[Result], Claim] = {}
-    with ThreadPoolExecutor(LANES, thread_name_prefix="compilewatch-deliver") as lanes:
+    under_way: dict[Future[DeliveryResult], Claim] = {}
+    with ThreadPoolExecutor(MAX_PARALLEL_CHANNELS, thread_name_prefix="compilewatch-deliver") as lanes:
         while True:
-            while len(under_way) < LANES and (claim := _claim_in_time(stop, waits=bool(under_way))):
+            while len(under_way) < MAX_PARALLEL_CHANNELS and (claim := _claim_in_time(stop, waits=bool(under_way))):
                 crash_point("delivery_leased")
                 under_way[lanes.submit(delivery_try, claim)] = claim
             if not under_way:
                 return count
-            done, _ = wait(under_way, timeout=LOOKED_EVERY, return_when=FIRST_COMPLETED)
+            done, _ = wait(under_way, timeout=POLL_INTERVAL_S, return_when=FIRST_COMPLETED)
             for future in done:
                 crash_point("delivery_sent")
                 delivery_mark(under_way.pop(future), future.result())
@@ -93,10 +93,10 @@ def _claim_in_time(stop: float, *, waits: bool) -> Claim | None:
     now = time.monotonic()
     if now < stop:
         return delivery_claim()
-    return delivery_claim(within=stop + OVERTIME - now) if waits else None
+    return delivery_claim(within=stop + MAX_OVERTIME_S - now) if waits else None
 
 
-def delivery_claim(*, within: float = OVERTIME) -> Claim | None:
+def delivery_claim(*, within: float = MAX_OVERTIME_S) -> Claim | None:
     """The next delivery that is due and nobody else's, of a kind that takes at most so many seconds.
 
     Per channel only the oldest one may go, and no test that waits holds up an alert."""
@@ -117,29 +117,29 @@ def delivery_claim(*, within: float = OVERTIME) -> Claim | None:
     return None
 
 
-def delivery_try(claim: Claim) -> Result:
+def delivery_try(claim: Claim) -> DeliveryResult:
     """Sends once; whatever goes wrong is a result, never an exception."""
     delivery, channel = claim.delivery, claim.channel
     try:
         kind = CHANNELS[channel.kind]
         payload = kind.build(Message(delivery.message_id, delivery.kind, delivery.created_at, delivery.facts))
-        answer = bounded_call(lambda: kind.send(payload, channel), seconds=kind.seconds + GRACE)
+        answer = call_with_timeout(lambda: kind.send(payload, channel), seconds=kind.seconds + GRACE_S)
     except DeliveryError as error:
-        wait = retry_after_seconds(error.answer.retry_after, now=clock.unix()) if error.answer else 0.0
-        disables = error.disables or (_status(error.answer) == 404 and delivery.attempts >= GONE_AFTER)
+        wait = parse_retry_after(error.answer.retry_after, now=clock.unix()) if error.answer else 0.0
+        disables = error.disables or (_status(error.answer) == 404 and delivery.attempts >= MAX_NOT_FOUND_TRIES)
         permanent = error.permanent or disables
-        return Result(False, _kept(channel, str(error), error.answer), _status(error.answer), permanent, disables, wait)
+        return DeliveryResult(False, _mask_answer(channel, str(error), error.answer), _status(error.answer), permanent, disables, wait)
     except OutboundError as error:
-        return Result(False, _kept(channel, str(error), None))
+        return DeliveryResult(False, _mask_answer(channel, str(error), None))
     except TimeoutError:
-        return Result(False, f"It was not done within {significant(kind.seconds)} s.")
+        return DeliveryResult(False, f"It was not done within {significant(kind.seconds)} s.")
     except Exception as error:
         logger.exception("delivery %s could not be built or sent", delivery.message_id)
-        return Result(False, f"compilewatch failed ({type(error).__name__}); its log says more.")
-    return Result(True, _kept(channel, "", answer), answer.status)
+        return DeliveryResult(False, f"compilewatch failed ({type(error).__name__}); its log says more.")
+    return DeliveryResult(True, _mask_answer(channel, "", answer), answer.status)
 
 
-def delivery_mark(claim: Claim, result: Result) -> None:
+def delivery_mark(claim: Claim, result: DeliveryResult) -> None:
     """Writes down what came of a try, and what happens next."""
     now = clock.now()
     with write_transaction():
@@ -163,14 +163,14 @@ def delivery_mark(claim: Claim, result: Result) -> None:
 
 def retry_delay(*, message_id: str, attempts: int) -> float:
     """Seconds until the next try after so many; spread by the message's id, so that a storm does not come back as one."""
-    spread = random.Random(f"{message_id} {attempts}").uniform(1 - SPREAD, 1 + SPREAD)
-    return SCHEDULE[attempts] * spread
+    spread = random.Random(f"{message_id} {attempts}").uniform(1 - JITTER_RATIO, 1 + JITTER_RATIO)
+    return RETRY_DELAYS_S[attempts] * spread
 
 
 def _due() -> QuerySet[Delivery]:
     """What may go now. A moment that was put off while the clock was ahead is no reason to wait: by hours, or for ever."""
     now = clock.now()
-    ahead = now + APART
+    ahead = now + MAX_CLOCK_SKEW
     newest = DeliveryAttempt.objects.filter(delivery=OuterRef("pk")).order_by("-pk").values("started_at")[:1]
     waiting = Delivery.objects.filter(state=DeliveryState.WAITING).annotate(tried_at=Subquery(newest))
     same_channel = waiting.filter(channel=OuterRef("channel"))
@@ -188,16 +188,16 @@ def _due() -> QuerySet[Delivery]:
     )
 
 
-def _retry_or_give_up(delivery: Delivery, result: Result) -> None:
+def _retry_or_give_up(delivery: Delivery, result: DeliveryResult) -> None:
     delivery.leased_until = None
-    if result.permanent or delivery.attempts >= len(SCHEDULE):
+    if result.permanent or delivery.attempts >= len(RETRY_DELAYS_S):
         delivery.state = DeliveryState.DEAD
         return
     delay = max(retry_delay(message_id=delivery.message_id, attempts=delivery.attempts), result.wait)
     delivery.next_attempt_at = clock.now() + timedelta(seconds=delay)
 
 
-def _event(delivery: Delivery, channel: Channel, result: Result) -> None:
+def _event(delivery: Delivery, channel: Channel, result: DeliveryResult) -> None:
     """A line in the time line of every alert that the message was about."""
     kind = EventKind.DELIVERED if result.delivered else EventKind.FAILED if delivery.state == DeliveryState.DEAD else None
     if kind is None:
@@ -205,21 +205,21 @@ def _event(delivery: Delivery, channel: Channel, result: Result) -> None:
     text = f"{CHANNELS[channel.kind].label} {channel.name}"
     alerts = [delivery.alert_id] if delivery.alert_id is not None else []
     if delivery.kind == DeliveryKind.DIGEST:
-        alerts = [alert.pk for alert in covered_alerts(delivery=delivery)]
+        alerts = [alert.pk for alert in list_covered_alerts(delivery=delivery)]
         text += f", in one message about {len(alerts)} alerts"
     text += "" if result.delivered else f": {result.text}"
     AlertEvent.objects.bulk_create(AlertEvent(alert_id=alert, at=clock.now(), kind=kind, text=text) for alert in alerts)
 
 
-def _status(answer: Answer | None) -> int | None:
+def _status(answer: OutboundResponse | None) -> int | None:
     return answer.status if answer else None
 
 
-def _kept(channel: Channel, said: str, answer: Answer | None) -> str:
+def _mask_answer(channel: Channel, said: str, answer: OutboundResponse | None) -> str:
     """Our sentence and their answer, cut, with every secret of the channel masked."""
     text = " ".join(part for part in (said, answer.text.strip() if answer else "") if part)
     path = channel.address.split("//", 1)[-1].partition("/")[2]
     for secret in (channel.address, path, channel.secret, channel.secret_previous):
         if len(secret) >= 6:
             text = text.replace(secret, "\u2022\u2022\u2022")
-    return text[:KEPT_ANSWER]
+    return text[:MAX_ANSWER_LENGTH]

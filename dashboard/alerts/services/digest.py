@@ -11,23 +11,23 @@ from django.conf import settings
 from django.db.models import QuerySet
 
 from dashboard.alerts.models import Alert, Channel, Delivery, DeliveryKind, DeliveryState
-from dashboard.alerts.notification_policy import held_until
-from dashboard.alerts.payloads import GroupFacts, digest_facts
-from dashboard.alerts.services.enqueue import channels_hold, policy_of, subject_of
-from dashboard.alerts.services.transitions import project_hold
+from dashboard.alerts.notification_policy import find_hold_end
+from dashboard.alerts.payloads import GroupPayload, build_digest_payload
+from dashboard.alerts.services.enqueue import build_subject, lock_channels, read_policy
+from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 
 logger = logging.getLogger(__name__)
 
-STORM = 10
+STORM_THRESHOLD = 10
 """From more messages than this that wait for one channel they become one."""
-MOST = 200
+MAX_ALERTS_PER_MESSAGE = 200
 """Alerts in one message: a storm of 1,000 is five messages, each below 100 KiB."""
-NOT_MERGED = (DeliveryKind.TEST, DeliveryKind.DIGEST)
+UNMERGEABLE_KINDS = (DeliveryKind.TEST, DeliveryKind.DIGEST)
 
 
-def held_release() -> int:
+def release_held_deliveries() -> int:
     """Sends what was held back and may go now, as one message a channel; returns how many messages that is.
 
     A project that fails holds up no other."""
@@ -47,37 +47,37 @@ def held_release() -> int:
 
 def storm_merge(*, channel: Channel) -> int:
     """Merges what waits for a channel once it is many; the caller holds the channel's row. Returns how many messages they became."""
-    rows = list(waiting_rows(channel=channel))
-    return digests_write(channel=channel, rows=rows, at=clock.now()) if len(rows) > STORM else 0
+    rows = list(query_waiting_deliveries(channel=channel))
+    return digests_write(channel=channel, rows=rows, at=clock.now()) if len(rows) > STORM_THRESHOLD else 0
 
 
-def waiting_rows(*, channel: Channel) -> QuerySet[Delivery]:
+def query_waiting_deliveries(*, channel: Channel) -> QuerySet[Delivery]:
     """What waits for a channel, is about an alert and not under way, the oldest first."""
     waiting = Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING, leased_until=None, alert__isnull=False)
-    return waiting.exclude(kind__in=NOT_MERGED).order_by("pk")
+    return waiting.exclude(kind__in=UNMERGEABLE_KINDS).order_by("pk")
 
 
-def covered_alerts(*, delivery: Delivery) -> list[Alert]:
+def list_covered_alerts(*, delivery: Delivery) -> list[Alert]:
     """The alerts that a message about several of them stands for."""
     covers = delivery.facts.get("covers", [])
     return list(Alert.objects.filter(deliveries__message_id__in=covers).distinct().order_by("pk"))
 
 
 def _project_release(project_id: int, due: QuerySet[Delivery]) -> int:
-    project_hold(project_id)
-    channels = channels_hold(project_id)
+    lock_project(project_id)
+    channels = lock_channels(project_id)
     rows = due.filter(project_id=project_id).select_related("alert__deployment__model").order_by("pk")
     by_channel: dict[int, list[Delivery]] = {}
-    for row in _due_still(project_id, list(rows)):
+    for row in _select_due(project_id, list(rows)):
         by_channel.setdefault(row.channel_id, []).append(row)
     return sum(_release(channels[pk], held) for pk, held in by_channel.items() if pk in channels)
 
 
-def _due_still(project_id: int, rows: list[Delivery]) -> list[Delivery]:
+def _select_due(project_id: int, rows: list[Delivery]) -> list[Delivery]:
     """Rules and windows may have changed since: what has to wait longer does."""
-    policy, now, found = policy_of(project_id), clock.now(), []
+    policy, now, found = read_policy(project_id), clock.now(), []
     for row in rows:
-        later = held_until(policy, subject_of(row.alert), row.channel_id, now) if row.alert else None
+        later = find_hold_end(policy, build_subject(row.alert), row.channel_id, now) if row.alert else None
         if later is None:
             found.append(row)
         else:
@@ -95,11 +95,11 @@ def _release(channel: Channel, rows: list[Delivery]) -> int:
     return len(set(groups.values())) + merged
 
 
-def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, group: GroupFacts | None = None, attempts: int = 0) -> int:
+def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, group: GroupPayload | None = None, attempts: int = 0) -> int:
     """One message for so many of these as one may hold; returns how many messages that is. The caller holds the channel's row."""
     count = 0
-    for start in range(0, len(rows), MOST):
-        part = rows[start : start + MOST]
+    for start in range(0, len(rows), MAX_ALERTS_PER_MESSAGE):
+        part = rows[start : start + MAX_ALERTS_PER_MESSAGE]
         covers = list(dict.fromkeys(identity for row in part for identity in (row.message_id, *row.facts.get("covers", []))))
         told = [(row.kind, row.facts) for row in part]
         digest = hashlib.sha256(f"{settings.BASE_URL} {channel.pk} {' '.join(covers)}".encode()).hexdigest()
@@ -108,7 +108,7 @@ def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, g
             channel=channel,
             kind=DeliveryKind.DIGEST,
             message_id=f"msg_{digest[:32]}",
-            facts=digest_facts(channel=channel, told=told, covers=covers, group=group),
+            facts=build_digest_payload(channel=channel, told=told, covers=covers, group=group),
             next_attempt_at=at,
             attempts=attempts,
             created_at=at,

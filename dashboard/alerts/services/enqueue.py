@@ -24,53 +24,53 @@ from dashboard.alerts.models import (
     MaintenanceWindow,
     Rule,
 )
-from dashboard.alerts.notification_policy import Policy, RuleRow, Subject, WindowRow, channels_asked, held_until
-from dashboard.alerts.payloads import alert_facts
+from dashboard.alerts.notification_policy import AlertSubject, MaintenanceRow, NotificationPolicy, RuleRow, find_hold_end, select_channels
+from dashboard.alerts.payloads import build_alert_payload
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.certain_facts import ranks_apart
+from dashboard.regressions.judge.certain_facts import has_rank_divergence
 from dashboard.regressions.models import Verdict
 
 logger = logging.getLogger(__name__)
-GATHER = timedelta(seconds=3)
+GROUPING_DELAY = timedelta(seconds=3)
 """What is said of an alert waits so long for those that belong to it, and then all of them are one message."""
-UNTOLD = (DeliveryState.WAITING, DeliveryState.HELD)
+UNDELIVERED_STATES = (DeliveryState.WAITING, DeliveryState.HELD)
 
 
-def messages_owe(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict: Verdict | None, news: str = "") -> None:
+def enqueue_messages(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict: Verdict | None, news: str = "") -> None:
     """One message per channel that should hear of the event.
 
     A channel hears "opened" before anything else of an alert, and "resolved" only if it heard, or is about to hear, of it."""
-    channels = channels_hold(alert.project_id)
-    policy = policy_of(alert.project_id)
-    told = {pk: _told(alert, channel) for pk, channel in channels.items()}
+    channels = lock_channels(alert.project_id)
+    policy = read_policy(alert.project_id)
+    told = {pk: _has_message(alert, channel) for pk, channel in channels.items()}
     if kind == DeliveryKind.RESOLVED:
         for pk, channel in channels.items():
             if told[pk]:
                 covers = _merge(alert, channel, at=event.at)
-                message_owe(alert, event, channel, kind, verdict, policy, news=news, covers=covers)
+                enqueue_message(alert, event, channel, kind, verdict, policy, news=news, covers=covers)
         return
-    for pk in _asked(policy, alert, channels):
+    for pk in _select_channels(policy, alert, channels):
         first = DeliveryKind.CHANGED if told[pk] else DeliveryKind.OPENED
-        at_once = held_until(policy, subject_of(alert), pk, event.at) is None
+        at_once = find_hold_end(policy, build_subject(alert), pk, event.at) is None
         older = _merge(alert, channels[pk], at=event.at, states=(DeliveryState.HELD,)) if at_once else []
-        message_owe(alert, event, channels[pk], first, verdict, policy, covers=older)
+        enqueue_message(alert, event, channels[pk], first, verdict, policy, covers=older)
 
 
-def message_owe(
+def enqueue_message(
     alert: Alert,
     event: AlertEvent,
     channel: Channel,
     kind: DeliveryKind,
     verdict: Verdict | None,
-    policy: Policy,
+    policy: NotificationPolicy,
     *,
     news: str = "",
     covers: list[str] | None = None,
 ) -> None:
     """One row of the outbox; what may not go now is held back until it may."""
-    later = held_until(policy, subject_of(alert), channel.pk, event.at)
+    later = find_hold_end(policy, build_subject(alert), channel.pk, event.at)
     Delivery.objects.create(
         project_id=alert.project_id,
         channel=channel,
@@ -78,25 +78,25 @@ def message_owe(
         kind=kind,
         state=DeliveryState.WAITING if later is None else DeliveryState.HELD,
         held_until=later,
-        message_id=message_id(alert_id=alert.pk, channel_id=channel.pk, event_id=event.pk),
-        facts=alert_facts(alert=alert, verdict=verdict, news=news, covers=covers),
-        next_attempt_at=later or event.at + (GATHER if _may_have_company(alert, kind) else timedelta(0)),
+        message_id=compute_message_id(alert_id=alert.pk, channel_id=channel.pk, event_id=event.pk),
+        facts=build_alert_payload(alert=alert, verdict=verdict, news=news, covers=covers),
+        next_attempt_at=later or event.at + (GROUPING_DELAY if _may_be_grouped(alert, kind) else timedelta(0)),
         created_at=event.at,
     )
 
 
-def missed_owe(*, channel: Channel) -> None:
+def enqueue_missed_messages(*, channel: Channel) -> None:
     """What is still the matter and began while the channel could not be told: nothing of it was ever written down for it."""
-    policy = policy_of(channel.project_id)
+    policy = read_policy(channel.project_id)
     known = Delivery.objects.filter(channel=channel, alert=OuterRef("pk"))
     rows = Alert.objects.filter(~Exists(known), project_id=channel.project_id).exclude(state=AlertState.RESOLVED)
     for alert in rows.select_related("deployment__model", "deployment__version", "verdict").order_by("number"):
         event = alert.events.order_by("pk").first()
-        if event is not None and channel.pk in _asked(policy, alert, [channel.pk]):
-            message_owe(alert, event, channel, DeliveryKind.OPENED, alert.verdict, policy)
+        if event is not None and channel.pk in _select_channels(policy, alert, [channel.pk]):
+            enqueue_message(alert, event, channel, DeliveryKind.OPENED, alert.verdict, policy)
 
 
-def _may_have_company(alert: Alert, kind: DeliveryKind) -> bool:
+def _may_be_grouped(alert: Alert, kind: DeliveryKind) -> bool:
     """Alerts are put together by what they run on: of one whose machines are not known nothing is waited for."""
     if alert.group_id is not None or kind != DeliveryKind.OPENED:
         return alert.group_id is not None
@@ -104,41 +104,41 @@ def _may_have_company(alert: Alert, kind: DeliveryKind) -> bool:
     return Instance.objects.filter(version_id=deployment.version_id, environment=deployment.environment).exists()
 
 
-def message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:
+def compute_message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:
     """The same event, told to the same channel, has the same id whoever makes it."""
     digest = hashlib.sha256(f"{settings.BASE_URL} {alert_id} {channel_id} {event_id}".encode())
     return f"msg_{digest.hexdigest()[:32]}"
 
 
-def channels_hold(project_id: int) -> dict[int, Channel]:
+def lock_channels(project_id: int) -> dict[int, Channel]:
     """The channels that are on, held: always in this order, since the workers that send hold a channel before they touch its rows."""
     rows = Channel.objects.select_for_update(no_key=True).filter(project_id=project_id, enabled=True).order_by("pk")
     return {channel.pk: channel for channel in rows}
 
 
-def _asked(policy: Policy, alert: Alert, channels: Iterable[int]) -> list[int]:
-    urgent = alert.cause == AlertCause.FLEET_SILENCE or (alert.verdict is not None and ranks_apart(alert.verdict.evidence))
-    return channels_asked(policy, replace(subject_of(alert), urgent=urgent), channels)
+def _select_channels(policy: NotificationPolicy, alert: Alert, channels: Iterable[int]) -> list[int]:
+    urgent = alert.cause == AlertCause.FLEET_SILENCE or (alert.verdict is not None and has_rank_divergence(alert.verdict.evidence))
+    return select_channels(policy, replace(build_subject(alert), urgent=urgent), channels)
 
 
-def subject_of(alert: Alert) -> Subject:
+def build_subject(alert: Alert) -> AlertSubject:
     """What the rules look at."""
     if alert.cause == AlertCause.FLEET_SILENCE:
-        return Subject(alert.severity, "", "", whole=True)
-    return Subject(alert.severity, alert.deployment.environment, alert.deployment.model.name)
+        return AlertSubject(alert.severity, "", "", whole=True)
+    return AlertSubject(alert.severity, alert.deployment.environment, alert.deployment.model.name)
 
 
-def policy_of(project_id: int) -> Policy:
+def read_policy(project_id: int) -> NotificationPolicy:
     """The rules and the maintenance of a project that are not over."""
     windows = MaintenanceWindow.objects.filter(project_id=project_id, ends_at__gt=clock.now())
-    return Policy(
+    return NotificationPolicy(
         rules=tuple(_rule(rule) for rule in Rule.objects.filter(project_id=project_id).order_by("pk")),
-        windows=tuple(WindowRow(row.starts_at, row.ends_at, row.environment, row.model_name) for row in windows),
-        zone=zone_of(Project.objects.get(pk=project_id)),
+        windows=tuple(MaintenanceRow(row.starts_at, row.ends_at, row.environment, row.model_name) for row in windows),
+        zone=get_time_zone(Project.objects.get(pk=project_id)),
     )
 
 
-def zone_of(project: Project) -> ZoneInfo:
+def get_time_zone(project: Project) -> ZoneInfo:
     """The project's time zone; UTC where this machine does not know it."""
     try:
         return ZoneInfo(project.time_zone)
@@ -164,11 +164,11 @@ def _rule(rule: Rule) -> RuleRow:
     )
 
 
-def _told(alert: Alert, channel: Channel) -> bool:
+def _has_message(alert: Alert, channel: Channel) -> bool:
     return Delivery.objects.filter(alert=alert, channel=channel).exclude(state=DeliveryState.DEAD).exists()
 
 
-def _merge(alert: Alert, channel: Channel, *, at: datetime, states: tuple[DeliveryState, ...] = UNTOLD) -> list[str]:
+def _merge(alert: Alert, channel: Channel, *, at: datetime, states: tuple[DeliveryState, ...] = UNDELIVERED_STATES) -> list[str]:
     """Takes back what was not delivered and is not under way; the message about the end stands for it."""
     untold = Delivery.objects.filter(Q(leased_until=None) | Q(leased_until__lte=at), alert=alert, channel=channel, state__in=states)
     covered = list(untold.order_by("pk").values_list("message_id", flat=True))

@@ -7,25 +7,25 @@ from datetime import datetime
 
 from dashboard.alerts import links
 from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, Delivery, DeliveryKind, DeliveryState
-from dashboard.alerts.payloads import GroupFacts
-from dashboard.alerts.services.digest import MOST, digests_write, waiting_rows
+from dashboard.alerts.payloads import GroupPayload
+from dashboard.alerts.services.digest import MAX_ALERTS_PER_MESSAGE, digests_write, query_waiting_deliveries
 from dashboard.common import clock
 from dashboard.fleet.models import ModelVersion
 
-PLACES = 5
+MAX_ENVIRONMENTS_NAMED = 5
 """Environments that a title names."""
-Key = tuple[str, int]
+GroupKey = tuple[str, int]
 """("environment", AlertGroup.id), or ("version", ModelVersion.id)."""
 
 
 def groups_merge(*, channel: Channel) -> int:
     """Merges what is due with what belongs to it; what stays by itself says what it belongs to. Returns how many messages were merged."""
-    rows = list(waiting_rows(channel=channel).select_related("alert__group", "alert__deployment").defer("alert__ran_on"))
+    rows = list(query_waiting_deliveries(channel=channel).select_related("alert__group", "alert__deployment").defer("alert__ran_on"))
     now, count = clock.now(), 0
     if not any(row.next_attempt_at <= now for row in rows):
         return 0
-    found: dict[Key, list[Delivery]] = {}
-    versions = _in_several_environments(rows)
+    found: dict[GroupKey, list[Delivery]] = {}
+    versions = _find_multi_environment_versions(rows)
     for row in rows:
         if row.alert is None:
             continue
@@ -35,23 +35,23 @@ def groups_merge(*, channel: Channel) -> int:
             found.setdefault(("version", row.alert.deployment.version_id), []).append(row)
     for (kind, one), together in found.items():
         group = _environment(channel, together, one) if kind == "environment" else _version(channel, one, versions[one])
-        earlier = _undelivered(channel, group, room=MOST - len(together))
+        earlier = _find_undelivered_digest(channel, group, room=MAX_ALERTS_PER_MESSAGE - len(together))
         if not any(row.next_attempt_at <= now for row in (*earlier, *together)):
             continue
         if earlier or len({row.alert_id for row in together}) > 1:
             rows_of = sorted([*earlier, *together], key=lambda row: row.pk)
-            if _waits_for_its_turn(rows_of, now):
+            if _has_pending_retry(rows_of, now):
                 continue
             # What is repeated joins it again and again: begun anew each time it would never be given up.
             tried = max(row.attempts for row in rows_of)
             digests_write(channel=channel, rows=rows_of, at=now, group=group, attempts=tried)
             count += len(together)
         else:
-            _told_with(together, group)
+            _attach_group(together, group)
     return count
 
 
-def _undelivered(channel: Channel, group: GroupFacts, *, room: int) -> list[Delivery]:
+def _find_undelivered_digest(channel: Channel, group: GroupPayload, *, room: int) -> list[Delivery]:
     """What was to be said of these alerts before and did not arrive: what has happened since is told with it, as one message."""
     waiting = Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING, leased_until=None, kind=DeliveryKind.DIGEST)
     for row in waiting.order_by("pk"):
@@ -60,7 +60,7 @@ def _undelivered(channel: Channel, group: GroupFacts, *, room: int) -> list[Deli
     return []
 
 
-def _in_several_environments(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
+def _find_multi_environment_versions(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
     """Versions of these messages whose alerts are in more than one environment, with the alerts that are open or told of here."""
     wanted = {row.alert.deployment.version_id for row in rows if row.alert and row.alert.group_id is None}
     alerts = (
@@ -77,35 +77,35 @@ def _in_several_environments(rows: Sequence[Delivery]) -> dict[int, list[Alert]]
     return {version: known for version, known in found.items() if len({alert.deployment.environment for alert in known}) > 1}
 
 
-def _environment(channel: Channel, rows: Sequence[Delivery], group: int) -> GroupFacts:
+def _environment(channel: Channel, rows: Sequence[Delivery], group: int) -> GroupPayload:
     members = Alert.objects.filter(group_id=group).order_by("number").values_list("number", flat=True)
     title = next((row.alert.group.title for row in rows if row.alert and row.alert.group), "")
-    return GroupFacts(
+    return GroupPayload(
         kind="environment", title=title, alerts=_ids(members), link=links.group_url(project=channel.project.slug, group=group)
     )
 
 
-def _version(channel: Channel, version: int, alerts: Sequence[Alert]) -> GroupFacts:
+def _version(channel: Channel, version: int, alerts: Sequence[Alert]) -> GroupPayload:
     named = ModelVersion.objects.select_related("model").get(pk=version)
     places = sorted({alert.deployment.environment for alert in alerts})
-    listed = ", ".join([*places[:PLACES], *(["\u2026"] if len(places) > PLACES else [])])
+    listed = ", ".join([*places[:MAX_ENVIRONMENTS_NAMED], *(["\u2026"] if len(places) > MAX_ENVIRONMENTS_NAMED else [])])
     title = f"{named.model.name} {named.name} in {len(places)} environments: {listed}"
     link = links.version_alerts_url(project=channel.project.slug, version=version)
-    return GroupFacts(kind="version", title=title, alerts=_ids([alert.number for alert in alerts]), link=link)
+    return GroupPayload(kind="version", title=title, alerts=_ids([alert.number for alert in alerts]), link=link)
 
 
 def _ids(numbers: Iterable[int]) -> list[str]:
-    return [f"A-{number}" for number in sorted(numbers)[:MOST]]
+    return [f"A-{number}" for number in sorted(numbers)[:MAX_ALERTS_PER_MESSAGE]]
 
 
-def _told_with(rows: Sequence[Delivery], group: GroupFacts) -> None:
+def _attach_group(rows: Sequence[Delivery], group: GroupPayload) -> None:
     for row in rows:
         if row.facts.get("group") != group:
             row.facts["group"] = group
             row.save(update_fields=["facts"])
 
 
-def _waits_for_its_turn(rows: Sequence[Delivery], now: datetime) -> bool:
+def _has_pending_retry(rows: Sequence[Delivery], now: datetime) -> bool:
     """Whether something of it failed and is not due again: with what came meanwhile it would be tried without end."""
     failed = [row.next_attempt_at for row in rows if row.attempts]
     return bool(failed) and min(failed) > now

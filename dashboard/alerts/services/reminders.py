@@ -9,16 +9,16 @@ from datetime import datetime
 from django.db.models import Max, Q
 
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind, DeliveryState, EventKind, Rule
-from dashboard.alerts.notification_policy import Policy, Reminder, Standing, reminders
-from dashboard.alerts.services.enqueue import channels_hold, message_owe, policy_of, subject_of
-from dashboard.alerts.services.transitions import event_add, project_hold
+from dashboard.alerts.notification_policy import NotificationHistory, NotificationPolicy, Reminder, list_due_reminders
+from dashboard.alerts.services.enqueue import build_subject, enqueue_message, lock_channels, read_policy
+from dashboard.alerts.services.transitions import event_add, lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 
 logger = logging.getLogger(__name__)
 
 
-def reminders_owe() -> int:
+def enqueue_reminders() -> int:
     """Every reminder that is due; returns how many. A project that fails holds up no other."""
     asking = Rule.objects.filter(Q(repeat_minutes__gt=0) | Q(escalate_minutes__gt=0))
     unanswered = Alert.objects.filter(state=AlertState.OPEN, project__in=asking.values("project"))
@@ -26,7 +26,7 @@ def reminders_owe() -> int:
     for project_id in sorted(set(unanswered.values_list("project_id", flat=True))):
         try:
             with write_transaction():
-                project_hold(project_id)
+                lock_project(project_id)
                 count += _project_remind(project_id)
         except Exception as error:
             logger.exception("the reminders of project %s could not be owed", project_id)
@@ -37,7 +37,7 @@ def reminders_owe() -> int:
 
 
 def _project_remind(project_id: int) -> int:
-    channels, policy = channels_hold(project_id), policy_of(project_id)
+    channels, policy = lock_channels(project_id), read_policy(project_id)
     off = {rule.channel for rule in policy.rules} - set(channels)
     related = ("deployment__model", "deployment__version", "verdict__baseline__version", "project")
     alerts = Alert.objects.filter(project_id=project_id, state=AlertState.OPEN).select_related(*related)
@@ -47,22 +47,22 @@ def _project_remind(project_id: int) -> int:
         told.setdefault(row.alert_id or 0, []).append(row)
     count = 0
     for alert in alerts.annotate(reopened=reopened).order_by("pk"):
-        standing = _standing(alert.reopened or alert.opened_at, told.get(alert.pk, []), off)
-        for reminder in reminders(policy, subject_of(alert), standing, clock.now()):
+        standing = _build_history(alert.reopened or alert.opened_at, told.get(alert.pk, []), off)
+        for reminder in list_due_reminders(policy, build_subject(alert), standing, clock.now()):
             if reminder.channel in channels:
                 _remind(alert, channels[reminder.channel], reminder, policy)
                 count += 1
     return count
 
 
-def _standing(open_since: datetime, rows: list[Delivery], off: Collection[int]) -> Standing:
+def _build_history(open_since: datetime, rows: list[Delivery], off: Collection[int]) -> NotificationHistory:
     """A message that was held back was told when it was released; one that was given up was not.
 
     Where the channel cannot tell anybody the minutes of the next one run all the same: that is what it is for."""
     said = [row for row in rows if row.state not in (DeliveryState.HELD, DeliveryState.DEAD)]
     given_up = {row.channel_id for row in rows if row.state == DeliveryState.DEAD}
     untold = dict.fromkeys((*off, *given_up), open_since)
-    return Standing(
+    return NotificationHistory(
         open_since=open_since,
         first_told=untold | {row.channel_id: row.held_until or row.created_at for row in reversed(said)},
         last_told={row.channel_id: row.held_until or row.created_at for row in said},
@@ -71,10 +71,10 @@ def _standing(open_since: datetime, rows: list[Delivery], off: Collection[int]) 
     )
 
 
-def _remind(alert: Alert, channel: Channel, reminder: Reminder, policy: Policy) -> None:
+def _remind(alert: Alert, channel: Channel, reminder: Reminder, policy: NotificationPolicy) -> None:
     kind, event_kind = DeliveryKind.REPEATED, EventKind.REPEATED
     if reminder.escalates:
         kind, event_kind = DeliveryKind.ESCALATED, EventKind.ESCALATED
     text = f"Not acknowledged for {reminder.minutes} min: sent to {channel.name}."
     event = event_add(alert=alert, kind=event_kind, text=text)
-    message_owe(alert, event, channel, kind, alert.verdict, policy)
+    enqueue_message(alert, event, channel, kind, alert.verdict, policy)

@@ -9,33 +9,33 @@ from functools import partial
 
 from django.db.models import Exists, OuterRef
 
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.recovery_check import Recovery, recovery
-from dashboard.alerts.services.enqueue import messages_owe
-from dashboard.alerts.services.transitions import alert_close, alert_open, event_add, project_hold
-from dashboard.alerts.traffic_shift import NOW, Shares, shares_of
+from dashboard.alerts.recovery_check import RecoveryResult, check_recovery
+from dashboard.alerts.services.enqueue import enqueue_messages
+from dashboard.alerts.services.transitions import alert_close, alert_open, event_add, lock_project
+from dashboard.alerts.traffic_shift import RECENT_MINUTES, TrafficShares, compute_traffic_shares
 from dashboard.common import clock
 from dashboard.common.numbers import below, duration
 from dashboard.common.write_lock import write_transaction
-from dashboard.fleet.metrics.time_bins import Window
+from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import ModelVersion
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
-from dashboard.fleet.selectors.versions.quantiles import Level, p50_levels
-from dashboard.fleet.selectors.versions.traffic import calls_by_minute
+from dashboard.fleet.selectors.versions.quantiles import P50Level, read_p50_levels
+from dashboard.fleet.selectors.versions.traffic import count_calls_by_minute
 from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.regressions.models import Verdict, VerdictKind
 
 logger = logging.getLogger(__name__)
 
-AROUND = 30
+SHARE_WINDOW_MINUTES = 30
 """Minutes before and after the opening of an alert that say how much of the calls the version had."""
 
-BIN = 5
-WITHIN = 30
+BIN_MINUTES = 5
+RECOVERY_TIMEOUT_MINUTES = 30
 """Minutes after a roll back in which the old level has to be back."""
 
-RECOVERY = (EventKind.LEVEL_BACK, EventKind.LEVEL_NOT_BACK, EventKind.LEVEL_UNKNOWN)
+RECOVERY_KINDS = (EventKind.LEVEL_BACK, EventKind.LEVEL_NOT_BACK, EventKind.LEVEL_UNKNOWN)
 
 
 def rollbacks_watch() -> int:
@@ -43,16 +43,16 @@ def rollbacks_watch() -> int:
     minute = closed_minute(clock.unix())
     rows = Alert.objects.select_related("deployment__version", "deployment__model", "project", "verdict__baseline__version")
     live = rows.filter(worst=VerdictKind.ROLL_BACK, deployment__ended_minute=None)
-    since = clock.now() - timedelta(minutes=2 * WITHIN)
+    since = clock.now() - timedelta(minutes=2 * RECOVERY_TIMEOUT_MINUTES)
     rolled_back = rows.filter(outcome=AlertOutcome.ROLLED_BACK)
     newer = Alert.objects.filter(deployment=OuterRef("deployment"), cause=AlertCause.REGRESSION, number__gt=OuterRef("number"))
     may_return = rolled_back.filter(~Exists(newer), deployment__ended_minute=None)
     gone = rolled_back.filter(resolved_at__gte=since)
     count, errors = 0, []
     looks: list[tuple[Alert, Callable[[], bool]]] = []
-    looks += [(alert, partial(_moved_look, alert, minute)) for alert in live.exclude(state=AlertState.RESOLVED)]
-    looks += [(alert, partial(_return_look, alert, minute)) for alert in may_return]
-    looks += [(alert, partial(_level_look, alert, minute)) for alert in gone.exclude(events__kind__in=RECOVERY)]
+    looks += [(alert, partial(_watch_rollback, alert, minute)) for alert in live.exclude(state=AlertState.RESOLVED)]
+    looks += [(alert, partial(_watch_return, alert, minute)) for alert in may_return]
+    looks += [(alert, partial(_watch_recovery, alert, minute)) for alert in gone.exclude(events__kind__in=RECOVERY_KINDS)]
     for alert, look in looks:
         try:
             count += look()
@@ -64,18 +64,18 @@ def rollbacks_watch() -> int:
     return count
 
 
-def _shares(alert: Alert, minute: int) -> Shares | None:
+def _shares(alert: Alert, minute: int) -> TrafficShares | None:
     """The version's part of the calls when the alert opened, and in the last closed minutes."""
     deployment, opened = alert.deployment, clock.minute_of(alert.opened_at.timestamp())
-    recent = Span(minute + 1 - NOW, minute + 1)
-    then = Span(max(deployment.started_minute, opened - AROUND), min(opened + AROUND, recent.first))
+    recent = Span(minute + 1 - RECENT_MINUTES, minute + 1)
+    then = Span(max(deployment.started_minute, opened - SHARE_WINDOW_MINUTES), min(opened + SHARE_WINDOW_MINUTES, recent.first))
     if then.first >= then.last:
         return None
-    calls = calls_by_minute(deployment=deployment, spans=[then, recent])
-    return shares_of(calls, version=deployment.version_id, then=range(*then), now=range(*recent))
+    calls = count_calls_by_minute(deployment=deployment, spans=[then, recent])
+    return compute_traffic_shares(calls, version=deployment.version_id, then=range(*then), now=range(*recent))
 
 
-def _moved_look(alert: Alert, minute: int) -> bool:
+def _watch_rollback(alert: Alert, minute: int) -> bool:
     """Closes the alert when the version's calls are gone to an earlier one; where a later one took them, its end says so."""
     shares, version = _shares(alert, minute), alert.deployment.version
     if shares is None or not shares.left or shares.most is None:
@@ -84,8 +84,8 @@ def _moved_look(alert: Alert, minute: int) -> bool:
     if (to.first_seen_at, to.pk) >= (version.first_seen_at, version.pk) or to.is_other:
         return False
     with write_transaction():
-        project_hold(alert.project_id)
-        held = _held(alert)
+        lock_project(alert.project_id)
+        held = _reload_alert(alert)
         if held.state == AlertState.RESOLVED:
             return False
         text = f"Traffic returned to {to.name}."
@@ -94,55 +94,55 @@ def _moved_look(alert: Alert, minute: int) -> bool:
     return True
 
 
-def _return_look(alert: Alert, minute: int) -> bool:
+def _watch_return(alert: Alert, minute: int) -> bool:
     """Opens another alert when the version carries calls again and is still as bad: the verdict alone would not be news."""
     shares = _shares(alert, minute)
     verdict = Verdict.objects.filter(deployment=alert.deployment, current=True).first()
     if shares is None or not shares.back or verdict is None or verdict.kind != VerdictKind.ROLL_BACK:
         return False
     with write_transaction():
-        project_hold(alert.project_id)
+        lock_project(alert.project_id)
         if Alert.objects.filter(deployment=alert.deployment, cause=AlertCause.REGRESSION, number__gt=alert.number).exists():
             return False
         alert_open(verdict=verdict)
     return True
 
 
-def _level_look(alert: Alert, minute: int) -> bool:
+def _watch_recovery(alert: Alert, minute: int) -> bool:
     """Says once whether the old version is back at its level, or that it is not after half an hour."""
     seen = alert.events.filter(kind=EventKind.ROLLBACK_SEEN).order_by("pk").first()
     if seen is None:
         return False
-    said = _level_said(alert, seen, minute)
+    said = _assess_recovery(alert, seen, minute)
     if said is None:
         return False
     kind, text = said
     with write_transaction():
-        project_hold(alert.project_id)
-        held = _held(alert)
-        if held.events.filter(kind__in=RECOVERY).exists():
+        lock_project(alert.project_id)
+        held = _reload_alert(alert)
+        if held.events.filter(kind__in=RECOVERY_KINDS).exists():
             return False
         event = event_add(alert=held, kind=kind, text=text)
         if kind == EventKind.LEVEL_NOT_BACK:
-            messages_owe(alert=held, event=event, kind=DeliveryKind.RESOLVED, verdict=held.verdict, news=text)
+            enqueue_messages(alert=held, event=event, kind=DeliveryKind.RESOLVED, verdict=held.verdict, news=text)
     return True
 
 
-def _level_said(alert: Alert, seen: AlertEvent, minute: int) -> tuple[EventKind, str] | None:
+def _assess_recovery(alert: Alert, seen: AlertEvent, minute: int) -> tuple[EventKind, str] | None:
     """What there is to say by now; None while it is too early."""
     deployment, rolled = alert.deployment, clock.minute_of(seen.at.timestamp())
-    late = minute >= rolled + WITHIN
+    late = minute >= rolled + RECOVERY_TIMEOUT_MINUTES
     shares = _shares(alert, minute)
     old = ModelVersion.objects.filter(pk=shares.most).first() if shares and shares.most else _baseline(alert)
     if old is None:
         return (EventKind.LEVEL_UNKNOWN, "No version carried calls that could be compared.") if late else None
-    before = _p50(alert, old, Span(deployment.started_minute - 12 * BIN, deployment.started_minute))
-    after = _p50(alert, old, Span(rolled + 1, min(minute + 1, rolled + 1 + WITHIN)))
-    found = recovery(_exact(before), _exact(after), late=late)
+    before = _p50(alert, old, Span(deployment.started_minute - 12 * BIN_MINUTES, deployment.started_minute))
+    after = _p50(alert, old, Span(rolled + 1, min(minute + 1, rolled + 1 + RECOVERY_TIMEOUT_MINUTES)))
+    found = check_recovery(_exact(before), _exact(after), late=late)
     return _words(found, old.name, deployment.version.name, _bound_words(before, after)) if late or found.answer == "back" else None
 
 
-def _words(found: Recovery, old: str, new: str, bound: str) -> tuple[EventKind, str]:
+def _words(found: RecoveryResult, old: str, new: str, bound: str) -> tuple[EventKind, str]:
     """The answer as an event; `bound` says what is known instead where an engine's first bucket holds p50."""
     if found.before is None or found.after is None:
         when = f"before {new} was deployed" if found.before is None else "since"
@@ -152,25 +152,28 @@ def _words(found: Recovery, old: str, new: str, bound: str) -> tuple[EventKind, 
     if found.answer == "back":
         return EventKind.LEVEL_BACK, f"{old} is at its level again: p50 {after}, {before} before."
     if found.answer == "unknown":
-        text = f"p50 of {old} is {after} after {WITHIN} minutes, {before} before {new} was deployed, and varies too much to compare."
+        text = (
+            f"p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, {before} before {new} was deployed, and varies too "
+            "much to compare."
+        )
         return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: {text}"
     text = (
-        f"Rolling back did not help: p50 of {old} is {after} after {WITHIN} minutes, {before} "
+        f"Rolling back did not help: p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, {before} "
         f"before {new} was deployed. Look at the environment: machines, drivers, what else runs there."
     )
     return EventKind.LEVEL_NOT_BACK, text
 
 
-def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[tuple[int, Level]]:
+def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[tuple[int, P50Level]]:
     """Number and p50 of its whole five minutes in the span, in the region of the alert, oldest first."""
-    whole = (span.last - span.first) // BIN
+    whole = (span.last - span.first) // BIN_MINUTES
     if whole < 1:
         return []
-    found = p50_levels(
+    found = read_p50_levels(
         project_id=alert.project_id,
         version_ids=[version.pk],
         environment=alert.deployment.environment,
-        window=Window(span.first, span.first + whole * BIN, BIN),
+        window=TimeBins(span.first, span.first + whole * BIN_MINUTES, BIN_MINUTES),
         region=_region(alert),
     )
     return sorted(found.get(version.pk, {}).items())
@@ -178,16 +181,16 @@ def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[tuple[int, Lev
 
 def _region(alert: Alert) -> str:
     """The region that drove the verdict; empty where a process did, or no region alone."""
-    lines = strongest_evidence(alert.verdict.evidence) if alert.verdict else []
+    lines = select_strongest_evidence(alert.verdict.evidence) if alert.verdict else []
     return next((line["region"] for line in lines if line["drives"] and line["region"]), "")
 
 
-def _exact(bins: list[tuple[int, Level]]) -> list[tuple[int, float]]:
+def _exact(bins: list[tuple[int, P50Level]]) -> list[tuple[int, float]]:
     """Without those of which only a bound is known, which cannot be compared."""
     return [(place, level.value) for place, level in bins if level.value is not None]
 
 
-def _bound_words(before: list[tuple[int, Level]], after: list[tuple[int, Level]]) -> str:
+def _bound_words(before: list[tuple[int, P50Level]], after: list[tuple[int, P50Level]]) -> str:
     """p50 lies in the engine's first bucket, as its bound and the mean; empty where it does not."""
     known = [level.known for bins in (before, after) for _, level in bins[-1:] if level.value is None]
     said = [below(one.bound, one.mean) for one in known if one]
@@ -198,6 +201,6 @@ def _baseline(alert: Alert) -> ModelVersion | None:
     return alert.verdict.baseline.version if alert.verdict and alert.verdict.baseline else None
 
 
-def _held(alert: Alert) -> Alert:
+def _reload_alert(alert: Alert) -> Alert:
     related = ("deployment__model", "deployment__version", "project", "verdict")
     return Alert.objects.select_related(*related).get(pk=alert.pk)

@@ -11,17 +11,17 @@ from zoneinfo import available_timezones
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
-from dashboard.alerts.services.transitions import project_hold
+from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
 
 SEVERITIES = (VerdictKind.WATCH.value, VerdictKind.ROLL_BACK.value)
-MINUTES = range(5, 10081)
-MOST = 100
+REMINDER_MINUTES = range(5, 10081)
+MAX_ENTRIES = 100
 """Rules, and windows that are not over, of one project; and names in one list."""
-LONGEST = timedelta(days=14)
+MAX_MAINTENANCE = timedelta(days=14)
 
 
 class RuleError(ValueError):
@@ -29,7 +29,7 @@ class RuleError(ValueError):
 
 
 @dataclass(frozen=True)
-class RuleGiven:
+class RuleInput:
     """A rule as somebody wrote it; empty lists ask for any."""
 
     channel: Channel
@@ -44,10 +44,10 @@ class RuleGiven:
     escalate_to: Channel | None = None
 
 
-def rule_add(*, project: Project, given: RuleGiven, user: User, address: str | None = None) -> Rule:
+def rule_add(*, project: Project, given: RuleInput, user: User, address: str | None = None) -> Rule:
     """From now on; raises RuleError."""
     _rule_check(project, given)
-    with _changed(project):
+    with _change_rules(project):
         rule = Rule.objects.create(
             project=project,
             channel=given.channel,
@@ -61,14 +61,14 @@ def rule_add(*, project: Project, given: RuleGiven, user: User, address: str | N
             escalate_minutes=given.escalate_minutes,
             escalate_to=given.escalate_to,
         )
-        _audit("rule.add", project, f"rule for {given.channel.name}", user, address, after=_seen(rule))
+        _audit("rule.add", project, f"rule for {given.channel.name}", user, address, after=_describe_rule(rule))
     return rule
 
 
 def rule_remove(*, rule: Rule, user: User, address: str | None = None) -> None:
     """Gone from now on; without any rule ROLL BACK, and ranks that went apart, go to every channel."""
-    with _changed(rule.project):
-        _audit("rule.remove", rule.project, f"rule for {rule.channel.name}", user, address, before=_seen(rule))
+    with _change_rules(rule.project):
+        _audit("rule.remove", rule.project, f"rule for {rule.channel.name}", user, address, before=_describe_rule(rule))
         rule.delete()
 
 
@@ -86,13 +86,13 @@ def maintenance_add(
     """A time in which messages wait; raises RuleError."""
     if ends_at <= max(starts_at, clock.now()):
         raise RuleError("ends_at: it must end after its start, and in the future.")
-    if ends_at - starts_at > LONGEST:
-        raise RuleError(f"ends_at: at most {LONGEST.days} days after its start.")
+    if ends_at - starts_at > MAX_MAINTENANCE:
+        raise RuleError(f"ends_at: at most {MAX_MAINTENANCE.days} days after its start.")
     if len(environment) > 64 or len(model) > 200 or len(note) > 200:
         raise RuleError("note: environment, model or note is too long.")
-    if MaintenanceWindow.objects.filter(project=project, ends_at__gt=clock.now()).count() >= MOST:
-        raise RuleError(f"starts_at: a project has at most {MOST} windows that are not over.")
-    with _changed(project):
+    if MaintenanceWindow.objects.filter(project=project, ends_at__gt=clock.now()).count() >= MAX_ENTRIES:
+        raise RuleError(f"starts_at: a project has at most {MAX_ENTRIES} windows that are not over.")
+    with _change_rules(project):
         window = MaintenanceWindow.objects.create(
             project=project,
             environment=environment,
@@ -109,7 +109,7 @@ def maintenance_add(
 
 def maintenance_end(*, window: MaintenanceWindow, user: User, address: str | None = None) -> None:
     """Over now: what was held back is sent."""
-    with _changed(window.project):
+    with _change_rules(window.project):
         before = {"until": window.ends_at.isoformat()}
         window.ends_at = clock.now()
         window.save(update_fields=["ends_at"])
@@ -121,43 +121,43 @@ def time_zone_set(*, project: Project, name: str, user: User, address: str | Non
     """Which clock the quiet hours go by; raises RuleError."""
     if name not in available_timezones():
         raise RuleError(f"time_zone: {name[:60]!r} is not known, expected a name such as Europe/Berlin.")
-    with _changed(project):
+    with _change_rules(project):
         before = project.time_zone
         project.time_zone = name
         project.save(update_fields=["time_zone"])
         _audit("project.time_zone", project, f"project {project.slug}", user, address, before={"zone": before}, after={"zone": name})
 
 
-def _rule_check(project: Project, given: RuleGiven) -> None:
+def _rule_check(project: Project, given: RuleInput) -> None:
     if given.channel.project_id != project.pk or (given.escalate_to and given.escalate_to.project_id != project.pk):
         raise RuleError("channel: choose a channel of this project.")
     if not set(given.severities) <= set(SEVERITIES):
         raise RuleError("severities: choose WATCH, ROLL BACK or both.")
-    if any(len(listed) > MOST or any(len(name) > 200 for name in listed) for listed in (given.environments, given.models)):
-        raise RuleError(f"models: at most {MOST} names of at most 200 characters.")
+    if any(len(listed) > MAX_ENTRIES or any(len(name) > 200 for name in listed) for listed in (given.environments, given.models)):
+        raise RuleError(f"models: at most {MAX_ENTRIES} names of at most 200 characters.")
     if (given.quiet_from is None) != (given.quiet_until is None):
         raise RuleError("quiet_from: give both ends of the quiet hours, or none.")
     for name, minutes in (("repeat_minutes", given.repeat_minutes), ("escalate_minutes", given.escalate_minutes)):
-        if minutes is not None and minutes not in MINUTES:
-            raise RuleError(f"{name}: expected a number of minutes from {MINUTES[0]} to {MINUTES[-1]:,}.")
+        if minutes is not None and minutes not in REMINDER_MINUTES:
+            raise RuleError(f"{name}: expected a number of minutes from {REMINDER_MINUTES[0]} to {REMINDER_MINUTES[-1]:,}.")
     if (given.escalate_minutes is None) != (given.escalate_to is None):
         raise RuleError("escalate_to: give both the minutes and the channel, or neither.")
     if given.escalate_to == given.channel:
         raise RuleError("escalate_to: choose another channel than the one that did not answer.")
-    if Rule.objects.filter(project=project).count() >= MOST:
-        raise RuleError(f"channel: a project has at most {MOST} rules.")
+    if Rule.objects.filter(project=project).count() >= MAX_ENTRIES:
+        raise RuleError(f"channel: a project has at most {MAX_ENTRIES} rules.")
 
 
 @contextmanager
-def _changed(project: Project) -> Iterator[None]:
+def _change_rules(project: Project) -> Iterator[None]:
     """What is held back is looked at again with what holds now."""
     with write_transaction():
-        project_hold(project.pk)
+        lock_project(project.pk)
         yield
         Delivery.objects.filter(project=project, state=DeliveryState.HELD).update(held_until=clock.now())
 
 
-def _seen(rule: Rule) -> dict[str, object]:
+def _describe_rule(rule: Rule) -> dict[str, object]:
     return {
         "verdicts": rule.severities,
         "environments": rule.environments,

@@ -8,24 +8,24 @@ from urllib.parse import urlsplit
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.models import RollbackGuide
-from dashboard.alerts.services.transitions import project_hold
+from dashboard.alerts.services.transitions import lock_project
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 
-LONGEST, LONGEST_URL = 2000, 200
-PLACES = ("{version}", "{baseline}")
+MAX_TEXT_LENGTH, MAX_URL_LENGTH = 2000, 200
+PLACEHOLDERS = ("{version}", "{baseline}")
 
 
-class GuideError(ValueError):
+class RunbookError(ValueError):
     """What was written cannot be a guide; the text begins with the field's name and says why."""
 
 
-def guide_set(*, model: WatchedModel, text: str, url: str, user: User, address: str | None = None) -> bool:
-    """From now on; both empty means there is none. Returns whether that changed anything; raises GuideError."""
+def runbook_set(*, model: WatchedModel, text: str, url: str, user: User, address: str | None = None) -> bool:
+    """From now on; both empty means there is none. Returns whether that changed anything; raises RunbookError."""
     text, url = text.replace("\r\n", "\n").strip(), url.strip()
     _check(text, url)
     with write_transaction():
-        project_hold(model.project_id)
+        lock_project(model.project_id)
         held = RollbackGuide.objects.filter(project=model.project_id, model_name=model.name).first()
         before = {"text": held.text, "url": held.url} if held else {"text": "", "url": ""}
         after = {"text": text, "url": url}
@@ -48,20 +48,20 @@ def guide_set(*, model: WatchedModel, text: str, url: str, user: User, address: 
 
 
 def _check(text: str, url: str) -> None:
-    if len(text) > LONGEST:
-        raise GuideError(f"text: at most {LONGEST:,} characters.")
+    if len(text) > MAX_TEXT_LENGTH:
+        raise RunbookError(f"text: at most {MAX_TEXT_LENGTH:,} characters.")
     if not url:
         return
-    if len(url) > LONGEST_URL:
-        raise GuideError(f"url: at most {LONGEST_URL} characters.")
+    if len(url) > MAX_URL_LENGTH:
+        raise RunbookError(f"url: at most {MAX_URL_LENGTH} characters.")
     if not url.isprintable() or " " in url:
-        raise GuideError("url: an address has no spaces and no control characters.")
-    if unknown := [place for place in re.findall(r"\{[^{}]*\}", url) if place not in PLACES]:
-        raise GuideError(f"url: {unknown[0][:40]} is filled in by nobody, expected {' or '.join(PLACES)}.")
+        raise RunbookError("url: an address has no spaces and no control characters.")
+    if unknown := [place for place in re.findall(r"\{[^{}]*\}", url) if place not in PLACEHOLDERS]:
+        raise RunbookError(f"url: {unknown[0][:40]} is filled in by nobody, expected {' or '.join(PLACEHOLDERS)}.")
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("https", "http") and parts.hostname and not parts.username and not parts.password
     except ValueError:
         whole = False
     if not whole:
-        raise GuideError("url: expected an address that begins with https:// and has no password in it.")
+        raise RunbookError("url: expected an address that begins with https:// and has no password in it.")

@@ -7,42 +7,42 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.services.enqueue import messages_owe
-from dashboard.alerts.services.transitions import alert_close, alert_return, event_add, project_hold, silence_open
+from dashboard.alerts.services.enqueue import enqueue_messages
+from dashboard.alerts.services.transitions import alert_close, alert_reopen, event_add, lock_project, silence_open
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.metrics.silence import Silence
 from dashboard.fleet.models import Deployment, WatchedModel
-from dashboard.fleet.selectors.instances.instance_states import SILENT_AFTER
-from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER, Seen, instances_seen, silent_seen
-from dashboard.fleet.selectors.instances.silences import Silences, place_most_silent, silences_of
-from dashboard.ingest.selectors import inbox_age
+from dashboard.fleet.selectors.instances.instance_states import SILENT_AFTER_S
+from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S, RecentInstance, has_silent_process, list_recent_instances
+from dashboard.fleet.selectors.instances.silences import Silences, find_most_silent_version, find_silences
+from dashboard.ingest.selectors import read_inbox_age
 from dashboard.projects.models import Project
 
 logger = logging.getLogger(__name__)
 
-EVERY = 15.0
+WATCH_INTERVAL_S = 15.0
 """Seconds from one look at the fleets to the next."""
-ASLEEP = 60.0
+MAX_WATCH_GAP_S = 60.0
 """Seconds without a look after which this process was stopped, and knows nothing of what was sent meanwhile."""
-BEHIND = 30.0
+MAX_INBOX_AGE_S = 30.0
 """Seconds that a report may wait to be folded; where it waits longer, silence says nothing about the instances."""
 
 
 @dataclass
-class _Looks:
+class _WatchTimes:
     """When this process began to look without a gap, and looked last, in Unix seconds."""
 
     since: float | None = None
     last: float | None = None
 
 
-_looks = _Looks()
+_watch_times = _WatchTimes()
 
 
-def looks_forget() -> None:
+def reset_watch_times() -> None:
     """Begins to look as after a restart."""
-    _looks.since = _looks.last = None
+    _watch_times.since = _watch_times.last = None
 
 
 def silences_watch() -> int:
@@ -50,12 +50,12 @@ def silences_watch() -> int:
 
     A process that was just started, or that folds too slowly, opens none: agents still send what they kept."""
     now = clock.unix()
-    if _looks.last is not None and 0 <= now - _looks.last < EVERY:
+    if _watch_times.last is not None and 0 <= now - _watch_times.last < WATCH_INTERVAL_S:
         return 0
-    if _looks.since is None or _looks.last is None or not 0 <= now - _looks.last <= ASLEEP:
-        _looks.since = now
-    _looks.last = now
-    may_open = now - _looks.since >= SILENT_AFTER and inbox_age() <= BEHIND
+    if _watch_times.since is None or _watch_times.last is None or not 0 <= now - _watch_times.last <= MAX_WATCH_GAP_S:
+        _watch_times.since = now
+    _watch_times.last = now
+    may_open = now - _watch_times.since >= SILENT_AFTER_S and read_inbox_age() <= MAX_INBOX_AGE_S
     count, errors = 0, []
     for project in Project.objects.order_by("pk"):
         try:
@@ -68,36 +68,40 @@ def silences_watch() -> int:
     return count
 
 
-def silence_covers(deployment: Deployment) -> bool:
+def has_silence_alert(deployment: Deployment) -> bool:
     """Whether an open alert says that the instances of this deployment are silent without an end."""
-    rows = _open(deployment.project_id)
+    rows = _list_open_alerts(deployment.project_id)
     return any(one.cause == AlertCause.FLEET_SILENCE or one.deployment.model_id == deployment.model_id for one in rows)
 
 
 def silence_title(silence: Silence, name: str = "") -> str:
     """`ranker: 4 of 4 instances stopped reporting`; without a name of the whole fleet."""
-    return f"{name}: {_counted(silence)} stopped reporting" if name else f"{_counted(silence)} of the fleet stopped reporting"
+    return (
+        f"{name}: {_format_instances(silence)} stopped reporting"
+        if name
+        else f"{_format_instances(silence)} of the fleet stopped reporting"
+    )
 
 
-def _counted(silence: Silence) -> str:
+def _format_instances(silence: Silence) -> str:
     return f"{silence.silent:,} of {silence.of:,} instances"
 
 
 def project_watch(project: Project, may_open: bool) -> int:
     """Follows one project. Whether there is anything to do is read without the lock: usually nothing is silent."""
-    if not _open(project.pk) and not (may_open and silent_seen(project_id=project.pk, after=SILENT_AFTER)):
+    if not _list_open_alerts(project.pk) and not (may_open and has_silent_process(project_id=project.pk, after=SILENT_AFTER_S)):
         return 0
     with write_transaction():
-        project_hold(project.pk)
-        alerts = _open(project.pk)
+        lock_project(project.pk)
+        alerts = _list_open_alerts(project.pk)
         begun = min([clock.now(), *(alert.opened_at for alert in alerts)])
-        instances = instances_seen(project_id=project.pk, since=begun - timedelta(seconds=GONE_AFTER))
-        found = silences_of(instances, clock.now())
+        instances = list_recent_instances(project_id=project.pk, since=begun - timedelta(seconds=GONE_AFTER_S))
+        found = find_silences(instances, clock.now())
         count = sum(_follow(alert, alerts, found) for alert in alerts)
-        return count + (_begin(project.pk, instances, found, _open(project.pk)) if may_open else 0)
+        return count + (_begin(project.pk, instances, found, _list_open_alerts(project.pk)) if may_open else 0)
 
 
-def _open(project_id: int) -> list[Alert]:
+def _list_open_alerts(project_id: int) -> list[Alert]:
     rows = Alert.objects.filter(project_id=project_id, cause__in=AlertCause.SILENT).exclude(state=AlertState.RESOLVED)
     return list(rows.select_related("deployment__model", "deployment__version", "project").order_by("number"))
 
@@ -114,7 +118,7 @@ def _follow(alert: Alert, alerts: list[Alert], found: Silences) -> bool:
     title = silence_title(silence, "" if whole else alert.deployment.model.name)
     if alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
         alert.title = title
-        alert_return(alert)
+        alert_reopen(alert)
         return True
     if alert.title != title:
         Alert.objects.filter(pk=alert.pk).update(title=title)
@@ -131,11 +135,11 @@ def _widen(alert: Alert, alerts: list[Alert], silence: Silence) -> bool:
     alert.state, alert.snoozed_until = AlertState.OPEN, None
     alert.save()
     event = event_add(alert=alert, kind=EventKind.EVIDENCE, text=_text(silence))
-    messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=None)
+    enqueue_messages(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=None)
     return True
 
 
-def _begin(project_id: int, instances: list[Seen], found: Silences, alerts: list[Alert]) -> int:
+def _begin(project_id: int, instances: list[RecentInstance], found: Silences, alerts: list[Alert]) -> int:
     """One alert for the fleet, else one for each model."""
     if found.fleet is not None:
         wanted = [] if alerts else [(AlertCause.FLEET_SILENCE, found.fleet, "")]
@@ -146,17 +150,17 @@ def _begin(project_id: int, instances: list[Seen], found: Silences, alerts: list
     return sum(_begin_one(project_id, instances, *one) for one in wanted)
 
 
-def _begin_one(project_id: int, instances: list[Seen], cause: str, silence: Silence, name: str) -> bool:
-    version, environment = place_most_silent(instances, silence, clock.now())
+def _begin_one(project_id: int, instances: list[RecentInstance], cause: str, silence: Silence, name: str) -> bool:
+    version, environment = find_most_silent_version(instances, silence, clock.now())
     rows = Deployment.objects.filter(version_id=version, environment=environment).select_related("model", "version", "project")
     deployment = rows.order_by("-started_minute", "-pk").first()
-    if deployment is None or _answered(project_id, cause, deployment, silence):
+    if deployment is None or _was_closed_by_person(project_id, cause, deployment, silence):
         return False
     silence_open(deployment=deployment, cause=cause, title=silence_title(silence, name), text=_text(silence))
     return True
 
 
-def _answered(project_id: int, cause: str, deployment: Deployment, silence: Silence) -> bool:
+def _was_closed_by_person(project_id: int, cause: str, deployment: Deployment, silence: Silence) -> bool:
     """Whether a person already ended the alert of just this silence: instances that reported since then would be another one."""
     rows = Alert.objects.filter(project_id=project_id, cause=cause, resolved_at__gte=clock.at(silence.last))
     rows = rows if cause == AlertCause.FLEET_SILENCE else rows.filter(deployment__model_id=deployment.model_id)
@@ -167,5 +171,5 @@ def _text(silence: Silence) -> str:
     first, last = clock.at(silence.first), clock.at(silence.last)
     models = f" of {len(silence.models):,} models" if len(silence.models) > 1 else ""
     when = f"at {first:%H:%M} UTC" if f"{first:%H:%M}" == f"{last:%H:%M}" else f"between {first:%H:%M} and {last:%H:%M} UTC"
-    what = f"{_counted(silence)}{models} sent their last report {when} and did not report an end."
+    what = f"{_format_instances(silence)}{models} sent their last report {when} and did not report an end."
     return f"{what} Check the network, this dashboard, and deployments."

@@ -7,36 +7,36 @@ from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q
 
-from dashboard.alerts.evidence_lines import driving_metrics
+from dashboard.alerts.evidence_lines import list_driving_metrics
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, EventKind
-from dashboard.alerts.services.silence import silence_covers
+from dashboard.alerts.services.silence import has_silence_alert
 from dashboard.alerts.services.transitions import (
-    RANK,
+    SEVERITY_RANKS,
     alert_close,
     alert_open,
-    alert_return,
+    alert_reopen,
     alert_worsen,
+    build_verdict_title,
     event_add,
-    project_hold,
-    rank,
-    title_of,
+    lock_project,
+    rank_severity,
 )
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import Deployment
-from dashboard.regressions.judge.certain_facts import told_at_once
+from dashboard.regressions.judge.certain_facts import list_urgent_facts
 from dashboard.regressions.models import Verdict, VerdictKind
 
 logger = logging.getLogger(__name__)
 
 
-def alerts_sweep() -> int:
+def alerts_sync() -> int:
     """Brings every alert up to what the verdicts say now; returns how many deployments had news. One that fails holds up no other."""
     count, errors = 0, []
     for deployment_id, project_id in sorted(set(_deployments_with_news())):
         try:
             with write_transaction():
-                project_hold(project_id)
+                lock_project(project_id)
                 count += _deployment_follow(deployment_id)
         except Exception as error:
             logger.exception("the alert of deployment %s could not follow its verdict", deployment_id)
@@ -48,9 +48,9 @@ def alerts_sweep() -> int:
 
 def _deployments_with_news() -> Iterator[tuple[int, int]]:
     unresolved = Alert.objects.filter(cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED)
-    bad = Verdict.objects.filter(current=True, kind__in=RANK, deployment__ended_minute=None)
+    bad = Verdict.objects.filter(current=True, kind__in=SEVERITY_RANKS, deployment__ended_minute=None)
     for verdict in bad.exclude(Exists(unresolved.filter(deployment=OuterRef("deployment")))):
-        if _opens(verdict):
+        if _should_open(verdict):
             yield verdict.deployment_id, verdict.project_id
     newer = Verdict.objects.filter(deployment=OuterRef("deployment"), current=True).exclude(pk=OuterRef("verdict"))
     stale = unresolved.filter(
@@ -62,24 +62,24 @@ def _deployments_with_news() -> Iterator[tuple[int, int]]:
     yield from stale.values_list("deployment_id", "project_id")
 
 
-def _opens(verdict: Verdict) -> bool:
+def _should_open(verdict: Verdict) -> bool:
     """Whether a bad verdict is news: not while it goes on from an alert that a person closed, unless it got worse."""
     last = Alert.objects.filter(deployment_id=verdict.deployment_id, cause=AlertCause.REGRESSION).order_by("-number").first()
     if last is None:
         return True
-    if rank(verdict.kind) > rank(last.worst) or _urgent_news(verdict, last.verdict):
+    if rank_severity(verdict.kind) > rank_severity(last.worst) or _urgent_news(verdict, last.verdict):
         return True
     if last.outcome in (AlertOutcome.DISMISSED, AlertOutcome.ACCEPTED):
         return False
     since = Verdict.objects.filter(deployment_id=verdict.deployment_id, pk__gt=last.verdict_id or 0, pk__lt=verdict.pk)
-    calm_between = any(rank(kind) == 0 for kind in since.values_list("kind", flat=True))
-    calm_before = last.verdict is not None and rank(last.verdict.kind) == 0
+    calm_between = any(rank_severity(kind) == 0 for kind in since.values_list("kind", flat=True))
+    calm_before = last.verdict is not None and rank_severity(last.verdict.kind) == 0
     return calm_between or calm_before
 
 
 def _urgent_news(verdict: Verdict, before: Verdict | None) -> bool:
     """Whether a result comes out wrong, or ranks are apart, as before they were not: whoever answered did not answer that."""
-    return bool(told_at_once(verdict.evidence) - told_at_once(before.evidence if before else None))
+    return bool(list_urgent_facts(verdict.evidence) - list_urgent_facts(before.evidence if before else None))
 
 
 def _deployment_follow(deployment_id: int) -> bool:
@@ -88,23 +88,23 @@ def _deployment_follow(deployment_id: int) -> bool:
     current = Verdict.objects.filter(deployment=deployment, current=True).first()
     alert = Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED).first()
     if alert is None:
-        if current is None or not rank(current.kind) or deployment.ended_minute is not None or not _opens(current):
+        if current is None or not rank_severity(current.kind) or deployment.ended_minute is not None or not _should_open(current):
             return False
         alert_open(verdict=current)
         return True
     before = (alert.state, alert.verdict_id)
-    for verdict in _unread(alert, current):
+    for verdict in _list_unread_verdicts(alert, current):
         _verdict_follow(alert, verdict)
         if alert.state == AlertState.RESOLVED:
             return True
     if deployment.ended_minute is not None:
-        _deployment_ended(alert, deployment)
+        _close_ended(alert, deployment)
     elif alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
-        alert_return(alert)
+        alert_reopen(alert)
     return (alert.state, alert.verdict_id) != before
 
 
-def _unread(alert: Alert, current: Verdict | None) -> list[Verdict]:
+def _list_unread_verdicts(alert: Alert, current: Verdict | None) -> list[Verdict]:
     """What was said since the newest verdict in the time line; only the current one when that is not known."""
     if alert.verdict_id is None:
         return [current] if current else []
@@ -118,19 +118,19 @@ def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
         alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text=verdict.sentence, verdict=verdict)
         return
     urgent = _urgent_news(verdict, last)
-    if rank(verdict.kind) > rank(alert.severity) or urgent:
+    if rank_severity(verdict.kind) > rank_severity(alert.severity) or urgent:
         alert_worsen(alert=alert, verdict=verdict, urgent=urgent)
         return
-    if rank(verdict.kind):
-        alert.severity, alert.title = verdict.kind, title_of(verdict)
+    if rank_severity(verdict.kind):
+        alert.severity, alert.title = verdict.kind, build_verdict_title(verdict)
     alert.save()
     if last is None or verdict.kind != last.kind:
         event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
-    elif driving_metrics(verdict.evidence) - driving_metrics(last.evidence):
+    elif list_driving_metrics(verdict.evidence) - list_driving_metrics(last.evidence):
         event_add(alert=alert, kind=EventKind.EVIDENCE, text=verdict.sentence, verdict=verdict)
 
 
-def _deployment_ended(alert: Alert, deployment: Deployment) -> None:
+def _close_ended(alert: Alert, deployment: Deployment) -> None:
     """The version is off: says where its traffic went, and ends the alert.
 
     While its instances are silent without an end, where the traffic went is unknown."""
@@ -151,5 +151,5 @@ def _deployment_ended(alert: Alert, deployment: Deployment) -> None:
     elif here.exists():
         text = f"{version.name} reports again after a gap and is evaluated from the start."
         alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=text)
-    elif not silence_covers(deployment):
+    elif not has_silence_alert(deployment):
         alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=f"{version.name} has no traffic any more.")

@@ -6,23 +6,23 @@ from datetime import datetime
 
 from django.db.models import Max
 
-from dashboard.alerts.alert_title import headline
+from dashboard.alerts.alert_title import build_alert_title
 from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
-from dashboard.alerts.services.enqueue import messages_owe
+from dashboard.alerts.services.enqueue import enqueue_messages
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict, VerdictKind
 
-RANK = {VerdictKind.WATCH: 1, VerdictKind.ROLL_BACK: 2}
+SEVERITY_RANKS = {VerdictKind.WATCH: 1, VerdictKind.ROLL_BACK: 2}
 
 
-def rank(kind: str) -> int:
+def rank_severity(kind: str) -> int:
     """How bad a verdict is; 0 when it is not."""
-    return RANK.get(VerdictKind(kind), 0) if kind in VerdictKind.values else 0
+    return SEVERITY_RANKS.get(VerdictKind(kind), 0) if kind in VerdictKind.values else 0
 
 
-def project_hold(project_id: int) -> None:
+def lock_project(project_id: int) -> None:
     """Makes the other workers that change alerts of this project wait until the transaction ends."""
     Project.objects.select_for_update(no_key=True).get(pk=project_id)
 
@@ -34,16 +34,18 @@ def event_add(
     return AlertEvent.objects.create(alert=alert, at=at or clock.now(), kind=kind, text=text, verdict=verdict, actor_name=actor_name)
 
 
-def title_of(verdict: Verdict) -> str:
+def build_verdict_title(verdict: Verdict) -> str:
     """What an alert that stands for this verdict is called."""
     deployment = verdict.deployment
-    return headline(model=deployment.model.name, version=deployment.version.name, sentence=verdict.sentence, evidence=verdict.evidence)
+    return build_alert_title(
+        model=deployment.model.name, version=deployment.version.name, sentence=verdict.sentence, evidence=verdict.evidence
+    )
 
 
 def alert_open(*, verdict: Verdict) -> Alert:
     """Opens the one alert of a deployment, and owes its messages."""
     alert = _alert_number(verdict.deployment)
-    alert.verdict, alert.severity, alert.worst, alert.title = verdict, verdict.kind, verdict.kind, title_of(verdict)
+    alert.verdict, alert.severity, alert.worst, alert.title = verdict, verdict.kind, verdict.kind, build_verdict_title(verdict)
     return _alert_begin(alert, verdict.sentence)
 
 
@@ -63,33 +65,33 @@ def _alert_number(deployment: Deployment) -> Alert:
 def _alert_begin(alert: Alert, text: str) -> Alert:
     alert.save()
     event = event_add(alert=alert, kind=EventKind.OPENED, text=text, at=alert.opened_at, verdict=alert.verdict)
-    messages_owe(alert=alert, event=event, kind=DeliveryKind.OPENED, verdict=alert.verdict)
+    enqueue_messages(alert=alert, event=event, kind=DeliveryKind.OPENED, verdict=alert.verdict)
     return alert
 
 
-def alert_return(alert: Alert) -> None:
+def alert_reopen(alert: Alert) -> None:
     """A snoozed alert whose time is over is open again, and its messages are queued."""
     alert.state, alert.snoozed_until = AlertState.OPEN, None
     alert.save()
     event = event_add(alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over.")
-    messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=alert.verdict)
+    enqueue_messages(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=alert.verdict)
 
 
 def alert_worsen(*, alert: Alert, verdict: Verdict, urgent: bool = False) -> None:
     """The verdict got worse, or says what is told at once: whoever had put the alert aside sees it again, and messages are owed."""
     alert.severity, again = verdict.kind, False
-    if rank(verdict.kind) > rank(alert.worst) or urgent:
+    if rank_severity(verdict.kind) > rank_severity(alert.worst) or urgent:
         again = alert.state != AlertState.OPEN
-        alert.worst = max(alert.worst, verdict.kind, key=rank)
+        alert.worst = max(alert.worst, verdict.kind, key=rank_severity)
         alert.state, alert.snoozed_until = AlertState.OPEN, None
-    alert.title = title_of(verdict)
+    alert.title = build_verdict_title(verdict)
     alert.save()
     event = event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
     if again:
         # From here on it waits for an answer: reminders count their minutes from this line.
         event_add(alert=alert, kind=EventKind.REOPENED, text="It got worse than it was when somebody answered.")
     if alert.state != AlertState.SNOOZED:
-        messages_owe(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=verdict)
+        enqueue_messages(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=verdict)
 
 
 def alert_close(
@@ -105,4 +107,4 @@ def alert_close(
     alert.state, alert.outcome, alert.snoozed_until, alert.resolved_at = AlertState.RESOLVED, outcome, None, clock.now()
     alert.save()
     event = event_add(alert=alert, kind=kind, text=text, at=alert.resolved_at, verdict=verdict, actor_name=actor_name)
-    messages_owe(alert=alert, event=event, kind=DeliveryKind.RESOLVED, verdict=verdict or alert.verdict, news=text)
+    enqueue_messages(alert=alert, event=event, kind=DeliveryKind.RESOLVED, verdict=verdict or alert.verdict, news=text)

@@ -12,17 +12,17 @@ from ninja.security.base import AuthBase
 
 from dashboard.accounts.models import User
 from dashboard.common.numbers import significant
-from dashboard.ingest.admission import Bucket
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.admission import TokenBucket
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.request_checks import key_require
-from dashboard.projects.key_format import KEY_ANYWHERE
+from dashboard.projects.key_format import KEY_SEARCH_PATTERN
 from dashboard.projects.models import Project
-from dashboard.projects.selectors import project_or_404, projects_of
+from dashboard.projects.selectors import get_project_or_404, list_projects
 
-READS_PER_SECOND = 20.0
+MAX_READS_PER_SECOND = 20.0
 """By one key or person and web process; twice as many may come at once."""
-MOST_READERS = 4096
-_CONVERTER = re.compile(r"<(?:[^:>]+:)?([^>]+)>")
+MAX_READERS = 4096
+_PATH_CONVERTER_PATTERN = re.compile(r"<(?:[^:>]+:)?([^>]+)>")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Reader:
     def project(self, slug: str) -> Project:
         """The project of this name if it may be read; else there is none."""
         if self.user is not None:
-            return project_or_404(self.user, slug)
+            return get_project_or_404(self.user, slug)
         project = Project.objects.filter(pk=self.project_id, slug=slug).first()
         if project is None:
             raise Http404("There is no such project.")
@@ -44,7 +44,7 @@ class Reader:
 
     def projects(self) -> list[Project]:
         """Every project that may be read, by name."""
-        rows = projects_of(self.user) if self.user is not None else Project.objects.filter(pk=self.project_id)
+        rows = list_projects(self.user) if self.user is not None else Project.objects.filter(pk=self.project_id)
         return list(rows)
 
 
@@ -54,7 +54,7 @@ class ReadRequest(HttpRequest):
     auth: Reader
 
 
-_buckets: dict[str, Bucket] = {}
+_buckets: dict[str, TokenBucket] = {}
 
 
 class ReadAccess(AuthBase):
@@ -70,31 +70,31 @@ class ReadAccess(AuthBase):
 
     def __call__(self, request: HttpRequest) -> Reader:
         """Raises Refused, in the one error shape, where nobody may read."""
-        reader = _reader(request)
-        _pace(reader)
+        reader = _identify_reader(request)
+        _limit_rate(reader)
         parameters_check(request, self._described())
         return reader
 
 
-def _reader(request: HttpRequest) -> Reader:
-    sent = "HTTP_AUTHORIZATION" in request.META or KEY_ANYWHERE.search(request.META.get("QUERY_STRING", ""))
+def _identify_reader(request: HttpRequest) -> Reader:
+    sent = "HTTP_AUTHORIZATION" in request.META or KEY_SEARCH_PATTERN.search(request.META.get("QUERY_STRING", ""))
     if request.user.is_authenticated and not sent:
         return Reader(f"user {request.user.pk}", user=request.user)
     key = key_require(request.META, "api")
     return Reader(f"key {key.id}", project_id=key.project_id)
 
 
-def _pace(reader: Reader) -> None:
-    if len(_buckets) >= MOST_READERS:
+def _limit_rate(reader: Reader) -> None:
+    if len(_buckets) >= MAX_READERS:
         _buckets.clear()
-    bucket = _buckets.setdefault(reader.name, Bucket(READS_PER_SECOND))
+    bucket = _buckets.setdefault(reader.name, TokenBucket(MAX_READS_PER_SECOND))
     if (wait := bucket.wait()) > 0:
-        detail = f"This key or person reads more than {significant(READS_PER_SECOND)} times a second."
-        raise Refused("too_many", detail, retry_after=int(wait) + 1)
+        detail = f"This key or person reads more than {significant(MAX_READS_PER_SECOND)} times a second."
+        raise RefusalError("too_many", detail, retry_after=int(wait) + 1)
     bucket.charge(1)
 
 
-def readers_forget() -> None:
+def reset_read_rates() -> None:
     """Everyone may read at once again."""
     _buckets.clear()
 
@@ -102,15 +102,15 @@ def readers_forget() -> None:
 def parameters_check(request: HttpRequest, document: dict[str, Any]) -> None:
     """A parameter that the description does not list is refused: one that is mistyped would be passed over in silence."""
     match = request.resolver_match
-    path = "/" + _CONVERTER.sub(r"{\1}", match.route if match else "")
+    path = "/" + _PATH_CONVERTER_PATTERN.sub(r"{\1}", match.route if match else "")
     operation: dict[str, Any] = document["paths"].get(path, {}).get("get", {})
     known = {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
     for name in request.GET:
         if name not in known:
-            raise Refused("bad_request", f"{name[:60]}: there is no such parameter here, expected {_listed(known)}.")
+            raise RefusalError("bad_request", f"{name[:60]}: there is no such parameter here, expected {_format_choices(known)}.")
         if any("\0" in text for text in request.GET.getlist(name)):
-            raise Refused("bad_request", f"{name}: holds the character 0.")
+            raise RefusalError("bad_request", f"{name}: holds the character 0.")
 
 
-def _listed(known: set[str]) -> str:
+def _format_choices(known: set[str]) -> str:
     return f"one of {', '.join(sorted(known))}" if known else "none"

@@ -10,39 +10,39 @@ from django.db.models import Model, QuerySet
 from ninja import Schema
 from pydantic import Field
 
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.body_decoder import RefusalError
 
 M = TypeVar("M", bound=Model)
-LARGEST = 2**53
+MAX_ID = 2**53
 
 
-class Paging(Schema):
+class PageQuery(Schema):
     """How many rows, and from where on."""
 
     limit: int = Field(50, ge=1, le=200, description="The most items of one answer.")
     cursor: str = Field("", max_length=100, description="`next` of the answer before; without it the first items come.")
 
 
-def rows_paged(rows: QuerySet[M], asked: Paging, *, by: str = "pk", newest_first: bool = True) -> tuple[list[M], str | None]:
+def paginate_rows(rows: QuerySet[M], asked: PageQuery, *, by: str = "pk", newest_first: bool = True) -> tuple[list[M], str | None]:
     """The rows after the cursor in the order of a whole number that is theirs alone, and the cursor of the rows that follow."""
     if asked.cursor:
-        rows = rows.filter(**{f"{by}__lt" if newest_first else f"{by}__gt": _place(asked.cursor)})
+        rows = rows.filter(**{f"{by}__lt" if newest_first else f"{by}__gt": _decode_cursor(asked.cursor)})
     found = list(rows.order_by(f"-{by}" if newest_first else by)[: asked.limit + 1])
     if len(found) <= asked.limit:
         return found, None
-    return found[: asked.limit], _cursor(getattr(found[asked.limit - 1], by))
+    return found[: asked.limit], _encode_cursor(getattr(found[asked.limit - 1], by))
 
 
-def _cursor(place: Any) -> str:
+def _encode_cursor(place: Any) -> str:
     return base64.urlsafe_b64encode(f"after {place}".encode()).decode().rstrip("=")
 
 
-def _place(cursor: str) -> int:
+def _decode_cursor(cursor: str) -> int:
     try:
         text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode("ascii")
     except (binascii.Error, ValueError):
         text = ""
     word, _, number = text.partition(" ")
-    if word != "after" or not number.isdecimal() or int(number[:20]) > LARGEST:
-        raise Refused("bad_request", "cursor: is not one that an answer gave as `next`.")
+    if word != "after" or not number.isdecimal() or int(number[:20]) > MAX_ID:
+        raise RefusalError("bad_request", "cursor: is not one that an answer gave as `next`.")
     return int(number)

@@ -15,8 +15,8 @@ from ninja.errors import ValidationError
 
 from dashboard.api.read import findings_instances, models_versions, timeseries, verdicts_alerts
 from dashboard.api.read.auth import ReadAccess
-from dashboard.common.http import API_HEADERS, error_answer
-from dashboard.ingest.body_decoder import Refused
+from dashboard.common.http import API_HEADERS, error_response
+from dashboard.ingest.body_decoder import RefusalError
 
 __all__ = ["API", "read_document"]
 
@@ -39,7 +39,7 @@ class ReadApi(NinjaAPI):
         return conditional if isinstance(conditional, HttpResponse) else answer
 
 
-def _described() -> dict[str, Any]:
+def _get_document() -> dict[str, Any]:
     return read_document()
 
 
@@ -47,7 +47,7 @@ API = ReadApi(
     title="compilewatch",
     version="1",
     urls_namespace="read",
-    auth=ReadAccess(_described),
+    auth=ReadAccess(_get_document),
     openapi_url=None,
     docs_url=None,
 )
@@ -55,31 +55,31 @@ for _module in (models_versions, timeseries, findings_instances, verdicts_alerts
     API.add_router("", _module.router)
 
 
-def _refused(request: HttpRequest, refused: Refused | type[Refused]) -> HttpResponse:
-    assert isinstance(refused, Refused)
-    answer = error_answer(ERROR_CODES[refused.code][0], refused.code, refused.detail, refused.retry_after)
+def _answer_refusal(request: HttpRequest, refused: RefusalError | type[RefusalError]) -> HttpResponse:
+    assert isinstance(refused, RefusalError)
+    answer = error_response(ERROR_CODES[refused.code][0], refused.code, refused.detail, refused.retry_after)
     if answer.status_code == 401:
         answer["WWW-Authenticate"] = "Bearer"
     return answer
 
 
-def _wrong(request: HttpRequest, error: ValidationError | type[ValidationError]) -> HttpResponse:
+def _answer_validation_error(request: HttpRequest, error: ValidationError | type[ValidationError]) -> HttpResponse:
     """Names each field and what was expected."""
     assert isinstance(error, ValidationError)
     said = []
     for one in error.errors:
         names = [part for part in one["loc"] if isinstance(part, str) and part not in ("query", "path", "asked")]
         said.append(f"{names[-1] if names else 'the request'}: {one['msg'][:1].lower()}{one['msg'][1:]}.")
-    return error_answer(400, "bad_request", " ".join(said))
+    return error_response(400, "bad_request", " ".join(said))
 
 
-def _missing(request: HttpRequest, error: Http404 | type[Http404]) -> HttpResponse:
-    return error_answer(404, "not_found", str(error) or "There is nothing at this address.")
+def _answer_not_found(request: HttpRequest, error: Http404 | type[Http404]) -> HttpResponse:
+    return error_response(404, "not_found", str(error) or "There is nothing at this address.")
 
 
-API.add_exception_handler(Refused, _refused)
-API.add_exception_handler(ValidationError, _wrong)
-API.add_exception_handler(Http404, _missing)
+API.add_exception_handler(RefusalError, _answer_refusal)
+API.add_exception_handler(ValidationError, _answer_validation_error)
+API.add_exception_handler(Http404, _answer_not_found)
 
 
 @cache

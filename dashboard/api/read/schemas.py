@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from ninja import Path, Schema
 from pydantic import Field
 
-LARGEST = 2**53
+MAX_ID = 2**53
 Slug = Annotated[str, Path(max_length=64, description="The project's short name, as in the addresses of its pages.")]
-Id = Annotated[int, Path(ge=1, le=LARGEST)]
+Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 
 
 class Answer(Schema):
@@ -71,7 +71,7 @@ class WhyEagerShape(Schema):
     eager_by: dict[str, int] = Field(description="Eager calls by cause: limit, stance, skip, disabled, error, no_graph.")
 
 
-BELOW = "it lies below this, the end of the first bucket in which the engine counts."
+BELOW_BOUND_TEXT = "it lies below this, the end of the first bucket in which the engine counts."
 
 
 class Figures(Schema):
@@ -82,9 +82,9 @@ class Figures(Schema):
     p50_seconds: float | None = None
     p95_seconds: float | None = None
     p99_seconds: float | None = None
-    p50_below_seconds: float | None = Field(None, description=f"Where p50_seconds is null: {BELOW}")
-    p95_below_seconds: float | None = Field(None, description=f"Where p95_seconds is null: {BELOW}")
-    p99_below_seconds: float | None = Field(None, description=f"Where p99_seconds is null: {BELOW}")
+    p50_below_seconds: float | None = Field(None, description=f"Where p50_seconds is null: {BELOW_BOUND_TEXT}")
+    p95_below_seconds: float | None = Field(None, description=f"Where p95_seconds is null: {BELOW_BOUND_TEXT}")
+    p99_below_seconds: float | None = Field(None, description=f"Where p99_seconds is null: {BELOW_BOUND_TEXT}")
     mean_seconds: float | None = Field(None, description="Of all calls; where a quantile is only known to be below a bound.")
     throughput_items_per_second: float | None = Field(
         None, description="Of call time, where the job says how many items a call has; of an engine without an agent, of wall time."
@@ -202,7 +202,7 @@ class SeriesShape(Schema):
     version_id: int
     values: list[float | None] = Field(description="One a bin; null where nothing was reported, or only a bound is known.")
     below_seconds: list[float | None] | None = Field(
-        None, description=f"One a bin, where a quantile has no value in one of them: {BELOW} Null where there is no such bin."
+        None, description=f"One a bin, where a quantile has no value in one of them: {BELOW_BOUND_TEXT} Null where there is no such bin."
     )
     mean_seconds: list[float | None] | None = Field(None, description="Of all calls of these bins.")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.api.read.schemas import DeploymentShape, EvidenceShape, SpanShape, VerdictShape
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.regressions.models import Verdict
 
-MOST_EVIDENCE = 500
+MAX_EVIDENCE_ROWS = 500
 
 
 def span_shape(span: Span) -> SpanShape:
@@ -57,4 +57,4 @@ def verdict_shape(row: Verdict) -> VerdictShape:
 
 def evidence_shapes(evidence: Any) -> list[EvidenceShape]:
     """The strongest first, in the words and numbers of alerts."""
-    return [EvidenceShape(**line) for line in strongest_evidence(evidence, limit=MOST_EVIDENCE)]
+    return [EvidenceShape(**line) for line in select_strongest_evidence(evidence, limit=MAX_EVIDENCE_ROWS)]

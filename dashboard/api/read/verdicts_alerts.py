@@ -9,40 +9,40 @@ from django.http import Http404
 from ninja import Query, Router
 from pydantic import Field
 
-from dashboard.alerts.current_verdict import standing_of, with_open_alert
+from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_alerts
 from dashboard.alerts.links import alert_url
 from dashboard.alerts.models import Alert, AlertCause, AlertState
-from dashboard.alerts.selectors import alert_by_number, alert_events, alerts_of
+from dashboard.alerts.selectors import find_alert, list_alert_events, list_alerts
 from dashboard.api.read.auth import ReadRequest
-from dashboard.api.read.models_versions import READ
-from dashboard.api.read.paging import Paging, rows_paged
-from dashboard.api.read.schemas import LARGEST, AlertEventShape, Alerts, AlertShape, Id, OneAlert, OneVerdict, Slug, Verdicts
+from dashboard.api.read.models_versions import READ_METHODS
+from dashboard.api.read.paging import PageQuery, paginate_rows
+from dashboard.api.read.schemas import MAX_ID, AlertEventShape, Alerts, AlertShape, Id, OneAlert, OneVerdict, Slug, Verdicts
 from dashboard.api.read.serializers import evidence_shapes, verdict_shape
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
 
-EVENTS_SHOWN = 200
+MAX_EVENTS = 200
 Kind = Literal["", "healthy", "watch", "roll_back", "not_enough_data"]
 router = Router(tags=["Verdicts and alerts"])
 
 
-class VerdictsAsked(Paging):
-    model: int | None = Field(None, ge=1, le=LARGEST)
-    version: int | None = Field(None, ge=1, le=LARGEST)
+class VerdictsQuery(PageQuery):
+    model: int | None = Field(None, ge=1, le=MAX_ID)
+    version: int | None = Field(None, ge=1, le=MAX_ID)
     environment: str = Field("", max_length=64)
     kind: Kind = ""
     current: bool = Field(True, description="false: what was said before as well; rows are kept when a verdict changes and once an hour.")
 
 
-class AlertsAsked(Paging):
+class AlertsQuery(PageQuery):
     state: Literal["", "open", "acknowledged", "snoozed", "resolved", "unresolved"] = Field("", description="unresolved: all but resolved.")
     severity: Literal["", "watch", "roll_back"] = ""
-    model: int | None = Field(None, ge=1, le=LARGEST)
+    model: int | None = Field(None, ge=1, le=MAX_ID)
     environment: str = Field("", max_length=64)
 
 
-@router.api_operation(READ, "/projects/{project}/verdicts", response=Verdicts, summary="Verdicts")
-def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsAsked]) -> Verdicts:
+@router.api_operation(READ_METHODS, "/projects/{project}/verdicts", response=Verdicts, summary="Verdicts")
+def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsQuery]) -> Verdicts:
     """What stands for each deployment, the newest first, without evidence; an open alert keeps the last bad verdict."""
     wanted = {
         "deployment__model_id": asked.model,
@@ -51,14 +51,16 @@ def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsAske
         "kind_standing" if asked.current else "kind": asked.kind,
         "current": asked.current or None,
     }
-    rows = with_open_alert(for_project(Verdict, request.auth.project(project)).all())
+    rows = annotate_open_alert(for_project(Verdict, request.auth.project(project)).all())
     rows = rows.filter(**{name: value for name, value in wanted.items() if value})
     rows = rows.select_related("deployment__version", "deployment__model", "baseline__version").defer("evidence")
-    found, after = rows_paged(rows, asked)
-    return Verdicts(items=[verdict_shape(row) for row in (standing_of(found) if asked.current else found)], next=after)
+    found, after = paginate_rows(rows, asked)
+    return Verdicts(items=[verdict_shape(row) for row in (apply_open_alerts(found) if asked.current else found)], next=after)
 
 
-@router.api_operation(READ, "/projects/{project}/verdicts/{verdict_id}", response=OneVerdict, summary="One verdict with its evidence")
+@router.api_operation(
+    READ_METHODS, "/projects/{project}/verdicts/{verdict_id}", response=OneVerdict, summary="One verdict with its evidence"
+)
 def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdict:
     """The evidence is as it was at that moment, the strongest first."""
     rows = for_project(Verdict, request.auth.project(project)).filter(pk=verdict_id)
@@ -68,29 +70,29 @@ def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdi
     return OneVerdict(**verdict_shape(row).dict(), evidence=evidence_shapes(row.evidence))
 
 
-@router.api_operation(READ, "/projects/{project}/alerts", response=Alerts, summary="Alerts")
-def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsAsked]) -> Alerts:
+@router.api_operation(READ_METHODS, "/projects/{project}/alerts", response=Alerts, summary="Alerts")
+def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsQuery]) -> Alerts:
     """The newest first."""
-    rows = alerts_of(project=request.auth.project(project))
+    rows = list_alerts(project=request.auth.project(project))
     if asked.state:
         unresolved = ~Q(state=AlertState.RESOLVED)
         rows = rows.filter(unresolved if asked.state == "unresolved" else Q(state=asked.state))
     wanted = {"severity": asked.severity, "deployment__model_id": asked.model, "deployment__environment": asked.environment}
     if asked.model or asked.environment:
         rows = rows.exclude(cause=AlertCause.FLEET_SILENCE)
-    found, after = rows_paged(rows.filter(**{name: value for name, value in wanted.items() if value}), asked, by="number")
+    found, after = paginate_rows(rows.filter(**{name: value for name, value in wanted.items() if value}), asked, by="number")
     return Alerts(items=[_alert(row) for row in found], next=after)
 
 
-@router.api_operation(READ, "/projects/{project}/alerts/{number}", response=OneAlert, summary="One alert with its time line")
+@router.api_operation(READ_METHODS, "/projects/{project}/alerts/{number}", response=OneAlert, summary="One alert with its time line")
 def alert_one(request: ReadRequest, project: Slug, number: Id) -> OneAlert:
     """By its number within the project."""
-    found = alert_by_number(project=request.auth.project(project), number=number) if number < 1 << 31 else None
+    found = find_alert(project=request.auth.project(project), number=number) if number < 1 << 31 else None
     if found is None:
         raise Http404("There is no such alert in this project.")
     events = [
         AlertEventShape(at=event.at, kind=event.kind, text=event.text, actor=event.actor_name, verdict_id=event.verdict_id)
-        for event in alert_events(alert=found)[:EVENTS_SHOWN]
+        for event in list_alert_events(alert=found)[:MAX_EVENTS]
     ]
     return OneAlert(**_alert(found).dict(), events=events)
 

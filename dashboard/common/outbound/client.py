@@ -1,8 +1,8 @@
 """The one HTTP client for the outside world: asks an address that somebody typed in, and is kept away from our own network.
 
 OutboundError
-├── OutboundRefused   we do not send there, or nothing could be reached there: the two are told alike on purpose
-└── OutboundFailed    it was reached, and the exchange broke off
+├── OutboundRefusal   we do not send there, or nothing could be reached there: the two are told alike on purpose
+└── OutboundFailure    it was reached, and the exchange broke off
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ipaddress import ip_address
 
 from django.conf import settings
 
-from dashboard.common.deadline_socket import BoundedSocket, OutOfBounds
+from dashboard.common.deadline_socket import BoundedSocket, ResponseTooLargeError
 from dashboard.common.numbers import significant
 from dashboard.common.outbound.ip_policy import is_public
 from dashboard.common.outbound.resolver import Resolver, resolve_name
-from dashboard.common.outbound.url import Target, TargetError, target_of
+from dashboard.common.outbound.url import Target, TargetError, parse_target
 
 UNREACHABLE = "The address could not be reached, or sending to it is not allowed."
 
@@ -30,16 +30,16 @@ class OutboundError(Exception):
     """A message could not be sent; the text may be shown to whoever set the address."""
 
 
-class OutboundRefused(OutboundError):
+class OutboundRefusal(OutboundError):
     """Nothing was sent. The same text stands for a private address and for one where nobody answers."""
 
 
-class OutboundFailed(OutboundError):
+class OutboundFailure(OutboundError):
     """The connection was made; what came of the message is not known."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class OutboundResponse:
     """What the other side said, cut to the limit; `retry_after` is its Retry-After header as it came."""
 
     status: int
@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Limits:
+class OutboundLimits:
     """Seconds to connect, seconds for everything together, and bytes of the answer that are read."""
 
     connect: float = 5.0
@@ -74,11 +74,11 @@ def outbound_post(
     body: bytes,
     headers: Mapping[str, str],
     resolver: Resolver = resolve_name,
-    limits: Limits = Limits(),
+    limits: OutboundLimits = OutboundLimits(),
     clock: Callable[[], float] = time.monotonic,
-) -> Answer:
+) -> OutboundResponse:
     """Posts the body and returns the answer, whatever its status; redirects are not followed."""
-    return _asked("POST", url, body, headers, resolver, limits, clock)
+    return _send_request("POST", url, body, headers, resolver, limits, clock)
 
 
 def outbound_get(
@@ -86,45 +86,47 @@ def outbound_get(
     url: str,
     headers: Mapping[str, str],
     resolver: Resolver = resolve_name,
-    limits: Limits = Limits(),
+    limits: OutboundLimits = OutboundLimits(),
     clock: Callable[[], float] = time.monotonic,
-) -> Answer:
+) -> OutboundResponse:
     """Reads what is there, in the same bounds."""
-    return _asked("GET", url, None, headers, resolver, limits, clock)
+    return _send_request("GET", url, None, headers, resolver, limits, clock)
 
 
-def _asked(
+def _send_request(
     method: str,
     url: str,
     body: bytes | None,
     headers: Mapping[str, str],
     resolver: Resolver,
-    limits: Limits,
+    limits: OutboundLimits,
     clock: Callable[[], float],
-) -> Answer:
-    plain, target, deadline = _reached(url, resolver, limits, clock)
+) -> OutboundResponse:
+    plain, target, deadline = _open_connection(url, resolver, limits, clock)
     try:
-        return _exchange(_secured(plain, target, deadline), target, method, body, headers, limits, deadline)
+        return _exchange(_wrap_tls(plain, target, deadline), target, method, body, headers, limits, deadline)
     finally:
         plain.close()
 
 
-def _reached(url: str, resolver: Resolver, limits: Limits, clock: Callable[[], float]) -> tuple[socket.socket, Target, _Deadline]:
+def _open_connection(
+    url: str, resolver: Resolver, limits: OutboundLimits, clock: Callable[[], float]
+) -> tuple[socket.socket, Target, _Deadline]:
     """A connection to where the address may lead, and the time that is left for it; raises what a message would meet."""
     started = clock()
     deadline = _Deadline(clock, started + limits.connect, started + limits.total)
     try:
-        target = target_of(url, settings.OUTBOUND_ALLOW)
+        target = parse_target(url, settings.OUTBOUND_ALLOW)
     except TargetError as error:
-        raise OutboundRefused(str(error)) from error
+        raise OutboundRefusal(str(error)) from error
     return _connect(target, resolver, deadline), target, deadline
 
 
-def outbound_knock(*, url: str, resolver: Resolver = resolve_name, limits: Limits = Limits()) -> None:
+def outbound_probe(*, url: str, resolver: Resolver = resolve_name, limits: OutboundLimits = OutboundLimits()) -> None:
     """Connects as a message would, certificate and all, and sends nothing; raises what a message would meet."""
-    plain, target, deadline = _reached(url, resolver, limits, time.monotonic)
+    plain, target, deadline = _open_connection(url, resolver, limits, time.monotonic)
     try:
-        _secured(plain, target, deadline).close()
+        _wrap_tls(plain, target, deadline).close()
     finally:
         plain.close()
 
@@ -133,7 +135,7 @@ def _connect(target: Target, resolver: Resolver, deadline: _Deadline) -> socket.
     """A connection to one of the addresses that were checked; the name is looked up exactly once."""
     addresses = resolver(target.host, target.port, deadline.left(connecting=True))
     if not addresses or not (target.allowed or all(is_public(address) for address in addresses)):
-        raise OutboundRefused(UNREACHABLE)
+        raise OutboundRefusal(UNREACHABLE)
     for address in addresses:
         try:
             connection = socket.create_connection((address, target.port), timeout=deadline.left(connecting=True))
@@ -142,21 +144,21 @@ def _connect(target: Target, resolver: Resolver, deadline: _Deadline) -> socket.
         if ip_address(connection.getpeername()[0]) == ip_address(address):
             return connection
         connection.close()
-    raise OutboundRefused(UNREACHABLE)
+    raise OutboundRefusal(UNREACHABLE)
 
 
-def _secured(plain: socket.socket, target: Target, deadline: _Deadline) -> socket.socket:
+def _wrap_tls(plain: socket.socket, target: Target, deadline: _Deadline) -> socket.socket:
     if not target.https:
         return plain
     plain.settimeout(deadline.left())
     try:
         return ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
     except ssl.SSLCertVerificationError as error:
-        raise OutboundFailed(f"The certificate was not accepted: {error.verify_message}.") from error
+        raise OutboundFailure(f"The certificate was not accepted: {error.verify_message}.") from error
     except TimeoutError as error:
-        raise OutboundFailed("No secure connection came about in time.") from error
+        raise OutboundFailure("No secure connection came about in time.") from error
     except (ssl.SSLError, OSError, ValueError) as error:
-        raise OutboundFailed("No secure connection came about.") from error
+        raise OutboundFailure("No secure connection came about.") from error
 
 
 def _exchange(
@@ -165,9 +167,9 @@ def _exchange(
     method: str,
     body: bytes | None,
     headers: Mapping[str, str],
-    limits: Limits,
+    limits: OutboundLimits,
     deadline: _Deadline,
-) -> Answer:
+) -> OutboundResponse:
     bounded = BoundedSocket(connection, deadline.left, allowance=limits.answer + (16 << 10))
     client = http.client.HTTPConnection(target.host, target.port)
     client.auto_open = 0  # the checked connection is the only one there will be
@@ -178,13 +180,13 @@ def _exchange(
         response = client.getresponse()
         status, retry_after = response.status, response.getheader("Retry-After", "")
         text, whole = _text(response, limits.answer)
-        return Answer(status, text, retry_after, not whole)
+        return OutboundResponse(status, text, retry_after, not whole)
     except TimeoutError as error:
-        raise OutboundFailed(f"No answer within {significant(limits.total)} s.") from error
-    except OutOfBounds as error:
-        raise OutboundFailed("The answer has no end to its headers.") from error
+        raise OutboundFailure(f"No answer within {significant(limits.total)} s.") from error
+    except ResponseTooLargeError as error:
+        raise OutboundFailure("The answer has no end to its headers.") from error
     except (http.client.HTTPException, OSError, ValueError) as error:
-        raise OutboundFailed(f"The connection broke off ({type(error).__name__}).") from error
+        raise OutboundFailure(f"The connection broke off ({type(error).__name__}).") from error
     finally:
         connection.close()
 
@@ -196,7 +198,7 @@ def _text(response: http.client.HTTPResponse, limit: int) -> tuple[str, bool]:
     try:
         while (room := limit - sum(map(len, parts))) > 0 and (part := response.read1(room)):
             parts.append(part)
-    except (http.client.HTTPException, OSError, OutOfBounds, ValueError):
+    except (http.client.HTTPException, OSError, ResponseTooLargeError, ValueError):
         parts.append(b" [broke off]")
         whole = False
     text = b"".join(parts).decode("utf-8", errors="replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 # Python 3.11 calls some of these global. 168.63.129.16 is a cloud's host agent that hides behind a public number.
-_CLOSED_V4 = tuple(
+_NON_PUBLIC_V4 = tuple(
     ip_network(text)
     for text in (
         "0.0.0.0/8",
@@ -19,7 +19,7 @@ _CLOSED_V4 = tuple(
     )
 )
 _UNICAST_V6 = IPv6Network("2000::/3")
-_CLOSED_V6 = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "3fff::/20"))
+_NON_PUBLIC_V6 = tuple(IPv6Network(text) for text in ("2001::/23", "2001:db8::/32", "3fff::/20"))
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -33,7 +33,7 @@ def is_public(text: str) -> bool:
 
 
 def _v4_is_public(address: IPv4Address) -> bool:
-    return address.is_global and not address.is_multicast and not any(address in network for network in _CLOSED_V4)
+    return address.is_global and not address.is_multicast and not any(address in network for network in _NON_PUBLIC_V4)
 
 
 def _v6_is_public(address: IPv6Address) -> bool:
@@ -44,6 +44,6 @@ def _v6_is_public(address: IPv6Address) -> bool:
     if address in _NAT64:
         return _v4_is_public(IPv4Address(int(address) & 0xFFFFFFFF))
     inner = [address.sixtofour] if address.sixtofour else list(address.teredo or ())
-    if address not in _UNICAST_V6 or any(address in network for network in _CLOSED_V6):
+    if address not in _UNICAST_V6 or any(address in network for network in _NON_PUBLIC_V6):
         return False
     return address.is_global and not address.is_multicast and all(_v4_is_public(one) for one in inner)

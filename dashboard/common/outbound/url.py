@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
-PORTS = (443, 8443)
+ALLOWED_PORTS = (443, 8443)
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
@@ -30,11 +30,11 @@ class Target:
     @property
     def authority(self) -> str:
         """The Host header."""
-        name = _bracketed(self.host)
+        name = _bracket_ipv6(self.host)
         return name if self.port == (443 if self.https else 80) else f"{name}:{self.port}"
 
 
-def target_of(url: str, allow: Collection[str]) -> Target:
+def parse_target(url: str, allow: Collection[str]) -> Target:
     """The checked parts of an address; `allow` holds exact host:port entries, which may be http, private and on any port."""
     if not url or len(url) > 2048 or not all("!" <= letter <= "~" for letter in url) or "\\" in url:
         raise TargetError("The address must be at most 2,048 plain ASCII characters without spaces; write other names in their xn-- form.")
@@ -50,10 +50,10 @@ def target_of(url: str, allow: Collection[str]) -> Target:
     host = _host(parts.hostname or "", bracketed="[" in parts.netloc)
     https = parts.scheme == "https"
     port = port if port is not None else (443 if https else 80)
-    allowed = f"{_bracketed(host)}:{port}" in {entry.lower() for entry in allow}
+    allowed = f"{_bracket_ipv6(host)}:{port}" in {entry.lower() for entry in allow}
     if not allowed and not https:
         raise TargetError("The address must start with https://.")
-    if not allowed and port not in PORTS:
+    if not allowed and port not in ALLOWED_PORTS:
         raise TargetError("The address must use port 443 or 8443.")
     return Target(https, host, port, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), allowed)
 
@@ -73,5 +73,5 @@ def _host(host: str, *, bracketed: bool) -> str:
     return ".".join(labels)
 
 
-def _bracketed(host: str) -> str:
+def _bracket_ipv6(host: str) -> str:
     return f"[{host}]" if ":" in host else host

@@ -9,30 +9,30 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from dashboard.fleet.fold.sketch_columns import Sketches, packed_merged, sketches_of
+from dashboard.fleet.fold.sketch_columns import SketchColumns, build_sketch_columns, merge_packed
 
 T = TypeVar("T")
-Question = Callable[[Sketches], Sequence[T]]
+Question = Callable[[SketchColumns], Sequence[T]]
 """Has an answer for each row; it is known by what it is, so the same one is asked again and again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class QuantileCache:
     """Sketches as columns, with the answers that were worked out already."""
 
-    columns: Sketches
+    columns: SketchColumns
     answers: dict[Any, Sequence[Any]] = field(default_factory=dict)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CachedSketch]:
         """Each sketch by itself."""
-        return [Row(self, place) for place in range(len(self.columns))]
+        return [CachedSketch(self, place) for place in range(len(self.columns))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class CachedSketch:
     """One of them."""
 
-    among: Asked
+    among: QuantileCache
     place: int
 
     def answer(self, question: Question[T]) -> T:
@@ -53,10 +53,10 @@ class Row:
     @property
     def mean(self) -> float | None:
         """Seconds of a value on average."""
-        return self.answer(Sketches.means)
+        return self.answer(SketchColumns.means)
 
 
-def asked_each(groups: Iterable[Iterable[bytes | memoryview[int] | None]]) -> list[Row]:
+def merge_packed_groups(groups: Iterable[Iterable[bytes | memoryview[int] | None]]) -> list[CachedSketch]:
     """One sketch per group, of its packed ones; where nothing is packed it knows no value."""
     packed: list[bytes | memoryview[int]] = []
     sizes = []
@@ -64,18 +64,18 @@ def asked_each(groups: Iterable[Iterable[bytes | memoryview[int] | None]]) -> li
         before = len(packed)
         packed.extend(filter(None, group))
         sizes.append(len(packed) - before)
-    return Asked(packed_merged(packed, np.repeat(np.arange(len(sizes)), sizes), len(sizes))).rows()
+    return QuantileCache(merge_packed(packed, np.repeat(np.arange(len(sizes)), sizes), len(sizes))).rows()
 
 
-def asked_merged(rows: Sequence[Row], groups: Sequence[int], size: int) -> list[Row]:
+def merge_cached_sketches(rows: Sequence[CachedSketch], groups: Sequence[int], size: int) -> list[CachedSketch]:
     """One sketch per group, 0 up to `size`, of the rows that `groups` puts into it; all rows are among the same sketches, each once."""
     if not rows:
-        return Asked(sketches_of([]).merged([], size)).rows()
+        return QuantileCache(build_sketch_columns([]).merged([], size)).rows()
     among = rows[0].among.columns
     owner = [size] * len(among)  # what is not asked for goes into a group of its own
     for row, group in zip(rows, groups, strict=True):
         owner[row.place] = group
-    return Asked(among.merged(owner, size + 1)).rows()[:size]
+    return QuantileCache(among.merged(owner, size + 1)).rows()[:size]
 
 
 @cache
@@ -88,5 +88,5 @@ def _upper_bound(q: float) -> Question[float | None]:
     return lambda columns: columns.upper_bounds(q)
 
 
-NOTHING = asked_each([()])[0]
+EMPTY_SKETCH = merge_packed_groups([()])[0]
 """The sketch of no value."""

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from dashboard.fleet.fold.counters import EAGER, MOST, Calls
-from dashboard.fleet.fold.sketch_columns import Sketches, joined, sketches_of, sketches_unpacked, summed
+from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES, COUNTER_MAX, CallCounts
+from dashboard.fleet.fold.sketch_columns import SketchColumns, build_sketch_columns, concatenate_sketches, sum_by_group, unpack_sketches
 from dashboard.fleet.fold.varints import Bools, Floats, Ints
 
-COUNTS = ("calls", "errors", "compiled", "partial", *(f"eager_{cause}" for cause in EAGER), "unknown", "sampled")
+COUNTS = ("calls", "errors", "compiled", "partial", *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES), "unknown", "sampled")
 SKETCHES = ("latency", "gpu", "warmup", "stalled")
-STORED = (*COUNTS, "items", "covered", *SKETCHES, "stalled_count")
+STORED_COLUMNS = (*COUNTS, "items", "covered", *SKETCHES, "stalled_count")
 """What a row has to be read with, so that more can be added to it."""
 
 COLUMNS = (
-    *STORED,
+    *STORED_COLUMNS,
     "stalled_sum",
     *("caller_p50", "caller_p95", "caller_p99"),
     *("latency_count", "latency_sum", "p50", "p95", "p99"),
     *("gpu_count", "gpu_p50", "gpu_p95", "gpu_p99"),
 )
 QUANTILES = (0.5, 0.95, 0.99)
-_CLOCKS = len(SKETCHES)
+_SKETCHES_PER_ROW = len(SKETCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class CallColumns:
     items: Floats
     covered: Floats
     tells: Bools
-    sketches: Sketches
+    sketches: SketchColumns
 
     def __len__(self) -> int:
         return len(self.items)
@@ -49,7 +49,7 @@ class CallColumns:
             self.items[start:end],
             self.covered[start:end],
             self.tells[start:end],
-            self.sketches.part(_CLOCKS * start, _CLOCKS * end),
+            self.sketches.part(_SKETCHES_PER_ROW * start, _SKETCHES_PER_ROW * end),
         )
 
     def merged(self, groups: Sequence[int], size: int) -> CallColumns:
@@ -58,18 +58,20 @@ class CallColumns:
         # Each is at most MOST, and fewer than 8,192 are added at once: the sum fits 64 bits before it saturates.
         counts = np.zeros((size, len(COUNTS)), np.int64)
         np.add.at(counts, group, self.counts)
-        np.minimum(counts, MOST, out=counts)
+        np.minimum(counts, COUNTER_MAX, out=counts)
         known = ~np.isnan(self.items)
         items = np.bincount(group[known], weights=self.items[known], minlength=size).astype(np.float64)
         items[np.bincount(group[known], minlength=size) == 0] = np.nan
         tells = np.bincount(group[self.tells], minlength=size) > 0
-        owners = (group[:, None] * _CLOCKS + np.arange(_CLOCKS)).ravel()
-        return CallColumns(counts, items, summed(group, self.covered, size), tells, self.sketches.merged(owners, size * _CLOCKS))
+        owners = (group[:, None] * _SKETCHES_PER_ROW + np.arange(_SKETCHES_PER_ROW)).ravel()
+        return CallColumns(
+            counts, items, sum_by_group(group, self.covered, size), tells, self.sketches.merged(owners, size * _SKETCHES_PER_ROW)
+        )
 
     def saturated(self) -> list[int]:
         """The rows with a counter that reached MOST, or a sketch that was thinned out at it."""
-        counts = self.counts.max(axis=1, initial=0) >= MOST
-        sketches = self.sketches.count.reshape(len(self), _CLOCKS).max(axis=1, initial=0) > MOST // 2
+        counts = self.counts.max(axis=1, initial=0) >= COUNTER_MAX
+        sketches = self.sketches.count.reshape(len(self), _SKETCHES_PER_ROW).max(axis=1, initial=0) > COUNTER_MAX // 2
         return [int(row) for row in np.flatnonzero(counts | sketches)]
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -77,62 +79,64 @@ class CallColumns:
         sketches = self.sketches
         filled = (sketches.count > 0).tolist()
         packed = [data if some else None for data, some in zip(sketches.packed(), filled, strict=True)]
-        latency, gpu, stalled = (_clock(sketches, number) for number in (0, 1, 3))
+        latency, gpu, stalled = (_summarize_sketches(sketches, number) for number in (0, 1, 3))
         tells = self.tells.tolist()
         columns: list[Sequence[Any]] = [
             *self.counts.T.tolist(),
             [None if value != value else value for value in self.items.tolist()],
             self.covered.tolist(),
-            *(packed[number::_CLOCKS] for number in range(_CLOCKS)),
-            *(_where(tells, values) for values in (stalled[0], stalled[1], *self._callers())),
+            *(packed[number::_SKETCHES_PER_ROW] for number in range(_SKETCHES_PER_ROW)),
+            *(_mask_unreported(tells, values) for values in (stalled[0], stalled[1], *self._caller_quantiles())),
             *latency,
             gpu[0],
             *gpu[2:],
         ]
         return list(zip(*columns, strict=True))
 
-    def _callers(self) -> list[list[float | None]]:
+    def _caller_quantiles(self) -> list[list[float | None]]:
         """Quantiles of what callers waited after warm-up: steady and stalled calls together."""
         size = len(self)
-        both = joined(self.sketches.every(0, _CLOCKS), self.sketches.every(3, _CLOCKS)).merged([*range(size), *range(size)], size)
+        both = concatenate_sketches(self.sketches.every(0, _SKETCHES_PER_ROW), self.sketches.every(3, _SKETCHES_PER_ROW)).merged(
+            [*range(size), *range(size)], size
+        )
         return [both.quantile(q) for q in QUANTILES]
 
 
-def calls_columns(calls: Sequence[Calls]) -> CallColumns:
+def build_call_columns(calls: Sequence[CallCounts]) -> CallColumns:
     """What reports say, as columns."""
     found = [sketch for each in calls for sketch in (each.latency, each.gpu, each.warmup, each.stalled)]
     places = [place for place, sketch in enumerate(found) if sketch is not None]
-    sketches = sketches_of([sketch for sketch in found if sketch is not None])
+    sketches = build_sketch_columns([sketch for sketch in found if sketch is not None])
     counts = [(c.calls, c.errors, c.compiled, c.partial, *c.eager, c.unknown, c.sampled) for c in calls]
     tells = [c.stalled is not None for c in calls]
-    return _columns(counts, [c.items for c in calls], [c.covered for c in calls], tells, sketches.merged(places, len(found)))
+    return _build_columns(counts, [c.items for c in calls], [c.covered for c in calls], tells, sketches.merged(places, len(found)))
 
 
-def rows_columns(rows: Sequence[Sequence[Any]]) -> CallColumns:
+def parse_stored_rows(rows: Sequence[Sequence[Any]]) -> CallColumns:
     """Stored rows, the values of STORED, as columns."""
     width = len(COUNTS)
-    found = [data for row in rows for data in row[width + 2 : width + 2 + _CLOCKS]]
+    found = [data for row in rows for data in row[width + 2 : width + 2 + _SKETCHES_PER_ROW]]
     places = [place for place, data in enumerate(found) if data is not None]
-    sketches = sketches_unpacked([data for data in found if data is not None])
+    sketches = unpack_sketches([data for data in found if data is not None])
     counts = [row[:width] for row in rows]
-    tells = [row[width + 2 + _CLOCKS] is not None for row in rows]
+    tells = [row[width + 2 + _SKETCHES_PER_ROW] is not None for row in rows]
     merged = sketches.merged(places, len(found))
-    return _columns(counts, [row[width] for row in rows], [row[width + 1] for row in rows], tells, merged)
+    return _build_columns(counts, [row[width] for row in rows], [row[width + 1] for row in rows], tells, merged)
 
 
-def columns_joined(*parts: CallColumns) -> CallColumns:
+def concatenate_columns(*parts: CallColumns) -> CallColumns:
     """The rows of all parts, one after the other."""
     return CallColumns(
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.items for part in parts]),
         np.concatenate([part.covered for part in parts]),
         np.concatenate([part.tells for part in parts]),
-        joined(*(part.sketches for part in parts)),
+        concatenate_sketches(*(part.sketches for part in parts)),
     )
 
 
-def _columns(
-    counts: Sequence[Sequence[int]], items: Sequence[float | None], covered: Sequence[float], tells: Sequence[bool], sketches: Sketches
+def _build_columns(
+    counts: Sequence[Sequence[int]], items: Sequence[float | None], covered: Sequence[float], tells: Sequence[bool], sketches: SketchColumns
 ) -> CallColumns:
     return CallColumns(
         np.array(counts, np.int64).reshape(len(items), len(COUNTS)),
@@ -143,12 +147,12 @@ def _columns(
     )
 
 
-def _clock(sketches: Sketches, number: int) -> list[list[Any]]:
+def _summarize_sketches(sketches: SketchColumns, number: int) -> list[list[Any]]:
     """Count, sum and quantiles of one of the four sketches of each row."""
-    mine = sketches.every(number, _CLOCKS)
+    mine = sketches.every(number, _SKETCHES_PER_ROW)
     return [mine.count.tolist(), mine.total.tolist(), *(mine.quantile(q) for q in QUANTILES)]
 
 
-def _where(tells: Sequence[bool], values: Sequence[Any]) -> list[Any]:
+def _mask_unreported(tells: Sequence[bool], values: Sequence[Any]) -> list[Any]:
     """The values of rows whose agents tell stalled calls apart; absent is not zero."""
     return [value if told else None for told, value in zip(tells, values, strict=True)]

@@ -8,10 +8,10 @@ from typing import Any
 
 from compilewatch.wire.messages import COLD_START, COLD_START_ENDS, OWN_MARKS, Fact, Report
 
-from dashboard.fleet.fold.column_text import label
-from dashboard.fleet.fold.decode import Sender
-from dashboard.fleet.fold.facts import ColdStartFact, Facts, Told, value_add
-from dashboard.fleet.fold.keys import instance_of
+from dashboard.fleet.fold.column_text import clip_label
+from dashboard.fleet.fold.decode import ReportSender
+from dashboard.fleet.fold.facts import ColdStartFact, ColdStartReport, Facts, value_add
+from dashboard.fleet.fold.keys import to_instance_key
 from dashboard.fleet.fold.process import MAX_SECONDS
 from dashboard.fleet.fold.report_window import Window
 
@@ -19,16 +19,16 @@ MAX_MARKS = 64
 MAX_STAGES = 64
 
 
-def start_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> None:
+def fold_cold_start(facts: Facts, sender: ReportSender, report: Report, window: Window) -> None:
     """What this report says of the cold start; the first window with compiled calls bounds the first call from above."""
     ready = min((window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None)
     marks: dict[str, float] = {}
     for fact in report.facts:
         name = str(fact.data.get("name", ""))
         if fact.kind == "mark" and name not in OWN_MARKS and len(marks) < MAX_MARKS:
-            mark, at = label(name, 64), window.moment(fact.at)
+            mark, at = clip_label(name, 64), window.moment(fact.at)
             marks[mark] = min(at, marks.get(mark, at))
-    told = max((one for one in map(told_of, report.facts) if one is not None), default=None)
+    told = max((one for one in map(parse_cold_start, report.facts) if one is not None), default=None)
     called = any(region.compiled > 0 for region in report.regions)
     if ready is None and not marks and not report.compiles and not called and told is None:
         return
@@ -41,41 +41,41 @@ def start_fold(facts: Facts, sender: Sender, report: Report, window: Window) -> 
         marks=marks,
         told=told,
     )
-    value_add(facts.cold_starts, instance_of(sender.source), start)
+    value_add(facts.cold_starts, to_instance_key(sender.source), start)
 
 
-def told_of(fact: Fact) -> Told | None:
+def parse_cold_start(fact: Fact) -> ColdStartReport | None:
     """What the agent tells of the start; None for any other fact, and for one that is not what it should be."""
     data = fact.data
     if fact.kind != "mark" or data.get("name") != COLD_START:
         return None
-    total, until = _seconds(data.get("total")), data.get("until")
+    total, until = _parse_seconds(data.get("total")), data.get("until")
     if total is None or until not in COLD_START_ENDS:
         return None
     said = {
         "until": until,
-        "stages": _stages(data.get("stages")),
-        "phases": {name: seconds for name, value in _table(data.get("phases")) if (seconds := _seconds(value)) is not None},
-        "unaccounted": _seconds(data.get("unaccounted")),
+        "stages": _parse_stages(data.get("stages")),
+        "phases": {name: seconds for name, value in _parse_table(data.get("phases")) if (seconds := _parse_seconds(value)) is not None},
+        "unaccounted": _parse_seconds(data.get("unaccounted")),
     }
     return until == COLD_START_ENDS[1], total, json.dumps(said, sort_keys=True)
 
 
-def _stages(value: Any) -> list[list[Any]]:
+def _parse_stages(value: Any) -> list[list[Any]]:
     """Name, begin and seconds of each stage, in order."""
     found = []
-    for name, span in _table(value):
-        start, seconds = (_seconds(one) for one in span) if isinstance(span, list) and len(span) == 2 else (None, None)
+    for name, span in _parse_table(value):
+        start, seconds = (_parse_seconds(one) for one in span) if isinstance(span, list) and len(span) == 2 else (None, None)
         if start is not None and seconds is not None:
             found.append([name, start, seconds])
     return sorted(found, key=lambda stage: (stage[1], stage[0]))
 
 
-def _table(value: Any) -> list[tuple[str, Any]]:
-    return [(label(str(name), 64), entry) for name, entry in list(value.items())[:MAX_STAGES]] if isinstance(value, dict) else []
+def _parse_table(value: Any) -> list[tuple[str, Any]]:
+    return [(clip_label(str(name), 64), entry) for name, entry in list(value.items())[:MAX_STAGES]] if isinstance(value, dict) else []
 
 
-def _seconds(value: Any) -> float | None:
+def _parse_seconds(value: Any) -> float | None:
     """A number of seconds that can be true."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= MAX_SECONDS:
         return None

@@ -11,7 +11,7 @@ from dashboard.common.unicode_safety import visible_name, visible_text
 
 
 @lru_cache(maxsize=10_000)
-def name(text: str, limit: int) -> str:
+def clip_name(text: str, limit: int) -> str:
     """A name that is part of a key: two different names stay different when they are cut."""
     clean = visible_name(clip(text, max(len(text), 1)))
     if len(clean) <= limit:
@@ -19,6 +19,6 @@ def name(text: str, limit: int) -> str:
     return f"{clean[: limit - 9]}~{hashlib.blake2b(clean.encode(), digest_size=4).hexdigest()}"
 
 
-def label(text: str, limit: int) -> str:
+def clip_label(text: str, limit: int) -> str:
     """Text that is only shown."""
     return clip(visible_text(text), limit)

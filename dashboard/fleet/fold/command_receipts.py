@@ -8,7 +8,7 @@ from typing import Any
 from compilewatch.wire.command import MAX_COUNTER, RECEIPTS
 from compilewatch.wire.messages import Report
 
-from dashboard.fleet.fold.column_text import label
+from dashboard.fleet.fold.column_text import clip_label
 from dashboard.fleet.fold.facts import Receipt
 from dashboard.fleet.fold.report_window import Window
 
@@ -17,21 +17,21 @@ _TEXTS = {"verb": 16, "why": 32, "detail": 200}
 _NUMBERS = ("counter", "callables", "refused")
 
 
-def receipts_of(report: Report, window: Window) -> set[Receipt]:
+def parse_receipts(report: Report, window: Window) -> set[Receipt]:
     """As many as can be read; what is no receipt is left out."""
     found: set[Receipt] = set()
     for fact in report.facts:
         state = fact.data.get("state")
         if fact.kind == "command_receipt" and state in RECEIPTS and len(found) < MAX_RECEIPTS:
-            command = label(str(fact.data.get("command", "")), 64)
-            found.add((window.moment(fact.at), str(state), command, json.dumps(_rest(fact.data), sort_keys=True)))
+            command = clip_label(str(fact.data.get("command", "")), 64)
+            found.add((window.moment(fact.at), str(state), command, json.dumps(_parse_details(fact.data), sort_keys=True)))
     return found
 
 
-def _rest(data: dict[str, Any]) -> dict[str, Any]:
-    texts = {name: label(str(data.get(name, "")), most) for name, most in _TEXTS.items()}
-    return {**texts, **{name: _number(data.get(name)) for name in _NUMBERS}}
+def _parse_details(data: dict[str, Any]) -> dict[str, Any]:
+    texts = {name: clip_label(str(data.get(name, "")), most) for name, most in _TEXTS.items()}
+    return {**texts, **{name: _clamp_number(data.get(name)) for name in _NUMBERS}}
 
 
-def _number(value: Any) -> int:
+def _clamp_number(value: Any) -> int:
     return min(max(value, 0), MAX_COUNTER) if isinstance(value, int) and not isinstance(value, bool) else 0

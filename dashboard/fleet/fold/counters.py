@@ -10,15 +10,15 @@ from compilewatch.wire.sketch import Sketch
 
 N = TypeVar("N", int, float, tuple[bool, float, str], tuple[float, int, str])
 
-MOST = 1 << 50
+COUNTER_MAX = 1 << 50
 """Where counters saturate: 10,000 processes with 10,000 calls a second each stay 3,000 times below it in an hour. Every such number is
 exact in a float and in a browser, and two of them never overflow 64 bits."""
 
-EAGER = ("limit", "stance", "skip", "disabled", "error", "no_graph")
+COUNTED_EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error", "no_graph")
 
 
 @dataclass(slots=True)
-class Calls:
+class CallCounts:
     """Calls of one series in one stretch of time."""
 
     calls: int = 0
@@ -26,7 +26,7 @@ class Calls:
     items: float | None = None
     compiled: int = 0
     partial: int = 0
-    eager: list[int] = field(default_factory=lambda: [0] * len(EAGER))
+    eager: list[int] = field(default_factory=lambda: [0] * len(COUNTED_EAGER_CAUSES))
     unknown: int = 0
     sampled: int = 0
     covered: float = 0.0
@@ -36,7 +36,7 @@ class Calls:
     stalled: Sketch | None = None
     """None where the agent does not tell stalled calls apart; empty where there were none."""
 
-    def add(self, other: Calls) -> None:
+    def add(self, other: CallCounts) -> None:
         """Adds other calls of the same series and time; the other one stays as it is."""
         self.calls += other.calls
         self.errors += other.errors
@@ -49,24 +49,24 @@ class Calls:
             self.items = other.items + (self.items or 0.0)
         if any(other.eager):
             self.eager = [mine + theirs for mine, theirs in zip(self.eager, other.eager, strict=True)]
-        self.latency = merged(self.latency, other.latency)
-        self.gpu = merged(self.gpu, other.gpu)
-        self.warmup = merged(self.warmup, other.warmup)
-        self.stalled = merged(self.stalled, other.stalled)
+        self.latency = merge_sketches(self.latency, other.latency)
+        self.gpu = merge_sketches(self.gpu, other.gpu)
+        self.warmup = merge_sketches(self.warmup, other.warmup)
+        self.stalled = merge_sketches(self.stalled, other.stalled)
 
-    def copy(self) -> Calls:
+    def copy(self) -> CallCounts:
         """Calls of its own with the same content."""
         return replace(
             self,
             eager=list(self.eager),
-            latency=merged(None, self.latency),
-            gpu=merged(None, self.gpu),
-            warmup=merged(None, self.warmup),
-            stalled=merged(None, self.stalled),
+            latency=merge_sketches(None, self.latency),
+            gpu=merge_sketches(None, self.gpu),
+            warmup=merge_sketches(None, self.warmup),
+            stalled=merge_sketches(None, self.stalled),
         )
 
 
-def merged(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
+def merge_sketches(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
     """Adds the other sketch to mine, which is changed in place; the other one never is."""
     if other is None:
         return mine
@@ -76,7 +76,7 @@ def merged(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
     return mine
 
 
-ADDED = (
+SUMMED_FIELDS = (
     "windows", "covered", "compiles", "recompiles", "compile_failures", "request_compiles", "compile_seconds", "saved_seconds",
     "cache_hits", "cache_misses", "cache_bypasses", "hit_seconds", "miss_seconds", "graph_breaks", "fallbacks", "cudagraph_skips", "ooms",
     "recordings", "recording_seconds",
@@ -85,7 +85,7 @@ ADDED = (
 
 
 @dataclass(slots=True)
-class Process:
+class ProcessCounts:
     """What one process did in one stretch of time that belongs to no region; None was not seen."""
 
     windows: int = 0
@@ -118,23 +118,23 @@ class Process:
     degraded_frames: int | None = None
     compiling_for: float | None = None
 
-    def add(self, other: Process) -> None:
+    def add(self, other: ProcessCounts) -> None:
         """Adds what another window of the same time saw."""
-        for name in ADDED:
+        for name in SUMMED_FIELDS:
             if value := getattr(other, name):
                 setattr(self, name, getattr(self, name) + value)
-        for name in LARGEST:
+        for name in LARGEST_FIELDS:
             value = getattr(other, name)
             if value is not None:
                 setattr(self, name, larger(getattr(self, name), value))
 
-    def copy(self) -> Process:
+    def copy(self) -> ProcessCounts:
         """Process facts of their own with the same content."""
-        return Process(*_values_of(self))
+        return ProcessCounts(*_values_of(self))
 
 
-_values_of = attrgetter(*(item.name for item in fields(Process)))
-LARGEST = tuple(item.name for item in fields(Process) if item.name not in ADDED)
+_values_of = attrgetter(*(item.name for item in fields(ProcessCounts)))
+LARGEST_FIELDS = tuple(item.name for item in fields(ProcessCounts) if item.name not in SUMMED_FIELDS)
 
 
 def larger(mine: N | None, other: N | None) -> N | None:

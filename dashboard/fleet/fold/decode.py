@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 from compilewatch.wire.messages import Identity, Report
 
-from dashboard.fleet.fold.column_text import label, name
+from dashboard.fleet.fold.column_text import clip_label, clip_name
 from dashboard.fleet.fold.keys import Source, VersionKey
-from dashboard.fleet.fold.ttl_cache import Remembered
+from dashboard.fleet.fold.ttl_cache import TtlCache
 from dashboard.ingest.batch import identity_read, report_read
 
 MAX_INT32 = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EncodedReport:
     """An acknowledged report as it lies in the inbox; times are Unix seconds."""
 
     id: int
@@ -32,7 +32,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Sender:
+class ReportSender:
     """Who sent a report, as keys and as columns."""
 
     source: Source
@@ -41,51 +41,53 @@ class Sender:
     columns: dict[str, Any]
 
 
-def report_of(row: Row) -> Report:
+def decode_report(row: EncodedReport) -> Report:
     """The report in a row; raises msgspec.DecodeError, which names the field."""
     return report_read(row.report)
 
 
-def _sender(project: int, instance: str, identity: bytes) -> Sender:
+def _decode_sender(project: int, instance: str, identity: bytes) -> ReportSender:
     who = identity_read(identity)
-    gpu, world_size = name(who.gpu, 100), _int32(who.world_size, 1)
+    gpu, world_size = clip_name(who.gpu, 100), _clamp_int32(who.world_size, 1)
     version = VersionKey(project, who.model, who.version)
     source = Source(version, instance, who.environment, gpu, world_size)
-    return Sender(source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _columns(who))
+    return ReportSender(source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _build_columns(who))
 
 
-sender_of = Remembered(_sender, period=600.0, most=20_000)
+decode_sender = TtlCache(_decode_sender, period=600.0, most=20_000)
 """The sender in a row, from project, instance and identity: all that the answer depends on."""
 
-_label = lru_cache(maxsize=20_000)(label)
+_clip_label = lru_cache(maxsize=20_000)(clip_label)
 """Thousands of processes say the same of themselves."""
 
 
-def _columns(who: Identity) -> dict[str, Any]:
+def _build_columns(who: Identity) -> dict[str, Any]:
     """The identity as the columns of an instance."""
-    whole = {key: _plain(value) for key, value in msgspec.to_builtins(who).items() if key not in ("capabilities", "components")}
+    whole = {key: _clip_if_text(value) for key, value in msgspec.to_builtins(who).items() if key not in ("capabilities", "components")}
     return {
-        "kind": _label(who.kind, 16),
-        "host": name(who.host, 200),
-        "job": name(who.job, 200),
-        "rank": _int32(who.rank, 0),
-        "pid": _int32(who.pid, 0) or None,
-        "world_size": _int32(who.world_size, 1),
-        "gpu": name(who.gpu, 100),
-        "torch": _label(who.torch, 64),
-        "agent": _label(who.agent, 64),
-        "label": name(who.label, 128) if who.label else "",
-        "role": _label(who.role, 16),
+        "kind": _clip_label(who.kind, 16),
+        "host": clip_name(who.host, 200),
+        "job": clip_name(who.job, 200),
+        "rank": _clamp_int32(who.rank, 0),
+        "pid": _clamp_int32(who.pid, 0) or None,
+        "world_size": _clamp_int32(who.world_size, 1),
+        "gpu": clip_name(who.gpu, 100),
+        "torch": _clip_label(who.torch, 64),
+        "agent": _clip_label(who.agent, 64),
+        "label": clip_name(who.label, 128) if who.label else "",
+        "role": _clip_label(who.role, 16),
         "simulated": who.simulated,
         "identity": whole,
-        "capabilities": {_label(key, 64): [_label(answer, 16), _label(why, 512)] for key, (answer, why) in who.capabilities.items()},
-        "components": {_label(key, 64): _label(value, 512) for key, value in who.components.items()},
+        "capabilities": {
+            _clip_label(key, 64): [_clip_label(answer, 16), _clip_label(why, 512)] for key, (answer, why) in who.capabilities.items()
+        },
+        "components": {_clip_label(key, 64): _clip_label(value, 512) for key, value in who.components.items()},
     }
 
 
-def _plain(value: Any) -> Any:
-    return label(value, 512) if isinstance(value, str) else value
+def _clip_if_text(value: Any) -> Any:
+    return clip_label(value, 512) if isinstance(value, str) else value
 
 
-def _int32(value: int, smallest: int) -> int:
+def _clamp_int32(value: int, smallest: int) -> int:
     return min(max(value, smallest), MAX_INT32)

@@ -8,23 +8,23 @@ from typing import Any, TypeVar
 
 from compilewatch.wire.messages import MAX_VALUES, pattern_rank
 
-from dashboard.fleet.fold.counters import Calls, Process, larger, smaller
-from dashboard.fleet.fold.keys import FindingKey, InstanceKey, Place, Source, VersionKey
+from dashboard.fleet.fold.counters import CallCounts, ProcessCounts, larger, smaller
+from dashboard.fleet.fold.keys import FindingKey, InstanceKey, RegionKey, Source, VersionKey
 from dashboard.fleet.fold.numerics import ParityFact
 
 Span = tuple[int, int]
 """First and last minute, both with data."""
 
-Latched = tuple[float, str]
+EagerFallback = tuple[float, str]
 """When a frame latched, and what else is known of it as JSON text."""
 
 Receipt = tuple[float, str, str, str]
 """What an instance tells of a command: when, what became of it, the command's id, and the rest as JSON text."""
 
-Told = tuple[bool, float, str]
+ColdStartReport = tuple[bool, float, str]
 """A cold start as its agent tells it: whether it is told up to `ready`, its seconds, and its stages as JSON text."""
 
-Ended = tuple[float, int, str]
+ProcessExit = tuple[float, int, str]
 """When a process ended, its exit code, and the name of the signal that ended it; -1 and empty where that is not known."""
 
 K = TypeVar("K")
@@ -52,8 +52,8 @@ class InstanceFact:
     ready: float | None = None
     active: int | None = None
     """The first minute in which it called what is watched, or compiled; None: it only started so far."""
-    ended: Ended | None = None
-    latched: dict[tuple[str, str], Latched] = field(default_factory=dict)
+    ended: ProcessExit | None = None
+    latched: dict[tuple[str, str], EagerFallback] = field(default_factory=dict)
     """By frame and cause, the first time it was told."""
     receipts: set[Receipt] = field(default_factory=set)
     parities: dict[str, ParityFact] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class ColdStartFact:
     first_compile: float | None = None
     first_call: float | None = None
     marks: dict[str, float] = field(default_factory=dict)
-    told: Told | None = None
+    told: ColdStartReport | None = None
     """What the agent itself says of it: the fullest wins."""
 
     def add(self, other: ColdStartFact) -> None:
@@ -117,7 +117,7 @@ class ColdStartFact:
 
 
 @dataclass(slots=True)
-class Seen:
+class Occurrences:
     """How often something was seen, and when first and last."""
 
     count: int
@@ -126,7 +126,7 @@ class Seen:
     seconds: float = 0.0
     """What it cost together, where that is known."""
 
-    def add(self, other: Seen) -> None:
+    def add(self, other: Occurrences) -> None:
         """Adds another sighting."""
         self.count += other.count
         self.seconds += other.seconds
@@ -134,7 +134,7 @@ class Seen:
         self.last = max(self.last, other.last)
 
 
-def values_kept(values: Iterable[str]) -> frozenset[str]:
+def limit_values(values: Iterable[str]) -> frozenset[str]:
     """As many as the wire holds, the same in whatever order they came."""
     return frozenset(sorted(values)[:MAX_VALUES])
 
@@ -145,7 +145,7 @@ class FindingFact:
 
     sample: tuple[float, str, str]
     """When, the text, and where."""
-    seen: dict[Source, Seen]
+    seen: dict[Source, Occurrences]
     values: frozenset[str] = frozenset()
     """Values, classes or names that a guard met; of many the first ones by their text."""
     distinct: int = 0
@@ -155,7 +155,7 @@ class FindingFact:
     def add(self, other: FindingFact) -> None:
         """Adds sightings of the same finding."""
         self.sample = min(self.sample, other.sample)
-        self.values = values_kept(self.values | other.values)
+        self.values = limit_values(self.values | other.values)
         self.distinct = max(self.distinct, other.distinct)
         self.pattern = max(self.pattern, other.pattern, key=pattern_rank)
         for source, seen in other.seen.items():
@@ -169,10 +169,10 @@ class FindingFact:
 class Facts:
     """Everything a batch of reports says. `hours` holds only windows too long for a minute: the store adds the minutes to them."""
 
-    minutes: dict[tuple[Source, Place, int], Calls] = field(default_factory=dict)
-    hours: dict[tuple[Source, Place, int], Calls] = field(default_factory=dict)
-    process_minutes: dict[tuple[Source, int], Process] = field(default_factory=dict)
-    process_hours: dict[tuple[Source, int], Process] = field(default_factory=dict)
+    minutes: dict[tuple[Source, RegionKey, int], CallCounts] = field(default_factory=dict)
+    hours: dict[tuple[Source, RegionKey, int], CallCounts] = field(default_factory=dict)
+    process_minutes: dict[tuple[Source, int], ProcessCounts] = field(default_factory=dict)
+    process_hours: dict[tuple[Source, int], ProcessCounts] = field(default_factory=dict)
     instances: dict[InstanceKey, InstanceFact] = field(default_factory=dict)
     compiles: dict[tuple[InstanceKey, int, int], CompileFact] = field(default_factory=dict)
     cold_starts: dict[InstanceKey, ColdStartFact] = field(default_factory=dict)

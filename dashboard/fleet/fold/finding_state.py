@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-ENOUGH = 60
+ABSENCE_MINUTES = 60
 """Minutes of reports without the finding after which its absence means something. What a version compiles, it compiles at its start."""
 
 RULE = (
@@ -23,38 +23,38 @@ class Presence(NamedTuple):
     last: int
 
 
-class Life(NamedTuple):
+class FindingState(NamedTuple):
     """The state, and the minute since when."""
 
     state: str
     since: int
 
 
-class _Stretch(NamedTuple):
+class _Interval(NamedTuple):
     first: int
     last: int
     versions: frozenset[int]
 
 
-def finding_life(shown: Mapping[int, int], present: Sequence[Presence]) -> Life:
+def derive_finding_state(shown: Mapping[int, int], present: Sequence[Presence]) -> FindingState:
     """The state of a finding that each of these versions showed first in this minute. The order of arrival of anything plays no part."""
-    silent = _Silent(_without(shown, present))
-    stretches: list[_Stretch] = []
-    for version, first, last in sorted(_with(shown, present), key=lambda one: (one.first, one.last, one.version)):
+    silent = _AbsenceMinutes(_list_presence_without(shown, present))
+    stretches: list[_Interval] = []
+    for version, first, last in sorted(_list_presence_with(shown, present), key=lambda one: (one.first, one.last, one.version)):
         before = stretches[-1] if stretches else None
-        if before is None or silent.minutes(before.last + 1, first - 1) >= ENOUGH:
-            stretches.append(_Stretch(first, last, frozenset({version})))
+        if before is None or silent.minutes(before.last + 1, first - 1) >= ABSENCE_MINUTES:
+            stretches.append(_Interval(first, last, frozenset({version})))
         else:
-            stretches[-1] = _Stretch(before.first, max(before.last, last), before.versions | {version})
+            stretches[-1] = _Interval(before.first, max(before.last, last), before.versions | {version})
     newest = stretches[-1]
-    if silent.minutes(newest.last + 1, silent.end) >= ENOUGH:
-        return Life("gone", newest.last)
+    if silent.minutes(newest.last + 1, silent.end) >= ABSENCE_MINUTES:
+        return FindingState("gone", newest.last)
     if len(newest.versions) > 1:
-        return Life("ongoing", newest.first)
-    return Life("back" if len(stretches) > 1 else "new", newest.first)
+        return FindingState("ongoing", newest.first)
+    return FindingState("back" if len(stretches) > 1 else "new", newest.first)
 
 
-def _with(shown: Mapping[int, int], present: Iterable[Presence]) -> list[Presence]:
+def _list_presence_with(shown: Mapping[int, int], present: Iterable[Presence]) -> list[Presence]:
     """When versions with the finding reported, from its first sighting on: they have it as long as they run."""
     found = [
         Presence(version, max(first, shown[version]), last) for version, first, last in present if last >= shown.get(version, last + 1)
@@ -63,13 +63,13 @@ def _with(shown: Mapping[int, int], present: Iterable[Presence]) -> list[Presenc
     return found + [Presence(version, minute, minute) for version, minute in shown.items() if version not in known]
 
 
-def _without(shown: Mapping[int, int], present: Iterable[Presence]) -> list[tuple[int, int]]:
+def _list_presence_without(shown: Mapping[int, int], present: Iterable[Presence]) -> list[tuple[int, int]]:
     """When versions reported that had not shown it by then."""
     ends = ((first, min(last, shown.get(version, last + 1) - 1)) for version, first, last in present)
     return [(first, last) for first, last in ends if first <= last]
 
 
-class _Silent:
+class _AbsenceMinutes:
     """Minutes in which somebody reported without the finding, each counted once."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 OTHER = "other"
 """What stands for everything that there is no room for; never judged."""
 
-OTHER_INSTANCE = "other-"
+OTHER_INSTANCE_PREFIX = "other-"
 """How the id of an instance begins that stands for many; ids of processes have no hyphen."""
 
 
@@ -36,7 +36,7 @@ class Source(NamedTuple):
     world_size: int
 
 
-class Place(NamedTuple):
+class RegionKey(NamedTuple):
     """Which calls: a region, its shape bucket, and how it is compiled."""
 
     region: str
@@ -91,7 +91,7 @@ class FindingKey(NamedTuple):
     fingerprint: str
 
 
-def series_of(source: Source, place: Place) -> SeriesKey:
+def to_series_key(source: Source, place: RegionKey) -> SeriesKey:
     """The series that calls of a source at a place belong to; `other` has one stratum, whatever went into it."""
     if place.region == place.bucket == place.mode == OTHER:
         stratum = StratumKey(source.version.project, OTHER, OTHER, OTHER, 1)
@@ -100,11 +100,11 @@ def series_of(source: Source, place: Place) -> SeriesKey:
     return SeriesKey(source.version, source.environment, stratum, place.region, place.bucket, place.outermost)
 
 
-def group_of(source: Source) -> GroupKey:
+def to_group_key(source: Source) -> GroupKey:
     """The group that process facts of a source belong to."""
     return GroupKey(source.version, source.environment, source.gpu)
 
 
-def instance_of(source: Source) -> InstanceKey:
+def to_instance_key(source: Source) -> InstanceKey:
     """The instance behind a source."""
     return InstanceKey(source.version.project, source.instance)

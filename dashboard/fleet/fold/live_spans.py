@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from dashboard.fleet.fold.facts import Span
 
-GONE_AFTER = 30
+GONE_AFTER_MINUTES = 30
 """Minutes without data after which traffic that comes back is a new deployment."""
 
-AHEAD = 5
+MAX_AHEAD_MINUTES = 5
 """Minutes after now that a report may cover: what lies further ahead came while this dashboard's clock was ahead."""
 
 
@@ -17,7 +17,7 @@ def spans_join(spans: Iterable[Span]) -> list[Span]:
     """The spans in order, those joined that lie at most GONE_AFTER apart."""
     joined: list[Span] = []
     for first, last in sorted(spans):
-        if joined and first - joined[-1][1] <= GONE_AFTER:
+        if joined and first - joined[-1][1] <= GONE_AFTER_MINUTES:
             joined[-1] = (joined[-1][0], max(joined[-1][1], last))
         else:
             joined.append((first, last))

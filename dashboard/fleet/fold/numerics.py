@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from compilewatch.wire.messages import Report
 from compilewatch.wire.numerics import MAX_GOLDENS, MAX_NAME, MAX_SHORT, MAX_WHY, Parity, parity_data, parity_of
 
-from dashboard.fleet.fold.column_text import label, name
+from dashboard.fleet.fold.column_text import clip_label, clip_name
 from dashboard.fleet.fold.counters import smaller
 from dashboard.fleet.fold.report_window import Window
 
@@ -28,14 +28,14 @@ class ParityFact:
         return replace(newest, failed_at=smaller(self.failed_at, other.failed_at))
 
 
-def parities_of(report: Report, window: Window) -> dict[str, ParityFact]:
+def parse_parities(report: Report, window: Window) -> dict[str, ParityFact]:
     """By name, as many as one process may tell of."""
     found: dict[str, ParityFact] = {}
     for fact in report.facts:
         if fact.kind != "parity":
             continue
         told, at = parity_of(fact.data), window.moment(fact.at)
-        told = shown(told)
+        told = clip_parity_texts(told)
         one = ParityFact(at, json.dumps(parity_data(told), sort_keys=True), at if told.state == "failed" else None)
         if told.name in found:
             found[told.name] = found[told.name].merged(one)
@@ -44,15 +44,15 @@ def parities_of(report: Report, window: Window) -> dict[str, ParityFact]:
     return found
 
 
-def shown(told: Parity) -> Parity:
+def clip_parity_texts(told: Parity) -> Parity:
     """With texts that show all they hold; a name is part of a key, and two different ones stay different."""
     return replace(
         told,
-        name=name(told.name, MAX_NAME),
-        why=label(told.why, MAX_WHY),
-        region=label(told.region, MAX_NAME),
-        where=label(told.where, MAX_SHORT),
-        reference=label(told.reference, MAX_SHORT),
-        dtype=label(told.dtype, MAX_SHORT),
-        last_version=label(told.last_version, MAX_NAME),
+        name=clip_name(told.name, MAX_NAME),
+        why=clip_label(told.why, MAX_WHY),
+        region=clip_label(told.region, MAX_NAME),
+        where=clip_label(told.where, MAX_SHORT),
+        reference=clip_label(told.reference, MAX_SHORT),
+        dtype=clip_label(told.dtype, MAX_SHORT),
+        last_version=clip_label(told.last_version, MAX_NAME),
     )

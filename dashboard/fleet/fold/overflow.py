@@ -10,16 +10,16 @@ from typing import TypeVar
 from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, InstanceFact, value_add
 from dashboard.fleet.fold.keys import (
     OTHER,
-    OTHER_INSTANCE,
+    OTHER_INSTANCE_PREFIX,
     EnvironmentKey,
     FindingKey,
     InstanceKey,
-    Place,
+    RegionKey,
     SeriesKey,
     Source,
     VersionKey,
-    instance_of,
-    series_of,
+    to_instance_key,
+    to_series_key,
 )
 
 OTHER_FINDING = "other findings of this kind: there was no room for more of them on that day"
@@ -29,7 +29,7 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class Renamed:
+class OverflowNames:
     """Versions by their new name, and instances and environments that lose theirs."""
 
     versions: Mapping[VersionKey, VersionKey] = field(default_factory=dict)
@@ -47,32 +47,32 @@ class Renamed:
     def source(self, source: Source) -> Source:
         """The source under its new names. One `other` instance stands for all that share what minutes are grouped by."""
         version, environment = self.version(source.version), self.environment(source.version.project, source.environment)
-        if instance_of(source) not in self.instances:
+        if to_instance_key(source) not in self.instances:
             return source._replace(version=version, environment=environment)
         group = (version.model, version.version, environment, source.gpu, str(source.world_size))
         digest = hashlib.blake2b("\0".join(group).encode(), digest_size=10).hexdigest()
-        return source._replace(version=version, environment=environment, instance=OTHER_INSTANCE + digest)
+        return source._replace(version=version, environment=environment, instance=OTHER_INSTANCE_PREFIX + digest)
 
 
-def sources_renamed(facts: Facts, renamed: Renamed) -> Facts:
+def rename_sources(facts: Facts, renamed: OverflowNames) -> Facts:
     """The facts with other versions, instances and environments; a single process's start, identity and losses are not kept."""
     found = Facts(
-        minutes=_rekeyed(facts.minutes, lambda key: (renamed.source(key[0]), key[1], key[2])),
-        hours=_rekeyed(facts.hours, lambda key: (renamed.source(key[0]), key[1], key[2])),
-        process_minutes=_rekeyed(facts.process_minutes, lambda key: (renamed.source(key[0]), key[1])),
-        process_hours=_rekeyed(facts.process_hours, lambda key: (renamed.source(key[0]), key[1])),
+        minutes=_rekey(facts.minutes, lambda key: (renamed.source(key[0]), key[1], key[2])),
+        hours=_rekey(facts.hours, lambda key: (renamed.source(key[0]), key[1], key[2])),
+        process_minutes=_rekey(facts.process_minutes, lambda key: (renamed.source(key[0]), key[1])),
+        process_hours=_rekey(facts.process_hours, lambda key: (renamed.source(key[0]), key[1])),
         simulated={renamed.version(version) for version in facts.simulated},
     )
     for fact in facts.instances.values():
-        value_add(found.instances, instance_of(renamed.source(fact.source)), _instance(fact, renamed))
+        value_add(found.instances, to_instance_key(renamed.source(fact.source)), _rename_instance(fact, renamed))
     for compiled in facts.compiles.values():
-        moved = _compile(compiled, renamed)
-        found.compiles[instance_of(moved.source), moved.seq, moved.number] = moved
+        moved = _rename_compile(compiled, renamed)
+        found.compiles[to_instance_key(moved.source), moved.seq, moved.number] = moved
     for key, start in facts.cold_starts.items():
         if key not in renamed.instances:
             found.cold_starts[key] = replace(start, source=renamed.source(start.source))
     for finding, sightings in facts.findings.items():
-        seen = FindingFact(sightings.sample, _rekeyed(sightings.seen, renamed.source))
+        seen = FindingFact(sightings.sample, _rekey(sightings.seen, renamed.source))
         model = next(iter(seen.seen)).version.model
         value_add(found.findings, finding._replace(model=model), seen)
     for (version, environment), spans in facts.presence.items():
@@ -85,17 +85,17 @@ def sources_renamed(facts: Facts, renamed: Renamed) -> Facts:
     return found
 
 
-def series_renamed(facts: Facts, refused: Collection[SeriesKey]) -> Facts:
+def rename_series(facts: Facts, refused: Collection[SeriesKey]) -> Facts:
     """The facts with the calls of these series under `other`, those of outermost regions apart: they alone are callers' calls."""
 
-    def moved(key: tuple[Source, Place, int]) -> tuple[Source, Place, int]:
+    def moved(key: tuple[Source, RegionKey, int]) -> tuple[Source, RegionKey, int]:
         source, place, at = key
-        return key if series_of(source, place) not in refused else (source, Place(OTHER, OTHER, OTHER, OTHER, place.outermost), at)
+        return key if to_series_key(source, place) not in refused else (source, RegionKey(OTHER, OTHER, OTHER, OTHER, place.outermost), at)
 
-    return replace(facts, minutes=_rekeyed(facts.minutes, moved), hours=_rekeyed(facts.hours, moved))
+    return replace(facts, minutes=_rekey(facts.minutes, moved), hours=_rekey(facts.hours, moved))
 
 
-def findings_renamed(facts: Facts, refused: Collection[FindingKey]) -> Facts:
+def rename_findings(facts: Facts, refused: Collection[FindingKey]) -> Facts:
     """The facts with these findings in one of their model and kind."""
     found: dict[FindingKey, FindingFact] = {}
     for key, fact in facts.findings.items():
@@ -105,14 +105,14 @@ def findings_renamed(facts: Facts, refused: Collection[FindingKey]) -> Facts:
     return replace(facts, findings=found)
 
 
-def _rekeyed(table: dict[K, V], rename: Callable[[K], K]) -> dict[K, V]:
+def _rekey(table: dict[K, V], rename: Callable[[K], K]) -> dict[K, V]:
     found: dict[K, V] = {}
     for key, value in table.items():
         value_add(found, rename(key), value)
     return found
 
 
-def _instance(fact: InstanceFact, renamed: Renamed) -> InstanceFact:
+def _rename_instance(fact: InstanceFact, renamed: OverflowNames) -> InstanceFact:
     source = renamed.source(fact.source)
     if source.instance == fact.source.instance:
         return replace(fact, source=source)
@@ -146,7 +146,7 @@ def _instance(fact: InstanceFact, renamed: Renamed) -> InstanceFact:
     )
 
 
-def _compile(fact: CompileFact, renamed: Renamed) -> CompileFact:
+def _rename_compile(fact: CompileFact, renamed: OverflowNames) -> CompileFact:
     """Two processes number their reports alike, so under `other` a hash of both stands for the number."""
     source = renamed.source(fact.source)
     if source.instance == fact.source.instance:

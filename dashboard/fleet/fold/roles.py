@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-NEVER = ("parent", "data worker")
+UNCOUNTED_ROLES = ("parent", "data worker")
 """Roles that are never instances."""
 AUXILIARY, WORKER, ENGINE = "auxiliary", "worker", "engine"
 
 
-class Process(Protocol):
+class RoleColumns(Protocol):
     """The columns of an instance that these rules read."""
 
     @property
@@ -25,16 +25,16 @@ class Process(Protocol):
         """The first minute with calls or compilations."""
 
 
-def never_counts(role: str) -> bool:
+def is_uncounted_role(role: str) -> bool:
     """Whether a process of this role is no instance, whatever it does."""
-    return role in NEVER
+    return role in UNCOUNTED_ROLES
 
 
-def helps(one: Process) -> bool:
+def is_helper(one: RoleColumns) -> bool:
     """Whether the process only helps its job, and is shown there."""
-    return never_counts(one.role) or (one.role == AUXILIARY and one.active_minute is None)
+    return is_uncounted_role(one.role) or (one.role == AUXILIARY and one.active_minute is None)
 
 
-def is_counted(one: Process) -> bool:
+def is_counted(one: RoleColumns) -> bool:
     """Whether the process enters per-instance figures."""
-    return one.active_minute is not None and not never_counts(one.role)
+    return one.active_minute is not None and not is_uncounted_role(one.role)

@@ -11,8 +11,8 @@ import numpy as np
 from compilewatch.wire.sketch import BINS_PER_OCTAVE, SCALE, Sketch, lower_bound
 from compilewatch.wire.varint import HEAD
 
-from dashboard.fleet.fold.counters import MOST
-from dashboard.fleet.fold.varints import Floats, Ints, numbers_read, numbers_write
+from dashboard.fleet.fold.counters import COUNTER_MAX
+from dashboard.fleet.fold.varints import Floats, Ints, decode_varints, encode_varints
 
 K = TypeVar("K", bound=Hashable)
 _HEAD = np.dtype([("scale", "i1"), ("total", "<f8"), ("low", "<f8"), ("high", "<f8")])
@@ -22,7 +22,7 @@ assert _HEAD.itemsize == HEAD.size
 
 
 @dataclass(frozen=True, slots=True)
-class Sketches:
+class SketchColumns:
     """A row a sketch; an entry a filled bin, in order of row and bin. `ends` is where the entries of each row end."""
 
     count: Ints
@@ -43,12 +43,12 @@ class Sketches:
         """Where the entries of each row start."""
         return np.concatenate(([0], self.ends[:-1])).astype(np.int64) if len(self.ends) else self.ends
 
-    def part(self, start: int, end: int) -> Sketches:
+    def part(self, start: int, end: int) -> SketchColumns:
         """Some neighbouring rows."""
         first = int(self.ends[start - 1]) if start else 0
         last = int(self.ends[end - 1]) if end else 0
         rows, entries = slice(start, end), slice(first, last)
-        return Sketches(
+        return SketchColumns(
             self.count[rows],
             self.total[rows],
             self.low[rows],
@@ -60,13 +60,13 @@ class Sketches:
             self.ends[rows] - first,
         )
 
-    def every(self, first: int, step: int) -> Sketches:
+    def every(self, first: int, step: int) -> SketchColumns:
         """The rows `first`, `first + step`, and so on."""
         chosen = self.row % step == first
         row = self.row[chosen] // step
         rows = slice(first, None, step)
         size = len(self.count[rows])
-        return Sketches(
+        return SketchColumns(
             self.count[rows],
             self.total[rows],
             self.low[rows],
@@ -78,11 +78,11 @@ class Sketches:
             np.cumsum(np.bincount(row, minlength=size)).astype(np.int64),
         )
 
-    def merged(self, groups: Sequence[int] | Ints, size: int) -> Sketches:
+    def merged(self, groups: Sequence[int] | Ints, size: int) -> SketchColumns:
         """One sketch per group, 0 up to `size`: the sum of the rows that `groups` puts into it, in their order."""
         group = np.asarray(groups, np.int64)
-        if self.count.sum(dtype=np.float64) > MOST:
-            self = self._saturated(group, size)  # the same rows, with less in them
+        if self.count.sum(dtype=np.float64) > COUNTER_MAX:
+            self = self._thin_out(group, size)  # the same rows, with less in them
         some = self.count > 0
         low, high = np.full(size, np.inf), np.zeros(size)
         np.minimum.at(low, group[some], self.low[some])
@@ -98,22 +98,22 @@ class Sketches:
         np.add.at(dense, begins[owner] + self.bin - first[owner], self.filled)
         place = np.flatnonzero(dense)
         row = np.repeat(np.arange(size), width)[place]
-        return Sketches(
-            count=_counted(group, self.count, size),
-            total=summed(group, self.total, size),
+        return SketchColumns(
+            count=_count_by_group(group, self.count, size),
+            total=sum_by_group(group, self.total, size),
             low=np.where(np.isfinite(low), low, 0.0),
             high=high,
-            zero=_counted(group, self.zero, size),
+            zero=_count_by_group(group, self.zero, size),
             row=row,
             bin=place - begins[row] + first[row],
             filled=dense[place],
             ends=np.cumsum(np.bincount(row, minlength=size)).astype(np.int64),
         )
 
-    def _saturated(self, group: Ints, size: int) -> Sketches:
+    def _thin_out(self, group: Ints, size: int) -> SketchColumns:
         """The same rows, thinned out where a group would count more than MOST: its quantiles and its mean stay."""
         sums = np.bincount(group, weights=self.count.astype(np.float64), minlength=size)
-        factor = np.ceil(sums / MOST).astype(np.int64).clip(1)[group]
+        factor = np.ceil(sums / COUNTER_MAX).astype(np.int64).clip(1)[group]
         zero, filled = self.zero // factor, self.filled // factor[self.row]
         count = zero + np.bincount(self.row, weights=filled, minlength=len(self)).astype(np.int64)
         return replace(self, count=count, total=self.total / factor, zero=zero, filled=filled)
@@ -159,7 +159,7 @@ class Sketches:
         heads = np.zeros(size, _HEAD)
         heads["scale"], heads["total"], heads["low"], heads["high"] = SCALE, self.total, self.low, self.high
         numbers, ends = self._numbers()
-        tail, places = numbers_write(numbers)
+        tail, places = encode_varints(numbers)
         cuts = places[ends].tolist()
         head, step, start, out = heads.tobytes(), HEAD.size, 0, []
         for number, cut in enumerate(cuts):
@@ -200,7 +200,7 @@ class Sketches:
         return numbers, ends
 
 
-def sketches_of(sketches: Sequence[Sketch]) -> Sketches:
+def build_sketch_columns(sketches: Sequence[Sketch]) -> SketchColumns:
     """The sketches as columns."""
     width = np.fromiter((len(each.bins) for each in sketches), np.int64, len(sketches))
     filled = np.fromiter(chain.from_iterable(each.bins for each in sketches), np.int64, int(width.sum()))
@@ -209,7 +209,7 @@ def sketches_of(sketches: Sequence[Sketch]) -> Sketches:
     place = np.arange(len(filled)) - np.repeat(np.cumsum(width) - width, width) + np.repeat(offset, width)
     kept = filled > 0
     row = row[kept]
-    return Sketches(
+    return SketchColumns(
         np.array([each.count for each in sketches], np.int64),
         np.array([each.sum for each in sketches], np.float64),
         np.array([each.min for each in sketches], np.float64),
@@ -222,15 +222,15 @@ def sketches_of(sketches: Sequence[Sketch]) -> Sketches:
     )
 
 
-def sketches_unpacked(packed: Sequence[bytes | memoryview[int]]) -> Sketches:
+def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
     """The sketches that were packed, as columns; raises ValueError if one is of another scale or cut off."""
     size = len(packed)
     if not size:
-        return sketches_of([])
-    heads, tails, lengths = _parted(packed)
+        return build_sketch_columns([])
+    heads, tails, lengths = _split_packed(packed)
     if np.any(heads["scale"] != SCALE):
         raise ValueError(f"cannot merge sketches of a scale other than {SCALE}")
-    numbers, counts = numbers_read(tails, lengths)
+    numbers, counts = decode_varints(tails, lengths)
     begins = np.cumsum(counts) - counts
     if np.any((numbers[begins + counts - 1] == 0) & (counts > 2)):
         raise ValueError("a packed sketch is cut off")
@@ -251,10 +251,10 @@ def sketches_unpacked(packed: Sequence[bytes | memoryview[int]]) -> Sketches:
     ends = np.searchsorted(at, begins + counts)
     before = np.concatenate(([0], np.cumsum(filled)))
     count = zero + np.diff(before[ends], prepend=0)
-    return Sketches(count, heads["total"], heads["low"], heads["high"], zero, row, places, filled, ends)
+    return SketchColumns(count, heads["total"], heads["low"], heads["high"], zero, row, places, filled, ends)
 
 
-def _parted(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, Ints]:
+def _split_packed(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, Ints]:
     """The heads of packed sketches, the bytes behind them, and how many of those each has."""
     lengths = np.fromiter(map(len, packed), np.int64, len(packed))
     if lengths.min() < HEAD.size:
@@ -266,17 +266,17 @@ def _parted(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, Ints]:
     return whole[head].view(_HEAD).ravel(), whole[behind], lengths - HEAD.size
 
 
-def packed_merged(packed: Sequence[bytes | memoryview[int]], groups: Sequence[int] | Ints, size: int) -> Sketches:
+def merge_packed(packed: Sequence[bytes | memoryview[int]], groups: Sequence[int] | Ints, size: int) -> SketchColumns:
     """One sketch per group of any number of packed ones; few at a time, as columns that leave the processor's cache cost ten times more."""
-    parts, owners = [sketches_of([])], [np.zeros(0, np.int64)]
+    parts, owners = [build_sketch_columns([])], [np.zeros(0, np.int64)]
     for start in range(0, len(packed), CHUNK):
         mine, places = np.unique(np.asarray(groups[start : start + CHUNK], np.int64), return_inverse=True)
-        parts.append(sketches_unpacked(packed[start : start + CHUNK]).merged(places, len(mine)))
+        parts.append(unpack_sketches(packed[start : start + CHUNK]).merged(places, len(mine)))
         owners.append(mine)
-    return joined(*parts).merged(np.concatenate(owners), size)
+    return concatenate_sketches(*parts).merged(np.concatenate(owners), size)
 
 
-def merged_by(pairs: Iterable[tuple[K, bytes | memoryview[int] | None]]) -> dict[K, Sketch]:
+def merge_packed_by_key(pairs: Iterable[tuple[K, bytes | memoryview[int] | None]]) -> dict[K, Sketch]:
     """One sketch per key, in the order of their first packed one; what is absent is left out."""
     places: dict[K, int] = {}
     packed, groups = [], []
@@ -284,29 +284,29 @@ def merged_by(pairs: Iterable[tuple[K, bytes | memoryview[int] | None]]) -> dict
         if data:
             packed.append(data)
             groups.append(places.setdefault(key, len(places)))
-    return dict(zip(places, packed_merged(packed, groups, len(places)).sketches(), strict=True))
+    return dict(zip(places, merge_packed(packed, groups, len(places)).sketches(), strict=True))
 
 
-def joined(*parts: Sketches) -> Sketches:
+def concatenate_sketches(*parts: SketchColumns) -> SketchColumns:
     """The rows of all parts, one after the other."""
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "total", "low", "high", "zero", "bin", "filled")
     }
     rows = np.cumsum([0, *(len(part) for part in parts)])
     entries = np.cumsum([0, *(len(part.bin) for part in parts)])
-    return Sketches(
+    return SketchColumns(
         **columns,
         row=np.concatenate([part.row + shift for part, shift in zip(parts, rows, strict=False)]),
         ends=np.concatenate([part.ends + shift for part, shift in zip(parts, entries, strict=False)]),
     )
 
 
-def summed(group: Ints, values: Floats, size: int) -> Floats:
+def sum_by_group(group: Ints, values: Floats, size: int) -> Floats:
     """Numbers added per group, in their order."""
     return np.bincount(group, weights=values, minlength=size).astype(np.float64)
 
 
-def _counted(group: Ints, values: Ints, size: int) -> Ints:
+def _count_by_group(group: Ints, values: Ints, size: int) -> Ints:
     """Whole numbers added per group, exactly."""
     sums = np.zeros(size, np.int64)
     np.add.at(sums, group, values)

@@ -10,7 +10,7 @@ A = TypeVarTuple("A")
 T = TypeVar("T")
 
 
-class Remembered(Generic[*A, T]):
+class TtlCache(Generic[*A, T]):
     """A function that answers the same for the same arguments, with its answers of the present and of the last period.
 
     An answer is kept for one to two periods (seconds) after it was last asked for, and there are at most twice `most`. Any thread may ask:

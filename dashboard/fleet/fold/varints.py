@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-def numbers_read(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]:
+def decode_varints(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]:
     """The numbers behind varints of seven bits, and how many of them each row has."""
     ends = np.flatnonzero(tails < 128)
     rows_end = np.cumsum(lengths)
@@ -31,7 +31,7 @@ def numbers_read(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]:
     return values, counts
 
 
-def numbers_write(numbers: Ints) -> tuple[bytes, Ints]:
+def encode_varints(numbers: Ints) -> tuple[bytes, Ints]:
     """Each number in as many bytes as it has groups of seven bits, and where each begins; one more place for the end."""
     size = np.ones(len(numbers), np.int64)
     for bits in range(7, 63, 7):

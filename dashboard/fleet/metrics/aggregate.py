@@ -9,17 +9,17 @@ from itertools import chain, compress
 from operator import attrgetter
 from typing import Literal
 
-from dashboard.fleet.fold.cached_quantiles import NOTHING, Row, asked_each, asked_merged
-from dashboard.fleet.fold.sketch_columns import Sketches
+from dashboard.fleet.fold.cached_quantiles import EMPTY_SKETCH, CachedSketch, merge_cached_sketches, merge_packed_groups
+from dashboard.fleet.fold.sketch_columns import SketchColumns
 from dashboard.fleet.metrics.row_types import CallRow, ProcessRow
-from dashboard.fleet.metrics.time_bins import Window
+from dashboard.fleet.metrics.time_bins import TimeBins
 
 Clock = Literal["gpu", "wall"]
-ENOUGH_GPU_SAMPLES = 20
+MIN_GPU_SAMPLES_PER_MINUTE = 20
 
 
 @dataclass(slots=True)
-class Calls:
+class CallTotals:
     """Calls of one version in one bin, or over a whole window."""
 
     calls: int = 0
@@ -37,7 +37,7 @@ class Calls:
     stalled_seconds: float = 0.0
     reporting: int = 0
     """Calls of which agents report whether they stalled."""
-    sketch: Row = NOTHING
+    sketch: CachedSketch = EMPTY_SKETCH
     warmup: int = 0
     """Calls that compiled or waited for a compilation before warm-up ended: in no quantile."""
     callers: bool = False
@@ -49,7 +49,7 @@ class Calls:
         steady = self.latency_sum / self.latency_count * (self.calls - self.stalled) if self.latency_count else 0.0
         return steady + self.stalled_seconds
 
-    def merge(self, other: Calls) -> None:
+    def merge(self, other: CallTotals) -> None:
         """Adds the counts of another tally."""
         self.calls += other.calls
         self.errors += other.errors
@@ -69,7 +69,7 @@ class Calls:
 
 
 @dataclass(slots=True)
-class Processes:
+class ProcessTotals:
     """What the processes of one version did in one bin, or over a whole window."""
 
     covered: float = 0.0
@@ -99,7 +99,7 @@ class Processes:
         self.host_rss = _larger(self.host_rss, row.host_rss)
         self.per_minute[row.minute] = self.per_minute.get(row.minute, 0) + row.instances
 
-    def merge(self, other: Processes) -> None:
+    def merge(self, other: ProcessTotals) -> None:
         """Adds another tally."""
         self.covered += other.covered
         if other.recompiles is not None:
@@ -115,11 +115,11 @@ class Processes:
 
 
 _COLUMNS = attrgetter("calls", "errors", "eager", "known", "items", "latency_count", "latency_sum", "stalled_count", "stalled_sum", "wall")
-CallGrid = dict[int, dict[int, Calls]]
-ProcessGrid = dict[int, dict[int, Processes]]
+CallGrid = dict[int, dict[int, CallTotals]]
+ProcessGrid = dict[int, dict[int, ProcessTotals]]
 
 
-def clock_shared(rows: Iterable[CallRow]) -> Clock:
+def choose_clock(rows: Iterable[CallRow]) -> Clock:
     """GPU time if every version was sampled often enough on the GPU, else wall time: one chart never mixes the two."""
     samples: dict[int, int] = {}
     spans: dict[int, set[int]] = {}
@@ -127,16 +127,16 @@ def clock_shared(rows: Iterable[CallRow]) -> Clock:
         if row.calls:
             samples[row.version_id] = samples.get(row.version_id, 0) + row.gpu_count
             spans.setdefault(row.version_id, set()).add(row.minute)
-    enough = [samples[version] >= ENOUGH_GPU_SAMPLES * len(minutes) for version, minutes in spans.items()]
+    enough = [samples[version] >= MIN_GPU_SAMPLES_PER_MINUTE * len(minutes) for version, minutes in spans.items()]
     return "gpu" if enough and all(enough) else "wall"
 
 
-def callers_shared(rows: Iterable[CallRow]) -> bool:
+def all_report_stalls(rows: Iterable[CallRow]) -> bool:
     """Whether every row reports stalled calls: quantiles are then of what callers waited, elsewhere of steady calls on all sides."""
     return all(row.stalled_count is not None for row in rows if row.calls)
 
 
-def calls_binned(rows: Iterable[CallRow], window: Window, clock: Clock, callers: bool = False) -> CallGrid:
+def bin_calls(rows: Iterable[CallRow], window: TimeBins, clock: Clock, callers: bool = False) -> CallGrid:
     """version -> bin -> calls; a bin without a row is not there. Sketches are of the clock that the charts show."""
     inside: dict[tuple[int, int], list[CallRow]] = defaultdict(list)
     for row in rows:
@@ -145,42 +145,42 @@ def calls_binned(rows: Iterable[CallRow], window: Window, clock: Clock, callers:
             inside[row.version_id, place].append(row)
     grid: CallGrid = defaultdict(dict)
     groups = list(inside.values())
-    found = zip(inside.items(), _sketches(groups, clock, callers), _warmups(groups), strict=True)
+    found = zip(inside.items(), _merge_sketches(groups, clock, callers), _count_warmups(groups), strict=True)
     for ((version, place), mine), sketch, warmup in found:
-        grid[version][place] = _counted(mine, sketch, warmup, callers and clock == "wall")
+        grid[version][place] = _sum_rows(mine, sketch, warmup, callers and clock == "wall")
     return dict(grid)
 
 
-def calls_summed(rows: Sequence[CallRow], clock: Clock, callers: bool = False) -> Calls:
+def sum_calls(rows: Sequence[CallRow], clock: Clock, callers: bool = False) -> CallTotals:
     """All rows as one."""
-    return _counted(rows, _sketches([rows], clock, callers)[0], _warmups([rows])[0], callers and clock == "wall")
+    return _sum_rows(rows, _merge_sketches([rows], clock, callers)[0], _count_warmups([rows])[0], callers and clock == "wall")
 
 
-def _sketches(groups: Iterable[Sequence[CallRow]], clock: Clock, callers: bool) -> list[Row]:
+def _merge_sketches(groups: Iterable[Sequence[CallRow]], clock: Clock, callers: bool) -> list[CachedSketch]:
     """What the rows of each group say of how long calls took, on the clock that is shown."""
     packed = attrgetter("gpu" if clock == "gpu" else "latency")
     if clock == "gpu" or not callers:
-        return asked_each(map(packed, rows) for rows in groups)
-    return asked_each(chain(map(packed, rows), map(attrgetter("stalled"), rows)) for rows in groups)
+        return merge_packed_groups(map(packed, rows) for rows in groups)
+    return merge_packed_groups(chain(map(packed, rows), map(attrgetter("stalled"), rows)) for rows in groups)
 
 
-def _warmups(groups: Iterable[Sequence[CallRow]]) -> list[int]:
+def _count_warmups(groups: Iterable[Sequence[CallRow]]) -> list[int]:
     """How many warm-up calls the rows of each group have."""
-    return [row.answer(_counts) for row in asked_each(map(attrgetter("warmup"), rows) for rows in groups)]
+    return [row.answer(_list_counts) for row in merge_packed_groups(map(attrgetter("warmup"), rows) for rows in groups)]
 
 
-def _counts(sketches: Sketches) -> list[int]:
+def _list_counts(sketches: SketchColumns) -> list[int]:
     return [int(count) for count in sketches.count]
 
 
-def _counted(rows: Sequence[CallRow], sketch: Row, warmup: int, callers: bool) -> Calls:
+def _sum_rows(rows: Sequence[CallRow], sketch: CachedSketch, warmup: int, callers: bool) -> CallTotals:
     """The sums of some rows, column by column: one by one they take twice as long, and a day has thousands."""
     if not rows:
-        return Calls(sketch=sketch, callers=callers)
+        return CallTotals(sketch=sketch, callers=callers)
     calls, errors, eager, known, items, count, seconds, stalled, stalled_sum, wall = zip(*map(_COLUMNS, rows), strict=True)
     told = [some is not None for some in errors]
     some_items = [some for some in items if some is not None]
-    return Calls(
+    return CallTotals(
         calls=sum(calls),
         errors=sum(compress(errors, told)),
         told=sum(compress(calls, told)),
@@ -199,7 +199,7 @@ def _counted(rows: Sequence[CallRow], sketch: Row, warmup: int, callers: bool) -
     )
 
 
-def processes_binned(rows: Iterable[ProcessRow], window: Window) -> ProcessGrid:
+def bin_processes(rows: Iterable[ProcessRow], window: TimeBins) -> ProcessGrid:
     """version -> bin -> processes; a bin without a window that covers it is not there."""
     grid: ProcessGrid = {}
     for row in rows:
@@ -207,27 +207,27 @@ def processes_binned(rows: Iterable[ProcessRow], window: Window) -> ProcessGrid:
         if place is not None and row.instances:
             bins = grid.setdefault(row.version_id, {})
             if place not in bins:
-                bins[place] = Processes()
+                bins[place] = ProcessTotals()
             bins[place].add(row)
     return grid
 
 
-def calls_totals(grid: CallGrid) -> dict[int, Calls]:
-    """All bins of each version as one, of a grid that `calls_binned` made."""
-    found = {version: Calls() for version in grid}
+def sum_call_bins(grid: CallGrid) -> dict[int, CallTotals]:
+    """All bins of each version as one, of a grid that `bin_calls` made."""
+    found = {version: CallTotals() for version in grid}
     for version, bins in grid.items():
         for calls in bins.values():
             found[version].merge(calls)
     rows = [calls.sketch for bins in grid.values() for calls in bins.values()]
     owners = [number for number, bins in enumerate(grid.values()) for _ in bins]
-    for total, sketch in zip(found.values(), asked_merged(rows, owners, len(grid)), strict=True):
+    for total, sketch in zip(found.values(), merge_cached_sketches(rows, owners, len(grid)), strict=True):
         total.sketch = sketch
     return found
 
 
-def processes_totals(grid: ProcessGrid) -> dict[int, Processes]:
+def sum_process_bins(grid: ProcessGrid) -> dict[int, ProcessTotals]:
     """All bins of each version as one."""
-    found = {version: Processes() for version in grid}
+    found = {version: ProcessTotals() for version in grid}
     for version, bins in grid.items():
         for processes in bins.values():
             found[version].merge(processes)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dashboard.fleet.metrics import version_metrics
-from dashboard.fleet.metrics.aggregate import Calls, Processes
+from dashboard.fleet.metrics.aggregate import CallTotals, ProcessTotals
 from dashboard.fleet.metrics.version_metrics import Metric
 
-NAMED: dict[str, tuple[Metric, str]] = {
+METRICS_BY_NAME: dict[str, tuple[Metric, str]] = {
     "p50_seconds": (version_metrics.P50, "seconds"),
     "p95_seconds": (version_metrics.P95, "seconds"),
     "p99_seconds": (version_metrics.P99, "seconds"),
@@ -24,16 +24,16 @@ NAMED: dict[str, tuple[Metric, str]] = {
 }
 
 
-def figures_named(calls: Calls | None, processes: Processes | None) -> dict[str, float | None]:
+def list_metrics(calls: CallTotals | None, processes: ProcessTotals | None) -> dict[str, float | None]:
     """Every figure by its name; None where nothing is known. Of a quantile in an engine's first bucket its end is known, and the mean."""
-    found = {name: metric.read(calls, processes) for name, (metric, _) in NAMED.items()}
-    bounds = {name: metric.below(calls) for name, (metric, _) in NAMED.items()}
+    found = {name: metric.read(calls, processes) for name, (metric, _) in METRICS_BY_NAME.items()}
+    bounds = {name: metric.below(calls) for name, (metric, _) in METRICS_BY_NAME.items()}
     for name, one in bounds.items():
         if one is not None:
-            found |= {below_name(name): one.bound, "mean_seconds": one.mean}
+            found |= {bound_name(name): one.bound, "mean_seconds": one.mean}
     return found
 
 
-def below_name(name: str) -> str:
+def bound_name(name: str) -> str:
     """What the bound of a quantile is called: p50_seconds is below p50_below_seconds."""
     return name.replace("_seconds", "_below_seconds")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Reason(NamedTuple):
+class ReasonText(NamedTuple):
     """A kind of reason as a heading, as a sentence about `{it}`, and its remedy; empty where the text of the reason has to say it."""
 
     name: str
@@ -13,20 +13,20 @@ class Reason(NamedTuple):
     remedy: str = ""
 
 
-GUARD = Reason("Guard failed", "{it} recompiles")
-AGAIN = {
-    "reset": Reason(
+GUARD = ReasonText("Guard failed", "{it} recompiles")
+REPEAT_REASONS = {
+    "reset": ReasonText(
         "After a reset",
         "{it} is compiled again after torch._dynamo.reset()",
         "Call torch._dynamo.reset() at most once, before warm-up: it drops all compiled code of the process.",
     ),
-    "new code object": Reason(
+    "new code object": ReasonText(
         "New code object",
         "{it} is compiled again as a new code object",
         "Define the function once, at module level or in a constructor, and keep what torch.compile returns: "
         "code that is made for each call is compiled for each call.",
     ),
-    "failed again": Reason(
+    "failed again": ReasonText(
         "Failed again",
         "{it} is compiled again at each call because the compilation fails",
         "Fix the error of the compilation, or exclude the function with torch.compiler.disable: each attempt stalls the call.",
@@ -35,10 +35,10 @@ AGAIN = {
 """The same function and place is compiled again, and no guard of it failed."""
 REASONS = {
     "guard": GUARD,
-    "race": Reason("Race", "threads compile {it} at the same time", "Warm the function up in one thread before other threads call it."),
-    "limit": Reason("Limit reached", "{it} reached its recompile limit"),
-    "failure": Reason("Failed", "{it} failed to compile"),
-    **AGAIN,
+    "race": ReasonText("Race", "threads compile {it} at the same time", "Warm the function up in one thread before other threads call it."),
+    "limit": ReasonText("Limit reached", "{it} reached its recompile limit"),
+    "failure": ReasonText("Failed", "{it} failed to compile"),
+    **REPEAT_REASONS,
 }
 
 
@@ -54,6 +54,6 @@ def reason_sentence(kind: str, it: str, text: str) -> str:
     return f"{said} ({name}: {text})" if text else said
 
 
-def varies_words(kind: str, text: str) -> str:
+def summarize_reason(kind: str, text: str) -> str:
     """What a list of reasons shows of one: the kind where no guard failed, else the first line of its text; empty without a reason."""
-    return reason_name(kind) if kind in AGAIN else next(iter(text.strip().splitlines()), "")
+    return reason_name(kind) if kind in REPEAT_REASONS else next(iter(text.strip().splitlines()), "")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Window:
+class TimeBins:
     """Minutes since 1970: `first` inclusive, `last` exclusive, `step` minutes a bin."""
 
     first: int
@@ -12,7 +12,7 @@ class Window:
     step: int
 
     @classmethod
-    def ending(cls, end: int, minutes: int, step: int) -> "Window":
+    def ending(cls, end: int, minutes: int, step: int) -> "TimeBins":
         """The span of about `minutes` that ends before `end`; a step of hours falls on whole hours, with the running one in it."""
         if step % 60 == 0:
             end = -(-end // 60) * 60

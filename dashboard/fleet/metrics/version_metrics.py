@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dashboard.fleet.metrics.aggregate import Calls, Processes
-from dashboard.fleet.metrics.first_bucket import Below, below
+from dashboard.fleet.metrics.aggregate import CallTotals, ProcessTotals
+from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
 
-Kind = Literal["duration", "share", "size", "rate", "count"]
-Read = Callable[[Calls | None, Processes | None], float | None]
+MetricKind = Literal["duration", "share", "size", "rate", "count"]
+MetricReader = Callable[[CallTotals | None, ProcessTotals | None], float | None]
 
 
 @dataclass(frozen=True)
@@ -20,26 +20,26 @@ class Metric:
     key: str
     title: str
     unit: str
-    kind: Kind
-    read: Read
+    kind: MetricKind
+    read: MetricReader
     worse: Literal["up", "down"] = "up"
     share: float | None = None
     """Of calls, where it is a quantile of them."""
 
-    def below(self, calls: Calls | None) -> Below | None:
+    def below(self, calls: CallTotals | None) -> QuantileBound | None:
         """Where a quantile lies in an engine's first bucket and has no value."""
-        return below(calls.sketch, self.share) if calls and self.share is not None else None
+        return find_quantile_bound(calls.sketch, self.share) if calls and self.share is not None else None
 
 
 def _quantile(key: str, q: float) -> Metric:
     return Metric(key, key, "", "duration", lambda calls, _: calls.sketch.quantile(q) if calls else None, share=q)
 
 
-def _traffic(calls: Calls | None, processes: Processes | None) -> float | None:
+def _traffic(calls: CallTotals | None, processes: ProcessTotals | None) -> float | None:
     return calls.calls / processes.covered if calls and processes and processes.covered else None
 
 
-def _items(calls: Calls | None, _: Processes | None) -> float | None:
+def _items(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
     if calls and calls.items is not None and calls.wall:
         return calls.items / calls.wall
     if not calls or calls.items is None or not (calls.latency_sum or (calls.callers and calls.stalled_seconds)):
@@ -49,38 +49,38 @@ def _items(calls: Calls | None, _: Processes | None) -> float | None:
     return calls.items / (calls.latency_sum / calls.latency_count * calls.calls)
 
 
-def _eager(calls: Calls | None, _: Processes | None) -> float | None:
+def _eager(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
     # An agent looks at a part of the calls; where it looked at none, the share is unknown and not zero.
     return calls.eager / calls.known if calls and calls.known else None
 
 
-def _errors(calls: Calls | None, _: Processes | None) -> float | None:
+def _errors(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
     return calls.errors / calls.told if calls and calls.told else None
 
 
-def _stalled(calls: Calls | None, _: Processes | None) -> float | None:
+def _stalled(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
     return calls.stalled / calls.reporting if calls and calls.reporting else None
 
 
-def _stalled_time(calls: Calls | None, _: Processes | None) -> float | None:
+def _stalled_time(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
     # Where an older agent reports some of the calls, their time is in no sketch.
     known = calls is not None and 0 < calls.calls == calls.reporting
     return calls.stalled_seconds / calls.seconds if calls and known and calls.seconds else None
 
 
-def _recompiles(_: Calls | None, processes: Processes | None) -> float | None:
+def _recompiles(_: CallTotals | None, processes: ProcessTotals | None) -> float | None:
     if not processes or processes.recompiles is None or not processes.covered:
         return None
     return processes.recompiles * 3600 / processes.covered
 
 
-def _compile_seconds(_: Calls | None, processes: Processes | None) -> float | None:
+def _compile_seconds(_: CallTotals | None, processes: ProcessTotals | None) -> float | None:
     if not processes or processes.compile_seconds is None or not processes.instances:
         return None
     return processes.compile_seconds / processes.instances
 
 
-def _cache_hit(_: Calls | None, processes: Processes | None) -> float | None:
+def _cache_hit(_: CallTotals | None, processes: ProcessTotals | None) -> float | None:
     seconds = processes.hit_seconds + processes.miss_seconds if processes else 0.0
     return processes.hit_seconds / seconds if processes and seconds else None
 

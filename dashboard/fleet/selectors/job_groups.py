@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from dashboard.fleet.fold.roles import ENGINE, WORKER, helps
+from dashboard.fleet.fold.roles import ENGINE, WORKER, is_helper
 from dashboard.fleet.models import Instance
 
 Server = tuple[int, str, str]
@@ -22,7 +22,7 @@ class Groups:
         self._roles: dict[Server, Counter[str]] = defaultdict(Counter)
         self._helpers: dict[Server, Counter[str]] = defaultdict(Counter)
         for one in everyone:
-            table = self._helpers if helps(one) else self._roles
+            table = self._helpers if is_helper(one) else self._roles
             table[self.group_of(one)][one.role or WORKER] += 1
 
     def server_of(self, one: Instance) -> Server | None:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from django.db.models import Count, Max, QuerySet
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.fold.process import cache_answer
 from dashboard.fleet.models import CompileEvent, Instance
 from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
-from dashboard.fleet.selectors.instances.role_filters import counted, helping
+from dashboard.fleet.selectors.instances.role_filters import where_counted, where_helping
 
 MOST_JOBS, MOST_RANKS, MOST_EVENTS = 60, 1024, 20_000
 
@@ -54,10 +54,10 @@ class LiveRank(NamedTuple):
 R = TypeVar("R", Instance, LiveRank)
 
 
-def jobs_of(*, project_id: int, model_id: int, environment: str) -> list[Job]:
+def list_jobs(*, project_id: int, model_id: int, environment: str) -> list[Job]:
     """The jobs of several ranks, those that reported last first; one query."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, world_size__gt=1)
-    rows = rows.exclude(helping()).exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = rows.exclude(where_helping()).exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
     told = rows.values("job").annotate(
         version=Max("version__name"), ranks=Count("rank", distinct=True), size=Max("world_size"), newest=Max("last_seen_at")
     )
@@ -66,13 +66,15 @@ def jobs_of(*, project_id: int, model_id: int, environment: str) -> list[Job]:
     ]
 
 
-def job_ranks(*, project_id: int, model_id: int, environment: str, job: str) -> list[Instance]:
+def list_job_ranks(*, project_id: int, model_id: int, environment: str, job: str) -> list[Instance]:
     """The newest process of every rank, in order of rank; one query."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, job=job, world_size__gt=1)
-    return newest_ranks(rows.exclude(helping()).exclude(instance_id__startswith=OTHER_INSTANCE).select_related("version"))
+    return select_newest_ranks(
+        rows.exclude(where_helping()).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).select_related("version")
+    )
 
 
-def newest_ranks(instances: Iterable[R]) -> list[R]:
+def select_newest_ranks(instances: Iterable[R]) -> list[R]:
     """Of the processes of one job the newest of each rank, in order of rank."""
     newest: dict[int, R] = {}
     for row in sorted(instances, key=lambda one: (one.started_at, one.pk)):
@@ -80,16 +82,16 @@ def newest_ranks(instances: Iterable[R]) -> list[R]:
     return [newest[rank] for rank in sorted(newest)][:MOST_RANKS]
 
 
-def ranks_live(*, since_minute: int) -> list[LiveRank]:
+def list_live_ranks(*, since_minute: int) -> list[LiveRank]:
     """Processes of jobs of several ranks that count and reported since then, of every project; one query.
 
     Every few seconds it reads all of them, so it makes no models: with thousands of ranks those took half of its time."""
-    rows = Instance.objects.filter(counted(), world_size__gt=1, live_minute__gte=since_minute, last_minute__gte=since_minute)
-    rows = rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = Instance.objects.filter(where_counted(), world_size__gt=1, live_minute__gte=since_minute, last_minute__gte=since_minute)
+    rows = rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
     return [LiveRank(*row) for row in rows.values_list(*LiveRank._fields)]
 
 
-def ranks_compiled(*, project_id: int, instances: Collection[Instance]) -> dict[int, list[CompileEvent]]:
+def read_rank_compile_events(*, project_id: int, instances: Collection[Instance]) -> dict[int, list[CompileEvent]]:
     """What these processes compiled, oldest first, by Instance.id; one query."""
     if not instances:
         return {}
@@ -100,7 +102,7 @@ def ranks_compiled(*, project_id: int, instances: Collection[Instance]) -> dict[
     return found
 
 
-class CompiledRow(NamedTuple):
+class CompilationRow(NamedTuple):
     """One compilation of one of these processes, as much of it as ranks are compared by."""
 
     instance: int
@@ -114,17 +116,17 @@ class CompiledRow(NamedTuple):
     cache: str
 
 
-def compiled_mark(*, project_id: int, instances: Collection[R]) -> tuple[int, datetime | None]:
+def read_compile_watermark(*, project_id: int, instances: Collection[R]) -> tuple[int, datetime | None]:
     """How much these processes compiled, and when last: what was read once is as it was while this is."""
     found = _events(project_id, instances).aggregate(count=Count("seq"), newest=Max("at"))
     return found["count"], found["newest"]
 
 
-def compiled_rows(*, project_id: int, instances: Collection[R]) -> list[CompiledRow]:
+def read_compilation_rows(*, project_id: int, instances: Collection[R]) -> list[CompilationRow]:
     """What these processes compiled, the newest first; one query."""
     rows = _events(project_id, instances).order_by("-at", "-seq", "-number")
     values = rows.values_list("instance_id", "at", "frame", "file", "line", "kind", "outcome", "cache_key", "cache_fx", "cache_aot")
-    return [CompiledRow(*row[:8], cache_answer(row[5], row[6], row[8:])) for row in values[:MOST_EVENTS]]
+    return [CompilationRow(*row[:8], cache_answer(row[5], row[6], row[8:])) for row in values[:MOST_EVENTS]]
 
 
 def _events(project_id: int, instances: Collection[R]) -> QuerySet[CompileEvent]:

@@ -9,14 +9,14 @@ from dashboard.common import clock
 from dashboard.fleet.models import LimitReached
 from dashboard.fleet.models.limits import COUNTER
 
-SHOWN_FOR = 86400.0
+SHOWN_FOR_S = 86400.0
 """Seconds after the last name there was no room for."""
 
 DAYS = 7
 
 
 @dataclass(frozen=True)
-class OverLimit:
+class LimitOverflow:
     """How often folds met a name of a kind that there was no room for: today (UTC), and in seven days with today."""
 
     kind: str
@@ -26,24 +26,24 @@ class OverLimit:
     last_at: datetime
 
 
-def limits_reached(*, project_id: int, now: float) -> list[LimitReached]:
+def list_reached_limits(*, project_id: int, now: float) -> list[LimitReached]:
     """The newest row of each kind of name, within a day."""
     rows = (
         LimitReached.objects.exclude(kind=COUNTER)
-        .filter(project_id=project_id, last_at__gte=clock.at(now - SHOWN_FOR))
+        .filter(project_id=project_id, last_at__gte=clock.at(now - SHOWN_FOR_S))
         .order_by("kind", "day")
     )
     return list({row.kind: row for row in rows}.values())
 
 
-def over_limits(*, project_id: int, now: float) -> list[OverLimit]:
+def count_limit_overflows(*, project_id: int, now: float) -> list[LimitOverflow]:
     """By kind, for each that was over its limit within seven days; counters that saturated are a kind, too."""
     today = int(now // 86400)
     found: dict[str, list[LimitReached]] = {}
     for row in LimitReached.objects.filter(project_id=project_id, day__gt=today - DAYS).order_by("kind", "day"):
         found.setdefault(row.kind, []).append(row)
     return [
-        OverLimit(
+        LimitOverflow(
             kind=kind,
             today=sum(row.count for row in rows if row.day == today),
             week=sum(row.count for row in rows),

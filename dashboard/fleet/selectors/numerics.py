@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from compilewatch.wire.numerics import Parity, parity_of
 
 from dashboard.fleet.models import Deployment, ParityResult
-from dashboard.fleet.names import NAME_COLUMNS, Named, process_name
+from dashboard.fleet.names import NAME_COLUMNS, NameColumns, process_name
 
-MOST = 2000
+MAX_ROWS = 2000
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class ParityRow:
     told: Parity
 
 
-def version_parities(*, project_id: int, environment: str, version_ids: Collection[int]) -> list[ParityRow]:
+def list_version_parities(*, project_id: int, environment: str, version_ids: Collection[int]) -> list[ParityRow]:
     """What instances of these versions told, the newest first; one query."""
     rows = ParityResult.objects.filter(
         project_id=project_id, instance__version_id__in=version_ids, instance__environment=environment
     ).order_by("-at", "-pk")
     read = rows.values_list("instance_id", "instance__version_id", "instance__last_minute", "at", "failed_at", "told", "name")
     return [
-        ParityRow(instance, version, minute, at, failed_at, stored(told, name))
-        for instance, version, minute, at, failed_at, told, name in read[:MOST]
+        ParityRow(instance, version, minute, at, failed_at, parse_parity(told, name))
+        for instance, version, minute, at, failed_at, told, name in read[:MAX_ROWS]
     ]
 
 
-class Shown(NamedTuple):
+class JudgedParity(NamedTuple):
     """The same for the judge; `place` is the name of the instance."""
 
     instance: str
@@ -49,7 +49,7 @@ class Shown(NamedTuple):
     told: Parity
 
 
-def deployment_parities(*, deployment: Deployment, live_from: int | None) -> list[Shown]:
+def list_deployment_parities(*, deployment: Deployment, live_from: int | None) -> list[JudgedParity]:
     """What instances of a version told in its environment, the newest first; those alone that report since that minute; one query."""
     rows = ParityResult.objects.filter(
         project_id=deployment.project_id, instance__version_id=deployment.version_id, instance__environment=deployment.environment
@@ -58,10 +58,11 @@ def deployment_parities(*, deployment: Deployment, live_from: int | None) -> lis
         rows = rows.filter(instance__last_minute__gte=live_from)
     read = rows.order_by("-at", "-pk").values_list("at", "failed_at", "told", "name", *(f"instance__{column}" for column in NAME_COLUMNS))
     return [
-        Shown(who[0], process_name(Named._make(who)), at, failed_at, stored(told, name)) for at, failed_at, told, name, *who in read[:MOST]
+        JudgedParity(who[0], process_name(NameColumns._make(who)), at, failed_at, parse_parity(told, name))
+        for at, failed_at, told, name, *who in read[:MAX_ROWS]
     ]
 
 
-def stored(told: Any, name: str) -> Parity:
+def parse_parity(told: Any, name: str) -> Parity:
     """What was kept, under the name that it has in the row."""
     return parity_of({**(told if isinstance(told, dict) else {}), "name": name})

@@ -11,8 +11,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import DateTimeField, Field, IntegerField, JSONField, Model
 
-from dashboard.common.binary_cursor import server_cursor
-from dashboard.fleet.fold.counters import MOST
+from dashboard.common.binary_cursor import open_binary_cursor
+from dashboard.fleet.fold.counters import COUNTER_MAX
 
 Row = tuple[Any, ...]
 
@@ -51,7 +51,7 @@ class Table:
         mine = f'"{self.name}"."{column}"'
         greatest, least = ("GREATEST", "LEAST") if connection.vendor == "postgresql" else ("MAX", "MIN")
         if column in self.added:
-            return f"{least}({mine} + {new}, {MOST})" if isinstance(self._fields[column], IntegerField) else f"{mine} + {new}"
+            return f"{least}({mine} + {new}, {COUNTER_MAX})" if isinstance(self._fields[column], IntegerField) else f"{mine} + {new}"
         if column in self.largest:
             return f"{greatest}(COALESCE({mine}, {new}), COALESCE({new}, {mine}))"
         if column in self.smallest:
@@ -77,15 +77,15 @@ class Table:
 
 def rows_upsert(table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()) -> list[Row]:
     """Writes the rows, whose values are in the order of the table's columns and whose keys differ from each other."""
-    return _written(table, table.upsert, rows, returning)
+    return _write(table, table.upsert, rows, returning)
 
 
 def rows_insert(table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()) -> list[Row]:
     """The same of rows that are new: what is there already stays as it is, and is not returned."""
-    return _written(table, table.insert, rows, returning)
+    return _write(table, table.insert, rows, returning)
 
 
-def _written(table: Table, statement: Callable[[str], str], rows: Sequence[Row], returning: tuple[str, ...]) -> list[Row]:
+def _write(table: Table, statement: Callable[[str], str], rows: Sequence[Row], returning: tuple[str, ...]) -> list[Row]:
     if not rows:
         return []
     places = [table.columns.index(column) for column in table.key]
@@ -93,8 +93,8 @@ def _written(table: Table, statement: Callable[[str], str], rows: Sequence[Row],
     tail = " RETURNING " + ", ".join(f'"{table.name}"."{column}"' for column in returning) if returning else ""
     if connection.vendor == "postgresql":
         # One statement with one array a column: the database takes the rows in one piece.
-        arrays, source = _unnested(table, ordered)
-        with server_cursor() as cursor:
+        arrays, source = _unnest(table, ordered)
+        with open_binary_cursor() as cursor:
             cursor.execute(statement(source) + tail, arrays)
             return cursor.fetchall() if tail else []
     return _write_each(table, statement(f"VALUES ({', '.join('?' for _ in table.columns)})") + tail, ordered, bool(tail))
@@ -102,8 +102,8 @@ def _written(table: Table, statement: Callable[[str], str], rows: Sequence[Row],
 
 def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -> list[Row]:
     """Row by row, as SQLite is fastest; on the raw connection, for Django would write the marks of the statement anew for each."""
-    forms = _kept_forms(table)
-    prepared = [_prepared(row, forms) for row in rows]
+    forms = _list_converters(table)
+    prepared = [_convert_row(row, forms) for row in rows]
     connection.ensure_connection()
     with connection.wrap_database_errors:
         if not tail:
@@ -113,23 +113,23 @@ def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -
         return [row for values in prepared for row in execute(statement, values).fetchall()]
 
 
-def _kept_forms(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
+def _list_converters(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
     """What turns dates and JSON into what SQLite keeps, by their places."""
     found: list[tuple[int, Callable[[Any], Any]]] = []
     for place, item in enumerate(table.fields()):
         if isinstance(item, DateTimeField):
-            found.append((place, _time_kept))
+            found.append((place, _format_time))
         elif isinstance(item, JSONField):
             found.append((place, lambda value, item=item: item.get_db_prep_value(value, connection)))  # type: ignore[misc]
     return found
 
 
-def _time_kept(moment: datetime | None) -> str | None:
+def _format_time(moment: datetime | None) -> str | None:
     """The same text as Django's, which finds out anew for every moment what it is and how this database keeps it."""
     return None if moment is None else str(moment.astimezone(UTC).replace(tzinfo=None))
 
 
-def _prepared(row: Row, forms: list[tuple[int, Callable[[Any], Any]]]) -> Row:
+def _convert_row(row: Row, forms: list[tuple[int, Callable[[Any], Any]]]) -> Row:
     """The row with dates and JSON as SQLite keeps them."""
     if not forms:
         return row
@@ -139,7 +139,7 @@ def _prepared(row: Row, forms: list[tuple[int, Callable[[Any], Any]]]) -> Row:
     return tuple(values)
 
 
-def _unnested(table: Table, rows: Sequence[Row]) -> tuple[list[list[Any]], str]:
+def _unnest(table: Table, rows: Sequence[Row]) -> tuple[list[list[Any]], str]:
     """The rows as one array a column, and the SELECT that makes rows of them again."""
     arrays: list[list[Any]] = []
     selected = []
@@ -162,15 +162,15 @@ def rows_read(table: Table, keys: Iterable[Row], *, constants: int = 2) -> list[
         return []
     names = ", ".join(f'"{table.name}"."{column}"' for column in table.columns)
     if connection.vendor == "postgresql":
-        return _loaded(table, _read_arrays(table, names, wanted, constants))
+        return _load_rows(table, _read_arrays(table, names, wanted, constants))
     where = " AND ".join(f'"{column}" = ?' for column in table.key)
     # One look-up a key is SQLite's fastest way, and the raw connection spares Django's wrapping of each.
     execute = connection.connection.execute
     statement = f'SELECT {names} FROM "{table.name}" WHERE {where}'
-    return _loaded(table, [row for key in wanted if (row := execute(statement, key).fetchone()) is not None])
+    return _load_rows(table, [row for key in wanted if (row := execute(statement, key).fetchone()) is not None])
 
 
-def _loaded(table: Table, rows: list[Row]) -> list[Row]:
+def _load_rows(table: Table, rows: list[Row]) -> list[Row]:
     """The rows with JSON as what it stands for, and with the zone of dates, which SQLite leaves out."""
     loaders: list[tuple[int, Callable[[Any], Any]]] = []
     for place, item in enumerate(table.fields()):
@@ -199,7 +199,7 @@ def _read_arrays(table: Table, names: str, wanted: list[Row], constants: int) ->
     groups: dict[Row, list[Row]] = {}
     for key in wanted:
         groups.setdefault(key[:constants], []).append(key[constants:])
-    with server_cursor() as cursor:
+    with open_binary_cursor() as cursor:
         for values, keys in groups.items():
             constant = " AND ".join(f'"{table.name}"."{column}" = {int(value)}' for column, value in zip(first, values, strict=True))
             one = f'SELECT {names} FROM "{table.name}" WHERE {constant} AND {same} OFFSET 0'
@@ -219,17 +219,17 @@ def rows_update(table: Table, rows: Sequence[Row]) -> None:
     place = table.columns.index(key)
     ordered = sorted(rows, key=lambda row: row[place])
     if connection.vendor == "postgresql":
-        arrays, source = _unnested(table, ordered)
+        arrays, source = _unnest(table, ordered)
         changes = table.changes({column: f'given."{column}"' for column in table.columns})
-        with server_cursor() as cursor:
+        with open_binary_cursor() as cursor:
             cursor.execute(
                 f'UPDATE "{table.name}" SET {changes} FROM ({source}) AS given WHERE "{table.name}"."{key}" = given."{key}"', arrays
             )
         return
     marks = {column: f"?{number}" for number, column in enumerate(table.columns, start=1)}
     changes = table.changes(marks)
-    forms = _kept_forms(table)
+    forms = _list_converters(table)
     with connection.wrap_database_errors:
         connection.connection.executemany(
-            f'UPDATE "{table.name}" SET {changes} WHERE "{key}" = {marks[key]}', [_prepared(row, forms) for row in ordered]
+            f'UPDATE "{table.name}" SET {changes} WHERE "{key}" = {marks[key]}', [_convert_row(row, forms) for row in ordered]
         )

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold.keys import InstanceKey, SeriesKey, StratumKey, VersionKey, series_of
+from dashboard.fleet.fold.keys import InstanceKey, SeriesKey, StratumKey, VersionKey, to_series_key
 from dashboard.fleet.models import ModelVersion, Series, Stratum, WatchedModel
 
 ModelKey = tuple[int, str]
 
 
 @dataclass
-class Ids:
+class DimensionIds:
     """Database ids by natural key, for one fold."""
 
     models: dict[ModelKey, int] = field(default_factory=dict)
@@ -32,23 +32,23 @@ class Ids:
     """Those of which this fold knows an earlier such minute than the one that was known, which is second."""
 
 
-def ids_of(facts: Facts) -> Ids:
+def resolve_ids(facts: Facts) -> DimensionIds:
     """The ids of all that the facts name but instances; what is new is inserted in key order, so that folders never wait in a circle."""
-    ids = Ids()
+    ids = DimensionIds()
     _models_find(ids, facts)
     _versions_find(ids, facts)
-    keys = sorted({series_of(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table})
+    keys = sorted({to_series_key(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table})
     _strata_find(ids, sorted({key.stratum for key in keys}))
     _series_find(ids, keys)
     return ids
 
 
-def moment(seconds: float) -> datetime:
+def to_datetime(seconds: float) -> datetime:
     """Unix seconds as a date."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def _models_find(ids: Ids, facts: Facts) -> None:
+def _models_find(ids: DimensionIds, facts: Facts) -> None:
     seen: dict[ModelKey, tuple[float, float]] = {}
     for version, (first, last) in facts.seen.items():
         key = (version.project, version.model)
@@ -64,7 +64,7 @@ def _models_find(ids: Ids, facts: Facts) -> None:
     if missing:
         WatchedModel.objects.bulk_create(
             [
-                WatchedModel(project_id=p, name=n, first_seen_at=moment(seen[p, n][0]), last_seen_at=moment(seen[p, n][1]))
+                WatchedModel(project_id=p, name=n, first_seen_at=to_datetime(seen[p, n][0]), last_seen_at=to_datetime(seen[p, n][1]))
                 for p, n in missing
             ],
             ignore_conflicts=True,
@@ -72,7 +72,7 @@ def _models_find(ids: Ids, facts: Facts) -> None:
         read()
 
 
-def _versions_find(ids: Ids, facts: Facts) -> None:
+def _versions_find(ids: DimensionIds, facts: Facts) -> None:
     wanted = {(ids.models[key.project, key.model], key.version): key for key in sorted(facts.seen)}
 
     def read() -> None:
@@ -90,8 +90,8 @@ def _versions_find(ids: Ids, facts: Facts) -> None:
                     project_id=key.project,
                     model_id=model,
                     name=key.version,
-                    first_seen_at=moment(facts.seen[key][0]),
-                    last_seen_at=moment(facts.seen[key][1]),
+                    first_seen_at=to_datetime(facts.seen[key][0]),
+                    last_seen_at=to_datetime(facts.seen[key][1]),
                 )
                 for model, key in missing
             ],
@@ -100,7 +100,7 @@ def _versions_find(ids: Ids, facts: Facts) -> None:
         read()
 
 
-def _strata_find(ids: Ids, wanted: list[StratumKey]) -> None:
+def _strata_find(ids: DimensionIds, wanted: list[StratumKey]) -> None:
     def read() -> None:
         found = Stratum.objects.filter(project_id__in={key.project for key in wanted}, gpu__in={key.gpu for key in wanted})
         for id, project, gpu, mode, runtime, size in found.values_list("id", "project_id", "gpu", "mode", "runtime", "world_size"):
@@ -116,7 +116,7 @@ def _strata_find(ids: Ids, wanted: list[StratumKey]) -> None:
         read()
 
 
-def _series_find(ids: Ids, keys: Iterable[SeriesKey]) -> None:
+def _series_find(ids: DimensionIds, keys: Iterable[SeriesKey]) -> None:
     """The one place where a series comes to be, and so where their number is limited."""
     wanted = {
         (ids.versions[key.version], key.environment, ids.strata[key.stratum], key.region, key.bucket, key.outermost): key for key in keys

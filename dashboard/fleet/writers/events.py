@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold.keys import instance_of
+from dashboard.fleet.fold.keys import to_instance_key
 from dashboard.fleet.models import CompileEvent
-from dashboard.fleet.writers.dimension_ids import Ids, moment
+from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 
-def compiles_store(facts: Facts, ids: Ids) -> None:
+def compiles_store(facts: Facts, ids: DimensionIds) -> None:
     """One row per compilation; its key is its place in its report, so that a repeat is the same row."""
     rows = [
         CompileEvent(
             project_id=fact.source.version.project,
             day=fact.day,
-            instance_id=ids.instances[instance_of(fact.source)],
+            instance_id=ids.instances[to_instance_key(fact.source)],
             seq=fact.seq,
             number=fact.number,
             version_id=ids.versions[fact.source.version],
             environment=fact.source.environment,
-            at=moment(fact.at),
+            at=to_datetime(fact.at),
             **fact.columns,
         )
         for fact in facts.compiles.values()

@@ -8,21 +8,21 @@ from datetime import datetime
 
 from compilewatch.wire.messages import pattern_rank
 
-from dashboard.fleet.fold.counters import MOST
-from dashboard.fleet.fold.facts import Facts, FindingFact, Seen, values_kept
-from dashboard.fleet.fold.keys import FindingKey, Source, instance_of
+from dashboard.fleet.fold.counters import COUNTER_MAX
+from dashboard.fleet.fold.facts import Facts, FindingFact, Occurrences, limit_values
+from dashboard.fleet.fold.keys import FindingKey, Source, to_instance_key
 from dashboard.fleet.models import Finding, FindingInstance, FindingVersion
 from dashboard.fleet.writers.bulk_upsert import Table, rows_upsert
-from dashboard.fleet.writers.dimension_ids import Ids, moment
+from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
-_SEEN = ("count", "first_seen_at", "last_seen_at", "seconds")
+_SIGHTING_COLUMNS = ("count", "first_seen_at", "last_seen_at", "seconds")
 _ADDED, _LARGEST, _SMALLEST = frozenset({"count", "seconds"}), frozenset({"last_seen_at"}), frozenset({"first_seen_at"})
 _VERSION, _INSTANCE = ("finding_id", "version_id", "environment"), ("finding_id", "instance_id")
-VERSIONS = Table(FindingVersion, _VERSION, (*_VERSION, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
-INSTANCES = Table(FindingInstance, _INSTANCE, (*_INSTANCE, *_SEEN), _ADDED, _LARGEST, _SMALLEST)
+VERSION_SIGHTINGS = Table(FindingVersion, _VERSION, (*_VERSION, *_SIGHTING_COLUMNS), _ADDED, _LARGEST, _SMALLEST)
+INSTANCE_SIGHTINGS = Table(FindingInstance, _INSTANCE, (*_INSTANCE, *_SIGHTING_COLUMNS), _ADDED, _LARGEST, _SMALLEST)
 
 
-UPDATED = (
+UPDATED_FIELDS = (
     *("first_version", "last_version", "first_seen_at", "last_seen_at"),
     *("count", "text", "where", "values", "distinct", "pattern"),
 )
@@ -43,21 +43,21 @@ class _Range:
     fact: FindingFact
 
 
-def findings_store(facts: Facts, ids: Ids, *, today: int) -> None:
+def findings_store(facts: Facts, ids: DimensionIds, *, today: int) -> None:
     """Adds the sightings. Versions share findings, so their rows are locked, in order of id, until the fold commits."""
     if not facts.findings:
         return
-    known = _found(facts, ids, today)
+    known = _find_or_create(facts, ids, today)
     ranges = {known[key]: _range(fact, ids) for key, fact in facts.findings.items()}
     rows = Finding.objects.select_for_update(of=("self",)).select_related("first_version", "last_version")
     for finding in rows.filter(id__in=ranges).order_by("id"):
         _update(finding, ranges[finding.id])
-        finding.save(update_fields=UPDATED)
-    _sightings_store(facts, known, VERSIONS, lambda source: (ids.versions[source.version], source.environment))
-    _sightings_store(facts, known, INSTANCES, lambda source: (ids.instances[instance_of(source)],))
+        finding.save(update_fields=UPDATED_FIELDS)
+    _sightings_store(facts, known, VERSION_SIGHTINGS, lambda source: (ids.versions[source.version], source.environment))
+    _sightings_store(facts, known, INSTANCE_SIGHTINGS, lambda source: (ids.instances[to_instance_key(source)],))
 
 
-def _found(facts: Facts, ids: Ids, today: int) -> dict[FindingKey, int]:
+def _find_or_create(facts: Facts, ids: DimensionIds, today: int) -> dict[FindingKey, int]:
     """Ids of the findings; a new one starts with no count, which the update adds like any other."""
     wanted = {(ids.models[key.project, key.model], key.kind, key.fingerprint): key for key in sorted(facts.findings)}
     known: dict[FindingKey, int] = {}
@@ -71,12 +71,14 @@ def _found(facts: Facts, ids: Ids, today: int) -> dict[FindingKey, int]:
     read()
     missing = [(columns[0], key) for columns, key in wanted.items() if key not in known]
     if missing:
-        Finding.objects.bulk_create([_new(model, key, facts.findings[key], ids, today) for model, key in missing], ignore_conflicts=True)
+        Finding.objects.bulk_create(
+            [_build_finding(model, key, facts.findings[key], ids, today) for model, key in missing], ignore_conflicts=True
+        )
         read()
     return known
 
 
-def _new(model: int, key: FindingKey, fact: FindingFact, ids: Ids, today: int) -> Finding:
+def _build_finding(model: int, key: FindingKey, fact: FindingFact, ids: DimensionIds, today: int) -> Finding:
     seen = _range(fact, ids)
     return Finding(
         project_id=key.project,
@@ -93,17 +95,17 @@ def _new(model: int, key: FindingKey, fact: FindingFact, ids: Ids, today: int) -
     )
 
 
-def _range(fact: FindingFact, ids: Ids) -> _Range:
-    first = min((moment(seen.first), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
-    last = max((moment(seen.last), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
+def _range(fact: FindingFact, ids: DimensionIds) -> _Range:
+    first = min((to_datetime(seen.first), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
+    last = max((to_datetime(seen.last), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
     _, text, where = fact.sample
     return _Range(sum(seen.count for seen in fact.seen.values()), first, last, text, where, fact)
 
 
 def _update(finding: Finding, seen: _Range) -> None:
     """Adds what was seen; the text is that of the first sighting, so that it is the same in whatever order reports arrive."""
-    finding.count = min(finding.count + seen.count, MOST)
-    finding.values = sorted(values_kept(seen.fact.values.union(finding.values)))
+    finding.count = min(finding.count + seen.count, COUNTER_MAX)
+    finding.values = sorted(limit_values(seen.fact.values.union(finding.values)))
     finding.distinct = max(finding.distinct, seen.fact.distinct)
     finding.pattern = max(finding.pattern, seen.fact.pattern, key=pattern_rank)
     at = finding.first_seen_at
@@ -116,7 +118,7 @@ def _update(finding: Finding, seen: _Range) -> None:
 
 
 def _sightings_store(facts: Facts, known: dict[FindingKey, int], table: Table, owner: Callable[[Source], tuple[Hashable, ...]]) -> None:
-    found: dict[tuple[Hashable, ...], Seen] = {}
+    found: dict[tuple[Hashable, ...], Occurrences] = {}
     for key, fact in facts.findings.items():
         for source, seen in fact.seen.items():
             place = (known[key], *owner(source))
@@ -124,4 +126,6 @@ def _sightings_store(facts: Facts, known: dict[FindingKey, int], table: Table, o
                 found[place].add(seen)
             else:
                 found[place] = replace(seen)
-    rows_upsert(table, [(*place, seen.count, moment(seen.first), moment(seen.last), seen.seconds) for place, seen in found.items()])
+    rows_upsert(
+        table, [(*place, seen.count, to_datetime(seen.first), to_datetime(seen.last), seen.seconds) for place, seen in found.items()]
+    )

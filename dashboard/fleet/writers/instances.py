@@ -8,88 +8,90 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.fold.counters import MOST, smaller
+from dashboard.fleet.fold.counters import COUNTER_MAX, smaller
 from dashboard.fleet.fold.facts import Facts, InstanceFact
 from dashboard.fleet.fold.keys import InstanceKey
-from dashboard.fleet.fold.live_spans import AHEAD
+from dashboard.fleet.fold.live_spans import MAX_AHEAD_MINUTES
 from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.fleet.writers.bulk_upsert import Row, Table, rows_insert, rows_read, rows_update
-from dashboard.fleet.writers.dimension_ids import Ids, moment
+from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
-LOSSES = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
-COMPILING = ("compiling_for", "compiling_frame", "compiling_usual")
-ENDED = ("ended_at", "exit_code", "exit_signal")
-CALLS = ("calls_seq", "known_calls", "eager_calls")
-MOVING = Table(
+LOSS_COLUMNS = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
+COMPILING_COLUMNS = ("compiling_for", "compiling_frame", "compiling_usual")
+EXIT_COLUMNS = ("ended_at", "exit_code", "exit_signal")
+CALL_COLUMNS = ("calls_seq", "known_calls", "eager_calls")
+MOVING_TABLE = Table(
     Instance,
     ("id",),
     (
         "id",
         "last_seq",
         "clock_offset",
-        *COMPILING,
+        *COMPILING_COLUMNS,
         "first_minute",
         "active_minute",
-        *ENDED,
+        *EXIT_COLUMNS,
         "last_minute",
         "live_minute",
         "last_seen_at",
         "ready_at",
         "latched_eager",
-        *CALLS,
+        *CALL_COLUMNS,
         "late_windows",
-        *LOSSES,
+        *LOSS_COLUMNS,
     ),
 )
 
 
-KEY = ("project_id", "instance_id")
-IDENTITY = (
+KEY_COLUMNS = ("project_id", "instance_id")
+IDENTITY_COLUMNS = (
     "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "pid", "gpu", "torch", "agent", "label", "role",
     "simulated", "identity", "capabilities", "components", "started_at", "identity_digest",
 )  # fmt: skip
-NEW = Table(Instance, KEY, (*KEY, *IDENTITY, *MOVING.columns[1:]))
-KNOWN = Table(Instance, KEY, (*KEY, "identity_digest", *MOVING.columns))
-CHANGED = Table(Instance, ("id",), ("id", *IDENTITY))
+NEW_TABLE = Table(Instance, KEY_COLUMNS, (*KEY_COLUMNS, *IDENTITY_COLUMNS, *MOVING_TABLE.columns[1:]))
+KNOWN_TABLE = Table(Instance, KEY_COLUMNS, (*KEY_COLUMNS, "identity_digest", *MOVING_TABLE.columns))
+CHANGED_TABLE = Table(Instance, ("id",), ("id", *IDENTITY_COLUMNS))
 
 
-def instances_store(facts: Facts, ids: Ids, *, now_minute: int) -> None:
+def instances_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> None:
     """Writes what the facts say of each instance and notes the ids. What adds up is added to new rows as to known ones."""
-    known = _read(facts.instances)
+    known = _read_known(facts.instances)
     fresh = [key for key in facts.instances if key not in known]
     if fresh:
-        made = rows_insert(NEW, [_new(key, facts.instances[key], ids, now_minute) for key in fresh], returning=("id", *KEY))
+        made = rows_insert(
+            NEW_TABLE, [_build_row(key, facts.instances[key], ids, now_minute) for key in fresh], returning=("id", *KEY_COLUMNS)
+        )
         for id, project, instance in made:
             ids.instances[InstanceKey(project, instance)] = id
             ids.new_instances.add(id)
             ids.active[InstanceKey(project, instance)] = facts.instances[InstanceKey(project, instance)].active
     # A new row holds all that was said; what another folder made meanwhile is read, and added to.
-    known |= _read([key for key in fresh if key not in ids.instances])
+    known |= _read_known([key for key in fresh if key not in ids.instances])
     moved, changed = [], []
     for key, row in known.items():
         fact = facts.instances[key]
         ids.instances[key] = row["id"]
         _activity_note(ids, key, fact.active, row["active_minute"])
         if fact.seq > row["last_seq"] and fact.digest != row["identity_digest"]:
-            changed.append((row["id"], *_identity(fact, ids)))
-        if (updated := _moved(row, fact, now_minute)) != _moving(row):
+            changed.append((row["id"], *_identity_values(fact, ids)))
+        if (updated := _merge_moving(row, fact, now_minute)) != _moving_values(row):
             moved.append(updated)
-    rows_update(CHANGED, changed)
-    rows_update(MOVING, moved)
+    rows_update(CHANGED_TABLE, changed)
+    rows_update(MOVING_TABLE, moved)
     _receipts_store(facts, ids)
 
 
-def _activity_note(ids: Ids, key: InstanceKey, said: int | None, known: int | None) -> None:
+def _activity_note(ids: DimensionIds, key: InstanceKey, said: int | None, known: int | None) -> None:
     """Notes from which minute on the instance counts, and whether that is earlier than was known before."""
     ids.active[key] = smaller(said, known)
     if said is not None and (known is None or said < known):
         ids.woken[key] = (said, known)
 
 
-def _receipts_store(facts: Facts, ids: Ids) -> None:
+def _receipts_store(facts: Facts, ids: DimensionIds) -> None:
     rows = [
         CommandReceipt(
-            project_id=key.project, instance_id=ids.instances[key], at=moment(at), state=state, command=command, **json.loads(rest)
+            project_id=key.project, instance_id=ids.instances[key], at=to_datetime(at), state=state, command=command, **json.loads(rest)
         )
         for key, fact in facts.instances.items()
         for at, state, command, rest in sorted(fact.receipts)
@@ -98,96 +100,100 @@ def _receipts_store(facts: Facts, ids: Ids) -> None:
         CommandReceipt.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def _read(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, Any]]:
+def _read_known(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, Any]]:
     """The instances that have a row."""
-    rows = [dict(zip(KNOWN.columns, row, strict=True)) for row in rows_read(KNOWN, keys, constants=1)]
+    rows = [dict(zip(KNOWN_TABLE.columns, row, strict=True)) for row in rows_read(KNOWN_TABLE, keys, constants=1)]
     for row in rows:
         if row["active_minute"] == 0:
             row["active_minute"] = row["first_minute"]
     return {InstanceKey(row["project_id"], row["instance_id"]): row for row in rows}
 
 
-def _new(key: InstanceKey, fact: InstanceFact, ids: Ids, now_minute: int) -> Row:
+def _build_row(key: InstanceKey, fact: InstanceFact, ids: DimensionIds, now_minute: int) -> Row:
     """A row as NEW wants it."""
     return (
         *key,
-        *_identity(fact, ids),
+        *_identity_values(fact, ids),
         fact.seq,
         fact.clock_offset,
         *fact.compiling,
         fact.first_minute,
         fact.active,
-        *_ended(fact),
+        *_exit_values(fact),
         fact.last_minute,
         max(now_minute, fact.last_minute),
-        moment(fact.last_seen),
-        _date(fact.ready),
-        _latched([], fact),
+        to_datetime(fact.last_seen),
+        _to_datetime(fact.ready),
+        _merge_eager_fallbacks([], fact),
         *fact.calls,
         fact.late_windows,
         *fact.losses,
     )
 
 
-def _identity(fact: InstanceFact, ids: Ids) -> Row:
+def _identity_values(fact: InstanceFact, ids: DimensionIds) -> Row:
     """The values of IDENTITY."""
     columns = {
         **fact.identity,
         "model_id": ids.models[fact.source.version.project, fact.source.version.model],
         "version_id": ids.versions[fact.source.version],
         "environment": fact.source.environment,
-        "started_at": moment(fact.identity["started"]),
+        "started_at": to_datetime(fact.identity["started"]),
         "identity_digest": fact.digest,
     }
-    return tuple(columns[name] for name in IDENTITY)
+    return tuple(columns[name] for name in IDENTITY_COLUMNS)
 
 
-def _moving(row: dict[str, Any]) -> Row:
-    return tuple(row[column] for column in MOVING.columns)
+def _moving_values(row: dict[str, Any]) -> Row:
+    return tuple(row[column] for column in MOVING_TABLE.columns)
 
 
-def _moved(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> Row:
+def _merge_moving(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> Row:
     """The row's moving columns after the fact, in the order of MOVING."""
-    seen, latest = moment(fact.last_seen), clock.at_minute(now_minute + AHEAD)
+    seen, latest = to_datetime(fact.last_seen), clock.at_minute(now_minute + MAX_AHEAD_MINUTES)
     newer = fact.seq > row["last_seq"]
-    ready = _date(fact.ready)
+    ready = _to_datetime(fact.ready)
     return (
         row["id"],
         max(fact.seq, row["last_seq"]),
         fact.clock_offset if newer else row["clock_offset"],
-        *(fact.compiling if newer else (row[name] for name in COMPILING)),
+        *(fact.compiling if newer else (row[name] for name in COMPILING_COLUMNS)),
         min(fact.first_minute, row["first_minute"]),
         smaller(fact.active, row["active_minute"]),
-        *(_ended(fact) if fact.ended is not None and _later(fact.ended[0], row["ended_at"]) else (row[name] for name in ENDED)),
+        *(
+            _exit_values(fact)
+            if fact.ended is not None and _is_later(fact.ended[0], row["ended_at"])
+            else (row[name] for name in EXIT_COLUMNS)
+        ),
         max(fact.last_minute, row["last_minute"]),
         max(fact.last_minute, row["live_minute"]),
         # Seen ahead of now, while the clock was ahead, it would not be missed for hours.
         seen if row["last_seen_at"] > latest else max(seen, row["last_seen_at"]),
         min((at for at in (ready, row["ready_at"]) if at is not None), default=None),
-        _latched(row["latched_eager"], fact) if fact.latched else row["latched_eager"],
-        *max(fact.calls, tuple(row[name] for name in CALLS)),
-        min(row["late_windows"] + fact.late_windows, MOST),
-        *(max(value, row[name]) for name, value in zip(LOSSES, fact.losses, strict=True)),
+        _merge_eager_fallbacks(row["latched_eager"], fact) if fact.latched else row["latched_eager"],
+        *max(fact.calls, tuple(row[name] for name in CALL_COLUMNS)),
+        min(row["late_windows"] + fact.late_windows, COUNTER_MAX),
+        *(max(value, row[name]) for name, value in zip(LOSS_COLUMNS, fact.losses, strict=True)),
     )
 
 
-def _ended(fact: InstanceFact) -> Row:
+def _exit_values(fact: InstanceFact) -> Row:
     """The values of ENDED."""
     if fact.ended is None:
         return None, None, ""
     at, code, signal = fact.ended
-    return moment(at), None if code < 0 else code, signal
+    return to_datetime(at), None if code < 0 else code, signal
 
 
-def _later(at: float, known: datetime | None) -> bool:
-    return known is None or moment(at) > known
+def _is_later(at: float, known: datetime | None) -> bool:
+    return known is None or to_datetime(at) > known
 
 
-def _date(seconds: float | None) -> datetime | None:
-    return None if seconds is None else moment(seconds)
+def _to_datetime(seconds: float | None) -> datetime | None:
+    return None if seconds is None else to_datetime(seconds)
 
 
-def _latched(known: list[dict[str, Any]], fact: InstanceFact) -> list[dict[str, Any]]:
+def _merge_eager_fallbacks(known: list[dict[str, Any]], fact: InstanceFact) -> list[dict[str, Any]]:
     """Every frame and cause once, as it was told first, in order of time."""
     found = {(entry["frame"], entry["cause"]): entry for entry in known}
     for (frame, cause), (at, details) in fact.latched.items():

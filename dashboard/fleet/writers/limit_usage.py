@@ -4,52 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE, EnvironmentKey, FindingKey, InstanceKey, SeriesKey, StratumKey, VersionKey
+from dashboard.fleet.fold.keys import (
+    OTHER,
+    OTHER_INSTANCE_PREFIX,
+    EnvironmentKey,
+    FindingKey,
+    InstanceKey,
+    SeriesKey,
+    StratumKey,
+    VersionKey,
+)
 from dashboard.fleet.models import Deployment, Finding, Instance, ModelVersion, Series
 from dashboard.fleet.writers.bulk_upsert import Table, rows_read
-from dashboard.fleet.writers.dimension_ids import moment
+from dashboard.fleet.writers.dimension_ids import to_datetime
 
 _INSTANCES = Table(Instance, ("project_id", "instance_id"), ("project_id", "instance_id"))
 ENVIRONMENT_DAYS, VERSION_DAYS, SERIES_DAYS, INSTANCE_MINUTES = 30, 30, 7, 60
 """An environment, a version, a series and an instance count for so long after their last report; a report can be 7 days late."""
 
 
-def environments_existing(keys: Collection[EnvironmentKey]) -> set[EnvironmentKey]:
+def find_existing_environments(keys: Collection[EnvironmentKey]) -> set[EnvironmentKey]:
     """Those of the environments in which something was deployed."""
     rows = Deployment.objects.filter(project_id__in={key.project for key in keys}, environment__in={key.environment for key in keys})
     return {EnvironmentKey(*row) for row in rows.values_list("project_id", "environment").distinct()} & set(keys)
 
 
-def environments_used(project: int, now: float) -> int:
+def count_used_environments(project: int, now: float) -> int:
     """Environments that something reported from in the last 30 days."""
     rows = Deployment.objects.filter(project_id=project, last_minute__gte=int(now // 60) - ENVIRONMENT_DAYS * 1440)
     return rows.exclude(environment=OTHER).values("environment").distinct().count()
 
 
-def versions_existing(keys: Collection[VersionKey]) -> set[VersionKey]:
+def find_existing_versions(keys: Collection[VersionKey]) -> set[VersionKey]:
     """Those of the versions that have a row."""
     rows = ModelVersion.objects.filter(project_id__in={key.project for key in keys}, name__in={key.version for key in keys})
     return {VersionKey(*row) for row in rows.values_list("project_id", "model__name", "name")} & set(keys)
 
 
-def versions_used(project: int, now: float) -> int:
+def count_used_versions(project: int, now: float) -> int:
     """Versions that reported in the last 30 days."""
-    rows = ModelVersion.objects.filter(project_id=project, last_seen_at__gte=moment(now - VERSION_DAYS * 86400))
+    rows = ModelVersion.objects.filter(project_id=project, last_seen_at__gte=to_datetime(now - VERSION_DAYS * 86400))
     return rows.exclude(name=OTHER).count()
 
 
-def instances_existing(keys: Collection[InstanceKey]) -> set[InstanceKey]:
+def find_existing_instances(keys: Collection[InstanceKey]) -> set[InstanceKey]:
     """Those of the instances that have a row."""
     return {InstanceKey(*row) for row in rows_read(_INSTANCES, keys, constants=1)}
 
 
-def instances_used(project: int, now: float) -> int:
+def count_used_instances(project: int, now: float) -> int:
     """Instances that reported, or became known, in the last hour."""
     rows = Instance.objects.filter(project_id=project, live_minute__gte=int(now // 60) - INSTANCE_MINUTES)
-    return rows.exclude(instance_id__startswith=OTHER_INSTANCE).count()
+    return rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).count()
 
 
-def series_existing(keys: Collection[SeriesKey]) -> set[SeriesKey]:
+def find_existing_series(keys: Collection[SeriesKey]) -> set[SeriesKey]:
     """Those of the series that have a row."""
     found: set[SeriesKey] = set()
     rows = Series.objects.filter(
@@ -65,18 +74,18 @@ def series_existing(keys: Collection[SeriesKey]) -> set[SeriesKey]:
     return found & set(keys)
 
 
-def series_used(project: int, now: float) -> int:
+def count_used_series(project: int, now: float) -> int:
     """Series with calls in the last seven days."""
     rows = Series.objects.filter(project_id=project, last_minute__gte=int(now // 60) - SERIES_DAYS * 1440)
     return rows.exclude(region=OTHER, bucket=OTHER).count()
 
 
-def findings_existing(keys: Collection[FindingKey]) -> set[FindingKey]:
+def find_existing_findings(keys: Collection[FindingKey]) -> set[FindingKey]:
     """Those of the findings that have a row."""
     rows = Finding.objects.filter(project_id__in={key.project for key in keys}, fingerprint__in={key.fingerprint for key in keys})
     return {FindingKey(*row) for row in rows.values_list("project_id", "model__name", "kind", "fingerprint")} & set(keys)
 
 
-def findings_used(project: int, now: float) -> int:
+def count_used_findings(project: int, now: float) -> int:
     """Findings that became known today (UTC)."""
     return Finding.objects.filter(project_id=project, made_day=int(now // 86400)).exclude(fingerprint=OTHER).count()

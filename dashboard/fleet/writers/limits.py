@@ -15,26 +15,26 @@ from django.db import connection
 from django.db.models import F
 
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold.keys import OTHER, EnvironmentKey, VersionKey, series_of
-from dashboard.fleet.fold.overflow import Renamed, findings_renamed, series_renamed, sources_renamed
+from dashboard.fleet.fold.keys import OTHER, EnvironmentKey, VersionKey, to_series_key
+from dashboard.fleet.fold.overflow import OverflowNames, rename_findings, rename_series, rename_sources
 from dashboard.fleet.models import LimitReached, WatchedModel
 from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.writers import limit_usage
-from dashboard.fleet.writers.dimension_ids import moment
-from dashboard.projects.cardinality_limits import limits_of
+from dashboard.fleet.writers.dimension_ids import to_datetime
+from dashboard.projects.cardinality_limits import read_limits
 from dashboard.projects.models import Project
 
 _LOCK_CLASS = 0x43574C00
 """Tells these advisory locks from others in the same database; the number of the kind is added."""
 
-KNOWN_MOST, KNOWN_SECONDS = 200_000, 3600.0
+MAX_KNOWN_KEYS, KNOWN_TTL_S = 200_000, 3600.0
 
 Key = Any
 """An EnvironmentKey, VersionKey, InstanceKey, SeriesKey or FindingKey: all name a project."""
 
 
 @dataclass
-class Kind:
+class LimitKind:
     """Something that may become too many: which of some keys exist, how many count now, and how a key is called."""
 
     name: str
@@ -48,7 +48,7 @@ class Kind:
 
     def unknown(self, keys: Iterable[Key]) -> list[Key]:
         """The keys that no row was seen of; rows are looked up once, and again after a while."""
-        if len(self.known) > KNOWN_MOST or time.monotonic() - self.since > KNOWN_SECONDS:
+        if len(self.known) > MAX_KNOWN_KEYS or time.monotonic() - self.since > KNOWN_TTL_S:
             self.known, self.since = set(), time.monotonic()
         missing = [key for key in keys if key not in self.known]
         if missing:
@@ -56,54 +56,67 @@ class Kind:
         return [key for key in missing if key not in self.known]
 
 
-ENVIRONMENT = Kind(
-    "environment", 4, limit_usage.environments_existing, limit_usage.environments_used, lambda key: key.environment, lambda key: key.project
+ENVIRONMENT = LimitKind(
+    "environment",
+    4,
+    limit_usage.find_existing_environments,
+    limit_usage.count_used_environments,
+    lambda key: key.environment,
+    lambda key: key.project,
 )
-VERSION = Kind("version", 0, limit_usage.versions_existing, limit_usage.versions_used, lambda key: key.version, lambda key: key.project)
-INSTANCE = Kind(
-    "instance", 1, limit_usage.instances_existing, limit_usage.instances_used, lambda key: key.instance, lambda key: key.project
+VERSION = LimitKind(
+    "version", 0, limit_usage.find_existing_versions, limit_usage.count_used_versions, lambda key: key.version, lambda key: key.project
 )
-SERIES = Kind(
+INSTANCE = LimitKind(
+    "instance", 1, limit_usage.find_existing_instances, limit_usage.count_used_instances, lambda key: key.instance, lambda key: key.project
+)
+SERIES = LimitKind(
     "series",
     2,
-    limit_usage.series_existing,
-    limit_usage.series_used,
+    limit_usage.find_existing_series,
+    limit_usage.count_used_series,
     lambda key: f"{key.region} {key.bucket}",
     lambda key: key.version.project,
 )
-FINDING = Kind("finding", 3, limit_usage.findings_existing, limit_usage.findings_used, lambda key: key.kind, lambda key: key.project)
+FINDING = LimitKind(
+    "finding", 3, limit_usage.find_existing_findings, limit_usage.count_used_findings, lambda key: key.kind, lambda key: key.project
+)
 KINDS = (ENVIRONMENT, VERSION, INSTANCE, SERIES, FINDING)
 
 
-def saturated_note(saturated: Iterable[tuple[int, str]], *, now: float) -> None:
+def record_saturation(saturated: Iterable[tuple[int, str]], *, now: float) -> None:
     """Counts rows with a counter that stays at its largest value, by project and what it counts: Health shows them."""
     found: dict[int, list[str]] = {}
     for project, word in saturated:
         found.setdefault(project, []).append(word)
     for project, words in sorted(found.items()):
-        _count(COUNTER, project, words, now)
+        _count_overflow(COUNTER, project, words, now)
 
 
-def known_forget() -> None:
+def clear_known_keys() -> None:
     """Looks everything up again, as a restart does."""
     for kind in KINDS:
         kind.known = set()
 
 
-def facts_limited(facts: Facts, *, now: float) -> Facts:
+def limit_facts(facts: Facts, *, now: float) -> Facts:
     """The facts with what there is no room for under `other`."""
-    environments = _refused(ENVIRONMENT, {EnvironmentKey(version.project, name) for version, name in facts.presence if name != OTHER}, now)
-    versions, instances = _refused(VERSION, facts.seen, now), _refused(INSTANCE, facts.instances, now)
+    environments = _find_overflow(
+        ENVIRONMENT, {EnvironmentKey(version.project, name) for version, name in facts.presence if name != OTHER}, now
+    )
+    versions, instances = _find_overflow(VERSION, facts.seen, now), _find_overflow(INSTANCE, facts.instances, now)
     if environments or versions or instances:
-        facts = sources_renamed(facts, Renamed(_versions_moved(facts, versions), instances, environments))
-    if series := _refused(SERIES, {series_of(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table}, now):
-        facts = series_renamed(facts, series)
-    if findings := _refused(FINDING, facts.findings, now):
-        facts = findings_renamed(facts, findings)
+        facts = rename_sources(facts, OverflowNames(_map_versions_to_other(facts, versions), instances, environments))
+    if series := _find_overflow(
+        SERIES, {to_series_key(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table}, now
+    ):
+        facts = rename_series(facts, series)
+    if findings := _find_overflow(FINDING, facts.findings, now):
+        facts = rename_findings(facts, findings)
     return facts
 
 
-def _refused(kind: Kind, keys: Collection[Key], now: float) -> set[Key]:
+def _find_overflow(kind: LimitKind, keys: Collection[Key], now: float) -> set[Key]:
     """The keys that are new and find no room; what is named `other` by its job shares rows with what others put there."""
     missing = kind.unknown(keys)
     shared = [key for key in keys if key.version == OTHER] if kind is VERSION else []
@@ -114,27 +127,29 @@ def _refused(kind: Kind, keys: Collection[Key], now: float) -> set[Key]:
         fresh = sorted(set(mine) - kind.existing(mine)) if mine else []
         if not fresh:
             continue
-        limit = getattr(limits_of(Project.objects.values_list("settings", flat=True).get(pk=project)), kind.name)
+        limit = getattr(read_limits(Project.objects.values_list("settings", flat=True).get(pk=project)), kind.name)
         over = fresh[max(0, limit - kind.used(project, now)) :]
         if over:
-            _count(kind.name, project, [kind.word(key) for key in over], now)
+            _count_overflow(kind.name, project, [kind.word(key) for key in over], now)
             refused.update(over)
     return refused
 
 
-def _versions_moved(facts: Facts, refused: Collection[VersionKey]) -> dict[VersionKey, VersionKey]:
+def _map_versions_to_other(facts: Facts, refused: Collection[VersionKey]) -> dict[VersionKey, VersionKey]:
     """Into `other` of their model; a model without a version that was let in is not let in either."""
     models = set(WatchedModel.objects.filter(project_id__in={key.project for key in refused}).values_list("project_id", "name"))
     models |= {(key.project, key.model) for key in facts.seen if key not in refused}
     return {key: VersionKey(key.project, key.model if (key.project, key.model) in models else OTHER, OTHER) for key in refused}
 
 
-def _lock(kind: Kind, project: int) -> None:
+def _lock(kind: LimitKind, project: int) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS + kind.number, project])
 
 
-def _count(kind: str, project: int, words: list[str], now: float) -> None:
-    row, _ = LimitReached.objects.get_or_create(project_id=project, kind=kind, day=int(now // 86400), defaults={"last_at": moment(now)})
-    LimitReached.objects.filter(pk=row.pk).update(count=F("count") + len(words), example=words[-1][:200], last_at=moment(now))
+def _count_overflow(kind: str, project: int, words: list[str], now: float) -> None:
+    row, _ = LimitReached.objects.get_or_create(
+        project_id=project, kind=kind, day=int(now // 86400), defaults={"last_at": to_datetime(now)}
+    )
+    LimitReached.objects.filter(pk=row.pk).update(count=F("count") + len(words), example=words[-1][:200], last_at=to_datetime(now))

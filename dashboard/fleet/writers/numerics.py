@@ -9,10 +9,10 @@ from compilewatch.wire.numerics import MAX_GOLDENS
 from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.numerics import ParityFact
 from dashboard.fleet.models import ParityResult
-from dashboard.fleet.writers.dimension_ids import Ids, moment
+from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 
-def parities_store(facts: Facts, ids: Ids) -> None:
+def parities_store(facts: Facts, ids: DimensionIds) -> None:
     """Writes what instances told; of names beyond the limit of an instance the first stay. Asks nothing where nobody told anything."""
     told = {ids.instances[key]: (key.project, fact.parities) for key, fact in facts.instances.items() if fact.parities}
     if not told:
@@ -26,7 +26,7 @@ def parities_store(facts: Facts, ids: Ids) -> None:
         rows = known[id]
         for name, fact in sorted(parities.items()):
             if name in rows:
-                moved.append(_fill(rows[name], fact.merged(_kept(rows[name]))))
+                moved.append(_fill(rows[name], fact.merged(_to_fact(rows[name]))))
             elif len(rows) < MAX_GOLDENS:
                 rows[name] = _fill(ParityResult(project_id=project, instance_id=id, name=name), fact)
                 made.append(rows[name])
@@ -36,11 +36,11 @@ def parities_store(facts: Facts, ids: Ids) -> None:
 
 def _fill(row: ParityResult, fact: ParityFact) -> ParityResult:
     row.told = json.loads(fact.told)
-    row.state, row.at = row.told["state"], moment(fact.at)
-    row.failed_at = None if fact.failed_at is None else moment(fact.failed_at)
+    row.state, row.at = row.told["state"], to_datetime(fact.at)
+    row.failed_at = None if fact.failed_at is None else to_datetime(fact.failed_at)
     return row
 
 
-def _kept(row: ParityResult) -> ParityFact:
+def _to_fact(row: ParityResult) -> ParityFact:
     failed = None if row.failed_at is None else row.failed_at.timestamp()
     return ParityFact(row.at.timestamp(), json.dumps(row.told, sort_keys=True), failed)

@@ -9,21 +9,21 @@ from typing import Any
 
 from django.db.models import IntegerField
 
-from dashboard.fleet.fold.counters import ADDED, LARGEST, MOST, Process
+from dashboard.fleet.fold.counters import COUNTER_MAX, LARGEST_FIELDS, SUMMED_FIELDS, ProcessCounts
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold.keys import GroupKey, Source, group_of, instance_of
+from dashboard.fleet.fold.keys import GroupKey, Source, to_group_key, to_instance_key
 from dashboard.fleet.models import ProcessMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.fleet.writers.bulk_upsert import Row, Table, rows_upsert
-from dashboard.fleet.writers.dimension_ids import Ids
+from dashboard.fleet.writers.dimension_ids import DimensionIds
 
-COLUMNS = (*ADDED, *LARGEST)
+COLUMNS = (*SUMMED_FIELDS, *LARGEST_FIELDS)
 _columns_of = attrgetter(*COLUMNS)
 
 _INSTANCE = ("project_id", "day", "instance_id", "minute")
 _MINUTE = ("project_id", "day", "version_id", "environment", "gpu_type", "minute")
 _HOUR = ("project_id", "day", "version_id", "environment", "gpu_type", "hour")
-COUNTERS = tuple(name for name in ADDED if isinstance(VersionProcessHour._meta.get_field(name), IntegerField))
-_added, _largest = frozenset(ADDED), frozenset(LARGEST)
+COUNTERS = tuple(name for name in SUMMED_FIELDS if isinstance(VersionProcessHour._meta.get_field(name), IntegerField))
+_added, _largest = frozenset(SUMMED_FIELDS), frozenset(LARGEST_FIELDS)
 
 PROCESS_MINUTES = Table(ProcessMinute, _INSTANCE, (*_INSTANCE, *COLUMNS), _added, _largest)
 VERSION_MINUTES = Table(VersionProcessMinute, _MINUTE, (*_MINUTE, *COLUMNS, "instances"), _added | {"instances"}, _largest)
@@ -32,40 +32,40 @@ VERSION_HOURS = Table(VersionProcessHour, _HOUR, (*_HOUR, *COLUMNS, "instances")
 Group = tuple[GroupKey, int]
 
 
-def processes_store(facts: Facts, ids: Ids) -> list[tuple[int, str]]:
+def processes_store(facts: Facts, ids: DimensionIds) -> list[tuple[int, str]]:
     """Adds the facts' process minutes to what is stored, for instances and for versions; returns the project and the name of each
     counter of an hour that saturated.
 
     An instance and the seconds that it covers count from its first call or compilation on. A report that comes late may move that minute
     back: what was stored after it and did not count is counted then, so that the order of reports makes no difference."""
-    minutes: dict[Group, Process] = {}
+    minutes: dict[Group, ProcessCounts] = {}
     instances: dict[Group, int] = {}
-    for group, covered in _woken(facts, ids):
-        _add(minutes, group, Process(covered=covered))
+    for group, covered in _find_newly_active(facts, ids):
+        _add(minutes, group, ProcessCounts(covered=covered))
         instances[group] = instances.get(group, 0) + 1
     new = _instances_store(facts, ids)
     for (source, minute), process in facts.process_minutes.items():
-        group, since = (group_of(source), minute), ids.active[instance_of(source)]
+        group, since = (to_group_key(source), minute), ids.active[to_instance_key(source)]
         counts = since is not None and minute >= since
         _add(minutes, group, process if counts else replace(process, covered=0.0))
         instances[group] = instances.get(group, 0) + (counts and (source, minute) in new)
-    hours: dict[Group, Process] = {}
+    hours: dict[Group, ProcessCounts] = {}
     for (key, minute), process in minutes.items():
         _add(hours, (key, minute // 60), process)
     most = _version_minutes_store(ids, minutes, instances)
     for (source, hour), process in facts.process_hours.items():
-        _add(hours, (group_of(source), hour), process)
+        _add(hours, (to_group_key(source), hour), process)
     rows = [
         (*_key(ids, key, hour // 24), hour, *_columns_of(process), most.get((key, hour), int(process.covered > 0)))
         for (key, hour), process in hours.items()
     ]
     written = rows_upsert(VERSION_HOURS, rows, returning=("project_id", *COUNTERS))
-    return [(project, name) for project, *counts in written for name, count in zip(COUNTERS, counts, strict=True) if count >= MOST]
+    return [(project, name) for project, *counts in written for name, count in zip(COUNTERS, counts, strict=True) if count >= COUNTER_MAX]
 
 
-def _woken(facts: Facts, ids: Ids) -> Iterator[tuple[Group, float]]:
+def _find_newly_active(facts: Facts, ids: DimensionIds) -> Iterator[tuple[Group, float]]:
     """Stored minutes of instances that did not count when they were stored and do now, with the seconds that they cover."""
-    woken = {ids.instances[key]: (group_of(facts.instances[key].source), *span) for key, span in ids.woken.items()}
+    woken = {ids.instances[key]: (to_group_key(facts.instances[key].source), *span) for key, span in ids.woken.items()}
     if not woken:
         return
     first = min(since for _, since, _ in woken.values())
@@ -78,12 +78,12 @@ def _woken(facts: Facts, ids: Ids) -> Iterator[tuple[Group, float]]:
             yield (group, minute), covered
 
 
-def _instances_store(facts: Facts, ids: Ids) -> set[tuple[Source, int]]:
+def _instances_store(facts: Facts, ids: DimensionIds) -> set[tuple[Source, int]]:
     """Writes the minutes of instances; returns those of which nothing was covered before, by which instances are counted."""
-    rows: dict[Row, Process] = {}
+    rows: dict[Row, ProcessCounts] = {}
     owner: dict[Row, tuple[Source, int]] = {}
     for (source, minute), process in facts.process_minutes.items():
-        key = (source.version.project, minute // 1440, ids.instances[instance_of(source)], minute)
+        key = (source.version.project, minute // 1440, ids.instances[to_instance_key(source)], minute)
         _add(rows, key, process)
         owner[key] = (source, minute)
     written = rows_upsert(PROCESS_MINUTES, [(*key, *_columns_of(p)) for key, p in rows.items()], returning=(*_INSTANCE, "covered"))
@@ -91,7 +91,7 @@ def _instances_store(facts: Facts, ids: Ids) -> set[tuple[Source, int]]:
     return {owner[tuple(key)] for *key, covered in written if covered == rows[tuple(key)].covered > 0}
 
 
-def _version_minutes_store(ids: Ids, minutes: dict[Group, Process], instances: dict[Group, int]) -> dict[Group, int]:
+def _version_minutes_store(ids: DimensionIds, minutes: dict[Group, ProcessCounts], instances: dict[Group, int]) -> dict[Group, int]:
     """Writes the minutes of versions; returns the largest number of instances in any touched minute of each hour."""
     rows = {(*_key(ids, key, minute // 1440), minute): (key, minute) for key, minute in minutes}
     written = rows_upsert(
@@ -106,11 +106,11 @@ def _version_minutes_store(ids: Ids, minutes: dict[Group, Process], instances: d
     return most
 
 
-def _key(ids: Ids, key: GroupKey, day: int) -> tuple[int, int, int, str, str]:
+def _key(ids: DimensionIds, key: GroupKey, day: int) -> tuple[int, int, int, str, str]:
     return key.version.project, day, ids.versions[key.version], key.environment, key.gpu
 
 
-def _add(table: dict[Any, Process], key: Any, process: Process) -> None:
+def _add(table: dict[Any, ProcessCounts], key: Any, process: ProcessCounts) -> None:
     if key in table:
         table[key].add(process)
     else:

@@ -28,19 +28,19 @@ from compilewatch.wire.otlp import (
     STANDARD,
 )
 
-from dashboard.ingest.numbering import numbers_of
-from dashboard.ingest.otlp.histograms import NotASketch, exact, sketch_of
+from dashboard.ingest.numbering import derive_numbers
+from dashboard.ingest.otlp.histograms import HistogramError, convert_histogram, is_exact
 
-BLIND = ("no", "OpenTelemetry's metrics bring counts and times of calls alone; a dashboard's own reports tell it")
-NOT_TOLD = ("compilations", "components", "memory")
-OLD_ENVIRONMENT = "deployment.environment"
+UNSUPPORTED = ("no", "OpenTelemetry's metrics bring counts and times of calls alone; a dashboard's own reports tell it")
+UNREPORTED_CAPABILITIES = ("compilations", "components", "memory")
+LEGACY_ENVIRONMENT_KEY = "deployment.environment"
 UNKNOWN = "unknown"
 _LETTERS = string.digits + string.ascii_lowercase
 _TEXTS = tuple(one.name for one in fields(Identity) if one.type == "str")
 
 
 @dataclass
-class Taken:
+class Conversion:
     """What a request came to: one wire request an instance and up to 32 windows, and how many points were left out, and why."""
 
     requests: list[Request] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Taken:
 
 
 @dataclass
-class _Window:
+class _WindowBuilder:
     start: int
     end: int
     seq: dict[str, int] = field(default_factory=dict)
@@ -64,26 +64,26 @@ class _Window:
 
     def report(self) -> Report:
         """Numbered by its sender, else by the time that it covers."""
-        seq = (self.seq[FIRST], self.seq[LAST]) if len(self.seq) == 2 else numbers_of(self.start, self.end)
-        regions = [_whole(one) for one in self.regions.values() if one.calls or one.latency is not None]
+        seq = (self.seq[FIRST], self.seq[LAST]) if len(self.seq) == 2 else derive_numbers(self.start, self.end)
+        regions = [_complete_region(one) for one in self.regions.values() if one.calls or one.latency is not None]
         return Report(seq=seq, window=(self.start / NANOSECONDS, self.end / NANOSECONDS), regions=regions)
 
 
-def requests_of(metrics: Mapping[str, Any], project_id: int, now: float) -> Taken:
+def convert_metrics(metrics: Mapping[str, Any], project_id: int, now: float) -> Conversion:
     """The requests in an ExportMetricsServiceRequest, in its JSON form; what is none raises what Python does of it."""
-    taken, found = Taken(), dict[str, tuple[dict[str, Any], dict[int, _Window]]]()
+    taken, found = Conversion(), dict[str, tuple[dict[str, Any], dict[int, _WindowBuilder]]]()
     for one in metrics.get("resourceMetrics", ()):
-        told = _attributes((one.get("resource") or {}).get("attributes", ()))
+        told = _parse_attributes((one.get("resource") or {}).get("attributes", ()))
         windows = found.setdefault(repr(sorted(told.items())), (told, {}))[1]
         for metric in (metric for scope in one.get("scopeMetrics", ()) for metric in scope.get("metrics", ())):
-            _metric(metric, windows, taken)
+            _convert_metric(metric, windows, taken)
     for told, windows in found.values():
         if windows:
-            taken.requests += _requests(told, [windows[end] for end in sorted(windows)], project_id, now)
+            taken.requests += _build_requests(told, [windows[end] for end in sorted(windows)], project_id, now)
     return taken
 
 
-def _metric(metric: Mapping[str, Any], windows: dict[int, _Window], taken: Taken) -> None:
+def _convert_metric(metric: Mapping[str, Any], windows: dict[int, _WindowBuilder], taken: Conversion) -> None:
     name = str(metric.get("name", ""))
     wanted = "exponentialHistogram" if name in SKETCHES else "gauge" if name in (FIRST, LAST) else "sum"
     if wanted == "sum" and name not in COUNTS and name != EAGER:
@@ -98,35 +98,35 @@ def _metric(metric: Mapping[str, Any], windows: dict[int, _Window], taken: Taken
         taken.refuse(len(points), f"the unit of {name} is {str(metric.get('unit', ''))[:20]!r}, expected 's'")
     else:
         for point in points:
-            _point(name, point, windows, taken)
+            _convert_point(name, point, windows, taken)
 
 
-def _point(name: str, point: Mapping[str, Any], windows: dict[int, _Window], taken: Taken) -> None:
-    labels, start, end = _attributes(point.get("attributes", ())), int(point.get("startTimeUnixNano", 0)), int(point["timeUnixNano"])
+def _convert_point(name: str, point: Mapping[str, Any], windows: dict[int, _WindowBuilder], taken: Conversion) -> None:
+    labels, start, end = _parse_attributes(point.get("attributes", ())), int(point.get("startTimeUnixNano", 0)), int(point["timeUnixNano"])
     if name not in (FIRST, LAST) and not str(labels.get(REGION, "")).strip():
         return taken.refuse(1, f"a point of {name} has no attribute {REGION}")
     if not 0 < start <= end:
         return taken.refuse(1, f"a point of {name} does not say when it began")
-    window = windows.setdefault(end, _Window(start, end))
+    window = windows.setdefault(end, _WindowBuilder(start, end))
     window.start = min(window.start, start)
     if name in (FIRST, LAST):
         window.seq[name] = int(_number(point))
         return None
-    region = _region(window, labels)
+    region = _find_region(window, labels)
     if name == EAGER:
         region.eager_by[str(labels.get(CAUSE, UNKNOWN))] = int(_number(point))
     elif name in COUNTS:
         setattr(region, COUNTS[name], _number(point) if name == "compilewatch.items" else int(_number(point)))
     else:
         try:
-            setattr(region, SKETCHES[name], sketch_of(point))
-        except NotASketch as reason:
+            setattr(region, SKETCHES[name], convert_histogram(point))
+        except HistogramError as reason:
             return taken.refuse(1, f"{name}: {reason}")
-        window.even = window.even or not exact(point)
+        window.even = window.even or not is_exact(point)
     return None
 
 
-def _region(window: _Window, labels: Mapping[str, Any]) -> Region:
+def _find_region(window: _WindowBuilder, labels: Mapping[str, Any]) -> Region:
     texts = tuple(str(labels.get(name, otherwise)) for name, otherwise in ((REGION, ""), (BUCKET, ""), (MODE, UNKNOWN), (RUNTIME, UNKNOWN)))
     outermost = labels.get(OUTERMOST, True) is not False
     key = (*texts, outermost)
@@ -136,25 +136,25 @@ def _region(window: _Window, labels: Mapping[str, Any]) -> Region:
     return window.regions[key]
 
 
-def _whole(region: Region) -> Region:
+def _complete_region(region: Region) -> Region:
     """A sender that counts nothing itself has as many calls as were timed, of which nobody knows how they ran."""
     if not region.calls and region.latency is not None:
         region.calls = region.unknown = region.latency.count
     return region
 
 
-def _requests(told: Mapping[str, Any], windows: list[_Window], project_id: int, now: float) -> Iterator[Request]:
+def _build_requests(told: Mapping[str, Any], windows: list[_WindowBuilder], project_id: int, now: float) -> Iterator[Request]:
     reports = [one.report() for one in windows]
-    identity = _identity(told, project_id, reports[0].window[0], even=any(one.even for one in windows))
+    identity = _build_identity(told, project_id, reports[0].window[0], even=any(one.even for one in windows))
     for at in range(0, len(reports), MAX_REPORTS):
         yield Request(v=VERSION, sent=now, instance=identity, reports=reports[at : at + MAX_REPORTS])
 
 
-def _identity(told: Mapping[str, Any], project_id: int, began: float, *, even: bool) -> Identity:
+def _build_identity(told: Mapping[str, Any], project_id: int, began: float, *, even: bool) -> Identity:
     """Who reports, by OpenTelemetry's own names and the agent's; an id that is none of ours becomes one, the same for the same process."""
     known: dict[str, Any] = {name: str(told.get(OWN + name, told.get(STANDARD.get(name, ""), ""))) for name in _TEXTS}
     known["model"], known["version"] = known["model"] or UNKNOWN, known["version"] or UNKNOWN
-    known["environment"] = known["environment"] or str(told.get(OLD_ENVIRONMENT, "")) or "production"
+    known["environment"] = known["environment"] or str(told.get(LEGACY_ENVIRONMENT_KEY, "")) or "production"
     numbers = {name: _whole_number(told.get(OWN + name, told.get(STANDARD.get(name, "")))) for name in NUMBERS}
     known |= {name: value for name, value in numbers.items() if value is not None}
     known["kind"], known["agent"] = known["kind"] or "serving", known["agent"] or "OpenTelemetry"
@@ -162,14 +162,14 @@ def _identity(told: Mapping[str, Any], project_id: int, began: float, *, even: b
     known["started"] = float(started) if isinstance(started, (int, float)) and not isinstance(started, bool) else began
     known["simulated"] = told.get(OWN + "simulated") is True
     if not (len(known["id"]) == 26 and set(known["id"]) <= set(_LETTERS)):
-        known["id"] = _id(project_id, told)
-    blind = dict.fromkeys(NOT_TOLD, BLIND)
+        known["id"] = _derive_id(project_id, told)
+    blind = dict.fromkeys(UNREPORTED_CAPABILITIES, UNSUPPORTED)
     if even:
         blind["latency"] = ("partly", "bins of the histograms are wider than ours, and spread evenly: give them a larger max_size")
     return Identity(**known, capabilities=blind)
 
 
-def _id(project_id: int, told: Mapping[str, Any]) -> str:
+def _derive_id(project_id: int, told: Mapping[str, Any]) -> str:
     """The same for the same process: what it says of itself, but for the SDK's own release."""
     said = [f"{name}={told[name]}" for name in sorted(told) if not name.startswith("telemetry.")]
     seed = "\0".join((str(project_id), *said)).encode("utf-8", "replace")
@@ -188,7 +188,7 @@ def _number(point: Mapping[str, Any]) -> float:
     return int(point["asInt"]) if "asInt" in point else float(point["asDouble"])
 
 
-def _attributes(pairs: Any) -> dict[str, Any]:
+def _parse_attributes(pairs: Any) -> dict[str, Any]:
     """By name, as Python has them; lists and maps are left out."""
     found: dict[str, Any] = {}
     for pair in pairs:

@@ -14,18 +14,18 @@ from django.http import HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from dashboard.common import clock
-from dashboard.common.http import API_HEADERS, error_answer, json_answer
+from dashboard.common.http import API_HEADERS, error_response, json_response
 from dashboard.ingest.admission import ADMISSION, quota_check
 from dashboard.ingest.batch import batch_read
-from dashboard.ingest.body_decoder import Refused, text_check
-from dashboard.ingest.endpoint import DATABASE_AWAY
+from dashboard.ingest.body_decoder import RefusalError, text_check
+from dashboard.ingest.endpoint import DATABASE_UNAVAILABLE
 from dashboard.ingest.group_commit import COMMITTER
-from dashboard.ingest.intake_counters import intake_note
-from dashboard.ingest.otlp.convert import Taken, requests_of
-from dashboard.ingest.otlp.protobuf import metrics_read
-from dashboard.ingest.refusal_counters import refusal_note
+from dashboard.ingest.intake_counters import record_intake
+from dashboard.ingest.otlp.convert import Conversion, convert_metrics
+from dashboard.ingest.otlp.protobuf import decode_metrics
+from dashboard.ingest.refusal_counters import record_refusal
 from dashboard.ingest.request_checks import Environ, body_read, head_check, key_require, method_check
-from dashboard.projects.key_auth import KnownKey
+from dashboard.projects.key_auth import VerifiedKey
 
 logger = logging.getLogger(__name__)
 
@@ -42,72 +42,76 @@ def metrics_receive(request: WSGIRequest) -> HttpResponse:
             method_check(environ)
             key = key_require(environ)
             taken = _accept(environ, key, binary)
-    except Refused as refused:
+    except RefusalError as refused:
         return _refuse(refused, key)
     except DatabaseError as error:
         logger.warning("metrics were not stored: %s", error)
-        return _refuse(DATABASE_AWAY, key)
-    return _answer(taken, binary)
+        return _refuse(DATABASE_UNAVAILABLE, key)
+    return _build_response(taken, binary)
 
 
-def _accept(environ: Environ, key: KnownKey, binary: bool) -> Taken:
+def _accept(environ: Environ, key: VerifiedKey, binary: bool) -> Conversion:
     length = head_check(environ, PROTOBUF if binary else JSON)
     bucket = quota_check(key.project_id, key.project_settings)
     body, now = body_read(environ, length), clock.unix()
     try:
-        taken = requests_of(metrics_read(body) if binary else _json(body), key.project_id, now)
+        taken = convert_metrics(decode_metrics(body) if binary else _parse_json(body), key.project_id, now)
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
-        raise Refused("bad_request", f"The body is no ExportMetricsServiceRequest: {type(error).__name__}.") from None
+        raise RefusalError("bad_request", f"The body is no ExportMetricsServiceRequest: {type(error).__name__}.") from None
     for request in taken.requests:
         batch = batch_read(text=dumps(request), project_id=key.project_id, received=now)
         bucket.charge(len(batch.items) + len(batch.rejected))
         stored = COMMITTER.store(batch)
-        intake_note(project_id=key.project_id, reports=len(stored.acked), size=length // len(taken.requests))
+        record_intake(project_id=key.project_id, reports=len(stored.acked), size=length // len(taken.requests))
         for rejected in stored.rejected:
-            refusal_note(project_id=key.project_id, code=rejected.code)
+            record_refusal(project_id=key.project_id, code=rejected.code)
             taken.refuse(1, f"{rejected.code}: {rejected.detail}")
     COMMITTER.start()
     return taken
 
 
-def _json(body: bytes) -> dict[str, Any]:
+def _parse_json(body: bytes) -> dict[str, Any]:
     text_check(body)
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Refused("not_json", f"The body is not JSON: {error}.") from None
+        raise RefusalError("not_json", f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
-        raise Refused("bad_request", "The body is no ExportMetricsServiceRequest: it is no object.")
+        raise RefusalError("bad_request", "The body is no ExportMetricsServiceRequest: it is no object.")
     return found
 
 
-def _refuse(refused: Refused, key: KnownKey | None) -> HttpResponse:
+def _refuse(refused: RefusalError, key: VerifiedKey | None) -> HttpResponse:
     """In the one shape of every error under /api/, whatever was asked in: OTLP goes by the status."""
-    refusal_note(project_id=key.project_id if key else 0, code=refused.code)
+    record_refusal(project_id=key.project_id if key else 0, code=refused.code)
     COMMITTER.start()
     status = ERROR_CODES[refused.code][0]
-    response = error_answer(status, refused.code, refused.detail, refused.retry_after)
+    response = error_response(status, refused.code, refused.detail, refused.retry_after)
     if status in (401, 405):
         response["WWW-Authenticate" if status == 401 else "Allow"] = "Bearer" if status == 401 else "POST"
     response._has_been_logged = True  # type: ignore[attr-defined]  # refusals are counted; a log line each would be a flood
     return response
 
 
-def _answer(taken: Taken, binary: bool) -> HttpResponse:
+def _build_response(taken: Conversion, binary: bool) -> HttpResponse:
     """An ExportMetricsServiceResponse; of what was left out the first reason."""
     if not binary:
         partial = {"rejectedDataPoints": str(taken.left_out), "errorMessage": taken.why}
-        return json_answer(json.dumps({"partialSuccess": partial} if taken.left_out else {}).encode())
-    told = _field(1, _varint(1 << 3) + _varint(taken.left_out) + _field(2, taken.why.encode())) if taken.left_out else b""
+        return json_response(json.dumps({"partialSuccess": partial} if taken.left_out else {}).encode())
+    told = (
+        _encode_field(1, _encode_varint(1 << 3) + _encode_varint(taken.left_out) + _encode_field(2, taken.why.encode()))
+        if taken.left_out
+        else b""
+    )
     return HttpResponse(told, headers={**API_HEADERS, "Content-Type": PROTOBUF})
 
 
-def _field(number: int, data: bytes) -> bytes:
+def _encode_field(number: int, data: bytes) -> bytes:
     """A text or message of protobuf."""
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
+    return _encode_varint(number << 3 | 2) + _encode_varint(len(data)) + data
 
 
-def _varint(value: int) -> bytes:
+def _encode_varint(value: int) -> bytes:
     out = b""
     while value > 127:
         out += bytes((value & 127 | 128,))

@@ -9,61 +9,61 @@ from typing import Any
 
 from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, SCALE, Sketch, lower_bound
 
-FINEST = 20
+MAX_SCALE = 20
 """OpenTelemetry defines no finer scale."""
-MOST_BINS = 8192
+MAX_BINS = 8192
 """Bins of one histogram, and parts that wider ones are divided into."""
-FARTHEST = 1 << 32
+MAX_OFFSET = 1 << 32
 
 
-class NotASketch(ValueError):
+class HistogramError(ValueError):
     """Why a point cannot be taken; a sentence."""
 
 
-def sketch_of(point: Mapping[str, Any]) -> Sketch:
-    """The sketch of a point in seconds; raises NotASketch."""
+def convert_histogram(point: Mapping[str, Any]) -> Sketch:
+    """The sketch of a point in seconds; raises HistogramError."""
     scale, zero = int(point.get("scale", 0)), int(point.get("zeroCount", 0))
     positive = point.get("positive") or {}
     counts, offset = [int(one) for one in positive.get("bucketCounts", ())], int(positive.get("offset", 0))
     parts = 1 << max(0, SCALE - scale)
-    if not SCALE - 10 <= scale <= FINEST or len(counts) * parts > MOST_BINS or abs(offset) > FARTHEST:
-        raise NotASketch(f"a histogram of scale {scale} with {len(counts)} bins from {offset} is no histogram of durations")
+    if not SCALE - 10 <= scale <= MAX_SCALE or len(counts) * parts > MAX_BINS or abs(offset) > MAX_OFFSET:
+        raise HistogramError(f"a histogram of scale {scale} with {len(counts)} bins from {offset} is no histogram of durations")
     if any(int(one) for one in (point.get("negative") or {}).get("bucketCounts", ())):
-        raise NotASketch("a duration is below zero")
-    sketch = _sketch(point, zero, offset, counts if scale == SCALE else None, Counter(dict(_rescaled(scale, offset, counts))))
+        raise HistogramError("a duration is below zero")
+    sketch = _build_sketch(point, zero, offset, counts if scale == SCALE else None, Counter(dict(_rescale(scale, offset, counts))))
     problem = sketch.problem()
     if problem is None and int(point.get("count", sketch.count)) != sketch.count:
         problem = f"count is {point['count']}, but its bins hold {sketch.count}"
     if problem is not None:
-        raise NotASketch(problem)
+        raise HistogramError(problem)
     return sketch
 
 
-def exact(point: Mapping[str, Any]) -> bool:
+def is_exact(point: Mapping[str, Any]) -> bool:
     """Whether no bin had to be divided."""
     return int(point.get("scale", 0)) >= SCALE
 
 
-def _rescaled(scale: int, offset: int, counts: list[int]) -> Iterator[tuple[int, int]]:
+def _rescale(scale: int, offset: int, counts: list[int]) -> Iterator[tuple[int, int]]:
     """Index and count of each of our bins that is filled."""
     found = Counter[int]()
     for place, count in enumerate(counts, start=offset):
         if scale >= SCALE:
-            found[_inside(place >> (scale - SCALE))] += count
+            found[_clamp_index(place >> (scale - SCALE))] += count
             continue
         # A wider bin is several of ours: its calls are spread over them, and what is left over goes to the lowest.
         parts = 1 << (SCALE - scale)
         each, rest = divmod(count, parts)
         for part in range(parts if each else rest):
-            found[_inside(place * parts + part)] += each + (part < rest)
+            found[_clamp_index(place * parts + part)] += each + (part < rest)
     return ((index, count) for index, count in found.items() if count)
 
 
-def _inside(index: int) -> int:
+def _clamp_index(index: int) -> int:
     return min(max(index, MIN_INDEX), MAX_INDEX)
 
 
-def _sketch(point: Mapping[str, Any], zero: int, offset: int, given: list[int] | None, bins: Counter[int]) -> Sketch:
+def _build_sketch(point: Mapping[str, Any], zero: int, offset: int, given: list[int] | None, bins: Counter[int]) -> Sketch:
     first, last = (min(bins), max(bins)) if bins else (0, -1)
     if given is None or not bins:
         offset, given = first, [bins[index] for index in range(first, last + 1)]

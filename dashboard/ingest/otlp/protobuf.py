@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.body_decoder import RefusalError
 
 MAX_VALUES = 1 << 20
 """Fields and bins in one request: a byte may be one."""
@@ -69,22 +69,22 @@ MESSAGES: dict[str, Message] = {
 _STRUCTS = {"fixed": "<Q", "signed": "<q", "double": "<d"}
 
 
-def metrics_read(body: bytes) -> dict[str, Any]:
+def decode_metrics(body: bytes) -> dict[str, Any]:
     """The request in the body; raises Refused where it is none."""
     budget = [MAX_VALUES]
     try:
-        return _message(body, MESSAGES["request"], budget)
+        return _decode_message(body, MESSAGES["request"], budget)
     except (IndexError, struct.error, UnicodeDecodeError):
-        raise Refused("bad_request", "The body is no ExportMetricsServiceRequest in protobuf.") from None
+        raise RefusalError("bad_request", "The body is no ExportMetricsServiceRequest in protobuf.") from None
 
 
-def _message(data: bytes, message: Message, budget: list[int]) -> dict[str, Any]:
+def _decode_message(data: bytes, message: Message, budget: list[int]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for number, wire, value in _fields(data, budget):
+    for number, wire, value in _iterate_fields(data, budget):
         field = message.get(number)
         if field is None:
             continue
-        values = list(_values(field, wire, value, budget))
+        values = list(_decode_values(field, wire, value, budget))
         if field.many:
             found.setdefault(field.name, []).extend(values)
         elif values:
@@ -92,19 +92,19 @@ def _message(data: bytes, message: Message, budget: list[int]) -> dict[str, Any]
     return found
 
 
-def _fields(data: bytes, budget: list[int]) -> Iterator[tuple[int, int, Any]]:
+def _iterate_fields(data: bytes, budget: list[int]) -> Iterator[tuple[int, int, Any]]:
     """Number, wire type and raw value of each field."""
     at, end = 0, len(data)
     while at < end:
         _spend(budget)
-        tag, at = _varint(data, at)
+        tag, at = _decode_varint(data, at)
         wire = tag & 7
         if wire == VARINT:
-            value, at = _varint(data, at)
+            value, at = _decode_varint(data, at)
             yield tag >> 3, wire, value
             continue
         if wire == BYTES:
-            size, at = _varint(data, at)
+            size, at = _decode_varint(data, at)
         elif wire in _WIDTH:
             size = _WIDTH[wire]
         else:
@@ -115,25 +115,25 @@ def _fields(data: bytes, budget: list[int]) -> Iterator[tuple[int, int, Any]]:
         at += size
 
 
-def _values(field: Field, wire: int, value: Any, budget: list[int]) -> Iterator[Any]:
+def _decode_values(field: Field, wire: int, value: Any, budget: list[int]) -> Iterator[Any]:
     """What the field holds; several where numbers are packed. A field of another wire type is not the one that is meant."""
     if field.kind in MESSAGES and wire == BYTES:
-        yield _message(value, MESSAGES[field.kind], budget)
+        yield _decode_message(value, MESSAGES[field.kind], budget)
     elif field.kind == "text" and wire == BYTES:
         yield value.decode()
     elif field.kind in _STRUCTS and wire == FIXED64:
         yield struct.unpack(_STRUCTS[field.kind], value)[0]
     elif wire == VARINT:
-        yield _integer(field.kind, value)
+        yield _decode_integer(field.kind, value)
     elif field.many and wire == BYTES:
         at = 0
         while at < len(value):
             _spend(budget)
-            one, at = _varint(value, at)
-            yield _integer(field.kind, one)
+            one, at = _decode_varint(value, at)
+            yield _decode_integer(field.kind, one)
 
 
-def _integer(kind: str, value: int) -> Any:
+def _decode_integer(kind: str, value: int) -> Any:
     if kind == "zigzag":
         return value >> 1 ^ -(value & 1)
     if kind == "integer":
@@ -141,7 +141,7 @@ def _integer(kind: str, value: int) -> Any:
     return bool(value) if kind == "flag" else value
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -156,4 +156,4 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _spend(budget: list[int]) -> None:
     budget[0] -= 1
     if budget[0] < 0:
-        raise Refused("bad_request", f"The body holds more than {MAX_VALUES} fields.")
+        raise RefusalError("bad_request", f"The body holds more than {MAX_VALUES} fields.")

@@ -9,7 +9,7 @@ from itertools import pairwise
 from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch, index_of, lower_bound
 
 
-def sketch_of(bounds: Sequence[float], counts: Sequence[int], total: float) -> Sketch:
+def build_sketch(bounds: Sequence[float], counts: Sequence[int], total: float) -> Sketch:
     """Spreads each bucket's values evenly over its bins on the log scale, so that a quantile lies in the bucket where the true one lies.
 
     The first bucket begins at zero: its values become an open bin, of which only the upper bound is known. `bounds` are upper ones in
@@ -34,7 +34,7 @@ def sketch_of(bounds: Sequence[float], counts: Sequence[int], total: float) -> S
     return Sketch(count=sum(bins), sum=summed, min=low, max=lower_bound(last + 1), offset=first, bins=bins)
 
 
-def widest(bounds: Sequence[float]) -> float | None:
+def find_widest_ratio(bounds: Sequence[float]) -> float | None:
     """By how much a quantile may be off, as a ratio minus 1, in the widest bucket that has two bounds above zero."""
     finite = [bound for bound in bounds if 0 < bound < math.inf]
     ratios = [upper / lower for lower, upper in pairwise(finite)]

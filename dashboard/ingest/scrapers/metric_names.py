@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Part:
+class EngineHistogram:
     """A histogram of seconds, under any of these names, and the region that it becomes."""
 
     region: str
@@ -16,7 +16,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedCounter:
     """A counter of finished requests by reason, and the reason that says that the engine itself could not finish one."""
 
     name: str
@@ -25,11 +25,11 @@ class Finished:
 
 
 @dataclass(frozen=True)
-class Front:
+class FrontendHistogram:
     """The histogram of an engine's HTTP server, of finer buckets than the engine's own, and the one that says how many requests each
     `label` had: those of `handlers` ask the model. Where they are fewer than `least` of all, the times are of something else."""
 
-    part: Part
+    part: EngineHistogram
     by_handler: str
     label: str
     handlers: frozenset[str]
@@ -37,18 +37,18 @@ class Front:
 
 
 @dataclass(frozen=True)
-class Format:
+class EngineFormat:
     """What an engine calls things. `prefix` is what all its own names begin with; the first part is a request as a whole."""
 
     engine: str
     prefix: str
-    parts: tuple[Part, ...]
+    parts: tuple[EngineHistogram, ...]
     tokens: tuple[str, ...]
-    finished: Finished | None = None
-    front: Front | None = None
+    finished: FinishedCounter | None = None
+    front: FrontendHistogram | None = None
     started: str = "process_start_time_seconds"
 
-    def parts_in(self, regions: Collection[str]) -> list[Part]:
+    def select_parts(self, regions: Collection[str]) -> list[EngineHistogram]:
         """Those of the regions that an answer has. A request is counted once: as the HTTP server timed it where that is known."""
         front = self.front.part if self.front and self.front.part.region in regions else None
         own = [part for part in self.parts if part.region in regions]
@@ -63,32 +63,32 @@ VLLM_HANDLERS = frozenset(
     }
 )
 """What asks the model; lists of models, tokenizers, health and metrics do not."""
-VLLM = Format(
+VLLM = EngineFormat(
     engine="vllm",
     prefix="vllm:",
     parts=(
-        Part("request", ("vllm:e2e_request_latency_seconds",), outermost=True),
-        Part("first token", ("vllm:time_to_first_token_seconds",)),
-        Part("next token", ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")),
+        EngineHistogram("request", ("vllm:e2e_request_latency_seconds",), outermost=True),
+        EngineHistogram("first token", ("vllm:time_to_first_token_seconds",)),
+        EngineHistogram("next token", ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")),
     ),
     tokens=("vllm:generation_tokens",),
     # Its source calls `error` an internal error of the request that is always answered with status 500; `abort` is a client that left.
     # Of releases that do not know the reason nothing can be said.
-    finished=Finished("vllm:request_success", "finished_reason", "error"),
-    front=Front(
-        part=Part("HTTP request", ("http_request_duration_highr_seconds",), outermost=True),
+    finished=FinishedCounter("vllm:request_success", "finished_reason", "error"),
+    front=FrontendHistogram(
+        part=EngineHistogram("HTTP request", ("http_request_duration_highr_seconds",), outermost=True),
         by_handler="http_request_duration_seconds",
         label="handler",
         handlers=VLLM_HANDLERS,
     ),
 )
-SGLANG = Format(
+SGLANG = EngineFormat(
     engine="sglang",
     prefix="sglang:",
     parts=(
-        Part("request", ("sglang:e2e_request_latency_seconds",), outermost=True),
-        Part("first token", ("sglang:time_to_first_token_seconds",)),
-        Part("next token", ("sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds")),
+        EngineHistogram("request", ("sglang:e2e_request_latency_seconds",), outermost=True),
+        EngineHistogram("first token", ("sglang:time_to_first_token_seconds",)),
+        EngineHistogram("next token", ("sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds")),
     ),
     tokens=("sglang:generation_tokens",),
 )

@@ -11,14 +11,14 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from dashboard.ingest.scrapers.metric_names import Finished, Format, Front
+from dashboard.ingest.scrapers.metric_names import EngineFormat, FinishedCounter, FrontendHistogram
 
-MOST_FAMILIES = 2000
-MOST_BUCKETS = 200
-LARGEST = 2**53
+MAX_FAMILIES = 2000
+MAX_BUCKETS = 200
+MAX_COUNT = 2**53
 
 
-class NotMetrics(ValueError):
+class MetricsParseError(ValueError):
     """The answer is no text of Prometheus; the message is a sentence."""
 
 
@@ -45,80 +45,80 @@ class Snapshot:
 
     def as_json(self) -> dict[str, Any]:
         """For a column; infinity is no JSON and becomes null."""
-        parts = {name: {"bounds": bounds_kept(one.bounds), "counts": one.counts, "total": one.total} for name, one in self.parts.items()}
+        parts = {name: {"bounds": encode_bounds(one.bounds), "counts": one.counts, "total": one.total} for name, one in self.parts.items()}
         return {"started": self.started, "tokens": self.tokens, "failed": self.failed, "parts": parts}
 
     @classmethod
-    def of_json(cls, kept: dict[str, Any]) -> Snapshot:
+    def from_json(cls, kept: dict[str, Any]) -> Snapshot:
         """The inverse."""
-        parts = {name: Histogram(bounds_read(one["bounds"]), list(one["counts"]), one["total"]) for name, one in kept["parts"].items()}
+        parts = {name: Histogram(decode_bounds(one["bounds"]), list(one["counts"]), one["total"]) for name, one in kept["parts"].items()}
         return cls(kept["started"], kept["tokens"], kept.get("failed"), parts)
 
 
-def snapshot_read(text: str, wanted: Format) -> Snapshot:
+def snapshot_read(text: str, wanted: EngineFormat) -> Snapshot:
     """Reads one answer; several label sets of a name (engines of one server) add up."""
-    found, families = Snapshot(), {one.name: one for one in _families(text)}
+    found, families = Snapshot(), {one.name: one for one in _parse_families(text)}
     found.own_names = sum(name.startswith(wanted.prefix) for name in families)
-    found.started = _value(families.get(wanted.started))
+    found.started = _sum_samples(families.get(wanted.started))
     for part in wanted.parts:
         name = next((name for name in part.names if name in families and families[name].type == "histogram"), None)
         if name is None:
             found.absent.append(part.names[0])
         else:
-            found.parts[part.region] = _histogram(families[name])
-    if wanted.front is not None and (front := _front(families, wanted.front)) is not None:
+            found.parts[part.region] = _parse_histogram(families[name])
+    if wanted.front is not None and (front := _parse_frontend(families, wanted.front)) is not None:
         found.parts[wanted.front.part.region] = front
     tokens = next((families[name] for name in wanted.tokens if name in families), None)
-    found.tokens = _value(tokens)
-    found.failed = _failed(families, wanted.finished)
+    found.tokens = _sum_samples(tokens)
+    found.failed = _count_failed(families, wanted.finished)
     if tokens is None:
         found.absent.append(f"{wanted.tokens[0]}_total")
     return found
 
 
-def _families(text: str) -> Iterator[Metric]:
+def _parse_families(text: str) -> Iterator[Metric]:
     try:
         for number, family in enumerate(text_string_to_metric_families(text)):
-            if number >= MOST_FAMILIES:
-                raise NotMetrics(f"The answer has more than {MOST_FAMILIES:,} metrics.")
+            if number >= MAX_FAMILIES:
+                raise MetricsParseError(f"The answer has more than {MAX_FAMILIES:,} metrics.")
             yield family
-    except NotMetrics:
+    except MetricsParseError:
         raise
     except Exception as error:
-        raise NotMetrics(f"The answer is no text of Prometheus ({type(error).__name__}).") from error
+        raise MetricsParseError(f"The answer is no text of Prometheus ({type(error).__name__}).") from error
 
 
-def _value(family: Metric | None) -> float | None:
+def _sum_samples(family: Metric | None) -> float | None:
     """The sum over label sets; created-times of counters are no values."""
     if family is None:
         return None
     values = [sample.value for sample in family.samples if not sample.name.endswith("_created")]
     total = sum(value for value in values if math.isfinite(value))
-    return total if values and 0 <= total <= LARGEST else None
+    return total if values and 0 <= total <= MAX_COUNT else None
 
 
-def _failed(families: Mapping[str, Metric], wanted: Finished | None) -> float | None:
+def _count_failed(families: Mapping[str, Metric], wanted: FinishedCounter | None) -> float | None:
     """The count of that reason alone; a release that has no such reason counts no failures, which is not the same as none."""
     family = families.get(wanted.name) if wanted else None
     if wanted is None or family is None:
         return None
     samples = [one for one in family.samples if not one.name.endswith("_created") and one.labels.get(wanted.label) == wanted.failed]
     counts = [one.value for one in samples]
-    return sum(counts) if counts and all(0 <= count <= LARGEST for count in counts) else None
+    return sum(counts) if counts and all(0 <= count <= MAX_COUNT for count in counts) else None
 
 
-def _histogram(family: Metric) -> Histogram:
+def _parse_histogram(family: Metric) -> Histogram:
     upto: dict[float, float] = {}
     total = 0.0
     for sample in family.samples:
         if sample.name.endswith("_bucket") and "le" in sample.labels:
-            bound = _bound(sample.labels["le"])
+            bound = _parse_bound(sample.labels["le"])
             upto[bound] = upto.get(bound, 0.0) + sample.value
         elif sample.name.endswith("_sum"):
             total += sample.value
     bounds = sorted(bound for bound in upto if bound > 0)
-    if len(bounds) > MOST_BUCKETS or not all(0 <= upto[bound] <= LARGEST for bound in bounds):
-        raise NotMetrics(f"{family.name} has buckets that cannot be.")
+    if len(bounds) > MAX_BUCKETS or not all(0 <= upto[bound] <= MAX_COUNT for bound in bounds):
+        raise MetricsParseError(f"{family.name} has buckets that cannot be.")
     counts, before = [], 0.0
     for bound in bounds:
         counts.append(max(0, int(upto[bound] - before)))
@@ -126,26 +126,26 @@ def _histogram(family: Metric) -> Histogram:
     return Histogram(bounds, counts, total)
 
 
-def _front(families: Mapping[str, Metric], wanted: Front) -> Histogram | None:
+def _parse_frontend(families: Mapping[str, Metric], wanted: FrontendHistogram) -> Histogram | None:
     """The times of all HTTP requests, where nearly all of them ask the model: their histogram does not tell one handler from another."""
     fine, by_handler = (families.get(name) for name in (wanted.part.names[0], wanted.by_handler))
     if fine is None or by_handler is None or fine.type != "histogram":
         return None
-    found = _histogram(fine)
+    found = _parse_histogram(fine)
     counts = [one for one in by_handler.samples if one.name.endswith("_count")]
     asking = sum(one.value for one in counts if one.labels.get(wanted.label) in wanted.handlers)
     return found if asking >= wanted.least * sum(found.counts) else None
 
 
-def _bound(text: str) -> float:
+def _parse_bound(text: str) -> float:
     try:
         bound = float(text)
     except ValueError as error:
-        raise NotMetrics(f"The answer is no text of Prometheus: a bucket ends at {text[:40]!r}.") from error
+        raise MetricsParseError(f"The answer is no text of Prometheus: a bucket ends at {text[:40]!r}.") from error
     return bound if not math.isnan(bound) else math.inf
 
 
-def restarted(before: Snapshot, now: Snapshot) -> bool:
+def has_restarted(before: Snapshot, now: Snapshot) -> bool:
     """Whether the engine counts from zero again: it says another start, or anything that only rises fell."""
     if before.started is not None and now.started is not None and abs(now.started - before.started) > 1:
         return True
@@ -153,14 +153,14 @@ def restarted(before: Snapshot, now: Snapshot) -> bool:
         earlier = before.parts.get(name)
         if earlier and (earlier.bounds != one.bounds or any(new < old for new, old in zip(one.counts, earlier.counts, strict=True))):
             return True
-    return _fell(before.tokens, now.tokens) or _fell(before.failed, now.failed)
+    return _has_decreased(before.tokens, now.tokens) or _has_decreased(before.failed, now.failed)
 
 
-def _fell(before: float | None, now: float | None) -> bool:
+def _has_decreased(before: float | None, now: float | None) -> bool:
     return before is not None and now is not None and now < before
 
 
-def between(before: Snapshot | None, now: Snapshot) -> Snapshot:
+def diff_snapshots(before: Snapshot | None, now: Snapshot) -> Snapshot:
     """What was counted since `before`; all of it where the engine started since."""
     if before is None:
         return Snapshot(started=now.started, parts=dict(now.parts), tokens=now.tokens, failed=now.failed)
@@ -177,16 +177,16 @@ def between(before: Snapshot | None, now: Snapshot) -> Snapshot:
     return found
 
 
-def bounds_kept(bounds: Sequence[float]) -> list[float | None]:
+def encode_bounds(bounds: Sequence[float]) -> list[float | None]:
     """For a column: infinity is no JSON and becomes null."""
     return [None if math.isinf(bound) else bound for bound in bounds]
 
 
-def bounds_read(kept: Sequence[float | None]) -> list[float]:
+def decode_bounds(kept: Sequence[float | None]) -> list[float]:
     """The inverse."""
     return [math.inf if bound is None else bound for bound in kept]
 
 
-def layout_of(bounds: list[float]) -> str:
+def name_layout(bounds: list[float]) -> str:
     """A short name of the bounds: only versions with the same ones are compared."""
     return f"buckets {hashlib.blake2b(repr(bounds).encode(), digest_size=3).hexdigest()}"

@@ -13,27 +13,35 @@ from django.conf import settings
 
 from dashboard.accounts.services import audit_write
 from dashboard.common import clock
-from dashboard.common.outbound.client import Limits, OutboundError, outbound_get
-from dashboard.common.outbound.url import TargetError, target_of
+from dashboard.common.outbound.client import OutboundError, OutboundLimits, outbound_get
+from dashboard.common.outbound.url import TargetError, parse_target
 from dashboard.common.unicode_safety import visible_name
 from dashboard.common.write_lock import write_transaction
 from dashboard.ingest.batch import batch_read
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.models import BucketLayout, EngineTarget
-from dashboard.ingest.scrapers.metric_names import FORMATS, Format
-from dashboard.ingest.scrapers.parser import NotMetrics, Snapshot, between, bounds_kept, layout_of, restarted, snapshot_read
+from dashboard.ingest.scrapers.metric_names import FORMATS, EngineFormat
+from dashboard.ingest.scrapers.parser import (
+    MetricsParseError,
+    Snapshot,
+    diff_snapshots,
+    encode_bounds,
+    has_restarted,
+    name_layout,
+    snapshot_read,
+)
 from dashboard.ingest.scrapers.startup_logs import stages_read
-from dashboard.ingest.scrapers.to_report import Engine, identity_of, request_of, started_report
+from dashboard.ingest.scrapers.to_report import Engine, build_identity, build_request, build_startup_report
 from dashboard.ingest.services import reports_store
 from dashboard.projects.models import Project
 
-LIMITS = Limits(connect=3.0, total=8.0, answer=4 << 20)
+LIMITS = OutboundLimits(connect=3.0, total=8.0, answer=4 << 20)
 ONE_PASS_SECONDS = 60.0
-MOST_TARGETS = 200
+MAX_TARGETS = 200
 Fetch = Callable[[str], str]
 
 
-OTHERS = "Several processes answer at this address by turns; name the address of each, or nothing can be counted."
+SHARED_ADDRESS_TEXT = "Several processes answer at this address by turns; name the address of each, or nothing can be counted."
 
 
 class EngineError(ValueError):
@@ -50,15 +58,15 @@ def engine_add(
     if engine not in FORMATS:
         raise EngineError(f"engine is {engine!r}, expected one of {', '.join(FORMATS)}.")
     try:
-        target_of(url, settings.OUTBOUND_ALLOW)
+        parse_target(url, settings.OUTBOUND_ALLOW)
     except TargetError as error:
         said = "A private address, plain http or another port needs its host:port in COMPILEWATCH_OUTBOUND_ALLOW."
         raise EngineError(f"{error} {said}") from error
     if len(url) > 500 or len(gpu) > 100:
         raise EngineError("The address is longer than 500 characters, or the GPU's name than 100.")
     with write_transaction():
-        if EngineTarget.objects.filter(project=project).exclude(url=url).count() >= MOST_TARGETS:
-            raise EngineError(f"The project has {MOST_TARGETS} engines already.")
+        if EngineTarget.objects.filter(project=project).exclude(url=url).count() >= MAX_TARGETS:
+            raise EngineError(f"The project has {MAX_TARGETS} engines already.")
         named = {"engine": engine, "model_name": visible_name(model)[:200], "version_name": visible_name(version)[:200]}
         named |= {"environment": visible_name(environment)[:64], "gpu": gpu}
         fresh: dict[str, Any] = {
@@ -87,9 +95,9 @@ def fetch(url: str) -> str:
     """The text at the address, through the one door to the outside."""
     answer = outbound_get(url=url, headers={"Accept": "text/plain"}, limits=LIMITS)
     if answer.status != 200:
-        raise NotMetrics(f"The engine answers {answer.status}.")
+        raise MetricsParseError(f"The engine answers {answer.status}.")
     if answer.cut:
-        raise NotMetrics(f"The answer is longer than {LIMITS.answer >> 20} MiB, or broke off.")
+        raise MetricsParseError(f"The answer is longer than {LIMITS.answer >> 20} MiB, or broke off.")
     return answer.text
 
 
@@ -108,7 +116,7 @@ def engine_read(*, target: EngineTarget, get: Fetch = fetch) -> bool:
     wanted, tried = FORMATS[target.engine], clock.unix()
     try:
         now = snapshot_read(get(target.url), wanted)
-    except (OutboundError, NotMetrics) as error:
+    except (OutboundError, MetricsParseError) as error:
         EngineTarget.objects.filter(pk=target.pk).update(tried_at=tried, trouble=str(error))
         return False
     with write_transaction():
@@ -116,42 +124,42 @@ def engine_read(*, target: EngineTarget, get: Fetch = fetch) -> bool:
         # Another worker has read it meanwhile: this reading is older than what is counted.
         if held is None or held.next_seq != target.next_seq or held.read_at != target.read_at:
             return False
-        _store(held, wanted, now, clock.unix())
+        _store_snapshot(held, wanted, now, clock.unix())
     return True
 
 
-def _store(target: EngineTarget, wanted: Format, now: Snapshot, at: float) -> None:
-    before, others = Snapshot.of_json(target.counted) if target.counted else None, False
+def _store_snapshot(target: EngineTarget, wanted: EngineFormat, now: Snapshot, at: float) -> None:
+    before, others = Snapshot.from_json(target.counted) if target.counted else None, False
     if before is None:
         # What it counted before anybody looked belongs to no window.
         target.started, found = now.started if now.started is not None else at, None
-    elif restarted(before, now) and now.started is not None and now.started < (target.read_at or 0.0) - 1.0:
+    elif has_restarted(before, now) and now.started is not None and now.started < (target.read_at or 0.0) - 1.0:
         target.started, target.next_seq, target.log, found = now.started, 1, {}, None
         others = True
-    elif restarted(before, now):
+    elif has_restarted(before, now):
         target.started = now.started if now.started is not None else max(target.read_at or 0.0, at - 1.0)
-        target.next_seq, target.log, found = 1, {}, between(None, now)
+        target.next_seq, target.log, found = 1, {}, diff_snapshots(None, now)
     else:
-        found = between(before, now)
+        found = diff_snapshots(before, now)
     if found is not None and target.read_at is not None and at > target.read_at:
         begin = max(target.read_at, target.started or 0.0)
-        _send(target, wanted, found, (min(begin, at), at), now)
+        _store_report(target, wanted, found, (min(begin, at), at), now)
     target.tried_at = target.read_at = at
-    target.counted, target.trouble = now.as_json(), OTHERS if others else _trouble(now, wanted)
+    target.counted, target.trouble = now.as_json(), SHARED_ADDRESS_TEXT if others else _describe_trouble(now, wanted)
     target.save()
 
 
-def _send(target: EngineTarget, wanted: Format, found: Snapshot, window: tuple[float, float], now: Snapshot) -> None:
+def _store_report(target: EngineTarget, wanted: EngineFormat, found: Snapshot, window: tuple[float, float], now: Snapshot) -> None:
     """The inbox takes it as it takes an agent's; the transaction around makes it one with what was counted."""
     bounds = {name: one.bounds for name, one in now.parts.items()}
-    kept = {layout_of(one): bounds_kept(one) for one in bounds.values()}
+    kept = {name_layout(one): encode_bounds(one) for one in bounds.values()}
     layouts = [
         BucketLayout(name=name, bounds=kept[name]) for name in sorted(kept)
     ]  # in one order, so that two readers never wait in a ring
     BucketLayout.objects.bulk_create(layouts, ignore_conflicts=True)
     started = target.started if target.started is not None else window[0]
-    request = request_of(
-        engine=_named(target),
+    request = build_request(
+        engine=_to_engine(target),
         wanted=wanted,
         started=started,
         seq=target.next_seq,
@@ -160,18 +168,18 @@ def _send(target: EngineTarget, wanted: Format, found: Snapshot, window: tuple[f
         bounds=bounds,
         log=bool(target.log),
     )
-    _take(target, request)
+    _store_request(target, request)
 
 
-def _take(target: EngineTarget, request: Request) -> None:
+def _store_request(target: EngineTarget, request: Request) -> None:
     batch = batch_read(text=dumps(request), project_id=target.project_id, received=request.sent)
     [stored] = reports_store([batch])
     if stored.rejected:
-        raise Refused("bad_request", f"{stored.rejected[0].code}: {stored.rejected[0].detail}")
+        raise RefusalError("bad_request", f"{stored.rejected[0].code}: {stored.rejected[0].detail}")
     target.next_seq += 1
 
 
-def engine_log(*, project: Project, url: str, lines: Iterable[str]) -> dict[str, float]:
+def import_engine_log(*, project: Project, url: str, lines: Iterable[str]) -> dict[str, float]:
     """Takes what the start-up log of the running engine says, once however often it is given; returns seconds a stage."""
     stages = stages_read(lines)
     if not stages:
@@ -183,16 +191,16 @@ def engine_log(*, project: Project, url: str, lines: Iterable[str]) -> dict[str,
         if target.log == stages:
             return stages
         target.log = stages
-        wanted, counted = FORMATS[target.engine], Snapshot.of_json(target.counted)
+        wanted, counted = FORMATS[target.engine], Snapshot.from_json(target.counted)
         bounds, failures = {name: one.bounds for name, one in counted.parts.items()}, counted.failed is not None
-        identity = identity_of(_named(target), wanted, target.started, bounds, log=True, failures=failures)
+        identity = build_identity(_to_engine(target), wanted, target.started, bounds, log=True, failures=failures)
         at = clock.unix()
-        _take(target, Request(VERSION, at, identity, [started_report(target.next_seq, at, target.engine, stages)]))
+        _store_request(target, Request(VERSION, at, identity, [build_startup_report(target.next_seq, at, target.engine, stages)]))
         target.save()
     return stages
 
 
-def _named(target: EngineTarget) -> Engine:
+def _to_engine(target: EngineTarget) -> Engine:
     return Engine(
         address=target.url,
         project_id=target.project_id,
@@ -204,7 +212,7 @@ def _named(target: EngineTarget) -> Engine:
     )
 
 
-def _trouble(now: Snapshot, wanted: Format) -> str:
+def _describe_trouble(now: Snapshot, wanted: EngineFormat) -> str:
     if not now.absent:
         return ""
     if not now.own_names:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-MOST_LINES = 200_000
-LONGEST = 86_400.0
+MAX_LINES = 200_000
+MAX_STAGE_S = 86_400.0
 _SECONDS = r"(?P<seconds>[\d.]+)"
 _STAGES = (
     # vLLM; newer releases name the part that was compiled.
@@ -24,19 +24,19 @@ def stages_read(lines: Iterable[str]) -> dict[str, float]:
     draft, an encoder) follow each other and add up. Other lines are passed over."""
     found: dict[str, dict[str, float]] = {}
     for number, line in enumerate(lines):
-        if number >= MOST_LINES:
+        if number >= MAX_LINES:
             break
         for name, pattern in _STAGES:
             match = pattern.search(line[:4000])
-            if match and (seconds := _seconds(match["seconds"])) is not None:
+            if match and (seconds := _parse_seconds(match["seconds"])) is not None:
                 parts, part = found.setdefault(name, {}), match.groupdict().get("part") or ""
                 parts[part] = max(seconds, parts.get(part, 0.0))
     return {name: round(sum(found[name].values()), 6) for name in dict.fromkeys(name for name, _ in _STAGES) if name in found}
 
 
-def _seconds(text: str) -> float | None:
+def _parse_seconds(text: str) -> float | None:
     try:
         seconds = float(text)
     except ValueError:
         return None
-    return seconds if 0 <= seconds <= LONGEST else None
+    return seconds if 0 <= seconds <= MAX_STAGE_S else None

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from compilewatch.wire.messages import VERSION, Compile, Fact, Identity, Region, Report, Request
 
 from dashboard.common.numbers import significant
-from dashboard.ingest.scrapers.histogram import sketch_of, widest
-from dashboard.ingest.scrapers.metric_names import Format, Part
-from dashboard.ingest.scrapers.parser import Histogram, Snapshot, layout_of
+from dashboard.ingest.scrapers.histogram import build_sketch, find_widest_ratio
+from dashboard.ingest.scrapers.metric_names import EngineFormat, EngineHistogram
+from dashboard.ingest.scrapers.parser import Histogram, Snapshot, name_layout
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
-NOT_TOLD = "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a plugin"
-MODE, MODE_TELLING = "engine", "engine, errors told"
+UNREPORTED_REASON = "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a plugin"
+MODE, MODE_WITH_ERRORS = "engine", "engine, errors told"
 """The mode of every stratum that is read from outside, without and with a count of failed requests: no agent of ours writes it."""
-MODES = (MODE, MODE_TELLING)
-ERRORS_TOLD = "requests that the engine itself could not finish; what it refused before, and clients that left, are not among them"
-NOT_COUNTED = ("errors", "memory", "gpu_time", "guard_lookups")
+MODES = (MODE, MODE_WITH_ERRORS)
+ERRORS_NOTE = "requests that the engine itself could not finish; what it refused before, and clients that left, are not among them"
+UNREPORTED_CAPABILITIES = ("errors", "memory", "gpu_time", "guard_lookups")
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Engine:
     host: str
 
 
-def instance_named(engine: Engine, started: float) -> str:
+def derive_instance_id(engine: Engine, started: float) -> str:
     """The id of one life of the engine: the same for as long as it runs, another one after a restart."""
     seed = f"{engine.project_id}\0{engine.address}\0{engine.model}\0{engine.version}\0{engine.environment}\0{int(started)}"
     number = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=20).digest(), "big")
@@ -45,10 +45,10 @@ def instance_named(engine: Engine, started: float) -> str:
     return "".join(letters)
 
 
-def request_of(
+def build_request(
     *,
     engine: Engine,
-    wanted: Format,
+    wanted: EngineFormat,
     started: float,
     seq: int,
     window: tuple[float, float],
@@ -57,21 +57,23 @@ def request_of(
     log: bool = False,
 ) -> Request:
     """One report; an answer without a known name has no regions, and its instance is blind."""
-    regions = [_region(part, wanted.engine, found.parts[part.region], found) for part in wanted.parts_in(found.parts)]
-    identity = identity_of(engine, wanted, started, bounds, log=log, failures=found.failed is not None)
+    regions = [_build_region(part, wanted.engine, found.parts[part.region], found) for part in wanted.select_parts(found.parts)]
+    identity = build_identity(engine, wanted, started, bounds, log=log, failures=found.failed is not None)
     report = Report(seq=(seq, seq), window=window, regions=[region for region in regions if region.calls])
     return Request(v=VERSION, sent=window[1], instance=identity, reports=[report])
 
 
-def identity_of(engine: Engine, wanted: Format, started: float, bounds: dict[str, list[float]], *, log: bool, failures: bool) -> Identity:
+def build_identity(
+    engine: Engine, wanted: EngineFormat, started: float, bounds: dict[str, list[float]], *, log: bool, failures: bool
+) -> Identity:
     """Who reports, and what can be said of an engine from outside; `log`: its start-up log was read; `failures`: it counts them."""
-    table = capabilities(wanted, bounds)
+    table = build_capabilities(wanted, bounds)
     if failures:
-        table["errors"] = ("partly", ERRORS_TOLD)
+        table["errors"] = ("partly", ERRORS_NOTE)
     if log:
         table["compilations"] = ("partly", "the total of the start, from the engine's log")
     return Identity(
-        id=instance_named(engine, started),
+        id=derive_instance_id(engine, started),
         started=started,
         model=engine.model,
         version=engine.version,
@@ -83,7 +85,7 @@ def identity_of(engine: Engine, wanted: Format, started: float, bounds: dict[str
     )
 
 
-def started_report(seq: int, at: float, runtime: str, stages: dict[str, float]) -> Report:
+def build_startup_report(seq: int, at: float, runtime: str, stages: dict[str, float]) -> Report:
     """What the start-up log says: torch.compile as one compilation, graph capture as a mark."""
     report = Report(seq=(seq, seq), window=(at - 1.0, at))
     if "torch.compile" in stages:
@@ -94,32 +96,32 @@ def started_report(seq: int, at: float, runtime: str, stages: dict[str, float]) 
     return report
 
 
-def capabilities(wanted: Format, bounds: dict[str, list[float]]) -> dict[str, tuple[str, str]]:
+def build_capabilities(wanted: EngineFormat, bounds: dict[str, list[float]]) -> dict[str, tuple[str, str]]:
     """What can be said of an engine from outside, and how well."""
-    table = dict.fromkeys(("compiled_calls", "compilations", *NOT_COUNTED), ("no", NOT_TOLD))
+    table = dict.fromkeys(("compiled_calls", "compilations", *UNREPORTED_CAPABILITIES), ("no", UNREPORTED_REASON))
     for part in (*([wanted.front.part] if wanted.front and wanted.front.part.region in bounds else []), *wanted.parts):
         if part.region not in bounds:
             table[f"latency of {part.region}"] = ("no", f"the engine gives no {part.names[0]}")
             continue
-        share = widest(bounds[part.region])
+        share = find_widest_ratio(bounds[part.region])
         said = f"counts are exact; a quantile lies in the engine's bucket, which is up to {share:.0%} wide" if share else "one bucket only"
         table[f"latency of {part.region}"] = ("partly", said)
     return table
 
 
-def _region(part: Part, runtime: str, found: Histogram, whole: Snapshot) -> Region:
+def _build_region(part: EngineHistogram, runtime: str, found: Histogram, whole: Snapshot) -> Region:
     """Tokens and failures are of requests as a whole."""
     calls = sum(found.counts)
     failed = whole.failed if part.outermost else None
     return Region(
         name=part.region,
         calls=calls,
-        bucket=layout_of(found.bounds),
-        mode=MODE if failed is None else MODE_TELLING,
+        bucket=name_layout(found.bounds),
+        mode=MODE if failed is None else MODE_WITH_ERRORS,
         runtime=runtime,
         outermost=part.outermost,
         errors=min(calls, int(failed or 0)),
         items=whole.tokens if part.outermost else None,
         unknown=calls,
-        latency=sketch_of(found.bounds, found.counts, found.total),
+        latency=build_sketch(found.bounds, found.counts, found.total),
     )

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from dashboard.projects.models import Project
 
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 
 
 class SettingsCommand(BaseCommand, ABC):
@@ -58,7 +58,7 @@ class SettingsCommand(BaseCommand, ABC):
         changes = {}
         for word in words:
             name, _, number = word.partition("=")
-            if not number.isascii() or not number.isdecimal() or len(number) > MOST_DIGITS:
+            if not number.isascii() or not number.isdecimal() or len(number) > MAX_DIGITS:
                 raise ValueError(f"{word} is not understood, expected a name and {self.number} such as {self.example}.")
             changes[name] = int(number)
         return changes

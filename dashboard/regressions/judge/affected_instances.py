@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from dashboard.regressions.judge.before_after import DAY
+from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Stratum
-from dashboard.regressions.judge.instance_windows import Instances, Windows, sharing, survey, take
-from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, rate_of
+from dashboard.regressions.judge.instance_windows import Instances, InstanceWindows, add_rows, effective_instances, survey_windows
+from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estimate_rate
 from dashboard.regressions.judge.reading_state import Reading
-from dashboard.regressions.judge.settings import Affected, Settings
+from dashboard.regressions.judge.settings import AffectedMetric, Settings
 
 
 class AffectedSeries:
     """One count of one region, judged by the instances that show it and by its rate: see `read`."""
 
-    def __init__(self, metric: Affected, settings: Settings) -> None:
+    def __init__(self, metric: AffectedMetric, settings: Settings) -> None:
         self.metric = metric
-        self.baseline: Windows = {}
-        self.candidate: Windows = {}
+        self.baseline: InstanceWindows = {}
+        self.candidate: InstanceWindows = {}
         self.matched_minutes = 0
         self.baseline_seen: dict[Stratum, int] = {}
         """The last minute with calls of the baseline: where it has ended, its last minutes are what the candidate stands beside."""
@@ -42,7 +42,7 @@ class AffectedSeries:
         sums: dict[Stratum, Sums] = {}
         for (stratum, _), cell in rows.items():
             base_calls, base_events = self._take_baseline(stratum, minute, cell)
-            cand_calls, cand_events = take(self.candidate, stratum, minute, cell.candidate, self.metric)
+            cand_calls, cand_events = add_rows(self.candidate, stratum, minute, cell.candidate, self.metric)
             called = called or bool(cell.candidate)
             found = sums.get(stratum)
             if found is None:
@@ -53,7 +53,7 @@ class AffectedSeries:
             found.cand_events += cand_events
         if not called:
             return 0
-        self.rates.add(sums, self._with_past(minute, rows, sums))
+        self.rates.add(sums, self._add_past_counts(minute, rows, sums))
         self._rate = None
         self._survey(minute)
         # Instances that hardly call are never judged by themselves; all of them together may fail often enough for their rate.
@@ -64,17 +64,19 @@ class AffectedSeries:
         return 1
 
     def _survey(self, minute: int) -> None:
-        base = survey(self.baseline, minute, self.metric, self.baseline_seen)
+        base = survey_windows(self.baseline, minute, self.metric, self.baseline_seen)
         self.baseline_judged, self.baseline_suspected, self.baseline_affected = base.judged, base.suspected, base.affected
         strata = {stratum for stratum, _ in base.judged}
-        cand = survey(self.candidate, minute, self.metric)
+        cand = survey_windows(self.candidate, minute, self.metric)
         self.judged, self.affected, self.fresh = (
             [key for key in keys if key[0] in strata] for keys in (cand.judged, cand.affected, cand.fresh)
         )
 
-    def _with_past(self, minute: int, rows: Mapping[CellKey, CellRows], sums: dict[Stratum, Sums]) -> set[Stratum]:
+    def _add_past_counts(self, minute: int, rows: Mapping[CellKey, CellRows], sums: dict[Stratum, Sums]) -> set[Stratum]:
         """Puts all that the baseline did in its last day beside the candidate's minute where it has ended; answers with those strata."""
-        gone = {stratum for (stratum, _), cell in rows.items() if cell.gone and minute - self.baseline_seen.get(stratum, minute) <= DAY}
+        gone = {
+            stratum for (stratum, _), cell in rows.items() if cell.gone and minute - self.baseline_seen.get(stratum, minute) <= DAY_MINUTES
+        }
         for stratum in gone:
             past = self.baseline.get(stratum, {}).values()
             sums[stratum].base_calls = sum(window.all_calls for window in past)
@@ -87,14 +89,14 @@ class AffectedSeries:
             self._take_baseline(stratum, minute, cell)
             for unit in {row.unit for row in cell.baseline}:
                 if unit in self.baseline.get(stratum, ()):
-                    self.baseline[stratum][unit].forget(minute - self.metric.window_minutes)
+                    self.baseline[stratum][unit].drop_until(minute - self.metric.window_minutes)
 
     def _take_baseline(self, stratum: Stratum, minute: int, cell: CellRows) -> tuple[int, int]:
         if cell.baseline:
             self.baseline_seen[stratum] = minute
-        return take(self.baseline, stratum, minute, cell.baseline, self.metric)
+        return add_rows(self.baseline, stratum, minute, cell.baseline, self.metric)
 
-    def share(self, windows: Windows) -> float | None:
+    def share(self, windows: InstanceWindows) -> float | None:
         """The share of calls that show it over the last minutes; None without a call."""
         found = [window for units in windows.values() for window in units.values()]
         calls = sum(window.calls for window in found)
@@ -113,8 +115,11 @@ class AffectedSeries:
     def rate(self) -> Rate | None:
         """The rate beside the baseline's since the deployment; worked out when somebody asks."""
         if self._rate is None and self.compares_rates:
-            each = ((sums, sharing(self.baseline[key]), sharing(self.candidate[key])) for key, sums in self.rates.strata.items())
-            self._rate = rate_of(each, self.metric.dispersion, self._settings.prior_df)
+            each = (
+                (sums, effective_instances(self.baseline[key]), effective_instances(self.candidate[key]))
+                for key, sums in self.rates.strata.items()
+            )
+            self._rate = estimate_rate(each, self.metric.dispersion, self._settings.prior_df)
         return self._rate
 
     @property
@@ -131,11 +136,11 @@ class AffectedSeries:
         shows = self.shows()
         leaning = regressed = shows
         fresh = bool(self.fresh) or not shows
-        if not shows and self.compares_rates and self.rates.window.raised(self.metric):
+        if not shows and self.compares_rates and self.rates.window.has_risen(self.metric):
             rate = self.rate
             leaning = self.rates.exceeds(rate, self._settings.watch_alpha, comparisons)
             regressed = leaning and self.rates.exceeds(rate, self._settings.roll_back_alpha, comparisons)
-            fresh = self.rates.newest.raised(self.metric, 0.5)
+            fresh = self.rates.newest.has_risen(self.metric, 0.5)
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
         if recovered and self.compares_rates:

@@ -9,18 +9,18 @@ from typing import Literal
 
 from dashboard.regressions.judge.inputs import Arm, CellKey, CellRows, InstanceMinute, Stratum
 from dashboard.regressions.judge.pooled_estimate import Total
-from dashboard.regressions.judge.settings import Ratio, Settings
+from dashboard.regressions.judge.settings import RatioMetric, Settings
 
-DAY = 1440
-SLACK = 60
+DAY_MINUTES = 1440
+PAST_SLACK_MINUTES = 60
 """A past that begins at most so many minutes too late for a whole day still counts as one."""
 NEVER = -(1 << 62)
-STEEPEST = 0.2
+MAX_SLOPE = 0.2
 """A load slope outside +- this is chance."""
 
 Loads = Mapping[tuple[Arm, str], float]
 """The log of calls per minute and instance, by arm and host."""
-Usable = Literal["", "no_baseline_in_stratum", "no_baseline_on_host", "past_too_short", "after_the_baseline_ended"]
+NoPastReason = Literal["", "no_baseline_in_stratum", "no_baseline_on_host", "past_too_short", "after_the_baseline_ended"]
 
 
 class Hosts:
@@ -44,19 +44,19 @@ class Hosts:
         last = self._last.get(stratum)
         return last is not None and minute - last >= self._settings.gone_minutes
 
-    def usable(self, stratum: Stratum, host: str, minute: int) -> Usable:
+    def find_no_past_reason(self, stratum: Stratum, host: str, minute: int) -> NoPastReason:
         """Empty where the host has a past to compare this minute with, else why not."""
         if stratum not in self._last:
             return "no_baseline_in_stratum"
         life = self._lives.get((stratum, host)) if host else None
         if life is None:
             return "no_baseline_on_host"
-        if minute - life[1] > DAY:
+        if minute - life[1] > DAY_MINUTES:
             return "after_the_baseline_ended"
         return "" if life[1] - life[0] + 1 >= self._settings.past_minutes else "past_too_short"
 
 
-class Place:
+class HostHistory:
     """One host in one cell of one metric: the baseline's last day there, and what the candidate added up since."""
 
     __slots__ = (
@@ -65,7 +65,11 @@ class Place:
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self._stamps, self._levels, self._weights = array("q", [NEVER]) * DAY, array("d", [0.0]) * DAY, array("l", [0]) * DAY
+        self._stamps, self._levels, self._weights = (
+            array("q", [NEVER]) * DAY_MINUTES,
+            array("d", [0.0]) * DAY_MINUTES,
+            array("l", [0]) * DAY_MINUTES,
+        )
         self._sums = [0.0] * 5
         self.first: int | None = None
         self.last = NEVER
@@ -78,7 +82,7 @@ class Place:
 
     def remember(self, minute: int, term: float, samples: int, load: float) -> None:
         """Takes a minute of the baseline: the sum of log levels times samples, and the load."""
-        slot, level = minute % DAY, term / samples
+        slot, level = minute % DAY_MINUTES, term / samples
         self._stamps[slot], self._levels[slot], self._weights[slot] = minute, term, samples
         self.first = minute if self.first is None else self.first
         self.last = minute
@@ -92,10 +96,10 @@ class Place:
 
     def add(self, minute: int, term: float, samples: int, load: float, settings: Settings) -> tuple[int, float, float] | None:
         """Takes a minute of the candidate; answers with span, level and load of the bin that it closes."""
-        if self.first is None or minute - self.last > DAY or self.last - self.first + 1 < settings.past_minutes:
+        if self.first is None or minute - self.last > DAY_MINUTES or self.last - self.first + 1 < settings.past_minutes:
             return None
         if self.aligned is None:
-            self.aligned = self.first <= minute - DAY + SLACK
+            self.aligned = self.first <= minute - DAY_MINUTES + PAST_SLACK_MINUTES
         widest = settings.bin_minutes[-1]
         if self._span and minute - self._opened >= widest:
             self._discard()
@@ -128,7 +132,7 @@ class Place:
         return span, level - reference, load
 
     def _day_before(self, opened: int, minute: int, least: int) -> float | None:
-        slots = [at % DAY for at in range(opened, minute + 1) if self._stamps[at % DAY] == at - DAY]
+        slots = [at % DAY_MINUTES for at in range(opened, minute + 1) if self._stamps[at % DAY_MINUTES] == at - DAY_MINUTES]
         samples = sum(self._weights[slot] for slot in slots)
         return math.fsum(self._levels[slot] for slot in slots) / samples if samples >= least else None
 
@@ -153,10 +157,10 @@ class Place:
         self._terms = []
 
 
-Places = dict[str, Place]
+HostHistories = dict[str, HostHistory]
 
 
-def loads_of(rows: Mapping[CellKey, CellRows]) -> Loads:
+def compute_loads(rows: Mapping[CellKey, CellRows]) -> Loads:
     """The load of every host in a minute, whatever the shapes."""
     calls: dict[tuple[Arm, str], int] = {}
     units: dict[tuple[Arm, str], set[str | int]] = {}
@@ -168,7 +172,7 @@ def loads_of(rows: Mapping[CellKey, CellRows]) -> Loads:
     return {key: math.log(count / len(units[key])) for key, count in calls.items()}
 
 
-def by_host(rows: list[InstanceMinute], metric: Ratio) -> dict[str, tuple[float, int]]:
+def sum_by_host(rows: list[InstanceMinute], metric: RatioMetric) -> dict[str, tuple[float, int]]:
     """The sum of log levels times samples, and the samples, of the instances of each host."""
     terms: dict[str, list[float]] = {}
     counts: dict[str, int] = {}
@@ -180,19 +184,21 @@ def by_host(rows: list[InstanceMinute], metric: Ratio) -> dict[str, tuple[float,
     return {host: (math.fsum(found), counts[host]) for host, found in terms.items()}
 
 
-def remember(places: Places, minute: int, cell: CellRows, metric: Ratio) -> None:
+def add_past(places: HostHistories, minute: int, cell: CellRows, metric: RatioMetric) -> None:
     """Adds the baseline's minute to the past of its hosts."""
-    for host, (term, samples) in by_host(cell.baseline, metric).items():
+    for host, (term, samples) in sum_by_host(cell.baseline, metric).items():
         place = places.get(host)
         if place is None:
-            place = places[host] = Place()
+            place = places[host] = HostHistory()
         place.remember(minute, term, samples, cell.loads["baseline", host])
 
 
-def match(places: Places, minute: int, cell: CellRows, metric: Ratio, slope: float, settings: Settings) -> tuple[int, float] | None:
+def compare_with_past(
+    places: HostHistories, minute: int, cell: CellRows, metric: RatioMetric, slope: float, settings: Settings
+) -> tuple[int, float] | None:
     """Puts the candidate's minute beside its hosts' past; answers with the longest span and the mean difference of the bins it closes."""
     spans, changes = [], []
-    for host, (term, samples) in by_host(cell.candidate, metric).items():
+    for host, (term, samples) in sum_by_host(cell.candidate, metric).items():
         place = places.get(host)
         closed = place.add(minute, term, samples, cell.loads["candidate", host], settings) if place else None
         if place and closed:
@@ -202,13 +208,13 @@ def match(places: Places, minute: int, cell: CellRows, metric: Ratio, slope: flo
     return (max(spans), math.fsum(changes) / len(changes)) if spans else None
 
 
-def slope_of(places: Iterable[Place]) -> float:
+def fit_load_slope(places: Iterable[HostHistory]) -> float:
     """How much the log level moves with the log of the load, over the past of all hosts."""
     spreads = [place.spread() for place in places]
     width = math.fsum(of_load for _, of_load in spreads)
-    return max(-STEEPEST, min(STEEPEST, math.fsum(both for both, _ in spreads) / width)) if width > 1e-9 else 0.0
+    return max(-MAX_SLOPE, min(MAX_SLOPE, math.fsum(both for both, _ in spreads) / width)) if width > 1e-9 else 0.0
 
 
-def totals_of(places: Places, slope: float) -> dict[str | int, Total]:
+def sum_totals(places: HostHistories, slope: float) -> dict[str | int, Total]:
     """What the candidate has added up, by host."""
     return {host: place.total(slope) for host, place in places.items() if place.minutes}

@@ -11,21 +11,21 @@ from dashboard.regressions.judge.inputs import InstanceMinute
 TAIL = 0.99
 TAIL_CALLS = 20
 """Of fewer calls a minute too little is known about the slowest of a hundred."""
-MANY = 1000
+MAX_STRETCHED_CALLS = 1000
 
 
-def place_in_tail(calls: int) -> float:
+def expected_p99_sigmas(calls: int) -> float:
     """Where the p99 of so few normal values is expected, in standard deviations: of under 100 it is the largest."""
     rank = -(-99 * calls // 100)
     return float(ndtri((rank - 0.375) / (calls + 0.25)))
 
 
-STRETCH = tuple(float(ndtri(TAIL)) / place_in_tail(calls) if calls >= TAIL_CALLS else 1.0 for calls in range(MANY))
+STRETCH = tuple(float(ndtri(TAIL)) / expected_p99_sigmas(calls) if calls >= TAIL_CALLS else 1.0 for calls in range(MAX_STRETCHED_CALLS))
 
 
-def tail(middle: float | None, slowest: float | None, calls: int) -> float | None:
+def stretch_tail(middle: float | None, slowest: float | None, calls: int) -> float | None:
     """The p99 as it would be of many calls: a minute with few rarely meets a slow one, so its own would favour the quieter version."""
-    if middle is None or slowest is None or calls >= MANY or not 0.0 < middle < slowest:
+    if middle is None or slowest is None or calls >= MAX_STRETCHED_CALLS or not 0.0 < middle < slowest:
         return slowest
     try:
         return float(middle * (slowest / middle) ** STRETCH[max(calls, 0)])
@@ -41,7 +41,7 @@ def wall_middle(row: InstanceMinute) -> float | None:
 def wall_tail(row: InstanceMinute) -> float | None:
     """p99 of the same; one that an engine counted in its buckets is not stretched, for its p50 lies in a bucket too."""
     slowest = row.p99 if row.caller_p99 is None else row.caller_p99
-    return tail(wall_middle(row), slowest, row.calls) if row.bounds is None else _at_most(row, slowest)
+    return stretch_tail(wall_middle(row), slowest, row.calls) if row.bounds is None else _at_most(row, slowest)
 
 
 def _at_most(row: InstanceMinute, value: float | None) -> float | None:
@@ -56,7 +56,7 @@ def wall_tail_calls(row: InstanceMinute) -> int:
 
 def gpu_tail(row: InstanceMinute) -> float | None:
     """p99 of the sampled GPU time."""
-    return tail(row.gpu_p50, row.gpu_p99, row.gpu_count)
+    return stretch_tail(row.gpu_p50, row.gpu_p99, row.gpu_count)
 
 
 def gpu_tail_calls(row: InstanceMinute) -> int:
@@ -77,22 +77,22 @@ def known_calls(row: InstanceMinute) -> int:
     return row.compiled + row.partial + row.eager
 
 
-def stalled(row: InstanceMinute) -> int:
+def stalled_calls(row: InstanceMinute) -> int:
     """Calls that waited for a compilation after warm-up."""
     return row.stalled or 0
 
 
-def told_calls(row: InstanceMinute) -> int:
+def stall_known_calls(row: InstanceMinute) -> int:
     """Calls of which it is known whether they stalled."""
     return 0 if row.stalled is None else row.calls
 
 
-def stalled_time(row: InstanceMinute) -> int:
+def stalled_ms(row: InstanceMinute) -> int:
     """Milliseconds of stalled calls."""
     return round(1e3 * (row.stalled_sum or 0.0))
 
 
-def told_time(row: InstanceMinute) -> int:
+def stall_known_ms(row: InstanceMinute) -> int:
     """Milliseconds of steady and stalled calls."""
     return round(1e3 * (row.call_seconds or 0.0))
 

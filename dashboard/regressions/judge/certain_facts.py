@@ -26,14 +26,14 @@ Key = tuple[FactKind, str]
 
 SEVERITIES: tuple[Severity, ...] = ("roll_back", "watch", "known")
 
-NO_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
+KINDS_WITHOUT_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
 """What keeps a version from making calls, or is known before the first, and so is said of one that makes none."""
-NO_BASELINE: tuple[FactKind, ...] = (
+KINDS_WITHOUT_BASELINE: tuple[FactKind, ...] = (
     *("stuck_compiling", "ranks_diverged", "parity", "shadow_parity"),
     *("out_of_memory", "stalled_calls", "compiled_nothing"),
 )
 """What needs nothing to be compared with: a process is held against itself, or ranks against each other."""
-ROLLED_BACK: tuple[FactKind, ...] = ("parity", "compiled_nothing")
+ROLL_BACK_KINDS: tuple[FactKind, ...] = ("parity", "compiled_nothing")
 """What asks for ROLL BACK where the baseline was seen to do it right."""
 PLACES_NAMED = 3
 FRESH_MINUTES = 60
@@ -41,7 +41,7 @@ FRESH_MINUTES = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Stalled:
+class StallCounts:
     """Calls of the last half hour, those that waited for a compilation and their seconds; `budget` is the share that may."""
 
     calls: int
@@ -56,7 +56,7 @@ class Stalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class ObservedFact:
     """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for instance.
 
     `until` is when it was last seen, None while it lasts; `why` is the agent's own text. `passed` is the opposite of a fact: a
@@ -77,12 +77,12 @@ class Fact:
     """So far beyond its budget that it asks for ROLL BACK."""
     baseline_silent: bool = False
     """The agents of the baseline do not report it."""
-    stalled: Stalled | None = None
+    stalled: StallCounts | None = None
     """What `why` says of stalled calls, to be added up over instances."""
 
 
 @dataclass(frozen=True, slots=True)
-class Certain:
+class CertainFact:
     """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more, but for
     the kinds in ROLLED_BACK where the baseline did it right, and for calls that stall far beyond their budget."""
 
@@ -101,9 +101,9 @@ class Certain:
     baseline_silent: bool = False
 
 
-def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, ...]:
+def group_certain_facts(facts: Iterable[ObservedFact], *, now_minute: int) -> tuple[CertainFact, ...]:
     """The candidate's facts, news first; what was over before the last hour is left out."""
-    groups: dict[Key, list[Fact]] = {}
+    groups: dict[Key, list[ObservedFact]] = {}
     baseline: dict[Key, set[str]] = {}
     passed: dict[tuple[Arm, Key], set[str]] = {}
     for fact in facts:
@@ -115,7 +115,9 @@ def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, .
         elif fact.until is None or now_minute - fact.until <= FRESH_MINUTES:
             groups.setdefault(key, []).append(fact)
     found = [
-        _certain(key, group, len(baseline.get(key, ())), len(passed.get(("candidate", key), ())), len(passed.get(("baseline", key), ())))
+        _make_certain_fact(
+            key, group, len(baseline.get(key, ())), len(passed.get(("candidate", key), ())), len(passed.get(("baseline", key), ()))
+        )
         for key, group in groups.items()
         # Infinities may be meant, as in masked scores: they are news where the baseline was looked at and has none.
         if key[0] != "non_finite" or ("baseline", key) in passed
@@ -123,8 +125,8 @@ def certain_facts(facts: Iterable[Fact], *, now_minute: int) -> tuple[Certain, .
     return tuple(sorted(found, key=lambda one: (SEVERITIES.index(one.severity), one.since, one.kind, one.about)))
 
 
-def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_on_baseline: int) -> Certain:
-    return Certain(
+def _make_certain_fact(key: Key, group: list[ObservedFact], on_baseline: int, passed: int, passed_on_baseline: int) -> CertainFact:
+    return CertainFact(
         kind=key[0],
         severity=_severity(key, group, on_baseline, passed_on_baseline),
         about=key[1],
@@ -140,44 +142,44 @@ def _certain(key: Key, group: list[Fact], on_baseline: int, passed: int, passed_
     )
 
 
-def _why(group: list[Fact]) -> str:
+def _why(group: list[ObservedFact]) -> str:
     """Stalled calls of all instances together; of other facts the text of one."""
     shares = [fact.stalled for fact in group if fact.stalled is not None]
     if not shares:
         return max(fact.why for fact in group)
     calls, stalled, seconds = (sum(getattr(share, name) for share in shares) for name in ("calls", "stalled", "seconds"))
-    return Stalled(calls, stalled, seconds, shares[0].budget).words()
+    return StallCounts(calls, stalled, seconds, shares[0].budget).words()
 
 
-def _severity(key: Key, group: list[Fact], on_baseline: int, passed_on_baseline: int) -> Severity:
+def _severity(key: Key, group: list[ObservedFact], on_baseline: int, passed_on_baseline: int) -> Severity:
     if key[0] == "stalled_calls":
         # A budget counts as well where the baseline is beyond it too, but then the version is no regression.
         return "roll_back" if any(fact.grave and not fact.baseline_silent for fact in group) and not on_baseline else "watch"
-    return "known" if on_baseline else "roll_back" if passed_on_baseline and key[0] in ROLLED_BACK else "watch"
+    return "known" if on_baseline else "roll_back" if passed_on_baseline and key[0] in ROLL_BACK_KINDS else "watch"
 
 
-def wrong_results(evidence: object) -> frozenset[str]:
+def list_wrong_results(evidence: object) -> frozenset[str]:
     """What a stored verdict says comes out wrong where it was right before: nothing that a person said of slower calls is said of it."""
-    wrong = (fact for fact in _stored(evidence) if fact.get("severity") == "roll_back" and fact.get("kind") != "stalled_calls")
+    wrong = (fact for fact in _read_stored_facts(evidence) if fact.get("severity") == "roll_back" and fact.get("kind") != "stalled_calls")
     return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in wrong)
 
 
-def ranks_apart(evidence: object) -> bool:
+def has_rank_divergence(evidence: object) -> bool:
     """Whether a stored verdict says that ranks of a job went apart, as those of the baseline did not."""
-    return any(fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known" for fact in _stored(evidence))
+    return any(fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known" for fact in _read_stored_facts(evidence))
 
 
-def told_at_once(evidence: object) -> frozenset[str]:
+def list_urgent_facts(evidence: object) -> frozenset[str]:
     """What is news in a stored verdict whatever was said or answered before: results that come out wrong, and that ranks went apart."""
-    return wrong_results(evidence) | (frozenset({"ranks_diverged"}) if ranks_apart(evidence) else frozenset())
+    return list_wrong_results(evidence) | (frozenset({"ranks_diverged"}) if has_rank_divergence(evidence) else frozenset())
 
 
-def _stored(evidence: object) -> list[Mapping[str, object]]:
+def _read_stored_facts(evidence: object) -> list[Mapping[str, object]]:
     stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
     return [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
 
 
-def fact_words(fact: Mapping[str, object] | Certain) -> str:
+def describe_fact(fact: Mapping[str, object] | CertainFact) -> str:
     """What is the matter, without on how many instances; takes a stored fact as well."""
     told = fact if isinstance(fact, Mapping) else {"kind": fact.kind, "about": fact.about, "why": fact.why, "count": fact.count}
     kind, about, why, count = (told.get(key) for key in ("kind", "about", "why", "count"))

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 
 from dashboard.regressions.judge.environment_diff import Difference
 from dashboard.regressions.judge.inputs import Arm, InstanceMinute
-from dashboard.regressions.judge.process.inputs import InstanceState
-from dashboard.regressions.judge.process.series import Process
+from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
+from dashboard.regressions.judge.process.series import ProcessTracks
 from dashboard.regressions.judge.region_state import Calls, Region
-from dashboard.regressions.judge.self_drift import Drifted
+from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
-from dashboard.regressions.judge.stalls import Stalls
-from dashboard.regressions.judge.verdict_policy import Judged, Policy
+from dashboard.regressions.judge.stalls import StallTracker
+from dashboard.regressions.judge.verdict_policy import JudgedTrack, VerdictPolicy
 
 
-class Life:
+class ArmLifetime:
     """When one arm was seen, warm-up apart from steady calls."""
 
     __slots__ = ("first", "first_steady", "last", "last_steady")
@@ -38,7 +38,7 @@ class Life:
             self.last_steady = minute
 
 
-class Turns:
+class ArmOverlap:
     """In how many minutes each arm was called since the candidate's calls are steady, and in how many both were."""
 
     __slots__ = ("baseline", "both", "candidate")
@@ -94,24 +94,24 @@ class Comparison:
         self.deployed_minute = deployed_minute
         self.minute: int | None = None
         self.regions: dict[str, Region] = {}
-        self.process = Process(settings)
+        self.process = ProcessTracks(settings)
         self.environment: tuple[tuple[int, int], tuple[Difference, ...]] | None = None
         """How the versions' environments differ, by how many instances of each it was read off."""
-        self.lives: dict[Arm, Life] = {"baseline": Life(), "candidate": Life()}
-        self.policy = Policy(deployed_minute, settings)
+        self.lives: dict[Arm, ArmLifetime] = {"baseline": ArmLifetime(), "candidate": ArmLifetime()}
+        self.policy = VerdictPolicy(deployed_minute, settings)
         self.side_by_side_minutes = 0
         self.same_host_minutes = 0
         self.last_compared: int | None = None
         self.adoption = Adoption()
-        self.turns = Turns()
+        self.turns = ArmOverlap()
         self.with_past = with_past
-        self.stalls = Stalls(settings.warm_up_minutes)
+        self.stalls = StallTracker(settings.warm_up_minutes)
         self.agents_differ: frozenset[str] = frozenset()
         """Regions of which the agents of some instances report stalled calls and others do not: they are compared without."""
         self.differ_on_graphs: frozenset[str] = frozenset()
         """Those of them with calls that met code without a graph, which count as compiled ones then."""
 
-    def add_minute(self, minute: int, rows: Iterable[InstanceMinute], states: Iterable[InstanceState] = ()) -> None:
+    def add_minute(self, minute: int, rows: Iterable[InstanceMinute], states: Iterable[InstanceProcessMinute] = ()) -> None:
         """Takes all rows of one closed minute, in any order: calls by region, and the states of processes."""
         if self.minute is not None and minute <= self.minute:
             raise ValueError(f"minute {minute} comes after minute {self.minute}: replay the comparison to add late data")
@@ -142,7 +142,7 @@ class Comparison:
         self.same_host_minutes += self._past_calls() > before
         if self.lives["candidate"].last_steady == minute:
             for region in self.regions.values():
-                region.rest(minute)
+                region.end_if_quiet(minute)
             self.policy.step(
                 minute,
                 self.judged(),
@@ -179,11 +179,11 @@ class Comparison:
         """How many comparisons share the error budget: judged metrics times outermost regions."""
         return self.settings.judged_metrics * max(1, len(self.regions))
 
-    def drifted(self) -> list[Drifted]:
+    def drifted(self) -> list[SelfDrift]:
         """Where the candidate is slower than it was itself, by region."""
         return [drifted for name in sorted(self.regions) for drifted in self.regions[name].drifted()]
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[JudgedTrack]:
         """The tracks of all regions and of the processes that count for the verdict."""
         processes = self.process.judged()
         if len(self.regions) == 1:

@@ -6,27 +6,27 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dashboard.regressions.judge.before_after import DAY
-from dashboard.regressions.judge.certain_facts import NO_CALLS, Certain, Fact, FactKind, certain_facts
+from dashboard.regressions.judge.before_after import DAY_MINUTES
+from dashboard.regressions.judge.certain_facts import KINDS_WITHOUT_CALLS, CertainFact, FactKind, ObservedFact, group_certain_facts
 from dashboard.regressions.judge.comparison import Comparison
-from dashboard.regressions.judge.evidence import drawn, evidence_rows
+from dashboard.regressions.judge.evidence import build_region_evidence, limit_dots
 from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.judge.not_compared import (
     agents_differ,
+    find_reason,
     judged_levels,
-    layouts_of,
+    list_layouts,
     mix_shift,
     next_step,
     not_compared,
-    reason_for,
 )
-from dashboard.regressions.judge.process.evidence import process_not_compared, process_rows
-from dashboard.regressions.judge.process.inputs import InstanceState
-from dashboard.regressions.judge.process.series import Process
-from dashboard.regressions.judge.result import NOTHING_KNOWN, Confidence, Evidence, Known, Outcome, Reason
+from dashboard.regressions.judge.process.evidence import build_process_evidence, list_processes_not_compared
+from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
+from dashboard.regressions.judge.process.series import ProcessTracks
+from dashboard.regressions.judge.result import EMPTY_CONTEXT, Confidence, Evidence, JudgeContext, Outcome, Reason
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
-from dashboard.regressions.judge.stall_coverage import Telling, made_alike, older
-from dashboard.regressions.judge.verdict_policy import Policy, Verdict
+from dashboard.regressions.judge.stall_coverage import StallCoverage, align_rows, downgrade_columns
+from dashboard.regressions.judge.verdict_policy import Verdict, VerdictPolicy
 
 MUTED_WITH: dict[str, tuple[FactKind, ...]] = {
     "eager": ("latched_eager", "budget_burning", "compiled_nothing"),
@@ -41,27 +41,27 @@ def judge(
     now_minute: int,
     deployed_minute: int,
     settings: Settings = PRODUCTION,
-    states: Iterable[InstanceState] = (),
-    known: Known = NOTHING_KNOWN,
+    states: Iterable[InstanceProcessMinute] = (),
+    known: JudgeContext = EMPTY_CONTEXT,
 ) -> Outcome:
     """Walks the closed minutes in order, as they would have been judged live, the day before the deployment first.
 
     `now_minute` is the first minute that is not closed yet; rows from it on are counted and left out.
     """
-    by_minute: dict[int, tuple[list[InstanceMinute], list[InstanceState]]] = {}
-    ignored, telling, kept = 0, Telling(), list(minutes)
-    telling.see(row for row in kept if deployed_minute - DAY <= row.minute < now_minute)
-    for row in made_alike(kept, telling.silent, lambda row: replace(row, **older(row))):
+    by_minute: dict[int, tuple[list[InstanceMinute], list[InstanceProcessMinute]]] = {}
+    ignored, telling, kept = 0, StallCoverage(), list(minutes)
+    telling.record_rows(row for row in kept if deployed_minute - DAY_MINUTES <= row.minute < now_minute)
+    for row in align_rows(kept, telling.silent, lambda row: replace(row, **downgrade_columns(row))):
         if row.minute >= now_minute:
             ignored += 1
-        elif row.minute >= deployed_minute - DAY:
+        elif row.minute >= deployed_minute - DAY_MINUTES:
             by_minute.setdefault(row.minute, ([], []))[0].append(row)
     for state in states:
         if telling.differ:
             state = replace(state, recompiles=None)
         if state.minute >= now_minute:
             ignored += 1
-        elif state.minute >= deployed_minute - DAY:
+        elif state.minute >= deployed_minute - DAY_MINUTES:
             by_minute.setdefault(state.minute, ([], []))[1].append(state)
     comparison = Comparison(deployed_minute, settings, with_past=True)
     comparison.agents_differ, comparison.differ_on_graphs = telling.differ, telling.differ_on_graphs
@@ -71,18 +71,18 @@ def judge(
     for minute in sorted(by_minute):
         comparison.add_minute(minute, *by_minute[minute])
         comparison.stalls.add(minute, raw.get(minute, ()))
-    return outcome_of(comparison, now_minute=now_minute, rows_ignored=ignored, known=known)
+    return evaluate_comparison(comparison, now_minute=now_minute, rows_ignored=ignored, known=known)
 
 
-def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0, known: Known = NOTHING_KNOWN) -> Outcome:
+def evaluate_comparison(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0, known: JudgeContext = EMPTY_CONTEXT) -> Outcome:
     """What a running comparison says at `now_minute`, with what is known beside the minutes."""
     settings, policy = comparison.settings, comparison.policy
-    reason = reason_for(comparison, now_minute)
+    reason = find_reason(comparison, now_minute)
     stalled = comparison.stalls.facts(known.stalled_budget)
-    facts = certain_facts((*known.facts, *out_of_memory(comparison.process), *stalled), now_minute=now_minute)
-    transitions = (*policy.transitions, *turned(comparison, reason, facts))
+    facts = group_certain_facts((*known.facts, *list_out_of_memory_facts(comparison.process), *stalled), now_minute=now_minute)
+    transitions = (*policy.transitions, *adjust_transitions(comparison, reason, facts))
     since, verdict = transitions[-1]
-    (bounds, look), rows = _bounds_and_look(policy, verdict), rows_of(comparison, verdict)
+    (bounds, look), rows = _bounds_and_look(policy, verdict), list_evidence(comparison, verdict)
     return Outcome(
         verdict=verdict,
         since=since,
@@ -92,7 +92,7 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         last_candidate_minute=comparison.lives["candidate"].last,
         last_baseline_minute=comparison.lives["baseline"].last,
         compared_minutes=max((series.matched_minutes for _, series in judged_levels(comparison)), default=0),
-        layouts=layouts_of(comparison),
+        layouts=list_layouts(comparison),
         adoption=comparison.adoption.share,
         low_adoption=0.0 < (comparison.adoption.share or 0.0) < settings.low_adoption,
         comparable_share=comparison.comparable(),
@@ -103,7 +103,7 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
         next_look=next_look(comparison),
         next_step=next_step(comparison, reason) if verdict in ("not_enough_data", "watch") else None,
         evidence=tuple(rows),
-        not_compared=not_compared(comparison) + process_not_compared(comparison.process) + agents_differ(comparison),
+        not_compared=not_compared(comparison) + list_processes_not_compared(comparison.process) + agents_differ(comparison),
         mix_shift=mix_shift(comparison),
         confidence=Confidence(settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons),
         transitions=transitions,
@@ -117,7 +117,7 @@ def outcome_of(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0
     )
 
 
-def _bounds_and_look(policy: Policy, verdict: Verdict) -> tuple[dict[str, float], int | None]:
+def _bounds_and_look(policy: VerdictPolicy, verdict: Verdict) -> tuple[dict[str, float], int | None]:
     """How large a change HEALTHY leaves possible, by metric, and at which look it was said; nothing for another verdict."""
     healthy = policy.healthy if verdict == "healthy" else None
     if healthy is None:
@@ -125,23 +125,23 @@ def _bounds_and_look(policy: Policy, verdict: Verdict) -> tuple[dict[str, float]
     return {name: math.expm1(bound) for name, bound in healthy.bounds.items()}, healthy.look
 
 
-def rows_of(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
+def list_evidence(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
     """The rows of regions by name, then those of processes."""
     settings, budget = comparison.settings, comparison.comparisons
     regions = [comparison.regions[name] for name in sorted(comparison.regions)]
-    rows = [row for region in regions for row in evidence_rows(region, settings, budget, verdict)]
-    return [drawn(row) for row in rows + process_rows(comparison.process, settings, budget, verdict)]
+    rows = [row for region in regions for row in build_region_evidence(region, settings, budget, verdict)]
+    return [limit_dots(row) for row in rows + build_process_evidence(comparison.process, settings, budget, verdict)]
 
 
-def turned(comparison: Comparison, reason: Reason, facts: Sequence[Certain]) -> list[tuple[int, Verdict]]:
+def adjust_transitions(comparison: Comparison, reason: Reason, facts: Sequence[CertainFact]) -> list[tuple[int, Verdict]]:
     """What silence or certain facts make of the policy's verdict, with the minute of it."""
     policy, last = comparison.policy, comparison.lives["candidate"].last
     if reason in ("no_candidate", "silent"):
-        facts = [fact for fact in facts if fact.kind in NO_CALLS]
+        facts = [fact for fact in facts if fact.kind in KINDS_WITHOUT_CALLS]
     explained = any(fact.severity != "known" for fact in facts)
     if reason == "silent" and last is not None and policy.verdict in ("healthy", "watch") and not explained:
         return [(last + comparison.settings.silent_minutes, "not_enough_data")]
-    muted = facts_muted(comparison.settings)
+    muted = list_muted_facts(comparison.settings)
     wrong = [fact.since for fact in facts if fact.severity == "roll_back" and fact.kind not in muted]
     if wrong and policy.verdict != "roll_back":
         return [(max(policy.since, min(wrong)), "roll_back")]
@@ -151,7 +151,7 @@ def turned(comparison: Comparison, reason: Reason, facts: Sequence[Certain]) -> 
     return []
 
 
-def facts_muted(settings: Settings) -> set[FactKind]:
+def list_muted_facts(settings: Settings) -> set[FactKind]:
     """What an operator who muted eager or stalled calls knows as well: it is shown, and decides nothing."""
     names = {metric.name for metric in settings.metrics if metric.muted}
     return {kind for name, kinds in MUTED_WITH.items() if name in names for kind in kinds}
@@ -170,10 +170,10 @@ def next_look(comparison: Comparison) -> int | None:
     return minute if minute is None or comparison.minute is None or minute > comparison.minute else None
 
 
-def out_of_memory(process: Process) -> list[Fact]:
+def list_out_of_memory_facts(process: ProcessTracks) -> list[ObservedFact]:
     """An instance that ran out of GPU memory, with the minutes of the first and the last time."""
     return [
-        Fact("out_of_memory", arm, instance, found.first, until=found.last, count=found.count)
+        ObservedFact("out_of_memory", arm, instance, found.first, until=found.last, count=found.count)
         for arm, instances in process.ooms.items()
         for instance, found in instances.items()
     ]

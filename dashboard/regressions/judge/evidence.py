@@ -6,23 +6,23 @@ import math
 from dataclasses import replace
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
-from dashboard.regressions.judge.buckets import bucket_of
-from dashboard.regressions.judge.explained_by import explained
+from dashboard.regressions.judge.buckets import find_bucket
+from dashboard.regressions.judge.explained_by import attribute_causes
 from dashboard.regressions.judge.inputs import Stratum, stratum_name
-from dashboard.regressions.judge.instance_windows import Windows
+from dashboard.regressions.judge.instance_windows import InstanceWindows
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.matched_cell import Cell
-from dashboard.regressions.judge.pooled_estimate import Estimate, Group, level_of, ratio
+from dashboard.regressions.judge.matched_cell import MatchedCell
+from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change, log_to_level
 from dashboard.regressions.judge.rate_ratio import Rate
 from dashboard.regressions.judge.region_state import Region, Series
 from dashboard.regressions.judge.result import Dot, Evidence, Label, Reason, Rule, StratumChange
-from dashboard.regressions.judge.settings import Affected, Settings
+from dashboard.regressions.judge.settings import AffectedMetric, Settings
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
 
 
-def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
+def build_region_evidence(region: Region, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
     """One row per metric that is judged or has data beside one that is."""
     rows = []
     for series, track in region.entries:
@@ -39,10 +39,10 @@ def evidence_rows(region: Region, settings: Settings, comparisons: int, verdict:
     if region.quiet:
         rows = [replace(row, reason="not_called", drives=False) for row in rows]
     rows = [replace(row, muted=True) if row.metric in muted else row for row in rows]
-    return explained(rows, {metric.name: metric.follows for metric in settings.metrics})
+    return attribute_causes(rows, {metric.name: metric.follows for metric in settings.metrics})
 
 
-def drives(track: Track, verdict: Verdict) -> bool:
+def is_driving(track: Track, verdict: Verdict) -> bool:
     """Whether the verdict rests on this series."""
     return track.driving if verdict == "roll_back" else track.watching if verdict == "watch" else False
 
@@ -51,7 +51,7 @@ def ratio_row(
     region: Region, series: RatioSeries, track: Track, settings: Settings, comparisons: int, judged: bool, verdict: Verdict
 ) -> Evidence:
     """The row of a level."""
-    metric, estimate = series.metric, None if series.blurred else series.estimate
+    metric, estimate = series.metric, None if series.is_within_bucket else series.estimate
     margin = estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings)) if estimate else 0.0
     level = baseline_level(series, estimate) if estimate else None
     label, reason = ratio_label(series, margin)
@@ -64,27 +64,27 @@ def ratio_row(
         reason=reason,
         judged=judged,
         hard=metric.hard,
-        drives=judged and drives(track, verdict),
+        drives=judged and is_driving(track, verdict),
         since=track.since,
-        baseline=level_of(metric.worse * level) if level is not None else None,
-        candidate=level_of(metric.worse * (level + estimate.delta)) if level is not None and estimate else None,
-        change=ratio(estimate.delta) if estimate else None,
-        low=ratio(estimate.delta - margin) if estimate else None,
-        high=ratio(estimate.delta + margin) if estimate else None,
-        bound=ratio(estimate.delta + estimate.margin(settings.healthy_alpha)) if estimate else None,
+        baseline=log_to_level(metric.worse * level) if level is not None else None,
+        candidate=log_to_level(metric.worse * (level + estimate.delta)) if level is not None and estimate else None,
+        change=log_to_change(estimate.delta) if estimate else None,
+        low=log_to_change(estimate.delta - margin) if estimate else None,
+        high=log_to_change(estimate.delta + margin) if estimate else None,
+        bound=log_to_change(estimate.delta + estimate.margin(settings.healthy_alpha)) if estimate else None,
         smallest_effect=metric.smallest_effect,
-        smallest_visible=ratio(margin) if estimate else None,
+        smallest_visible=log_to_change(margin) if estimate else None,
         tolerated=metric.tolerated,
         worse=metric.worse,
         baseline_instances=sum(change.baseline_instances for change in strata),
         candidate_instances=sum(change.candidate_instances for change in strata),
-        affected_instances=ratio_affected(estimate, math.log1p(metric.smallest_effect)) if estimate else 0,
+        affected_instances=count_affected(estimate, math.log1p(metric.smallest_effect)) if estimate else 0,
         matched_minutes=series.matched_minutes,
         strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
         strata=strata if estimate else (),
         layouts=series.layouts,
         causes={},
-        dots=() if series.blurred else ratio_dots(series),
+        dots=() if series.is_within_bucket else ratio_dots(series),
         alone=label == "REGRESSED" and series.alone,
         baseline_at_most=level is not None and in_first_bucket(series, metric.worse * level),
         candidate_at_most=level is not None and estimate is not None and in_first_bucket(series, metric.worse * (level + estimate.delta)),
@@ -94,19 +94,19 @@ def ratio_row(
 def in_first_bucket(series: RatioSeries, level: float) -> bool:
     """Whether a log level lies in the first bucket of an engine, where only the end of the bucket is known."""
     known = [cell.bounds for cell in series.cells.values() if cell.bounds]
-    return any(math.isinf(bucket_of(level, bounds)[0]) for bounds in known)
+    return any(math.isinf(find_bucket(level, bounds)[0]) for bounds in known)
 
 
 def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
     """The change within every stratum that was compared."""
     changes = [
-        StratumChange(stratum_name(group.stratum), ratio(group.delta), len(group.baseline), len(group.candidate))
-        for group in (telling(estimate) if estimate else ())
+        StratumChange(stratum_name(group.stratum), log_to_change(group.delta), len(group.baseline), len(group.candidate))
+        for group in (choose_layout_groups(estimate) if estimate else ())
     ]
     return tuple(sorted(changes, key=lambda change: change.stratum))
 
 
-def telling(estimate: Estimate) -> list[Group]:
+def choose_layout_groups(estimate: Estimate) -> list[Group]:
     """Per stratum the layout that tells most: an instance that was compared in both is counted once."""
     found: dict[Stratum, Group] = {}
     for group in estimate.groups:
@@ -121,7 +121,7 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     estimate = series.estimate
     if estimate is None:
         return "NOT ENOUGH DATA", "too_short" if series.matched_minutes else "one_sided" if series.one_sided else "too_few_calls"
-    if series.blurred:
+    if series.is_within_bucket:
         return "NOT ENOUGH DATA", "bucket_too_wide"
     effect = math.log1p(series.metric.smallest_effect)
     low, high = estimate.delta - margin, estimate.delta + margin
@@ -134,9 +134,9 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     return "NOT ENOUGH DATA", "too_wide"
 
 
-def ratio_affected(estimate: Estimate, effect: float) -> int:
+def count_affected(estimate: Estimate, effect: float) -> int:
     """How many of the candidate's instances lie at least the smallest effect above their stratum's baseline."""
-    return sum(value - group.baseline_mean >= effect for group in telling(estimate) for value in group.candidate.values())
+    return sum(value - group.baseline_mean >= effect for group in choose_layout_groups(estimate) for value in group.candidate.values())
 
 
 def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
@@ -151,7 +151,7 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
     return math.fsum(terms) / math.fsum(weights)
 
 
-def baseline_levels(series: RatioSeries, cell: Cell, same_hosts: bool) -> list[float]:
+def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) -> list[float]:
     """The baseline's mean log level per instance of a cell; per host, what its past leads to expect."""
     if same_hosts:
         return [(total.level - total.difference) / total.minutes for total in series.past_of(cell).values()]
@@ -167,8 +167,8 @@ def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
         for unit, total in series.past_of(cell).items():
             found += [("baseline", unit, total.level - total.difference, total.minutes), ("candidate", unit, total.level, total.minutes)]
         for arm, unit, level, minutes in found:
-            dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, level_of(series.metric.worse * level / minutes), minutes))
-    return ordered(dots)
+            dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, log_to_level(series.metric.worse * level / minutes), minutes))
+    return sort_dots(dots)
 
 
 def count_row(
@@ -186,7 +186,7 @@ def count_row(
         reason=reason,
         judged=judged,
         hard=metric.hard,
-        drives=judged and drives(track, verdict),
+        drives=judged and is_driving(track, verdict),
         since=track.since,
         baseline=series.share(series.baseline),
         candidate=series.share(series.candidate),
@@ -198,8 +198,8 @@ def count_row(
         smallest_visible=None,
         tolerated=metric.tolerated,
         worse=1,
-        baseline_instances=len(series.baseline_judged) or together(series, series.baseline),
-        candidate_instances=len(series.judged) or together(series, series.candidate),
+        baseline_instances=len(series.baseline_judged) or count_sharing_instances(series, series.baseline),
+        candidate_instances=len(series.judged) or count_sharing_instances(series, series.candidate),
         affected_instances=len(series.affected),
         matched_minutes=series.matched_minutes,
         strata_agreeing=len({stratum for stratum, _ in series.affected}),
@@ -210,27 +210,27 @@ def count_row(
         dots=affected_dots(series.baseline, "baseline") + affected_dots(series.candidate, "candidate"),
         window_minutes=metric.window_minutes,
     )
-    return with_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
+    return add_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
 
 
-def together(series: AffectedSeries, windows: Windows) -> int:
+def count_sharing_instances(series: AffectedSeries, windows: InstanceWindows) -> int:
     """How many instances share in a rate, where none calls often enough to be judged by itself."""
     return sum(len(windows.get(stratum, ())) for stratum in series.rates.strata) if series.metric.by_rate else 0
 
 
-def with_rate(row: Evidence, metric: Affected, rate: Rate, margin: float, settings: Settings) -> Evidence:
+def add_rate(row: Evidence, metric: AffectedMetric, rate: Rate, margin: float, settings: Settings) -> Evidence:
     """The row with its shares since the deployment, and with their interval where the baseline had an event to be so many times of."""
     row = replace(row, baseline=rate.baseline, candidate=rate.share, times=metric.times, points=metric.points, window_minutes=0)
     if not rate.base_events:
         return row
     return replace(
         row,
-        change=ratio(rate.delta),
-        low=ratio(rate.delta - margin),
-        high=ratio(rate.delta + margin),
-        bound=ratio(rate.delta + rate.margin(settings.healthy_alpha)),
+        change=log_to_change(rate.delta),
+        low=log_to_change(rate.delta - margin),
+        high=log_to_change(rate.delta + margin),
+        bound=log_to_change(rate.delta + rate.margin(settings.healthy_alpha)),
         smallest_effect=metric.times - 1.0,
-        smallest_visible=ratio(margin),
+        smallest_visible=log_to_change(margin),
     )
 
 
@@ -249,7 +249,7 @@ def count_label(series: AffectedSeries, track: Track, rate: Rate | None, margin:
     return rate_label(series.metric, rate, margin)
 
 
-def rate_label(metric: Affected, rate: Rate, margin: float) -> tuple[Label, Reason]:
+def rate_label(metric: AffectedMetric, rate: Rate, margin: float) -> tuple[Label, Reason]:
     """The label of a rate that is not regressed: what its interval leaves possible."""
     fallen = -rate.points(rate.delta) >= metric.points and rate.delta <= -math.log(metric.times)
     if fallen and rate.base_events >= metric.least_events and rate.delta + margin < 0.0:
@@ -266,9 +266,9 @@ def count_rule(series: AffectedSeries, label: Label) -> Rule:
     return "affected" if series.shows() else "rate"
 
 
-def affected_dots(windows: Windows, arm: str) -> tuple[Dot, ...]:
+def affected_dots(windows: InstanceWindows, arm: str) -> tuple[Dot, ...]:
     """The share of every instance since the deployment."""
-    return ordered(
+    return sort_dots(
         [
             Dot(str(unit), arm, stratum_name(stratum), "", window.all_events / window.all_calls, window.all_calls)
             for stratum, units in windows.items()
@@ -277,21 +277,21 @@ def affected_dots(windows: Windows, arm: str) -> tuple[Dot, ...]:
     )
 
 
-def ordered(dots: list[Dot]) -> tuple[Dot, ...]:
+def sort_dots(dots: list[Dot]) -> tuple[Dot, ...]:
     """The baseline first, then by stratum, instance and bucket."""
     return tuple(sorted(dots, key=lambda dot: (dot.arm, dot.stratum, dot.instance, dot.bucket)))
 
 
-def drawn(row: Evidence) -> Evidence:
+def limit_dots(row: Evidence) -> Evidence:
     """The row with as many dots of each arm as a row of the database should hold, from the lowest to the highest value evenly."""
     kept: list[Dot] = []
     for arm in ("baseline", "candidate"):
         dots = sorted((dot for dot in row.dots if dot.arm == arm), key=lambda dot: (dot.value, dot.stratum, dot.instance, dot.bucket))
         step = (len(dots) - 1) / (MOST_DOTS - 1)
         kept += dots if len(dots) <= MOST_DOTS else [dots[round(step * number)] for number in range(MOST_DOTS)]
-    return replace(row, dots=ordered(kept), dots_left_out=len(row.dots) - len(kept)) if len(kept) < len(row.dots) else row
+    return replace(row, dots=sort_dots(kept), dots_left_out=len(row.dots) - len(kept)) if len(kept) < len(row.dots) else row
 
 
-def series_of(region: Region, series: Series) -> RatioSeries | None:
+def find_judged_level(region: Region, series: Series) -> RatioSeries | None:
     """The series when it says how long calls take, and is judged."""
     return series if isinstance(series, RatioSeries) and series.metric.leads and region.is_judged(series.metric) else None

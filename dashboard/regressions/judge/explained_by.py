@@ -8,7 +8,7 @@ from dataclasses import replace
 from dashboard.regressions.judge.result import Evidence
 
 
-def explained(rows: list[Evidence], follows: Mapping[str, tuple[str, ...]]) -> list[Evidence]:
+def attribute_causes(rows: list[Evidence], follows: Mapping[str, tuple[str, ...]]) -> list[Evidence]:
     """The rows of one region, each with the first of the metrics it follows that explains it.
 
     The echo of a level adds nothing to a verdict. Eager calls and the slowness they make stand side by side: one says why, one how much.

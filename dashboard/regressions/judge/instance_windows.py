@@ -26,14 +26,14 @@ from typing import NamedTuple
 
 from scipy.special import bdtrc
 
-from dashboard.regressions.judge.before_after import DAY
+from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import InstanceMinute, Stratum
-from dashboard.regressions.judge.pooled_estimate import Unit, let_go
+from dashboard.regressions.judge.pooled_estimate import Unit, evict_units
 from dashboard.regressions.judge.rate_ratio import FRESH_MINUTES
-from dashboard.regressions.judge.settings import Affected
+from dashboard.regressions.judge.settings import AffectedMetric
 
 
-class Window:
+class InstanceWindow:
     """Calls and events of one instance: over the last minutes, and since the deployment."""
 
     __slots__ = ("all_calls", "all_events", "calls", "causes", "events", "last", "minutes")
@@ -68,7 +68,7 @@ class Window:
             calls, events = calls + more_calls, events + more_events
         return events > share * calls
 
-    def forget(self, until: int) -> None:
+    def drop_until(self, until: int) -> None:
         """Drops minutes up to and including `until`."""
         minutes = self.minutes
         while minutes and minutes[0][0] <= until:
@@ -77,11 +77,11 @@ class Window:
             self.events -= events
 
 
-Windows = dict[Stratum, dict[Unit, Window]]
+InstanceWindows = dict[Stratum, dict[Unit, InstanceWindow]]
 Instances = list[tuple[Stratum, Unit]]
 
 
-class Surveyed(NamedTuple):
+class WindowSurvey(NamedTuple):
     """Instances with enough calls, those that may show the events, those that surely do, and those that do so now."""
 
     judged: Instances
@@ -90,13 +90,15 @@ class Surveyed(NamedTuple):
     fresh: Instances
 
 
-def sharing(units: Mapping[Unit, Window]) -> float:
+def effective_instances(units: Mapping[Unit, InstanceWindow]) -> float:
     """How many instances the calls are spread over: one that hardly called hardly counts."""
     calls = [float(window.all_calls) for window in units.values()]
     return math.fsum(calls) ** 2 / math.fsum([each * each for each in calls])
 
 
-def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: Affected) -> tuple[int, int]:
+def add_rows(
+    windows: InstanceWindows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: AffectedMetric
+) -> tuple[int, int]:
     """Adds the rows of one cell to the windows of their instances; answers with all their calls and events."""
     if not rows:
         return 0, 0
@@ -109,8 +111,8 @@ def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMin
             continue
         window = units.get(row.unit)
         if window is None:
-            let_go(units, minute)
-            window = units[row.unit] = Window()
+            evict_units(units, minute)
+            window = units[row.unit] = InstanceWindow()
         events = events_of(row)
         window.add(minute, calls, events)
         all_calls += calls
@@ -121,18 +123,20 @@ def take(windows: Windows, stratum: Stratum, minute: int, rows: list[InstanceMin
     return all_calls, all_events
 
 
-def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratum, int] | None = None) -> Surveyed:
+def survey_windows(
+    windows: InstanceWindows, minute: int, metric: AffectedMetric, seen: Mapping[Stratum, int] | None = None
+) -> WindowSurvey:
     """Sorts the instances by what their last minutes show.
 
     In a stratum that was `seen` last some time ago, within a day, the minutes before that moment count.
     """
-    found = Surveyed([], [], [], [])
+    found = WindowSurvey([], [], [], [])
     for stratum, units in windows.items():
         last = seen.get(stratum, minute) if seen else minute
-        last = last if minute - last <= DAY else minute
+        last = last if minute - last <= DAY_MINUTES else minute
         for unit, window in units.items():
-            window.forget(last - metric.window_minutes)
-            if not enough(window, metric):
+            window.drop_until(last - metric.window_minutes)
+            if not has_enough_calls(window, metric):
                 continue
             key = (stratum, unit)
             found.judged.append(key)
@@ -141,28 +145,28 @@ def survey(windows: Windows, minute: int, metric: Affected, seen: Mapping[Stratu
             few = metric.affected_events if metric.tail is None else 1
             if window.events >= few:
                 found.suspected.append(key)
-            if surely(window, metric):
+            if is_affected(window, metric):
                 found.affected.append(key)
                 if window.shows(last - FRESH_MINUTES, metric.threshold / 2):
                     found.fresh.append(key)
     return found
 
 
-def enough(window: Window, metric: Affected) -> bool:
+def has_enough_calls(window: InstanceWindow, metric: AffectedMetric) -> bool:
     """Whether an instance has as many calls as are asked for; where a `tail` decides, those since the deployment count."""
     if metric.tail is None:
         return window.calls >= metric.least
-    return window.calls > 0 and (window.all_calls >= metric.least or surely(window, metric))
+    return window.calls > 0 and (window.all_calls >= metric.least or is_affected(window, metric))
 
 
-def surely(window: Window, metric: Affected) -> bool:
+def is_affected(window: InstanceWindow, metric: AffectedMetric) -> bool:
     """Whether an instance with a share above the threshold is affected: see the rule above."""
     if metric.tail is None:
         return window.events >= metric.affected_events
-    return above(window.events, window.calls, metric) or above(window.all_events, window.all_calls, metric)
+    return exceeds_threshold(window.events, window.calls, metric) or exceeds_threshold(window.all_events, window.all_calls, metric)
 
 
-def above(events: int, calls: int, metric: Affected) -> bool:
+def exceeds_threshold(events: int, calls: int, metric: AffectedMetric) -> bool:
     """Whether there are several events, and so many are rarer than `tail` at a share of `threshold`."""
     if events < metric.affected_events or metric.tail is None:
         return False

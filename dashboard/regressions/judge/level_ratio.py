@@ -6,10 +6,10 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from dashboard.regressions.judge.before_after import match, remember, slope_of, totals_of
+from dashboard.regressions.judge.before_after import add_past, compare_with_past, fit_load_slope, sum_totals
 from dashboard.regressions.judge.buckets import separates
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
-from dashboard.regressions.judge.matched_cell import Cell
+from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.pooled_estimate import (
     Estimate,
     Group,
@@ -17,25 +17,25 @@ from dashboard.regressions.judge.pooled_estimate import (
     Unit,
     combine,
     group,
-    pooled,
+    make_host_group,
+    pool_change,
+    pool_without_worst,
     prior_at,
-    same_hosts,
-    without_worst,
 )
 from dashboard.regressions.judge.reading_state import CALM, Reading
-from dashboard.regressions.judge.settings import Ratio, Settings
+from dashboard.regressions.judge.settings import RatioMetric, Settings
 
 
 class RatioSeries:
     """One metric of one region, compared since the deployment."""
 
-    def __init__(self, metric: Ratio, settings: Settings) -> None:
+    def __init__(self, metric: RatioMetric, settings: Settings) -> None:
         self.metric = metric
-        self.cells: dict[CellKey, Cell] = {}
+        self.cells: dict[CellKey, MatchedCell] = {}
         self.matched_minutes = 0
         self.recent: deque[tuple[int, float]] = deque()
         self._settings = settings
-        self._strata: dict[Stratum, list[Cell]] = {}
+        self._strata: dict[Stratum, list[MatchedCell]] = {}
         self._effect = math.log1p(metric.smallest_effect)
         self._groups: list[Group] = []
         self._ages: list[int] = []
@@ -50,15 +50,15 @@ class RatioSeries:
         weights: list[float] = []
         changes: list[float] = []
         if any(cell_rows.gone for cell_rows in rows.values()):
-            self._slope = slope_of(place for cell in self.cells.values() for place in cell.places.values())
+            self._slope = fit_load_slope(place for cell in self.cells.values() for place in cell.places.values())
         for key, cell_rows in rows.items():
             cell = self._cell(key, cell_rows)
             if cell_rows.gone:
-                closed = match(cell.places, minute, cell_rows, self.metric, self._slope, self._settings)
+                closed = compare_with_past(cell.places, minute, cell_rows, self.metric, self._slope, self._settings)
             else:
                 closed = cell.add(minute, cell_rows, self.metric, self._settings)
                 if cell_rows.loads:
-                    remember(cell.places, minute, cell_rows, self.metric)
+                    add_past(cell.places, minute, cell_rows, self.metric)
             if closed is not None:
                 span, change = closed
                 longest = max(longest, span)
@@ -74,12 +74,12 @@ class RatioSeries:
     def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
         """Takes a minute of the baseline before the deployment."""
         for key, cell_rows in rows.items():
-            remember(self._cell(key, cell_rows).places, minute, cell_rows, self.metric)
+            add_past(self._cell(key, cell_rows).places, minute, cell_rows, self.metric)
 
-    def _cell(self, key: CellKey, rows: CellRows) -> Cell:
+    def _cell(self, key: CellKey, rows: CellRows) -> MatchedCell:
         cell = self.cells.get(key)
         if cell is None:
-            cell = self.cells[key] = Cell(rows.traffic)
+            cell = self.cells[key] = MatchedCell(rows.traffic)
             self._strata.setdefault(key[0], []).append(cell)
             if self.metric.of_buckets:
                 cell.bounds = next((row.bounds for row in (*rows.candidate, *rows.baseline)), None)
@@ -113,19 +113,19 @@ class RatioSeries:
         ages: list[int] = []
         least = self._settings.instance_minutes
         for stratum, cells in self._strata.items():
-            cand = means([(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages)
-            base = means([(cell.traffic.baseline, cell.baseline) for cell in cells], least, None) if cand else None
+            cand = average_differences([(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages)
+            base = average_differences([(cell.traffic.baseline, cell.baseline) for cell in cells], least, None) if cand else None
             if base and cand:
                 groups.append(group(stratum, base, cand))
             past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
-            hosts = means(past, least, ages) if past else None
+            hosts = average_differences(past, least, ages) if past else None
             if hosts:
-                groups.append(same_hosts(stratum, hosts))
+                groups.append(make_host_group(stratum, hosts))
         self._groups, self._ages, self._estimate = groups, ages, None
 
-    def past_of(self, cell: Cell) -> dict[Unit, Total]:
+    def past_of(self, cell: MatchedCell) -> dict[Unit, Total]:
         """What was compared with the past of the same hosts in a cell."""
-        return totals_of(cell.places, self._slope)
+        return sum_totals(cell.places, self._slope)
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
@@ -155,14 +155,14 @@ class RatioSeries:
         """What the series says now; `closely` asks for the most recent data even where nothing is regressed."""
         if not self._groups:
             return CALM
-        large = pooled(self._groups) >= self._effect
+        large = pool_change(self._groups) >= self._effect
         if not large and not closely:
             return CALM
         leaning = large and self._exceeds(self._settings.watch_alpha, comparisons)
         sure = leaning and self._exceeds(self._settings.roll_back_alpha, comparisons)
-        narrow = leaning and (self.lone or self.alone)
+        narrow = leaning and (self.is_single_instance or self.alone)
         recent = self.recent_change()
-        seen = not (leaning and self.blurred)
+        seen = not (leaning and self.is_within_bucket)
         return Reading(
             regressed=sure and seen and not narrow,
             leaning=leaning and seen,
@@ -179,7 +179,7 @@ class RatioSeries:
         return reading._replace(regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False)
 
     @property
-    def blurred(self) -> bool:
+    def is_within_bucket(self) -> bool:
         """Whether buckets hide the change: without the cells whose levels no bucket separates, what the others show is too small."""
         if all(cell.bounds is None for cell in self.cells.values()):
             return False
@@ -199,15 +199,15 @@ class RatioSeries:
         return hides and shown < self._effect * all_minutes
 
     @property
-    def lone(self) -> bool:
+    def is_single_instance(self) -> bool:
         """Whether the candidate's only instance was seen too shortly to tell its version from its machine's neighbours."""
         return self.matched_minutes < self._settings.lone_minutes and sum(len(part.candidate) for part in self._groups) == 1
 
     @property
     def alone(self) -> bool:
         """Whether one of several instances shows nearly all of the change: that is more often its machine than its version."""
-        rest = without_worst(self._groups)
-        return rest is not None and rest < self._settings.others_share * pooled(self._groups)
+        rest = pool_without_worst(self._groups)
+        return rest is not None and rest < self._settings.others_share * pool_change(self._groups)
 
     def _exceeds(self, alpha: float, comparisons: int) -> bool:
         estimate = self.estimate
@@ -221,10 +221,10 @@ class RatioSeries:
     def tolerable(self) -> bool:
         """Whether that bound lies below the tolerated change."""
         bound = self.bound()
-        return bound is not None and bound < math.log1p(self.metric.tolerated) and not self.blurred
+        return bound is not None and bound < math.log1p(self.metric.tolerated) and not self.is_within_bucket
 
 
-def means(cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None) -> dict[Unit, float]:
+def average_differences(cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None) -> dict[Unit, float]:
     """The mean difference per instance with at least `least` matched minutes, buckets weighted by the baseline's traffic."""
     if len(cells) == 1:
         found = {unit: total.difference / total.minutes for unit, total in cells[0][1].items() if total.minutes >= least}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 
-from dashboard.regressions.judge.before_after import Places
+from dashboard.regressions.judge.before_after import HostHistories
 from dashboard.regressions.judge.buckets import Bounds
 from dashboard.regressions.judge.inputs import CellRows, InstanceMinute, Traffic
-from dashboard.regressions.judge.pooled_estimate import Total, Unit, let_go
-from dashboard.regressions.judge.settings import Ratio, Settings
+from dashboard.regressions.judge.pooled_estimate import Total, Unit, evict_units
+from dashboard.regressions.judge.settings import RatioMetric, Settings
 
 Pending = dict[Unit, tuple[list[float], list[int]]]
 
 
-class Cell:
+class MatchedCell:
     """Sums per instance of one stratum and bucket, and the bin that is being filled."""
 
     __slots__ = (
@@ -27,23 +27,23 @@ class Cell:
         self.both_called = self.baseline_reports = self.candidate_reports = False
         self.baseline: dict[Unit, Total] = {}
         self.candidate: dict[Unit, Total] = {}
-        self.places: Places = {}
+        self.places: HostHistories = {}
         self._base: Pending = {}
         self._cand: Pending = {}
         self._opened = self._span = self._step = 0
 
-    def add(self, minute: int, rows: CellRows, metric: Ratio, settings: Settings) -> tuple[int, float] | None:
+    def add(self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings) -> tuple[int, float] | None:
         """Takes a minute; answers with the bin's span and the candidate's mean difference when it closes a bin."""
         if rows.baseline and rows.candidate and not (self._base and self._cand):
             # Most cells have calls enough in every minute: nothing to gather then.
-            base = at_once(rows.baseline, metric, settings.bin_calls)
-            cand = at_once(rows.candidate, metric, settings.bin_calls) if base else None
+            base = compute_minute_levels(rows.baseline, metric, settings.bin_calls)
+            cand = compute_minute_levels(rows.candidate, metric, settings.bin_calls) if base else None
             if base and cand:
                 self._discard()
                 return 1, self._close(minute, 1, base, cand)
         return self._gather(minute, rows, metric, settings)
 
-    def _gather(self, minute: int, rows: CellRows, metric: Ratio, settings: Settings) -> tuple[int, float] | None:
+    def _gather(self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings) -> tuple[int, float] | None:
         widest = settings.bin_minutes[-1]
         lonely = not (self._base and self._cand)
         if self._span and minute // settings.bin_minutes[1] > self._opened // settings.bin_minutes[1] and lonely:
@@ -67,8 +67,8 @@ class Cell:
         width = settings.bin_minutes[self._step]
         if (minute + 1) % width:
             return None
-        base = enough(self._base, settings.bin_calls)
-        cand = enough(self._cand, settings.bin_calls) if base else None
+        base = compute_bin_levels(self._base, settings.bin_calls)
+        cand = compute_bin_levels(self._cand, settings.bin_calls) if base else None
         if base and cand:
             span = self._span
             self._discard()
@@ -85,7 +85,7 @@ class Cell:
             for unit, level in levels.items():
                 total = totals.get(unit)
                 if total is None:
-                    let_go(totals, minute)
+                    evict_units(totals, minute)
                     total = totals[unit] = Total()
                 total.last = minute
                 total.difference += span * (level - middle)
@@ -104,7 +104,7 @@ class Cell:
         self._span = self._step = 0
 
 
-def at_once(rows: list[InstanceMinute], metric: Ratio, least: int) -> dict[Unit, float] | None:
+def compute_minute_levels(rows: list[InstanceMinute], metric: RatioMetric, least: int) -> dict[Unit, float] | None:
     """The log level per instance when every one has enough samples in this minute alone and one row; else None."""
     levels: dict[Unit, float] = {}
     value_of, samples_of, sign = metric.value, metric.samples, metric.worse
@@ -116,7 +116,7 @@ def at_once(rows: list[InstanceMinute], metric: Ratio, least: int) -> dict[Unit,
     return levels
 
 
-def fill(pending: Pending, rows: list[InstanceMinute], metric: Ratio) -> bool:
+def fill(pending: Pending, rows: list[InstanceMinute], metric: RatioMetric) -> bool:
     """Adds the logs of usable values, weighted by their samples, to each instance's bin; answers whether any was reported."""
     reported = False
     value_of, samples_of, sign = metric.value, metric.samples, metric.worse
@@ -136,7 +136,7 @@ def fill(pending: Pending, rows: list[InstanceMinute], metric: Ratio) -> bool:
     return reported
 
 
-def enough(pending: Pending, least: int) -> dict[Unit, float] | None:
+def compute_bin_levels(pending: Pending, least: int) -> dict[Unit, float] | None:
     """The log level per instance with at least `least` samples; None while under half of the instances have them."""
     levels = {}
     for unit, (terms, samples) in pending.items():

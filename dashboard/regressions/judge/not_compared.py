@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from dashboard.regressions.judge.comparison import Comparison
-from dashboard.regressions.judge.evidence import baseline_levels, series_of
+from dashboard.regressions.judge.evidence import baseline_levels, find_judged_level
 from dashboard.regressions.judge.inputs import CellKey, Layout, Stratum, Traffic, stratum_name
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.pooled_estimate import ratio, t_quantile
+from dashboard.regressions.judge.pooled_estimate import log_to_change, t_quantile
 from dashboard.regressions.judge.region_state import Region
-from dashboard.regressions.judge.result import BucketShare, MixShift, NextStep, NotCompared, Reason, WhyNot
+from dashboard.regressions.judge.result import BucketShare, MixShift, NextStep, NotCompared, NotComparedReason, Reason
 from dashboard.regressions.judge.settings import Settings
 
 
@@ -19,7 +19,7 @@ def judged_levels(comparison: Comparison) -> list[tuple[Region, RatioSeries]]:
     found = []
     for region in comparison.regions.values():
         for series, _ in region.entries:
-            level = series_of(region, series)
+            level = find_judged_level(region, series)
             if level is not None:
                 found.append((region, level))
     return found
@@ -47,9 +47,9 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
         for key, traffic in region.traffic.items():
             what = " · ".join(part for part in (region.name, stratum_name(key[0]), key[1]) if part)
             if traffic.alone:
-                why: WhyNot = "no_baseline_in_bucket" if key[0] in known else "no_baseline_in_stratum"
+                why: NotComparedReason = "no_baseline_in_bucket" if key[0] in known else "no_baseline_in_stratum"
                 found.append(NotCompared(what, why, traffic.alone / total))
-            elif unmatched(series, key, traffic):
+            elif is_unmatched(series, key, traffic):
                 one_sided = series is not None and key in series.cells and series.cells[key].one_sided
                 found.append(NotCompared(what, "one_sided" if one_sided else "too_few_calls", traffic.candidate / total))
     return tuple(sorted(found, key=lambda item: (-(item.share or 0.0), item.what)))
@@ -64,7 +64,7 @@ def agents_differ(comparison: Comparison) -> tuple[NotCompared, ...]:
     return (*stalled, *bare, NotCompared("recompiles", "agents_differ", None))
 
 
-def unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> bool:
+def is_unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> bool:
     """Both arms called, but no bin had enough calls."""
     if not traffic.candidate or not traffic.baseline or series is None or traffic.away:
         return False
@@ -102,11 +102,11 @@ def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
             terms.append(cand * (share.candidate - share.baseline) * series.metric.worse * level)
     if not weight:
         return None
-    change = ratio(math.fsum(terms) / weight)
+    change = log_to_change(math.fsum(terms) / weight)
     return MixShift(region.name, series.metric.name, change, tuple(sorted(shares, key=lambda s: (s.stratum, s.bucket))))
 
 
-def reason_for(comparison: Comparison, now_minute: int) -> Reason:
+def find_reason(comparison: Comparison, now_minute: int) -> Reason:
     """The first thing that is missing, in the order in which data becomes a verdict."""
     candidate, baseline = comparison.lives["candidate"], comparison.lives["baseline"]
     if candidate.first is None or candidate.last is None:
@@ -118,7 +118,7 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
     if baseline.last is None:
         return "no_baseline"
     if not comparison.side_by_side_minutes and not comparison.same_host_minutes:
-        return apart(comparison, baseline.last, candidate.first_steady, now_minute)
+        return explain_separation(comparison, baseline.last, candidate.first_steady, now_minute)
     if comparison.policy.stale:
         return "no_longer_compared"
     if not comparison.comparable():
@@ -132,12 +132,12 @@ def reason_for(comparison: Comparison, now_minute: int) -> Reason:
         return "one_sided" if any(series.one_sided for series in levels) else "too_few_calls"
     if all(series.estimate is None for series in levels):
         return "too_short"
-    if any(series.blurred for series in levels):
+    if any(series.is_within_bucket for series in levels):
         return "bucket_too_wide"
     return "not_within_bound" if comparison.policy.looks_taken else "before_look"
 
 
-def apart(comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int) -> Reason:
+def explain_separation(comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int) -> Reason:
     """Why nothing was compared of two versions that both ran."""
     if baseline_last >= candidate_first:
         return "in_turn" if comparison.turns.taken else "warming_up"
@@ -148,7 +148,7 @@ def apart(comparison: Comparison, baseline_last: int, candidate_first: int, now_
     return "one_after_the_other"
 
 
-def layouts_of(comparison: Comparison) -> tuple[Layout, ...]:
+def list_layouts(comparison: Comparison) -> tuple[Layout, ...]:
     """How the judged levels were compared, the way that tells most first."""
     return tuple(dict.fromkeys(how for _, series in judged_levels(comparison) for how in series.layouts))
 
@@ -169,12 +169,12 @@ def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
         step
         for _, series in judged_levels(comparison)
         if series.estimate
-        for step in more_instances(series, comparison.comparisons, settings)
+        for step in estimate_more_instances(series, comparison.comparisons, settings)
     ]
     return min(steps, key=lambda step: (step.visible or 0.0, step.arm, step.stratum), default=None)
 
 
-def more_instances(series: RatioSeries, comparisons: int, settings: Settings, count: int = 2) -> list[NextStep]:
+def estimate_more_instances(series: RatioSeries, comparisons: int, settings: Settings, count: int = 2) -> list[NextStep]:
     """What could be seen with two more instances in each stratum and arm."""
     estimate = series.estimate
     if estimate is None:
@@ -188,6 +188,6 @@ def more_instances(series: RatioSeries, comparisons: int, settings: Settings, co
         for arm, grown, other in (("candidate", group.candidate, group.baseline), ("baseline", group.baseline, group.candidate)):
             k = 1.0 / (len(grown) + count) + 1.0 / len(other)
             error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))
-            visible = ratio(t_quantile(estimate.df + count, tail) * error)
+            visible = log_to_change(t_quantile(estimate.df + count, tail) * error)
             steps.append(NextStep("add_instances", arm, stratum_name(group.stratum), count, visible, 0))
     return steps

@@ -17,12 +17,12 @@ LARGEST = 700.0
 """The exponential of a larger log is no float."""
 
 
-def ratio(logarithm: float) -> float:
+def log_to_change(logarithm: float) -> float:
     """A log as a change; what no float holds is as large as one can be."""
     return math.expm1(min(logarithm, LARGEST))
 
 
-def level_of(logarithm: float) -> float:
+def log_to_level(logarithm: float) -> float:
     """A log level as the level itself, likewise."""
     return math.exp(min(logarithm, LARGEST))
 
@@ -45,26 +45,26 @@ class Total:
         self.last = 0
 
 
-MOST_UNITS = 400
-LET_GO_AFTER = 1440
+MAX_UNITS = 400
+EVICT_AFTER_MINUTES = 1440
 """Minutes without a call after which an instance counts no more, where a comparison has met so many in one cell: pods come and go."""
 
 
-L = TypeVar("L", bound="Lived")
+L = TypeVar("L", bound="HasLastMinute")
 
 
-class Lived(Protocol):
+class HasLastMinute(Protocol):
     """What knows when it was last seen."""
 
     last: int
 
 
-def let_go(units: dict[Unit, L], minute: int) -> None:
+def evict_units(units: dict[Unit, L], minute: int) -> None:
     """Beyond so many, those go that have been gone for a day, the longest gone first; who still calls is never among them."""
-    if len(units) <= MOST_UNITS:
+    if len(units) <= MAX_UNITS:
         return
-    gone = sorted((found.last, str(unit), unit) for unit, found in units.items() if minute - found.last >= LET_GO_AFTER)
-    for _, _, unit in gone[: len(units) - MOST_UNITS]:
+    gone = sorted((found.last, str(unit), unit) for unit, found in units.items() if minute - found.last >= EVICT_AFTER_MINUTES)
+    for _, _, unit in gone[: len(units) - MAX_UNITS]:
         del units[unit]
 
 
@@ -121,18 +121,18 @@ def group(stratum: Stratum, baseline: Mapping[Unit, float], candidate: Mapping[U
     )
 
 
-def same_hosts(stratum: Stratum, hosts: Mapping[Unit, float]) -> Group:
+def make_host_group(stratum: Stratum, hosts: Mapping[Unit, float]) -> Group:
     """One stratum in which every host is compared with its own past."""
     return Group(stratum, dict.fromkeys(hosts, 0.0), hosts, 0.0, math.fsum(hosts.values()) / len(hosts), 1.0 / len(hosts), same_hosts=True)
 
 
-def pooled(groups: Sequence[Group]) -> float:
+def pool_change(groups: Sequence[Group]) -> float:
     """The change over all strata, each weighted by how much its instances can tell."""
     weight = math.fsum([1.0 / part.k for part in groups])
     return math.fsum([part.delta / part.k for part in groups]) / weight
 
 
-def without_worst(groups: Sequence[Group]) -> float | None:
+def pool_without_worst(groups: Sequence[Group]) -> float | None:
     """The change over all strata when the instance that shows most of it is left out; None where there is no other."""
     most = max(
         ((value - part.baseline_mean, number) for number, part in enumerate(groups) for value in part.candidate.values()), default=None
@@ -146,7 +146,7 @@ def without_worst(groups: Sequence[Group]) -> float | None:
         mean = worst.baseline_mean + (len(worst.candidate) * worst.delta - most[0]) / count
         k = 1.0 / count + (0.0 if worst.same_hosts else 1.0 / len(worst.baseline))
         rest.append(worst._replace(candidate_mean=mean, k=k))
-    return pooled(rest)
+    return pool_change(rest)
 
 
 def combine(groups: Sequence[Group], prior_variance: float, prior_df: int, day_variance: float = 0.0) -> Estimate:
@@ -159,7 +159,7 @@ def combine(groups: Sequence[Group], prior_variance: float, prior_df: int, day_v
     weight = math.fsum(1.0 / part.k for part in groups)
     of_days = math.fsum(1.0 / part.k for part in groups if part.same_hosts) / weight
     error = math.sqrt(variance / weight + day_variance * of_days * of_days)
-    return Estimate(pooled(groups), error, variance, df, tuple(groups))
+    return Estimate(pool_change(groups), error, variance, df, tuple(groups))
 
 
 def prior_at(table: Sequence[tuple[int, float]], minutes: float) -> float:

@@ -9,20 +9,20 @@ from typing import Literal
 
 Kind = Literal["more", "fewer", "eager", "limit", "straggler", "cache", "graph"]
 
-SLACK = 2.0
+CLOCK_SLACK_S = 2.0
 """Seconds that the clocks of two hosts may differ."""
-BEHIND = 60.0
+BEHIND_AFTER_S = 60.0
 """Seconds after which a rank that has not compiled what the others have is no longer behind; sooner where it went on to something else."""
-SILENT = 180.0
+SILENT_AFTER_S = 180.0
 """A rank that has been silent for so much longer than the others is compared no more: it would hide what they do."""
-COUNTED = ("first", "recompile", "empty")
+COUNTED_KINDS = ("first", "recompile", "empty")
 """A rank that looks at a frame alone waits alone, even where the frame has no graph. Backward passes are compiled when they are first
 needed; autotuning and recordings of CUDA graphs compile no frame."""
-EAGER, COMPILED = 0.5, 0.02
+EAGER_SHARE, COMPILED_EAGER_SHARE = 0.5, 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class RankCompilation:
     """One compilation of a rank, over at a moment in Unix seconds."""
 
     at: float
@@ -40,7 +40,7 @@ class Rank:
 
     rank: int
     seen_until: float
-    compiled: tuple[Compiled, ...] = ()
+    compiled: tuple[RankCompilation, ...] = ()
     compiling_frame: str = ""
     compiling_for: float = 0.0
     eager_share: float | None = None
@@ -67,7 +67,7 @@ class Divergence:
     usual_graph: str = ""
 
 
-Place = tuple[str, str]
+FrameKey = tuple[str, str]
 """File and line, and the name of a frame."""
 
 
@@ -76,64 +76,64 @@ class _Member:
     """A rank with its compilations of each frame, oldest first."""
 
     rank: Rank
-    frames: dict[Place, list[Compiled]]
+    frames: dict[FrameKey, list[RankCompilation]]
 
-    def until(self, place: Place, horizon: float) -> int:
+    def until(self, place: FrameKey, horizon: float) -> int:
         return sum(one.at <= horizon for one in self.frames.get(place, ()))
 
-    def on_its_way(self, place: Place, own: int) -> bool:
+    def is_on_its_way(self, place: FrameKey, own: int) -> bool:
         """Whether it compiles the frame right now, or did since."""
         return (self.rank.compiling_for > 0 and self.rank.compiling_frame == place[1]) or len(self.frames.get(place, ())) > own
 
-    def went_on(self, frame: str, since: float) -> bool:
+    def has_moved_on(self, frame: str, since: float) -> bool:
         """Whether it compiles, or has compiled, something else since then."""
         if self.rank.compiling_for > 0 and self.rank.compiling_frame != frame:
             return True
         return any(there[-1].at > since for place, there in self.frames.items() if place[1] != frame)
 
 
-def divergences(ranks: Iterable[Rank]) -> list[Divergence]:
+def find_divergences(ranks: Iterable[Rank]) -> list[Divergence]:
     """Everything that differs within a stage, what is certain first, then the newest."""
     known = list(ranks)
     newest = max((rank.seen_until for rank in known), default=0.0)
     stages: dict[str, list[_Member]] = defaultdict(list)
     for rank in sorted(known, key=lambda one: one.rank):
-        if rank.seen_until >= newest - SILENT:
+        if rank.seen_until >= newest - SILENT_AFTER_S:
             stages[rank.stage].append(_Member(rank, _by_frame(rank)))
-    found = [one for stage, members in stages.items() if len(members) > 1 for one in _of_stage(stage, members)]
+    found = [one for stage, members in stages.items() if len(members) > 1 for one in _compare_stage(stage, members)]
     return sorted(found, key=lambda one: (not one.certain, -one.at, one.kind, one.about, one.ranks))
 
 
-def _by_frame(rank: Rank) -> dict[Place, list[Compiled]]:
-    found: dict[Place, list[Compiled]] = {}
+def _by_frame(rank: Rank) -> dict[FrameKey, list[RankCompilation]]:
+    found: dict[FrameKey, list[RankCompilation]] = {}
     for one in sorted(rank.compiled, key=lambda one: one.at):
-        if one.kind in COUNTED:
+        if one.kind in COUNTED_KINDS:
             found.setdefault((one.place, one.frame), []).append(one)
     return found
 
 
-def _of_stage(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
+def _compare_stage(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
     # Only what every rank has reported about can be compared: a report that is under way is no difference.
-    horizon = min(member.rank.seen_until for member in members) - SLACK
+    horizon = min(member.rank.seen_until for member in members) - CLOCK_SLACK_S
     for place in sorted({place for member in members for place in member.frames}):
         yield from _counts(stage, members, place, horizon)
-        yield from _asked(stage, members, place)
+        yield from _compare_cache_lookups(stage, members, place)
     yield from _eager(stage, members)
     yield from _limits(stage, members, horizon)
 
 
-def _named(place: Place) -> str:
+def _format_frame(place: FrameKey) -> str:
     return f"{place[1]} ({place[0]})" if place[0] else place[1]
 
 
-def _counts(stage: str, members: Sequence[_Member], place: Place, horizon: float) -> Iterable[Divergence]:
+def _counts(stage: str, members: Sequence[_Member], place: FrameKey, horizon: float) -> Iterable[Divergence]:
     """Ranks that compiled a frame more or less often than most; one that is on its way there is behind and no other way."""
     counts = {member.rank.rank: member.until(place, horizon) for member in members}
     highest = max(counts.values())
     if highest == min(counts.values()):
         return
     # One that compiles it right now will soon have done so: of all that recompile together one is the first.
-    usual = _most([counts[member.rank.rank] + member.on_its_way(place, counts[member.rank.rank]) for member in members])
+    usual = _find_most_common([counts[member.rank.rank] + member.is_on_its_way(place, counts[member.rank.rank]) for member in members])
     times = {member.rank.rank: [one.at for one in member.frames.get(place, ()) if one.at <= horizon] for member in members}
     newest = max(at for own in times.values() for at in own)
     if highest == 1 and usual == 0:
@@ -143,33 +143,35 @@ def _counts(stage: str, members: Sequence[_Member], place: Place, horizon: float
     for member in members:
         own = counts[member.rank.rank]
         if own < usual:
-            behind = _behind(member, place, own, min(_reached(times, usual), default=newest), horizon)
+            behind = _is_behind(member, place, own, min(_list_reach_times(times, usual), default=newest), horizon)
             groups["straggler" if behind else "fewer", own].append(member.rank.rank)
         elif own > usual:
             groups["more", own].append(member.rank.rank)
     for (kind, own), ranks in groups.items():
-        yield Divergence(kind, tuple(ranks), len(members) - len(ranks), _named(place), newest, kind != "straggler", own, usual, stage)
+        yield Divergence(
+            kind, tuple(ranks), len(members) - len(ranks), _format_frame(place), newest, kind != "straggler", own, usual, stage
+        )
 
 
-def _reached(times: Mapping[int, Sequence[float]], usual: int) -> list[float]:
+def _list_reach_times(times: Mapping[int, Sequence[float]], usual: int) -> list[float]:
     """When each of the others had compiled it so often."""
     return [own[usual - 1] for own in times.values() if len(own) >= usual]
 
 
-def _behind(member: _Member, place: Place, own: int, since: float, horizon: float) -> bool:
+def _is_behind(member: _Member, place: FrameKey, own: int, since: float, horizon: float) -> bool:
     """Whether a rank that has compiled a frame less often is on its way there: it compiles it, did since, or has not gone on yet."""
-    if member.on_its_way(place, own):
+    if member.is_on_its_way(place, own):
         return True
-    return own == 0 and horizon - since < BEHIND and not member.went_on(place[1], since)
+    return own == 0 and horizon - since < BEHIND_AFTER_S and not member.has_moved_on(place[1], since)
 
 
-def _asked(stage: str, members: Sequence[_Member], place: Place) -> Iterable[Divergence]:
+def _compare_cache_lookups(stage: str, members: Sequence[_Member], place: FrameKey) -> Iterable[Divergence]:
     """The first compilation of a frame: served by the caches on some and not on others, or of another graph than on most."""
     first = {member.rank.rank: member.frames[place][0] for member in members if place in member.frames}
     missed = tuple(rank for rank, one in first.items() if one.cache == "miss")
     newest = max(one.at for one in first.values())
     if missed and len(missed) < len(first) and any(one.cache == "hit" for one in first.values()):
-        yield Divergence("cache", missed, len(first) - len(missed), _named(place), newest, False, stage=stage)
+        yield Divergence("cache", missed, len(first) - len(missed), _format_frame(place), newest, False, stage=stage)
     keys = Counter(one.key for one in first.values() if one.key)
     if len(keys) > 1 and keys.most_common(1)[0][1] > 1:
         usual, count = keys.most_common(1)[0]
@@ -177,13 +179,13 @@ def _asked(stage: str, members: Sequence[_Member], place: Place) -> Iterable[Div
         # A key may hold the number of the device: it says nothing for certain unless most ranks share one.
         asked = tuple(sorted({first[rank].key for rank in other}))
         certain = count > keys.total() / 2
-        yield Divergence("graph", other, count, _named(place), newest, certain, stage=stage, graphs=asked, usual_graph=usual)
+        yield Divergence("graph", other, count, _format_frame(place), newest, certain, stage=stage, graphs=asked, usual_graph=usual)
 
 
 def _eager(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
     known = [member.rank for member in members if member.rank.eager_share is not None]
-    eager = tuple(rank.rank for rank in known if (rank.eager_share or 0.0) > EAGER)
-    compiled = sum((rank.eager_share or 0.0) <= COMPILED for rank in known)
+    eager = tuple(rank.rank for rank in known if (rank.eager_share or 0.0) > EAGER_SHARE)
+    compiled = sum((rank.eager_share or 0.0) <= COMPILED_EAGER_SHARE for rank in known)
     if eager and compiled:
         yield Divergence("eager", eager, compiled, "", max(rank.seen_until for rank in known), True, stage=stage)
 
@@ -196,6 +198,6 @@ def _limits(stage: str, members: Sequence[_Member], horizon: float) -> Iterable[
             yield Divergence("limit", ranks, len(members) - len(ranks), frame, horizon, True, stage=stage)
 
 
-def _most(counts: Iterable[int]) -> int:
+def _find_most_common(counts: Iterable[int]) -> int:
     """The count that most have; of two that are as frequent the lower one, because it is the other that did something."""
     return min(Counter(counts).items(), key=lambda item: (-item[1], item[0]))[0]

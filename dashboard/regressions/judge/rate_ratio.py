@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dashboard.regressions.judge.inputs import Stratum
 from dashboard.regressions.judge.pooled_estimate import t_quantile
-from dashboard.regressions.judge.settings import Affected, Settings
+from dashboard.regressions.judge.settings import AffectedMetric, Settings
 
 FRESH_MINUTES = 3
 """A minute counts towards a hold time if these last minutes show the events: a window remembers a burst for longer than it lasted."""
@@ -51,7 +51,7 @@ class Rate(NamedTuple):
         """The share that was to be expected."""
         return self.expected / self.calls
 
-    def matters(self, change: float, metric: Affected) -> bool:
+    def matters(self, change: float, metric: AffectedMetric) -> bool:
         """Whether a change of so much on the log scale is as many times the baseline's and as many points as matter."""
         return change >= math.log(metric.times) and self.points(change) >= metric.points
 
@@ -64,7 +64,7 @@ class Rate(NamedTuple):
         return t_quantile(self.df, tail) * self.error
 
 
-def rate_of(strata: Iterable[tuple[Sums, float, float]], dispersion: float, prior_df: int) -> Rate | None:
+def estimate_rate(strata: Iterable[tuple[Sums, float, float]], dispersion: float, prior_df: int) -> Rate | None:
     """The rates of all strata together; each comes with how many instances of the baseline and of the candidate share its calls."""
     events = base_events = calls = 0
     expected = base_instances = cand_instances = 0.0
@@ -84,7 +84,7 @@ def rate_of(strata: Iterable[tuple[Sums, float, float]], dispersion: float, prio
     return Rate(delta, math.sqrt(variance), events, expected, base_events, calls, prior_df)
 
 
-class Recent:
+class RecentMinutes:
     """Events and calls of both arms over the last minutes of data, all strata together."""
 
     __slots__ = ("_length", "_minutes", "sums")
@@ -113,7 +113,7 @@ class Recent:
         sums.cand_events += sign * minute.cand_events
         sums.cand_calls += sign * minute.cand_calls
 
-    def raised(self, metric: Affected, part: float = 1.0) -> bool:
+    def has_risen(self, metric: AffectedMetric, part: float = 1.0) -> bool:
         """Whether the candidate's share is higher by that part of what matters, without asking how sure that is."""
         sums = self.sums
         if not sums.cand_calls or not sums.base_calls:
@@ -125,12 +125,12 @@ class Recent:
 class RateSeries:
     """One count of one region, compared as a rate since the deployment."""
 
-    def __init__(self, metric: Affected, settings: Settings) -> None:
+    def __init__(self, metric: AffectedMetric, settings: Settings) -> None:
         self.metric = metric
         self.strata: dict[Stratum, Sums] = {}
-        self.window = Recent(metric.window_minutes)
-        self.newest = Recent(FRESH_MINUTES)
-        self.half_hour = Recent(settings.recent_minutes)
+        self.window = RecentMinutes(metric.window_minutes)
+        self.newest = RecentMinutes(FRESH_MINUTES)
+        self.half_hour = RecentMinutes(settings.recent_minutes)
         self._called = self._matched = 0
 
     def add(self, minute: Mapping[Stratum, Sums], gone: Set[Stratum] = frozenset()) -> None:
@@ -165,7 +165,7 @@ class RateSeries:
         """Whether the rate is surely up by what matters, and still was over the last minutes: a burst that is over keeps the mean up."""
         if rate is None or rate.events < self.metric.least_events or not rate.matters(rate.delta, self.metric):
             return False
-        return rate.delta > rate.margin(self.tail(alpha, comparisons)) and self.window.raised(self.metric)
+        return rate.delta > rate.margin(self.tail(alpha, comparisons)) and self.window.has_risen(self.metric)
 
     def tail(self, alpha: float, comparisons: int) -> float:
         """The part of the error budget that one end of this interval has."""
@@ -173,4 +173,4 @@ class RateSeries:
 
     def recovered(self) -> bool:
         """Whether the last half hour shows less than half of what matters."""
-        return self.half_hour.full and not self.half_hour.raised(self.metric, 0.5)
+        return self.half_hour.full and not self.half_hour.has_risen(self.metric, 0.5)

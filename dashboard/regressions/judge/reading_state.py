@@ -23,7 +23,7 @@ class Reading(NamedTuple):
 CALM = Reading()
 
 
-class Bounded(Protocol):
+class BoundedSeries(Protocol):
     """What HEALTHY asks of a series."""
 
     matched_minutes: int

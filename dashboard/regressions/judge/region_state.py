@@ -5,20 +5,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from dashboard.regressions.judge.affected_instances import AffectedSeries
-from dashboard.regressions.judge.before_after import Hosts, Usable, loads_of
+from dashboard.regressions.judge.before_after import Hosts, NoPastReason, compute_loads
 from dashboard.regressions.judge.call_metrics import wall_middle
 from dashboard.regressions.judge.inputs import CellKey, CellRows, InstanceMinute, Stratum, Traffic
 from dashboard.regressions.judge.level_ratio import RatioSeries
-from dashboard.regressions.judge.self_drift import Drift, Drifted
-from dashboard.regressions.judge.settings import AnyMetric, Ratio, Settings
-from dashboard.regressions.judge.verdict_policy import Judged, Track
+from dashboard.regressions.judge.self_drift import CusumDetector, SelfDrift
+from dashboard.regressions.judge.settings import AnyMetric, RatioMetric, Settings
+from dashboard.regressions.judge.verdict_policy import JudgedTrack, Track
 
 Series = RatioSeries | AffectedSeries
 
 
 def series_for(metric: AnyMetric, settings: Settings) -> Series:
     """The state that a metric needs."""
-    return RatioSeries(metric, settings) if isinstance(metric, Ratio) else AffectedSeries(metric, settings)
+    return RatioSeries(metric, settings) if isinstance(metric, RatioMetric) else AffectedSeries(metric, settings)
 
 
 class Calls(NamedTuple):
@@ -37,7 +37,7 @@ class Region:
         self.name = name
         self.traffic: dict[CellKey, Traffic] = {}
         self.entries = [(series_for(metric, settings), Track(metric)) for metric in settings.metrics]
-        self.drifts = [Drift(metric, settings) for metric in settings.metrics if isinstance(metric, Ratio) and metric.leads]
+        self.drifts = [CusumDetector(metric, settings) for metric in settings.metrics if isinstance(metric, RatioMetric) and metric.leads]
         self.gpu_sampled = 0
         self.gpu_longer = 0
         self.reports = {""}
@@ -45,7 +45,7 @@ class Region:
         """Whether a call stalled."""
         self.rows: dict[CellKey, CellRows] = {}
         self.hosts = Hosts(settings)
-        self.away: dict[tuple[Stratum, str, Usable], int] = {}
+        self.away: dict[tuple[Stratum, str, NoPastReason], int] = {}
         self.past_calls = 0
         self.wants_past = False
         self.last_called: int | None = None
@@ -113,12 +113,12 @@ class Region:
                 drift.add(self.name, minute, rows)
         return compared
 
-    def drifted(self) -> list[Drifted]:
+    def drifted(self) -> list[SelfDrift]:
         """Where the candidate is slower than it was itself, by the metric that decides; nothing of what is not called any more."""
         found = [(drift.metric, drift.drifted) for drift in self.drifts if drift.drifted is not None]
         return [drifted for metric, drifted in found if not self.quiet and self.is_judged(metric)]
 
-    def rest(self, minute: int) -> None:
+    def end_if_quiet(self, minute: int) -> None:
         """Ends what is said of a region that the candidate has not called for long, while it called others."""
         if self.quiet or self.last_called is None or minute - self.last_called < self._settings.quiet_minutes:
             return
@@ -132,10 +132,10 @@ class Region:
         rows, self.rows = self.rows, {}
         if self._fresh:
             # The order of rows within a minute must not decide in which order sums are taken.
-            rows = dict(sorted(rows.items(), key=repr_of_key))
+            rows = dict(sorted(rows.items(), key=sort_key))
             self._fresh = False
         self.hosts.seen(minute, rows)
-        loads = loads_of(rows) if with_past else {}
+        loads = compute_loads(rows) if with_past else {}
         for (stratum, _), cell in rows.items():
             cell.loads = loads
             if not cell.baseline and self.hosts.gone(stratum, minute):
@@ -160,7 +160,7 @@ class Region:
 
     def _count_past(self, stratum: Stratum, minute: int, cell: CellRows) -> None:
         for row in cell.candidate:
-            why = self.hosts.usable(stratum, row.host, minute)
+            why = self.hosts.find_no_past_reason(stratum, row.host, minute)
             if why == "after_the_baseline_ended" or (not cell.gone and why != "no_baseline_in_stratum"):
                 cell.traffic.after += row.calls
             elif not why:
@@ -193,27 +193,27 @@ class Region:
         found = {}
         for series, _ in self.entries:
             metric, minutes = series.metric, series.matched_minutes
-            if isinstance(metric, Ratio) and metric.instead_of and minutes and 2 * minutes >= matched.get(metric.instead_of, 0):
+            if isinstance(metric, RatioMetric) and metric.instead_of and minutes and 2 * minutes >= matched.get(metric.instead_of, 0):
                 found[metric.instead_of] = metric.name
         return found
 
-    def judged(self, minor: bool) -> list[Judged]:
+    def judged(self, minor: bool) -> list[JudgedTrack]:
         """The tracks that count for the verdict."""
         stand_ins = self._stand_ins()
-        return [Judged(track, series, minor) for series, track in self.entries if decides(series.metric, stand_ins)]
+        return [JudgedTrack(track, series, minor) for series, track in self.entries if decides(series.metric, stand_ins)]
 
 
 def decides(metric: AnyMetric, stand_ins: dict[str, str]) -> bool:
     """Whether a metric counts for the verdict beside those that stand in for others."""
     if metric.muted:
         return False
-    if not isinstance(metric, Ratio):
+    if not isinstance(metric, RatioMetric):
         return True
     if metric.instead_of is not None:
         return stand_ins.get(metric.instead_of) == metric.name
     return metric.name not in stand_ins and not (metric.of_call_time and stand_ins)
 
 
-def repr_of_key(item: tuple[CellKey, CellRows]) -> str:
+def sort_key(item: tuple[CellKey, CellRows]) -> str:
     """A total order over cells, whatever their strata are made of."""
     return repr(item[0])

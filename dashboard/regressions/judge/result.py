@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from dashboard.regressions.judge.certain_facts import Certain, Fact
+from dashboard.regressions.judge.certain_facts import CertainFact, ObservedFact
 from dashboard.regressions.judge.environment_diff import Difference
 from dashboard.regressions.judge.inputs import Layout
-from dashboard.regressions.judge.self_drift import Drifted
+from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.verdict_policy import Verdict
 
 Label = Literal["REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"]
@@ -35,7 +35,7 @@ Reason = Literal[
     "muted",
 ]
 
-WhyNot = Literal[
+NotComparedReason = Literal[
     "no_baseline_in_stratum",
     "no_baseline_in_bucket",
     "too_few_calls",
@@ -141,7 +141,7 @@ class NotCompared:
     """
 
     what: str
-    why: WhyNot
+    why: NotComparedReason
     share: float | None
 
 
@@ -188,16 +188,16 @@ class Confidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class JudgeContext:
     """What is known of the instances beside their minutes: certain facts, and how the versions' environments differ."""
 
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[ObservedFact, ...] = ()
     environment: tuple[Difference, ...] = ()
     stalled_budget: float = 1.0
     """The share of calls that may wait for a compilation; 1: no budget."""
 
 
-NOTHING_KNOWN = Known()
+EMPTY_CONTEXT = JudgeContext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,14 +234,14 @@ class Outcome:
     transitions: tuple[tuple[int, Verdict], ...]
     rows_ignored: int = 0
     """Rows of minutes that are not closed yet, by the server's clock."""
-    facts: tuple[Certain, ...] = ()
+    facts: tuple[CertainFact, ...] = ()
     environment: tuple[Difference, ...] = ()
     last_compared_minute: int | None = None
     minor: tuple[str, ...] = ()
     """Regions with too few calls to be in HEALTHY's bound."""
     ended: tuple[tuple[str, int], ...] = ()
     """Regions on which a roll back rested and that are not called any more, with the minute of the last call."""
-    drift: tuple[Drifted, ...] = ()
+    drift: tuple[SelfDrift, ...] = ()
     """Where the version is slower than it was itself on its first day."""
 
     def as_dict(self) -> dict[str, Any]:

@@ -13,34 +13,34 @@ from numpy.typing import NDArray
 
 from dashboard.regressions.judge.inputs import CellKey, CellRows, InstanceMinute
 from dashboard.regressions.judge.pooled_estimate import Unit
-from dashboard.regressions.judge.settings import Ratio, Settings
+from dashboard.regressions.judge.settings import RatioMetric, Settings
 
-BLOCK = 5
+BLOCK_MINUTES = 5
 """Minutes that are put together."""
-DAY = 1440 // BLOCK
-LEAST = DAY // 2
+DAY_BLOCKS = 1440 // BLOCK_MINUTES
+MIN_FIRST_DAY_BLOCKS = DAY_BLOCKS // 2
 """Blocks of the first day with calls, and without them no level of its own."""
-KNOWN = 36
+MIN_LEVEL_BLOCKS = 36
 """Blocks from which an instance of the first day has a level, and after which one that joined later has one."""
-LONGEST = DAY
+MAX_LOOKBACK_BLOCKS = DAY_BLOCKS
 """Blocks that are looked back."""
-SEGMENT = 24
+MIN_DRIFT_BLOCKS = 24
 """Blocks: the shortest stretch that is called a drift, and what has to be back for its end. A busy neighbour is gone by then."""
-FLOOR = 0.008
-CLIP, SLACK, ALARM, SURE = 4.0, 1.0, 15.0, 4.0
+MIN_NOISE = 0.008
+CUSUM_CLIP, CUSUM_K, CUSUM_H, MIN_Z = 4.0, 1.0, 15.0, 4.0
 """How far one block may count, what is passed over, when the sum rings, and how sure the stretch has to be."""
-STEEPEST = 0.2
-MOST_MEMORY = 0.98
-MAD = 1.4826
+MAX_SLOPE = 0.2
+MAX_AUTOCORRELATION = 0.98
+MAD_TO_SIGMA = 1.4826
 HARMONICS = 2
 """Of the day: its time of day is told by so many waves."""
 
 Floats = NDArray[np.float64]
-Key = tuple[Unit, CellKey]
+LevelKey = tuple[Unit, CellKey]
 
 
 @dataclass(frozen=True, slots=True)
-class Drifted:
+class SelfDrift:
     """How much slower a version is than it was itself, on average since the drift began; `z` is how sure, blocks that follow each other
     taken as such."""
 
@@ -54,10 +54,10 @@ class Drifted:
 
 
 @dataclass(frozen=True)
-class Own:
+class FirstDayModel:
     """What is expected of a version by its first day: a level for each instance and cell, a slope over load, waves over the day."""
 
-    expected: dict[Key, float]
+    expected: dict[LevelKey, float]
     slope: float
     waves: Floats
     middle: float
@@ -69,10 +69,10 @@ class Own:
 
     def at(self, minute: int) -> float:
         """What the time of day adds."""
-        return float(waves_at(np.array([minute], float))[0] @ self.waves)
+        return float(compute_harmonics(np.array([minute], float))[0] @ self.waves)
 
 
-def waves_at(minutes: Floats) -> Floats:
+def compute_harmonics(minutes: Floats) -> Floats:
     """One row for each minute: sines and cosines of the day."""
     turn = 2 * np.pi * minutes / 1440
     return np.stack([wave(turn * number) for number in range(1, HARMONICS + 1) for wave in (np.sin, np.cos)], axis=1)
@@ -83,75 +83,75 @@ class FirstDay:
 
     def __init__(self, block: int) -> None:
         self._begin = block
-        self._levels: dict[Key, array[float]] = {}
-        self._loads: dict[Key, array[float]] = {}
+        self._levels: dict[LevelKey, array[float]] = {}
+        self._loads: dict[LevelKey, array[float]] = {}
         self._blocks = 0
 
-    def add(self, block: int, means: Mapping[Key, tuple[float, float]]) -> None:
+    def add(self, block: int, means: Mapping[LevelKey, tuple[float, float]]) -> None:
         """Takes a block."""
         place = block - self._begin
         self._blocks += 1
         for key, (level, load) in means.items():
             for table, value in ((self._levels, level), (self._loads, load)):
                 if key not in table:
-                    table[key] = array("f", [math.nan]) * DAY
+                    table[key] = array("f", [math.nan]) * DAY_BLOCKS
                 table[key][place] = value
 
     def full(self, block: int) -> bool:
         """Whether the day is over."""
-        return block - self._begin >= DAY
+        return block - self._begin >= DAY_BLOCKS
 
-    def learned(self) -> Own | None:
+    def learned(self) -> FirstDayModel | None:
         """What it says; None where the version hardly ran."""
-        keys = [key for key, row in self._levels.items() if sum(not math.isnan(value) for value in row) >= KNOWN]
-        if self._blocks < LEAST or not keys:
+        keys = [key for key, row in self._levels.items() if sum(not math.isnan(value) for value in row) >= MIN_LEVEL_BLOCKS]
+        if self._blocks < MIN_FIRST_DAY_BLOCKS or not keys:
             return None
         levels, loads = (np.array([table[key] for key in keys], float) for table in (self._levels, self._loads))
         away = loads - np.nanmean(loads, axis=1, keepdims=True)
         across = levels - np.nanmean(levels, axis=1, keepdims=True)
         spread = float(np.nansum(away * away))
-        slope = float(np.clip(np.nansum(away * across) / spread, -STEEPEST, STEEPEST)) if spread > 0.0 else 0.0
+        slope = float(np.clip(np.nansum(away * across) / spread, -MAX_SLOPE, MAX_SLOPE)) if spread > 0.0 else 0.0
         adjusted = levels - slope * loads
         expected = np.nanmean(adjusted, axis=1)
         apart = adjusted - expected[:, None]
         there = ~np.isnan(apart).all(axis=0)
         values = np.nanmedian(apart[:, there], axis=0)
-        minutes = np.asarray((self._begin + np.flatnonzero(there)) * BLOCK, np.float64)
-        design = np.column_stack([np.ones(len(values)), waves_at(minutes)])
+        minutes = np.asarray((self._begin + np.flatnonzero(there)) * BLOCK_MINUTES, np.float64)
+        design = np.column_stack([np.ones(len(values)), compute_harmonics(minutes)])
         found, *_ = np.linalg.lstsq(design, values, rcond=None)
         rest = values - design @ found
         variance = float(rest @ rest) / max(1, len(rest) - design.shape[1])
         along = float(rest[1:] @ rest[:-1]) / max(1, len(rest) - design.shape[1])
         middle = float(np.median(rest))
-        return Own(
+        return FirstDayModel(
             expected={key: float(value + found[0]) for key, value in zip(keys, expected, strict=True)},
             slope=slope,
             waves=found[1:],
             middle=middle,
-            noise=max(FLOOR, MAD * float(np.median(np.abs(rest - middle)))),
-            spread=max(FLOOR, math.sqrt(variance)),
-            memory=max(0.0, min(MOST_MEMORY, along / variance)) if variance > 0.0 else 0.0,
+            noise=max(MIN_NOISE, MAD_TO_SIGMA * float(np.median(np.abs(rest - middle)))),
+            spread=max(MIN_NOISE, math.sqrt(variance)),
+            memory=max(0.0, min(MAX_AUTOCORRELATION, along / variance)) if variance > 0.0 else 0.0,
             first=int(minutes[0]),
-            last=int(minutes[-1]) + BLOCK - 1,
+            last=int(minutes[-1]) + BLOCK_MINUTES - 1,
         )
 
 
-class Drift:
+class CusumDetector:
     """One level of one region of the candidate."""
 
-    def __init__(self, metric: Ratio, settings: Settings) -> None:
+    def __init__(self, metric: RatioMetric, settings: Settings) -> None:
         self.metric = metric
-        self.drifted: Drifted | None = None
+        self.drifted: SelfDrift | None = None
         self._effect = math.log1p(metric.tolerated)
         self._of_buckets = metric.of_buckets
         self._least = settings.bin_calls
         self._value: Callable[[InstanceMinute], float | None] = metric.value
         self._samples: Callable[[InstanceMinute], int] = metric.samples
         self._block = -1
-        self._sums: dict[Key, list[float]] = {}
+        self._sums: dict[LevelKey, list[float]] = {}
         self._first: FirstDay | None = None
-        self._own: Own | None = None
-        self._joining: dict[Key, list[float]] = {}
+        self._own: FirstDayModel | None = None
+        self._joining: dict[LevelKey, list[float]] = {}
         self._ring = 0.0
         self._began = 0
         """The block with which the sum that rings last left zero."""
@@ -160,7 +160,7 @@ class Drift:
 
     def add(self, region: str, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
         """Takes a minute of the region."""
-        block = minute // BLOCK
+        block = minute // BLOCK_MINUTES
         if block != self._block:
             if self._sums:
                 self._close(region, self._block)
@@ -183,59 +183,59 @@ class Drift:
     def _close(self, region: str, block: int) -> None:
         means = {key: (level / count, math.log(calls / count)) for key, (level, calls, count) in self._sums.items()}
         if self._own is None:
-            self._learn(block, means)
+            self._learn_first_day(block, means)
         else:
-            self._compare(region, block, means, self._own)
+            self._compare_block(region, block, means, self._own)
 
-    def _learn(self, block: int, means: Mapping[Key, tuple[float, float]]) -> None:
+    def _learn_first_day(self, block: int, means: Mapping[LevelKey, tuple[float, float]]) -> None:
         if self._first is not None and self._first.full(block):
             self._own, self._first = self._first.learned(), None
         if self._own is None:
             self._first = self._first or FirstDay(block)
             self._first.add(block, means)
 
-    def _compare(self, region: str, block: int, means: Mapping[Key, tuple[float, float]], own: Own) -> None:
-        day = own.at(block * BLOCK)
+    def _compare_block(self, region: str, block: int, means: Mapping[LevelKey, tuple[float, float]], own: FirstDayModel) -> None:
+        day = own.at(block * BLOCK_MINUTES)
         apart = {key: level - own.slope * load - day for key, (level, load) in means.items()}
         known = [value - own.expected[key] for key, value in apart.items() if key in own.expected]
         if not known:
             # Every instance that it knew is gone: the version begins a first day anew.
             self._own, self.drifted, self._ring = None, None, 0.0
             self._blocks, self._values, self._joining = array("q"), array("d"), {}
-            self._learn(block, means)
+            self._learn_first_day(block, means)
             return
         value = median(known)
         for key in apart.keys() - own.expected.keys():
             self._join(key, apart[key] - value, own)
         self._step(region, block, value - own.middle, len({unit for unit, _ in means}), own)
 
-    def _join(self, key: Key, apart: float, own: Own) -> None:
+    def _join(self, key: LevelKey, apart: float, own: FirstDayModel) -> None:
         """An instance that joined later is expected to be where it was at first, beside the others as they were then."""
         waiting = self._joining.setdefault(key, [])
         waiting.append(apart)
-        if len(waiting) >= KNOWN:
+        if len(waiting) >= MIN_LEVEL_BLOCKS:
             own.expected[key] = math.fsum(waiting) / len(waiting)
             del self._joining[key]
 
-    def _step(self, region: str, block: int, value: float, instances: int, own: Own) -> None:
+    def _step(self, region: str, block: int, value: float, instances: int, own: FirstDayModel) -> None:
         self._blocks.append(block)
         self._values.append(value)
-        if len(self._values) > LONGEST:
+        if len(self._values) > MAX_LOOKBACK_BLOCKS:
             del self._values[0], self._blocks[0]
         if not self._ring:
             self._began = block
         away = (value - self._effect / 2) / own.noise
-        self._ring = max(0.0, self._ring + max(-CLIP, min(CLIP, away)) - SLACK)
+        self._ring = max(0.0, self._ring + max(-CUSUM_CLIP, min(CUSUM_CLIP, away)) - CUSUM_K)
         if self.drifted is not None:
-            recent = self._values[-SEGMENT:]
+            recent = self._values[-MIN_DRIFT_BLOCKS:]
             if math.fsum(recent) / len(recent) < self._effect / 2:
                 self.drifted, self._ring = None, 0.0
             else:
                 self.drifted = self._found(region, instances, own) or self.drifted
-        elif self._ring > ALARM:
+        elif self._ring > CUSUM_H:
             self.drifted = self._found(region, instances, own)
 
-    def _found(self, region: str, instances: int, own: Own) -> Drifted | None:
+    def _found(self, region: str, instances: int, own: FirstDayModel) -> SelfDrift | None:
         """The change since the drift began, where a stretch up to now is long, large and sure enough.
 
         The stretch that stands out most would overstate it: of a drift of 12 % with a busy half hour it is that half hour. The sum that
@@ -244,11 +244,11 @@ class Drift:
         values = np.array(self._values, float)[::-1]
         counts = np.arange(1, len(values) + 1)
         changes = np.cumsum(values) / counts
-        error = own.spread * math.sqrt((1.0 + own.memory) / (1.0 - own.memory)) * np.sqrt(1.0 / counts + 1.0 / DAY)
+        error = own.spread * math.sqrt((1.0 + own.memory) / (1.0 - own.memory)) * np.sqrt(1.0 / counts + 1.0 / DAY_BLOCKS)
         z = changes / error
-        if not ((counts >= SEGMENT) & (changes >= self._effect) & (z > SURE)).any():
+        if not ((counts >= MIN_DRIFT_BLOCKS) & (changes >= self._effect) & (z > MIN_Z)).any():
             return None
         place = max(0, sum(block >= self._began for block in self._blocks) - 1)
         reference = (own.first, own.last)
-        since, change = self._began * BLOCK, math.expm1(float(changes[place]))
-        return Drifted(region, self.metric.name, since, change, float(z[place]), instances, reference)
+        since, change = self._began * BLOCK_MINUTES, math.expm1(float(changes[place]))
+        return SelfDrift(region, self.metric.name, since, change, float(z[place]), instances, reference)

@@ -13,7 +13,7 @@ from dashboard.regressions.judge.process.metrics import PROCESS_METRICS, Process
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ratio(Metric):
+class RatioMetric(Metric):
     """A level that is compared as a log ratio between instances.
 
     `prior_variance` is the variance between healthy instances after so many matched minutes, in ascending order;
@@ -39,7 +39,7 @@ class Ratio(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Affected(Metric):
+class AffectedMetric(Metric):
     """A count that is mostly zero: an instance is affected when over `threshold` of at least `least` calls show it.
 
     `calls` are those of which it is known whether they show it, and it takes `affected_events` of them.
@@ -65,9 +65,9 @@ class Affected(Metric):
     tolerated: float | None = None
 
 
-AnyMetric = Ratio | Affected
+AnyMetric = RatioMetric | AffectedMetric
 
-P50 = Ratio(
+P50 = RatioMetric(
     name="p50",
     unit="s",
     leads=True,
@@ -80,7 +80,7 @@ P50 = Ratio(
     of_callers=True,
     of_buckets=True,
 )
-GPU_P50 = Ratio(
+GPU_P50 = RatioMetric(
     name="gpu_p50",
     unit="s",
     leads=True,
@@ -93,7 +93,7 @@ GPU_P50 = Ratio(
     prior_variance=((0, 0.05**2),),
     instead_of="p50",
 )
-P99 = Ratio(
+P99 = RatioMetric(
     name="p99",
     unit="s",
     value=call_metrics.wall_tail,
@@ -105,7 +105,7 @@ P99 = Ratio(
     of_callers=True,
     of_buckets=True,
 )
-GPU_P99 = Ratio(
+GPU_P99 = RatioMetric(
     name="gpu_p99",
     unit="s",
     value=call_metrics.gpu_tail,
@@ -117,7 +117,7 @@ GPU_P99 = Ratio(
     only_with="gpu",
     follows=("gpu_p50", "eager"),
 )
-THROUGHPUT = Ratio(
+THROUGHPUT = RatioMetric(
     name="throughput",
     unit="items/s",
     value=call_metrics.items_per_second,
@@ -130,7 +130,7 @@ THROUGHPUT = Ratio(
     only_with="items",
     follows=("stalled", "p50", "eager"),
 )
-EAGER = Affected(
+EAGER = AffectedMetric(
     name="eager",
     unit="share",
     events=attrgetter("eager"),
@@ -142,7 +142,7 @@ EAGER = Affected(
     times=2.0,
     points=0.01,
 )
-ERRORS = Affected(
+ERRORS = AffectedMetric(
     name="errors",
     unit="share",
     events=attrgetter("errors"),
@@ -158,11 +158,11 @@ ERRORS = Affected(
     watch_minutes=20,
 )
 
-STALLED = Affected(
+STALLED = AffectedMetric(
     name="stalled",
     unit="share",
-    events=call_metrics.stalled,
-    calls=call_metrics.told_calls,
+    events=call_metrics.stalled_calls,
+    calls=call_metrics.stall_known_calls,
     causes=call_metrics.no_causes,
     threshold=0.02,
     affected_events=5,
@@ -173,12 +173,12 @@ STALLED = Affected(
     watch_minutes=20,
 )
 # One compilation takes as long as thousands of calls: a few of them are most of the time of an instance with little traffic.
-STALLED_TIME = Affected(
+STALLED_TIME = AffectedMetric(
     name="stalled_time",
     unit="share",
     hard=False,
-    events=call_metrics.stalled_time,
-    calls=call_metrics.told_time,
+    events=call_metrics.stalled_ms,
+    calls=call_metrics.stall_known_ms,
     causes=call_metrics.no_causes,
     threshold=0.05,
     affected_events=1000,

@@ -9,16 +9,16 @@ from typing import Any, Literal, TypeVar
 
 from dashboard.common.numbers import MINUS, significant
 from dashboard.regressions.judge.metric import Metric
-from dashboard.regressions.judge.settings import PRODUCTION, Ratio, Settings
+from dashboard.regressions.judge.settings import PRODUCTION, RatioMetric, Settings
 
 Value = float | bool
 M = TypeVar("M", bound=Metric)
-Unit = Literal["%", "min", "times", "an hour", "yes or no"]
+SettingUnit = Literal["%", "min", "times", "an hour", "yes or no"]
 
 ENOUGH_PAIRS = 30
 """Healthy pairs from which the learned variance counts; before, the default does."""
 
-FURTHEST_DOWN, FURTHEST_UP = 10.0, 20.0
+MAX_FACTOR_DOWN, MAX_FACTOR_UP = 10.0, 20.0
 """A size may be set from a tenth of its default to twenty times as much: beyond, it is most likely a slip."""
 
 
@@ -38,7 +38,7 @@ class Setting:
     metric: str
     key: str
     title: str
-    unit: Unit
+    unit: SettingUnit
     default: Value
     least: float
     most: float
@@ -85,7 +85,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedMetric:
     """What healthy pairs of past versions taught about one metric; None where they did not show it."""
 
     pairs: int
@@ -135,15 +135,17 @@ TITLES = {
 }
 
 
-def settable(base: Settings = PRODUCTION) -> dict[str, Setting]:
+def list_settings(base: Settings = PRODUCTION) -> dict[str, Setting]:
     """Every setting by name, in the order of the page; what stands in for another metric follows that metric's."""
     found = [
         Setting(name, "", name, title, unit, getattr(base, name), least, most, effect)  # type: ignore[arg-type]
         for name, (unit, least, most, title, effect) in GENERAL.items()
     ]
     for metric in (*base.metrics, *base.process_metrics):
-        if not (isinstance(metric, Ratio) and metric.instead_of):
-            found += [_of_metric(metric, key) for key in EFFECTS if getattr(metric, key, None) is not None and _decides(metric, key)]
+        if not (isinstance(metric, RatioMetric) and metric.instead_of):
+            found += [
+                _make_metric_setting(metric, key) for key in EFFECTS if getattr(metric, key, None) is not None and _decides(metric, key)
+            ]
     return {setting.name: setting for setting in found}
 
 
@@ -152,24 +154,24 @@ def _decides(metric: Metric, key: str) -> bool:
     return metric.hard or key not in ("hold_minutes", "tolerated")
 
 
-def _of_metric(metric: Metric, key: str) -> Setting:
+def _make_metric_setting(metric: Metric, key: str) -> Setting:
     default = getattr(metric, key)
     name, title = f"{metric.name}.{key}", f"{TITLES[key]} of {metric.name}"
     if key == "muted":
         return Setting(name, metric.name, key, title, "yes or no", default, 0, 1, EFFECTS[key])
     if key in ("hold_minutes", "watch_minutes"):
         return Setting(name, metric.name, key, title, "min", default, 2, 240, EFFECTS[key])
-    unit: Unit = "times" if key == "times" else "an hour" if key in ("threshold", "points") and metric.unit == "per hour" else "%"
-    least, most = default / FURTHEST_DOWN, default * FURTHEST_UP
+    unit: SettingUnit = "times" if key == "times" else "an hour" if key in ("threshold", "points") and metric.unit == "per hour" else "%"
+    least, most = default / MAX_FACTOR_DOWN, default * MAX_FACTOR_UP
     if unit == "%" and key in ("threshold", "points"):
         most = min(most, 1.0)  # of all calls
     return Setting(name, metric.name, key, title, unit, default, 1.0 if unit == "times" else least, most, EFFECTS[key])
 
 
-def known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> dict[str, Value]:
+def filter_known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> dict[str, Value]:
     """Those of the stored choices that still name a setting and lie within its bounds."""
     found: dict[str, Value] = {}
-    names = settable(base)
+    names = list_settings(base)
     for name, value in overrides.items():
         if name in names and isinstance(value, bool | int | float):
             try:
@@ -179,15 +181,15 @@ def known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> dict[str
     return found
 
 
-def overrides_checked(chosen: Mapping[str, Value], below: Mapping[str, Value] | None = None) -> dict[str, Value]:
+def check_overrides(chosen: Mapping[str, Value], below: Mapping[str, Value] | None = None) -> dict[str, Value]:
     """The choices of one layer, checked one by one and, over those of the layer below, against each other; raises OverrideError."""
-    names = settable()
+    names = list_settings()
     for name in chosen:
         if name not in names:
             raise OverrideError(name, f"{name[:80]} is no setting, expected one of {', '.join(names)}.")
     found = {name: names[name].checked(value) for name, value in chosen.items()}
-    merged = layered(below or {}, found)
-    for smaller, larger, why in _ordered(names):
+    merged = merge_layers(below or {}, found)
+    for smaller, larger, why in _list_ordered_pairs(names):
         low, high = (merged.get(name, names[name].default) for name in (smaller, larger))
         if low > high and larger in found:
             raise _contradiction(names[larger], high, "at least", names[smaller], low, why)
@@ -201,7 +203,7 @@ def _contradiction(blamed: Setting, value: Value, bound: str, other: Setting, li
     return OverrideError(blamed.name, f"{blamed.title} is {said}: {why}.")
 
 
-def _ordered(names: Mapping[str, Setting]) -> Iterator[tuple[str, str, str]]:
+def _list_ordered_pairs(names: Mapping[str, Setting]) -> Iterator[tuple[str, str, str]]:
     yield "roll_back_alpha", "watch_alpha", "WATCH is said earlier than ROLL BACK"
     for name, setting in names.items():
         tolerated = f"{setting.metric}.tolerated"
@@ -209,9 +211,11 @@ def _ordered(names: Mapping[str, Setting]) -> Iterator[tuple[str, str, str]]:
             yield name, tolerated, "what is too small to matter has to be tolerated"
 
 
-def settings_for(overrides: Mapping[str, Any], learned: Mapping[str, Learned] | None = None, base: Settings = PRODUCTION) -> Settings:
+def build_settings(
+    overrides: Mapping[str, Any], learned: Mapping[str, LearnedMetric] | None = None, base: Settings = PRODUCTION
+) -> Settings:
     """The settings that hold where these choices were made and so much was learned; the same input gives an equal result."""
-    chosen = known(overrides, base)
+    chosen = filter_known(overrides, base)
     general = {name: chosen[name] for name in GENERAL if name in chosen}
     taught = learned or {}
     metrics = tuple(_metric_for(metric, chosen, taught.get(metric.name)) for metric in base.metrics)
@@ -219,29 +223,29 @@ def settings_for(overrides: Mapping[str, Any], learned: Mapping[str, Learned] | 
     return replace(base, metrics=metrics, process_metrics=process_metrics, **general)  # type: ignore[arg-type]
 
 
-def _metric_for(metric: M, chosen: Mapping[str, Value], learned: Learned | None) -> M:
-    follows = (isinstance(metric, Ratio) and metric.instead_of) or metric.name
+def _metric_for(metric: M, chosen: Mapping[str, Value], learned: LearnedMetric | None) -> M:
+    follows = (isinstance(metric, RatioMetric) and metric.instead_of) or metric.name
     changes: dict[str, Any] = {key: chosen[name] for key in EFFECTS if (name := f"{follows}.{key}") in chosen}
     if learned is not None and learned.pairs >= ENOUGH_PAIRS:
         if learned.variance and hasattr(metric, "prior_variance"):
-            changes["prior_variance"] = tuple((minutes, rounded(variance)) for minutes, variance in learned.variance)
+            changes["prior_variance"] = tuple((minutes, round_variance(variance)) for minutes, variance in learned.variance)
         if learned.day_variance is not None and hasattr(metric, "day_variance"):
-            changes["day_variance"] = rounded(learned.day_variance)
+            changes["day_variance"] = round_variance(learned.day_variance)
         if learned.dispersion is not None and hasattr(metric, "dispersion"):
-            changes["dispersion"] = rounded(learned.dispersion)
+            changes["dispersion"] = round_variance(learned.dispersion)
     return replace(metric, **changes) if changes else metric
 
 
-def rounded(variance: float) -> float:
+def round_variance(variance: float) -> float:
     """Two digits: a night that teaches nothing new must not build every comparison anew."""
     return float(f"{variance:.1e}")
 
 
-def muted(settings: Settings) -> list[str]:
+def list_muted_metrics(settings: Settings) -> list[str]:
     """The metrics that are shown and not judged."""
     return [metric.name for metric in (*settings.metrics, *settings.process_metrics) if metric.muted]
 
 
-def layered(*layers: Mapping[str, Value]) -> dict[str, Value]:
+def merge_layers(*layers: Mapping[str, Value]) -> dict[str, Value]:
     """The last layer that names a setting decides it: the project's, then the model's."""
     return {name: value for layer in layers for name, value in layer.items()}

@@ -12,7 +12,7 @@ from dashboard.regressions.judge.inputs import InstanceMinute
 Row = TypeVar("Row", bound=InstanceMinute)
 
 
-class Telling:
+class StallCoverage:
     """Regions by whether the agents of each arm report stalled calls; an older agent counts them as warm-up."""
 
     __slots__ = ("_bare", "_silent", "_told")
@@ -22,7 +22,7 @@ class Telling:
         self._silent: set[str] = set()
         self._bare: set[str] = set()
 
-    def see(self, rows: Iterable[InstanceMinute]) -> None:
+    def record_rows(self, rows: Iterable[InstanceMinute]) -> None:
         """Takes rows of any minutes, in any order."""
         for row in rows:
             if row.calls > 0:
@@ -46,7 +46,7 @@ class Telling:
         return self.differ & self._bare
 
 
-def made_alike(rows: Iterable[Row], silent: frozenset[str], without: Callable[[Row], Row]) -> list[Row]:
+def align_rows(rows: Iterable[Row], silent: frozenset[str], without: Callable[[Row], Row]) -> list[Row]:
     """The rows, those of `silent` regions as an older agent counts them: an agent upgrade alone changes nothing."""
     if not silent:
         return list(rows)
@@ -58,7 +58,7 @@ STEADY_ONLY: dict[str, Any] = {"stalled": None, "stalled_sum": None, "call_secon
 NO_GRAPH = "no_graph"
 
 
-def older(row: InstanceMinute) -> dict[str, Any]:
+def downgrade_columns(row: InstanceMinute) -> dict[str, Any]:
     """The columns that an older agent reports in another way, as it reports them."""
     bare = row.eager_by.get(NO_GRAPH, 0)
     if not bare:

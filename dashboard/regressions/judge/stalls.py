@@ -6,20 +6,20 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from dashboard.regressions.judge.certain_facts import Fact, Stalled
+from dashboard.regressions.judge.certain_facts import ObservedFact, StallCounts
 from dashboard.regressions.judge.inputs import Arm, InstanceMinute
 
-MINUTES = 30
-LASTING = 10
+WINDOW_MINUTES = 30
+MIN_STALLED_MINUTES = 10
 """Minutes of the last half hour in which calls stalled: a burst, as after a start or for a new shape, is over sooner."""
-ENOUGH = 20
-TIMES, SPREADS, MORE = 2.0, 3.0, 3.0
+MIN_CALLS = 20
+BUDGET_MULTIPLE, MIN_SIGMAS, EXTRA_CALLS = 2.0, 3.0, 3.0
 """Stalled calls are more than twice what the budget allows, and by three standard deviations and three calls."""
-GRAVE = 10.0
+ROLL_BACK_MULTIPLE = 10.0
 """The multiple of the budget that asks for ROLL BACK; less asks for WATCH."""
 
 
-class Half:
+class HalfHour:
     """The last half hour of one instance, by minute: calls, stalled calls and their milliseconds."""
 
     __slots__ = ("minutes",)
@@ -35,15 +35,15 @@ class Half:
         last[1] += row.calls
         last[2] += row.stalled or 0
         last[3] += round(1e3 * (row.stalled_sum or 0.0))
-        while self.minutes[0][0] <= minute - MINUTES:
+        while self.minutes[0][0] <= minute - WINDOW_MINUTES:
             self.minutes.popleft()
 
 
-class Stalls:
+class StallTracker:
     """What every instance reports of stalled calls; rows of agents that do not report them are left out."""
 
     def __init__(self, warm_up_minutes: int) -> None:
-        self._halves: dict[Arm, dict[str, Half]] = {"baseline": {}, "candidate": {}}
+        self._halves: dict[Arm, dict[str, HalfHour]] = {"baseline": {}, "candidate": {}}
         self._called: dict[Arm, int] = {}
         """The last minute with calls of each arm."""
         self._telling: set[Arm] = set()
@@ -65,10 +65,10 @@ class Stalls:
             halves = self._halves[row.arm]
             half = halves.get(str(row.instance))
             if half is None:
-                half = halves[str(row.instance)] = Half()
+                half = halves[str(row.instance)] = HalfHour()
             half.add(minute, row)
 
-    def facts(self, budget: float) -> list[Fact]:
+    def facts(self, budget: float) -> list[ObservedFact]:
         """The instances beyond the budget. Where the baseline's agents do not report stalled calls, nothing says that they are new.
 
         A baseline that has ended counts as it was in its last half hour."""
@@ -77,21 +77,25 @@ class Stalls:
         for arm, halves in self._halves.items():
             last = self._called.get(arm, 0) if arm == "baseline" else self._minute
             for instance, half in list(halves.items()):
-                if half.minutes[-1][0] <= last - MINUTES:
+                if half.minutes[-1][0] <= last - WINDOW_MINUTES:
                     del halves[instance]
-                elif (fact := beyond(arm, instance, half, budget, silent)) is not None:
+                elif (fact := find_excess_stalls(arm, instance, half, budget, silent)) is not None:
                     found.append(fact)
         return found
 
 
-def beyond(arm: Arm, instance: str, half: Half, budget: float, silent: bool) -> Fact | None:
+def find_excess_stalls(arm: Arm, instance: str, half: HalfHour, budget: float, silent: bool) -> ObservedFact | None:
     """The fact of one instance; None where the budget or chance explains its stalled calls, or they came in few minutes."""
     calls, stalled = (sum(minute[place] for minute in half.minutes) for place in (1, 2))
     allowed = calls * budget
     stalling = [minute[0] for minute in half.minutes if minute[2]]
-    if calls < ENOUGH or len(stalling) < LASTING or stalled <= max(TIMES * allowed, allowed + SPREADS * math.sqrt(allowed) + MORE):
+    if (
+        calls < MIN_CALLS
+        or len(stalling) < MIN_STALLED_MINUTES
+        or stalled <= max(BUDGET_MULTIPLE * allowed, allowed + MIN_SIGMAS * math.sqrt(allowed) + EXTRA_CALLS)
+    ):
         return None
     seconds = sum(minute[3] for minute in half.minutes) / 1e3
-    share = Stalled(calls, stalled, seconds, budget)
-    grave = stalled >= GRAVE * allowed
-    return Fact("stalled_calls", arm, instance, stalling[0], count=stalled, grave=grave, baseline_silent=silent, stalled=share)
+    share = StallCounts(calls, stalled, seconds, budget)
+    grave = stalled >= ROLL_BACK_MULTIPLE * allowed
+    return ObservedFact("stalled_calls", arm, instance, stalling[0], count=stalled, grave=grave, baseline_silent=silent, stalled=share)

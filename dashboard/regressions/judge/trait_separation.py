@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from dashboard.regressions.judge.environment_diff import FIRST, told
+from dashboard.regressions.judge.environment_diff import FIRST_KEYS, read_value
 
-Sure = Literal["clear", "weak", "few"]
+Certainty = Literal["clear", "weak", "few"]
 Split = tuple[int, int]
 """Who is on the bad side of a trait, and who tells it at all: a bit each."""
 
-LEAST = 0.3
+MIN_SCORE = 0.3
 """Shares that differ by less separate nothing."""
-CLEAR, WEAK = 0.01, 0.1
+CLEAR_CHANCE, WEAK_CHANCE = 0.01, 0.1
 """How often chance alone may show as much among all the traits that were looked at."""
 
 
@@ -42,38 +42,40 @@ class Separation:
         return abs(self.bad_with / self.bad - self.good_with / self.good)
 
     @property
-    def sure(self) -> Sure:
+    def sure(self) -> Certainty:
         """Whether chance would hardly do it, might, or whether so few instances say nothing."""
-        return "clear" if self.chance < CLEAR else "weak" if self.chance < WEAK else "few"
+        return "clear" if self.chance < CLEAR_CHANCE else "weak" if self.chance < WEAK_CHANCE else "few"
 
 
-def separations(bad: Sequence[Mapping[str, str]], good: Sequence[Mapping[str, str]]) -> list[Separation]:
+def find_separations(bad: Sequence[Mapping[str, str]], good: Sequence[Mapping[str, str]]) -> list[Separation]:
     """The traits that tell bad from good, the best first; nothing where a side is empty. A trait is counted over those that tell it."""
     if not bad or not good:
         return []
     everyone = [*bad, *good]
     keys = sorted({key for one in everyone for key in one}, key=_order)
-    columns = {key: [told(one, key) for one in everyone] for key in keys}
+    columns = {key: [read_value(one, key) for one in everyone] for key in keys}
     varying = {key: values for key, values in columns.items() if _varies(values, len(bad))}
-    tried = sum(_looks(*_known(values, len(bad))) for values in varying.values())
+    tried = sum(_count_candidates(*_list_known(values, len(bad))) for values in varying.values())
     best = [_best(key, values, len(bad), tried) for key, values in varying.items()]
-    return sorted(_joined([one for one in best if one[0].score >= LEAST]), key=lambda one: (-one.score, one.chance, _order(one.key)))
+    return sorted(
+        _join_equal_splits([one for one in best if one[0].score >= MIN_SCORE]), key=lambda one: (-one.score, one.chance, _order(one.key))
+    )
 
 
-def _known(values: Sequence[str | None], bad: int) -> tuple[list[str], int]:
+def _list_known(values: Sequence[str | None], bad: int) -> tuple[list[str], int]:
     """The values that are told, and how many of them are of bad ones, which come first."""
     return [value for value in values if value is not None], sum(value is not None for value in values[:bad])
 
 
 def _varies(values: Sequence[str | None], bad: int) -> bool:
     """Whether both sides tell it, and not all the same."""
-    known, of_bad = _known(values, bad)
+    known, of_bad = _list_known(values, bad)
     return 0 < of_bad < len(known) and len(set(known)) > 1
 
 
 def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) -> tuple[Separation, Split]:
     """The value of one trait that separates best, and how it splits them."""
-    values, bad = _known(everyone, all_bad)
+    values, bad = _list_known(everyone, all_bad)
     with_bad, with_good = Counter(values[:bad]), Counter(values[bad:])
     good = len(values) - bad
 
@@ -85,23 +87,23 @@ def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) ->
     found = Separation(key, value, absent, with_bad[value], bad, with_good[value], good, 1.0)
     members = sum(1 << place for place, one in enumerate(everyone) if one is not None and (one == value) is not absent)
     telling = sum(1 << place for place, one in enumerate(everyone) if one is not None)
-    return replace(found, chance=min(1.0, max(1, tried) * chance_of(found))), (members, telling)
+    return replace(found, chance=min(1.0, max(1, tried) * compute_chance(found))), (members, telling)
 
 
-def _looks(values: Sequence[str], bad: int) -> int:
+def _count_candidates(values: Sequence[str], bad: int) -> int:
     """How many values of a trait could have told anything at all: one that is on a single instance of many never could."""
     counts, total = Counter(values), len(values)
     ways = math.comb(total, bad)
-    able = sum(_tail(count, min(count, bad), bad, total) < WEAK * ways for count in counts.values())
+    able = sum(_count_tail(count, min(count, bad), bad, total) < WEAK_CHANCE * ways for count in counts.values())
     return able - 1 if len(counts) == 2 and able == 2 else able
 
 
-def _tail(with_it: int, at_least: int, bad: int, total: int) -> int:
+def _count_tail(with_it: int, at_least: int, bad: int, total: int) -> int:
     """In how many ways at least so many of the bad ones can have it."""
     return sum(math.comb(with_it, k) * math.comb(total - with_it, bad - k) for k in range(at_least, min(with_it, bad) + 1))
 
 
-def _joined(found: Sequence[tuple[Separation, Split]]) -> list[Separation]:
+def _join_equal_splits(found: Sequence[tuple[Separation, Split]]) -> list[Separation]:
     """One for each way of splitting, in the order of the keys; the others that split alike are named with it."""
     first: dict[Split, Separation] = {}
     for one, members in found:
@@ -110,15 +112,15 @@ def _joined(found: Sequence[tuple[Separation, Split]]) -> list[Separation]:
     return list(first.values())
 
 
-def chance_of(found: Separation) -> float:
+def compute_chance(found: Separation) -> float:
     """How often so many of the bad ones or more would have it, were the same traits dealt out at random."""
     with_it = found.bad_with + found.good_with
     at_least = found.bad_with
     if found.absent:
         with_it, at_least = found.bad + found.good - with_it, found.bad - found.bad_with
     total = found.bad + found.good
-    return _tail(with_it, at_least, found.bad, total) / math.comb(total, found.bad)
+    return _count_tail(with_it, at_least, found.bad, total) / math.comb(total, found.bad)
 
 
 def _order(key: str) -> tuple[int, str]:
-    return (FIRST.index(key) if key in FIRST else len(FIRST), key)
+    return (FIRST_KEYS.index(key) if key in FIRST_KEYS else len(FIRST_KEYS), key)

@@ -12,24 +12,24 @@ from dashboard.regressions.judge.inputs import InstanceMinute, Stratum
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.pooled_estimate import prior_at
-from dashboard.regressions.judge.process.comparison import Compared
-from dashboard.regressions.judge.process.counts import MissSeries, served
-from dashboard.regressions.judge.settings import PRODUCTION, Ratio, Settings
-from dashboard.regressions.judge.settings_overrides import Learned
+from dashboard.regressions.judge.process.comparison import ComparedSeries
+from dashboard.regressions.judge.process.counts import MissSeries, sum_starts
+from dashboard.regressions.judge.settings import PRODUCTION, RatioMetric, Settings
+from dashboard.regressions.judge.settings_overrides import LearnedMetric
 
-POINTS = (10, 20, 30, 45, 60, 90, 120, 180, 240, 480, 1400)
+POINT_MINUTES = (10, 20, 30, 45, 60, 90, 120, 180, 240, 480, 1400)
 """Matched minutes after which the variance is noted."""
 LEAST_PAIRS = 10
 """A point that fewer pairs reached is not used: the one before holds from there on, which is the more careful value."""
-SMALLEST = 1 / 25
+MIN_VARIANCE_SHARE = 1 / 25
 """Of the default variance: a fleet that seems to differ by less has told the same number again and again."""
-PROCESSES_EVERY = 10
+PROCESS_INTERVAL_MINUTES = 10
 """Minutes between two looks at the levels of processes, which are worked out anew at each."""
-DAY, HOUR = 1440, 60
+DAY_MINUTES, HOUR_MINUTES = 1440, 60
 LEAST_MINUTES = 30
 LEAST_EVENTS = 5
 
-Taught = dict[str, dict[str, Any]]
+LessonSums = dict[str, dict[str, Any]]
 """By metric: `points` holds squares and degrees of freedom by minute, `days` and `counts` sums; all of it adds up over pairs."""
 
 
@@ -39,7 +39,7 @@ class Lesson:
     def __init__(self, settings: Settings) -> None:
         self._points: dict[str, dict[int, list[float]]] = {}
         self._seen: dict[tuple[str, str], int] = {}
-        self._days = Days(settings)
+        self._days = DayPairs(settings)
         self._comparison: Comparison | None = None
 
     def observe(self, comparison: Comparison, rows: Iterable[InstanceMinute]) -> None:
@@ -50,48 +50,48 @@ class Lesson:
             for series, _ in region.entries:
                 if isinstance(series, RatioSeries):
                     self._note(name, series.metric.name, series, series.matched_minutes)
-        if (comparison.minute or 0) % PROCESSES_EVERY:
+        if (comparison.minute or 0) % PROCESS_INTERVAL_MINUTES:
             return
         for of_process, _ in comparison.process.entries:
-            if isinstance(of_process, Compared) and of_process.groups:
+            if isinstance(of_process, ComparedSeries) and of_process.groups:
                 # A number that is known once does not become surer with time.
-                minutes = int(of_process.minutes()) or POINTS[0]
+                minutes = int(of_process.minutes()) or POINT_MINUTES[0]
                 self._note("", of_process.metric.name, of_process, minutes)
 
-    def _note(self, region: str, metric: str, series: RatioSeries | Compared, minutes: int) -> None:
+    def _note(self, region: str, metric: str, series: RatioSeries | ComparedSeries, minutes: int) -> None:
         reached = self._seen.get((region, metric), 0)
-        if reached == len(POINTS) or minutes < POINTS[reached] or series.estimate is None:
+        if reached == len(POINT_MINUTES) or minutes < POINT_MINUTES[reached] or series.estimate is None:
             return
-        while reached < len(POINTS) and minutes >= POINTS[reached]:
+        while reached < len(POINT_MINUTES) and minutes >= POINT_MINUTES[reached]:
             reached += 1
         self._seen[region, metric] = reached
         # Hosts beside their own past differ by other things than instances beside each other.
         groups = [group for group in series.estimate.groups if not group.same_hosts]
         freedom = sum(group.df for group in groups)
         if freedom:
-            total = self._points.setdefault(metric, {}).setdefault(POINTS[reached - 1], [0.0, 0.0])
+            total = self._points.setdefault(metric, {}).setdefault(POINT_MINUTES[reached - 1], [0.0, 0.0])
             total[0] += math.fsum(group.squares() for group in groups)
             total[1] += freedom
 
-    def taught(self) -> Taught:
+    def taught(self) -> LessonSums:
         """Everything, as JSON can hold it; empty when the pair had too little to teach."""
-        found: Taught = {}
+        found: LessonSums = {}
         for name, points in self._points.items():
             found.setdefault(name, {})["points"] = {str(minutes): total for minutes, total in points.items()}
         for name, sums in self._days.sums().items():
             found.setdefault(name, {})["days"] = sums
-        for name, (beyond, scale) in counts_of(self._comparison) if self._comparison else ():
+        for name, (beyond, scale) in list_count_sums(self._comparison) if self._comparison else ():
             if scale:
                 before = found.setdefault(name, {}).get("counts", [0.0, 0.0])
                 found[name]["counts"] = [before[0] + beyond, before[1] + scale]
         return found
 
 
-class Days:
+class DayPairs:
     """The candidate's hours beside the same hours of the day before, on the same instance, stratum and shape."""
 
     def __init__(self, settings: Settings) -> None:
-        self._metrics = [metric for metric in settings.metrics if isinstance(metric, Ratio)]
+        self._metrics = [metric for metric in settings.metrics if isinstance(metric, RatioMetric)]
         self._settings = settings
         self._levels: dict[tuple[str, str | int, Stratum, str, str], dict[int, float]] = {}
         self._hours: dict[tuple[str, int, Stratum], dict[str | int, list[float]]] = {}
@@ -108,10 +108,10 @@ class Days:
 
     def _beside(self, metric: str, row: InstanceMinute, minute: int, level: float) -> None:
         levels = self._levels.setdefault((metric, row.unit, row.stratum, row.region, row.bucket), {})
-        before = levels.pop(minute - DAY, None)
+        before = levels.pop(minute - DAY_MINUTES, None)
         levels[minute] = level
         if before is not None:
-            entry = self._hours.setdefault((metric, minute // HOUR, row.stratum), {}).setdefault(row.unit, [0.0, 0.0])
+            entry = self._hours.setdefault((metric, minute // HOUR_MINUTES, row.stratum), {}).setdefault(row.unit, [0.0, 0.0])
             entry[0] += level - before
             entry[1] += 1
 
@@ -131,21 +131,21 @@ class Days:
         return found
 
 
-def counts_of(comparison: Comparison) -> Iterator[tuple[str, list[float]]]:
+def list_count_sums(comparison: Comparison) -> Iterator[tuple[str, list[float]]]:
     """What each count of a region, and the caches that starts met, taught of how instances differ; by metric."""
     for region in comparison.regions.values():
         for series, _ in region.entries:
             if isinstance(series, AffectedSeries) and hasattr(series.metric, "dispersion"):
                 arms = [*series.baseline.values(), *series.candidate.values()]
-                yield series.metric.name, counts_sums([[(one.all_events, one.all_calls) for one in units.values()] for units in arms])
+                yield series.metric.name, sum_dispersion([[(one.all_events, one.all_calls) for one in units.values()] for units in arms])
     for of_process, _ in comparison.process.entries:
         if isinstance(of_process, MissSeries):
             starts = [units for strata in of_process.starts.values() for units in strata.values()]
-            each = [[served(list(instances.values())) for instances in units.values()] for units in starts]
-            yield of_process.metric.name, counts_sums([[(one.misses, one.lookups) for one in units] for units in each])
+            each = [[sum_starts(list(instances.values())) for instances in units.values()] for units in starts]
+            yield of_process.metric.name, sum_dispersion([[(one.misses, one.lookups) for one in units] for units in each])
 
 
-def counts_sums(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
+def sum_dispersion(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
     """How far the instances' events of so many calls lie apart beyond chance, and on which scale: their quotient is a squared variation."""
     beyond = scale = 0.0
     for units in arms:
@@ -159,13 +159,13 @@ def counts_sums(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
     return [beyond, scale]
 
 
-def learned_from(pairs: Sequence[Mapping[str, Mapping[str, Any]]], base: Settings = PRODUCTION) -> dict[str, Learned]:
+def pool_lessons(pairs: Sequence[Mapping[str, Mapping[str, Any]]], base: Settings = PRODUCTION) -> dict[str, LearnedMetric]:
     """Pools what all pairs taught; a metric that none of them showed is absent."""
-    found: dict[str, Learned] = {}
+    found: dict[str, LearnedMetric] = {}
     for metric in (*base.metrics, *base.process_metrics):
         lessons = [pair[metric.name] for pair in pairs if metric.name in pair]
         if lessons:
-            found[metric.name] = Learned(
+            found[metric.name] = LearnedMetric(
                 len(lessons), _variance(lessons, metric), _day_variance(lessons, metric), _dispersion(lessons, metric)
             )
     return found
@@ -176,11 +176,11 @@ def _variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> tuple[tup
     if not prior:
         return ()
     points = []
-    for minutes in POINTS:
+    for minutes in POINT_MINUTES:
         totals = [lesson["points"][str(minutes)] for lesson in lessons if str(minutes) in lesson.get("points", {})]
         if len(totals) >= LEAST_PAIRS:
             variance = math.fsum(total[0] for total in totals) / math.fsum(total[1] for total in totals)
-            points.append((minutes, max(variance, SMALLEST * prior_at(prior, minutes))))
+            points.append((minutes, max(variance, MIN_VARIANCE_SHARE * prior_at(prior, minutes))))
     return tuple(points)
 
 
@@ -190,7 +190,7 @@ def _day_variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float
     if len(sums) < LEAST_PAIRS or assumed is None:
         return None
     squares, explained, hours = (math.fsum(entry[place] for entry in sums) for place in range(3))
-    return float(max((squares - explained) / hours, SMALLEST * assumed))
+    return float(max((squares - explained) / hours, MIN_VARIANCE_SHARE * assumed))
 
 
 def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float | None:
@@ -199,4 +199,4 @@ def _dispersion(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> float |
     if len(sums) < LEAST_PAIRS or assumed is None:
         return None
     beyond, scale = (math.fsum(entry[place] for entry in sums) for place in range(2))
-    return float(max(math.sqrt(max(beyond / scale, 0.0)), math.sqrt(SMALLEST) * assumed))
+    return float(max(math.sqrt(max(beyond / scale, 0.0)), math.sqrt(MIN_VARIANCE_SHARE) * assumed))

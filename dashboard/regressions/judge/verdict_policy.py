@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from dashboard.regressions.judge.metric import Metric
-from dashboard.regressions.judge.reading_state import CALM, Bounded, Reading
+from dashboard.regressions.judge.reading_state import CALM, BoundedSeries, Reading
 from dashboard.regressions.judge.settings import Settings
 
 Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
@@ -65,15 +65,15 @@ class Track:
         self.since = None
 
 
-class Judged(NamedTuple):
+class JudgedTrack(NamedTuple):
     """A track that counts for the verdict; a minor one carries too little traffic to hold back HEALTHY."""
 
     track: Track
-    series: Bounded
+    series: BoundedSeries
     minor: bool
 
 
-class Healthy(NamedTuple):
+class HealthyLook(NamedTuple):
     """What was seen at a fixed look: `bounds` are the worst changes that the data leaves possible, by metric, on the log scale."""
 
     look: int
@@ -81,14 +81,14 @@ class Healthy(NamedTuple):
     bounds: dict[str, float]
 
 
-class Policy:
+class VerdictPolicy:
     """The verdict so far and every change of it."""
 
     def __init__(self, deployed_minute: int, settings: Settings) -> None:
         self.verdict: Verdict = "not_enough_data"
         self.since = deployed_minute
         self.transitions: list[tuple[int, Verdict]] = [(deployed_minute, "not_enough_data")]
-        self.healthy: Healthy | None = None
+        self.healthy: HealthyLook | None = None
         self.looks_taken = 0
         self.stale = False
         """Whether HEALTHY was said of what nothing stands beside any more."""
@@ -100,7 +100,7 @@ class Policy:
     def step(
         self,
         minute: int,
-        judged: Sequence[Judged],
+        judged: Sequence[JudgedTrack],
         comparable: float | None,
         *,
         compared: bool = True,
@@ -134,7 +134,7 @@ class Policy:
         """Whether a later look has come than the one that said HEALTHY."""
         return any(self.healthy and self.healthy.look < look <= minute + 1 - self._deployed for look in self._settings.looks)
 
-    def _look(self, minute: int, judged: Sequence[Judged], thin: bool) -> None:
+    def _look(self, minute: int, judged: Sequence[JudgedTrack], thin: bool) -> None:
         looks = self._settings.looks
         passed = self.looks_taken
         while passed < len(looks) and minute + 1 - self._deployed >= looks[passed]:
@@ -159,4 +159,4 @@ class Policy:
         self._matched_at_look = min(matched)
         well = all(item.series.tolerable() for item in hard)
         calm = not any(item.track.reading.leaning or item.track.driving for item in judged)
-        self.healthy = Healthy(looks[passed - 1], minute, bounds) if well and calm and not thin else None
+        self.healthy = HealthyLook(looks[passed - 1], minute, bounds) if well and calm and not thin else None

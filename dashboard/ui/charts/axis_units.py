@@ -9,7 +9,7 @@ from dashboard.ui.charts.metric_values import Metric
 
 
 @dataclass(frozen=True)
-class Scale:
+class AxisScale:
     """Values are multiplied by `factor`; `unit` stands in the title, `suffix` behind every tick."""
 
     factor: float
@@ -17,18 +17,18 @@ class Scale:
     suffix: str = ""
 
 
-def scale_for(metric: Metric, values: Iterable[float | None], clock: str = "wall") -> Scale:
+def choose_scale(metric: Metric, values: Iterable[float | None], clock: str = "wall") -> AxisScale:
     """The scale on which the largest value reads well."""
     top = max((value for value in values if value is not None), default=0.0)
     if metric.kind == "duration":
         factor, unit = duration_scale(top)
-        return Scale(factor, f"{unit}, {'GPU time' if clock == 'gpu' else 'wall time'}")
+        return AxisScale(factor, f"{unit}, {'GPU time' if clock == 'gpu' else 'wall time'}")
     if metric.kind == "size":
         unit, factor = ("GiB", 2.0**-30) if top >= 2**30 else ("MiB", 2.0**-20)
-        return Scale(factor, f"{unit}, {metric.unit}")
+        return AxisScale(factor, f"{unit}, {metric.unit}")
     if metric.kind == "share":
-        return Scale(100.0, metric.unit, "\u00a0%")
-    return Scale(1.0, metric.unit)
+        return AxisScale(100.0, metric.unit, "\u00a0%")
+    return AxisScale(1.0, metric.unit)
 
 
 def duration_scale(seconds: float) -> tuple[float, str]:
@@ -38,6 +38,6 @@ def duration_scale(seconds: float) -> tuple[float, str]:
     return (1e3, "ms") if seconds >= 1e-3 else (1e6, "µs")
 
 
-def rounded(value: float | None, digits: int = 5) -> float | None:
+def round_value(value: float | None, digits: int = 5) -> float | None:
     """Few digits, so that a page stays small; absent stays absent."""
     return None if value is None else float(f"{value:.{digits}g}")

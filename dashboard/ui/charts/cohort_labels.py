@@ -8,12 +8,12 @@ from collections.abc import Iterable
 PARTS = re.compile(r" · |, ")
 
 
-def place_name(stratum: str, bucket: str) -> str:
+def format_cohort(stratum: str, bucket: str) -> str:
     """Stratum and shape bucket in words."""
     return ", ".join(part for part in (stratum, f"shapes {bucket}" if bucket else "") if part) or "all calls"
 
 
-def places_shortened(names: Iterable[str]) -> tuple[dict[str, str], str]:
+def shorten_cohorts(names: Iterable[str]) -> tuple[dict[str, str], str]:
     """Each name without the parts that all share, and those parts; a name that would be left empty keeps its first part."""
     parts = {name: PARTS.split(name) for name in names}
     if not parts:

@@ -15,15 +15,15 @@ LANES = (
     ("recompile", "Recompile"),
     ("empty", "Empty frame"),
 )
-KNOWN = frozenset(kind for kind, _ in LANES)
+LANE_KINDS = frozenset(kind for kind, _ in LANES)
 TICKS = (1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 43200, 86400, 3 * 86400, 10 * 86400, 30 * 86400)
 LEFT, RIGHT, TOP, LANE = 150.0, 1160.0, 22, 34
 SPREAD = 7
-MOST_MARKS = 700
+MAX_MARKS = 700
 
 
 @dataclass(frozen=True)
-class Compiling:
+class TimelineCompilation:
     """One compilation: seconds since its process started, and how long it took. `row` keeps processes apart inside a lane."""
 
     kind: str
@@ -36,7 +36,7 @@ class Compiling:
 
 
 @dataclass(frozen=True)
-class Mark:
+class TimelineMark:
     """A bar with its end, or a diamond where a request waited for it."""
 
     x: float
@@ -62,11 +62,11 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class CompileLine:
+class CompileTimeline:
     """The drawing; `left_out` counts marks that are in the table only."""
 
     lanes: list[Lane]
-    marks: list[Mark]
+    marks: list[TimelineMark]
     ticks: list[tuple[float, str]]
     served: float | None
     height: int
@@ -78,11 +78,11 @@ class CompileLine:
         return self.height - 22
 
 
-def compile_line(compilations: Sequence[Compiling], *, served: float | None) -> CompileLine:
+def build_compile_timeline(compilations: Sequence[TimelineCompilation], *, served: float | None) -> CompileTimeline:
     """The longest compilations are drawn where there are too many; `served` is when the median process ran compiled."""
-    kinds = {kind_of(one) for one in compilations}
+    kinds = {find_lane(one) for one in compilations}
     lanes = {kind: (TOP + LANE * place, name) for place, (kind, name) in enumerate(lane for lane in LANES if lane[0] in kinds)}
-    shown = sorted(compilations, key=lambda one: (not one.in_request, -one.seconds))[:MOST_MARKS]
+    shown = sorted(compilations, key=lambda one: (not one.in_request, -one.seconds))[:MAX_MARKS]
     times = [max(0.5, time) for one in compilations for time in (one.end - one.seconds, one.end)] + ([served] if served else [])
     first, last = (min(times) * 0.9, max(times) * 1.1) if times else (1.0, 10.0)
     scale = (RIGHT - LEFT) / (math.log(last) - math.log(first))
@@ -92,30 +92,30 @@ def compile_line(compilations: Sequence[Compiling], *, served: float | None) -> 
 
     marks = []
     for one in sorted(shown, key=lambda one: one.end):
-        y = lanes[kind_of(one)][0] + 5 + 3 * (one.row % SPREAD)
+        y = lanes[find_lane(one)][0] + 5 + 3 * (one.row % SPREAD)
         start, end = place(max(0.5, one.end - one.seconds)), place(max(0.5, one.end))
-        marks.append(Mark(start, y, round(max(2.0, end - start), 1), one.in_request, one.failed, _title(one)))
-    return CompileLine(
-        lanes=[Lane(name, y, words.number(sum(kind_of(one) == kind for one in compilations))) for kind, (y, name) in lanes.items()],
+        marks.append(TimelineMark(start, y, round(max(2.0, end - start), 1), one.in_request, one.failed, _title(one)))
+    return CompileTimeline(
+        lanes=[Lane(name, y, words.number(sum(find_lane(one) == kind for one in compilations))) for kind, (y, name) in lanes.items()],
         marks=marks,
-        ticks=[(place(at), words.coarse(at) if at >= 60 else words.duration(at)) for at in TICKS if first <= at <= last],
+        ticks=[(place(at), words.format_coarse_duration(at) if at >= 60 else words.duration(at)) for at in TICKS if first <= at <= last],
         served=place(served) if served else None,
         height=TOP + LANE * len(lanes) + 30,
         left_out=len(compilations) - len(marks),
     )
 
 
-def kind_of(one: Compiling) -> str:
+def find_lane(one: TimelineCompilation) -> str:
     """Its lane; a kind that this page does not know is drawn with the first ones."""
-    return one.kind if one.kind in KNOWN else "first"
+    return one.kind if one.kind in LANE_KINDS else "first"
 
 
-def counted(compilations: Iterable[Compiling]) -> str:
+def format_counts(compilations: Iterable[TimelineCompilation]) -> str:
     """How many of which kind, in words."""
-    kinds = [kind_of(one) for one in compilations]
+    kinds = [find_lane(one) for one in compilations]
     return ", ".join(f"{kinds.count(kind)} {name.lower()}" for kind, name in LANES if kind in kinds)
 
 
-def _title(one: Compiling) -> str:
+def _title(one: TimelineCompilation) -> str:
     told = f"{one.label}: {one.kind}, {words.duration(one.seconds)}, {words.duration(max(0.0, one.end))} after process start"
     return told + (", a request waited for it" if one.in_request else "") + (", failed" if one.failed else "")

@@ -10,17 +10,17 @@ from collections.abc import Callable
 import numpy as np
 
 from dashboard.fleet.fold.cached_quantiles import Question
-from dashboard.fleet.fold.sketch_columns import Sketches
-from dashboard.fleet.metrics.aggregate import Calls
+from dashboard.fleet.fold.sketch_columns import SketchColumns
+from dashboard.fleet.metrics.aggregate import CallTotals
 
 Z = 1.96
-NARROW = 0.02
+MIN_VISIBLE_RATIO = 0.02
 """Half a width, relative: what is narrower cannot be seen, and a sketch is exact to 1.1 %."""
 
 Interval = tuple[float, float]
 
 
-def quantile_intervals(sketches: Sketches, q: float) -> list[Interval | None]:
+def quantile_intervals(sketches: SketchColumns, q: float) -> list[Interval | None]:
     """Between which values the quantile of each lies, by the ranks of its neighbours; None where it is exact enough or nothing is known."""
     half = Z * np.sqrt(q * (1 - q) / np.maximum(sketches.count, 1))
     shares = (np.maximum(0.0, q - half), q, np.minimum(1.0, q + half))
@@ -28,7 +28,7 @@ def quantile_intervals(sketches: Sketches, q: float) -> list[Interval | None]:
 
 
 def _interval(low: float | None, middle: float | None, high: float | None) -> Interval | None:
-    if low is None or middle is None or high is None or max(high - middle, middle - low) <= NARROW * middle:
+    if low is None or middle is None or high is None or max(high - middle, middle - low) <= MIN_VISIBLE_RATIO * middle:
         return None
     return min(low, middle), max(high, middle)
 
@@ -42,7 +42,7 @@ def share_interval(hits: int, of: int) -> Interval | None:
     centre = (share + Z * Z / (2 * of)) / (1 + Z * Z / of)
     half = Z * math.sqrt(share * (1 - share) / of + Z * Z / (4 * of * of)) / (1 + Z * Z / of)
     low, high = max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
-    return None if high - low <= max(NARROW * share, NARROW / 100) else (low, high)
+    return None if high - low <= max(MIN_VISIBLE_RATIO * share, MIN_VISIBLE_RATIO / 100) else (low, high)
 
 
 def _of_quantile(q: float) -> Question[Interval | None]:
@@ -50,7 +50,7 @@ def _of_quantile(q: float) -> Question[Interval | None]:
 
 
 _P50, _P95, _P99 = _of_quantile(0.5), _of_quantile(0.95), _of_quantile(0.99)
-SPREADS: dict[str, Callable[[Calls], Interval | None]] = {
+METRIC_INTERVALS: dict[str, Callable[[CallTotals], Interval | None]] = {
     "p50": lambda calls: calls.sketch.answer(_P50),
     "p95": lambda calls: calls.sketch.answer(_P95),
     "p99": lambda calls: calls.sketch.answer(_P99),

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dashboard.fleet.metrics.eager_causes import causes_words
-from dashboard.regressions.evidence_reader import Change, change_of, number
+from dashboard.fleet.metrics.eager_causes import format_causes
+from dashboard.regressions.evidence_reader import Change, read_change, read_number
 from dashboard.ui import words
 
 Raw = Mapping[str, Any]
 Tone = Literal["rollback", "watch", "quiet", "open"]
 
-TITLES = {
+METRIC_TITLES = {
     "p50": ("p50", "wall time"),
     "gpu_p50": ("p50", "GPU time"),
     "p95": ("p95", "wall time"),
@@ -37,7 +37,7 @@ TITLES = {
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
 MUTED = "MUTED"
-SILENT = {
+UNRESOLVED_REASONS = {
     "one_sided": "one version does not report it",
     "too_few_calls": "too few calls a minute",
     "bucket_too_wide": "a bucket of the engine is wider than the difference",
@@ -45,7 +45,7 @@ SILENT = {
 
 
 @dataclass(frozen=True)
-class Interval:
+class PlotInterval:
     """A change on the log scale, right is worse; `band` is the smallest change that matters, on both sides."""
 
     centre: float
@@ -79,7 +79,7 @@ class EvidenceRow:
     """In how many strata the change points the same way, and of how many."""
     since: int | None = None
     effect: str = ""
-    interval: Interval | None = None
+    interval: PlotInterval | None = None
     note: str = ""
     follows: str = ""
     causes: str = ""
@@ -106,7 +106,7 @@ class EvidenceRow:
         return self.drives and not self.caution and self.label == "REGRESSED"
 
 
-def evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
+def build_evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
     """Every row of the evidence: those that drive the verdict first, the judge's order otherwise."""
     raw = [row for row in evidence.get("evidence") or [] if isinstance(row, Mapping) and row.get("metric")]
     several = len({row["region"] for row in raw if row.get("region")}) > 1
@@ -116,10 +116,10 @@ def evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
 
 def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
     key = str(raw["metric"])
-    title, detail = TITLES.get(key, (key.replace("_", " "), str(raw.get("unit") or "")))
+    title, detail = METRIC_TITLES.get(key, (key.replace("_", " "), str(raw.get("unit") or "")))
     if several_regions and raw.get("region"):
         detail = f"{detail}, {raw.get('region', '')}"
-    known = change_of(raw)
+    known = read_change(raw)
     unit, label, judged = known.unit, known.label, known.judged
     drives = known.drives and judged
     caution = label == "REGRESSED" and not (drives and known.hard and verdict != "watch")
@@ -143,27 +143,27 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         matched=words.number(raw["matched_minutes"]) if isinstance(raw.get("matched_minutes"), int) else "",
         window=known.window_said,
         excluded=known.excluded_said,
-        agree=_agreeing(raw, interval),
+        agree=_count_agreeing(raw, interval),
         frozen=known,
         since=raw.get("since") if label == "REGRESSED" and isinstance(raw.get("since"), int) else None,
         effect=_effect(raw, unit),
         interval=interval,
         note="" if interval else _note(known),
-        follows=TITLES.get(cause, (cause.replace("_", " "), ""))[0] if cause else "",
-        causes=causes_words(known.causes),
+        follows=METRIC_TITLES.get(cause, (cause.replace("_", " "), ""))[0] if cause else "",
+        causes=format_causes(known.causes),
         tone=tone,
         unresolved=not several_regions and raw.get("reason") == "bucket_too_wide",
     )
 
 
-def _interval(raw: Raw, tone: Tone) -> Interval | None:
-    centre, low, high = (number(raw, key) for key in ("change", "low", "high"))
+def _interval(raw: Raw, tone: Tone) -> PlotInterval | None:
+    centre, low, high = (read_number(raw, key) for key in ("change", "low", "high"))
     if centre is None or low is None or high is None or min(centre, low, high) <= -1:
         return None
-    return Interval(math.log1p(centre), math.log1p(low), math.log1p(high), math.log1p(number(raw, "smallest_effect") or 0.0), tone)
+    return PlotInterval(math.log1p(centre), math.log1p(low), math.log1p(high), math.log1p(read_number(raw, "smallest_effect") or 0.0), tone)
 
 
-def _agreeing(raw: Raw, interval: Interval | None) -> tuple[int, int] | None:
+def _count_agreeing(raw: Raw, interval: PlotInterval | None) -> tuple[int, int] | None:
     strata, agreeing = raw.get("strata"), raw.get("strata_agreeing")
     if interval and isinstance(strata, Sequence) and strata and isinstance(agreeing, int):
         return agreeing, len(strata)
@@ -171,11 +171,11 @@ def _agreeing(raw: Raw, interval: Interval | None) -> tuple[int, int] | None:
 
 
 def _effect(raw: Raw, unit: str) -> str:
-    effect = number(raw, "smallest_effect")
+    effect = read_number(raw, "smallest_effect")
     if effect is None:
         return ""
-    times, points = number(raw, "times"), number(raw, "points")
-    if unit == "share" and times is not None and points is not None and number(raw, "change") is not None:
+    times, points = read_number(raw, "times"), read_number(raw, "points")
+    if unit == "share" and times is not None and points is not None and read_number(raw, "change") is not None:
         return f"matters from {words.number(times)} times and {words.points(points)}"
     if unit == "share":
         of = "compile seconds" if raw.get("metric") == "cache" else "an instance’s calls"
@@ -187,5 +187,5 @@ def _effect(raw: Raw, unit: str) -> str:
 
 def _note(known: Change) -> str:
     if known.baseline is None or known.candidate is None:
-        return SILENT.get(known.reason, "nothing to compare yet")
+        return UNRESOLVED_REASONS.get(known.reason, "nothing to compare yet")
     return f"{known.baseline_said} to {known.candidate_said}"

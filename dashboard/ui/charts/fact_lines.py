@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.regressions.judge.certain_facts import fact_words
-from dashboard.regressions.judge.text.drift import drift_words
+from dashboard.regressions.judge.certain_facts import describe_fact
+from dashboard.regressions.judge.text.drift import describe_drift
 from dashboard.ui import words
 
 
@@ -28,10 +28,10 @@ def fact_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> lis
     for entry in stored if isinstance(stored, list) else []:
         if not isinstance(entry, Mapping) or not entry.get("kind"):
             continue
-        text, about = fact_words(entry), entry.get("about")
+        text, about = describe_fact(entry), entry.get("about")
         if text.lower() not in sentence.lower() and not (about and f"`{about}`" in sentence):
             since = entry.get("since")
-            lines.append(FactLine(capitalised(text), _where(entry), since if isinstance(since, int) else None, _mark(entry)))
+            lines.append(FactLine(capitalise(text), _where(entry), since if isinstance(since, int) else None, _mark(entry)))
     return lines + drift_lines(evidence, sentence=sentence)
 
 
@@ -39,10 +39,10 @@ def drift_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> li
     """Where a version is slower than it was itself."""
     stored = (evidence or {}).get("drift")
     entries = [entry for entry in (stored if isinstance(stored, list) else []) if isinstance(entry, Mapping)]
-    told = [(drift_words(entry), entry.get("instances"), entry.get("since")) for entry in entries]
+    told = [(describe_drift(entry), entry.get("instances"), entry.get("since")) for entry in entries]
     return [
         FactLine(
-            capitalised(text),
+            capitalise(text),
             f"over {words.plural(instances, 'instance')}" if isinstance(instances, int) else "",
             since if isinstance(since, int) else None,
             "watch",
@@ -52,7 +52,7 @@ def drift_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> li
     ]
 
 
-def capitalised(text: str) -> str:
+def capitalise(text: str) -> str:
     """A line starts with a capital, except where it starts with a name."""
     return text[:1].upper() + text[1:]
 

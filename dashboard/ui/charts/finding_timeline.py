@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 WIDTH = 1000.0
-LEAST = 4.0
+MIN_BAR_WIDTH = 4.0
 """A sighting of one minute in a year is still seen."""
-MOST = 24
+MAX_ROWS = 24
 
 
 @dataclass(frozen=True)
-class Stretch:
+class VersionSpan:
     """Minutes since 1970 in which a version ran in an environment, or showed the finding; `last` exclusive."""
 
     version_id: int
@@ -32,7 +32,7 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class LifeRow:
+class FindingTimelineRow:
     """One version in one environment."""
 
     version_id: int
@@ -46,10 +46,10 @@ class LifeRow:
 
 
 @dataclass(frozen=True)
-class Lifeline:
+class FindingTimeline:
     """Every row on one scale of time, the newest version first; `left_out` are older ones."""
 
-    rows: list[LifeRow]
+    rows: list[FindingTimelineRow]
     first: int
     last: int
     left_out: int
@@ -61,10 +61,10 @@ class Lifeline:
         return f"{showed} of {len(self.rows)} versions that ran since it was seen first showed it."
 
 
-def lifeline(*, ran: Iterable[Stretch], shown: Iterable[Stretch], now: int) -> Lifeline:
+def build_finding_timeline(*, ran: Iterable[VersionSpan], shown: Iterable[VersionSpan], now: int) -> FindingTimeline:
     """Puts both on one scale, which begins with the first sighting or the deployment around it, and ends now."""
     seen = {(one.version_id, one.environment): one for one in shown}
-    spans: dict[tuple[int, str], list[Stretch]] = {}
+    spans: dict[tuple[int, str], list[VersionSpan]] = {}
     for one in ran:
         spans.setdefault((one.version_id, one.environment), []).append(one)
     for key in seen:
@@ -73,8 +73,8 @@ def lifeline(*, ran: Iterable[Stretch], shown: Iterable[Stretch], now: int) -> L
     first = min((one.first for one in everything), default=now - 1)
     scale = WIDTH / max(1, now - first)
 
-    def bar(one: Stretch) -> Bar:
-        width = max(LEAST, (min(one.last, now) - one.first) * scale)
+    def bar(one: VersionSpan) -> Bar:
+        width = max(MIN_BAR_WIDTH, (min(one.last, now) - one.first) * scale)
         return Bar(round(min((one.first - first) * scale, WIDTH - width), 1), round(width, 1))
 
     rows = []
@@ -82,10 +82,10 @@ def lifeline(*, ran: Iterable[Stretch], shown: Iterable[Stretch], now: int) -> L
         told, whole = seen.get(key), [*found, *([seen[key]] if key in seen else [])]
         one = whole[0]
         rows.append(
-            LifeRow(
+            FindingTimelineRow(
                 one.version_id, one.version, one.environment, [bar(each) for each in found], bar(told) if told else None,
                 told.times if told else 0, min(each.first for each in whole), max(each.last for each in whole),
             )
         )  # fmt: skip
     rows.sort(key=lambda row: (row.first, row.version_id), reverse=True)
-    return Lifeline(rows[:MOST], first, now, max(0, len(rows) - MOST))
+    return FindingTimeline(rows[:MAX_ROWS], first, now, max(0, len(rows) - MAX_ROWS))

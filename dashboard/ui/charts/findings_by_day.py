@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.findings.finding_days import DAY, Day
+from dashboard.fleet.selectors.findings.finding_days import DAY_MINUTES, FindingDay
 
 HIGH, STEP, WIDE = 56.0, 10.0, 8.0
 
 
 @dataclass(frozen=True)
-class Part:
+class BarPart:
     """One rectangle of a day."""
 
     kind: str
@@ -28,12 +28,12 @@ class DayBar:
 
     at: datetime
     x: float
-    parts: list[Part]
-    told: Day
+    parts: list[BarPart]
+    told: FindingDay
 
 
 @dataclass(frozen=True)
-class Days:
+class FindingsByDay:
     """The whole chart: `zero` is where its line lies, `most` how many the longest bar is."""
 
     bars: list[DayBar]
@@ -54,28 +54,32 @@ class Days:
         return [bar for bar in reversed(self.bars) if bar.parts]
 
 
-def days_drawn(days: Sequence[Day]) -> Days:
+def build_findings_by_day(days: Sequence[FindingDay]) -> FindingsByDay:
     """Both directions share one scale."""
     above = max((day.new + day.back for day in days), default=0)
     below = max((day.gone for day in days), default=0)
     unit = HIGH / max(1, above + below)
     zero = round(above * unit, 1) if above + below else HIGH
-    bars = [DayBar(clock.at_minute(day.day * DAY), place * STEP, list(_parts(day, zero, unit)), day) for place, day in enumerate(days)]
-    return Days(bars, zero, sum(day.new for day in days), sum(day.gone for day in days), sum(day.back for day in days), max(above, below))
+    bars = [
+        DayBar(clock.at_minute(day.day * DAY_MINUTES), place * STEP, list(_parts(day, zero, unit)), day) for place, day in enumerate(days)
+    ]
+    return FindingsByDay(
+        bars, zero, sum(day.new for day in days), sum(day.gone for day in days), sum(day.back for day in days), max(above, below)
+    )
 
 
-def _parts(day: Day, zero: float, unit: float) -> Iterator[Part]:
+def _parts(day: FindingDay, zero: float, unit: float) -> Iterator[BarPart]:
     if day.new:
-        yield Part("new", round(zero - day.new * unit, 1), round(day.new * unit, 1))
+        yield BarPart("new", round(zero - day.new * unit, 1), round(day.new * unit, 1))
     if day.back:
-        yield Part("back", round(zero - (day.new + day.back) * unit, 1), round(day.back * unit, 1))
+        yield BarPart("back", round(zero - (day.new + day.back) * unit, 1), round(day.back * unit, 1))
     if day.gone:
-        yield Part("gone", zero, round(day.gone * unit, 1))
+        yield BarPart("gone", zero, round(day.gone * unit, 1))
 
 
-def days_table(days: Sequence[Day]) -> list[list[Any]]:
+def days_table(days: Sequence[FindingDay]) -> list[list[Any]]:
     """A row a day."""
     return [
         ["day (UTC)", "new", "gone since", "back since"],
-        *([f"{clock.at_minute(d.day * DAY):%Y-%m-%d}", d.new, d.gone, d.back] for d in days),
+        *([f"{clock.at_minute(d.day * DAY_MINUTES):%Y-%m-%d}", d.new, d.gone, d.back] for d in days),
     ]

@@ -22,7 +22,7 @@ _COMPARED = re.compile(rf"[=!<>]=? (?P<value>-?\d+|{HIDDEN})(?![\w.])")
 
 
 @dataclass(frozen=True)
-class Varies:
+class VaryingInput:
     """What changes from call to call: the size of a dimension, a stride, a length or a plain number of `source`."""
 
     what: str
@@ -38,7 +38,7 @@ class Varies:
 
 
 @dataclass(frozen=True)
-class Bucket:
+class ValueBucket:
     """Values that stand together, and how often one of them was met."""
 
     label: str
@@ -46,10 +46,10 @@ class Bucket:
 
 
 @dataclass(frozen=True)
-class Values:
+class ObservedValues:
     """The values that recompilations met; `compiled_for` where the text tells only what the code was compiled for."""
 
-    buckets: list[Bucket] = field(default_factory=list)
+    buckets: list[ValueBucket] = field(default_factory=list)
     distinct: int = 0
     total: int = 0
     hidden: int = 0
@@ -62,7 +62,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Way:
+class GuardRemedy:
     """One way out: a sentence, and a line to copy where there is one."""
 
     title: str
@@ -70,21 +70,21 @@ class Way:
     code: str = ""
 
 
-def varies(text: str) -> Varies | None:
+def find_varying_input(text: str) -> VaryingInput | None:
     """What the guard's text names; None where it names no size, length or number."""
     text = text.strip()
     if found := _MISMATCH.match(text):
-        return Varies(found["what"], found["name"], int(found["dim"]))
+        return VaryingInput(found["what"], found["name"], int(found["dim"]))
     if found := _SIZE.search(text):
-        return Varies("size", found["name"], int(found["dim"] or found["dim2"] or found["dim3"]))
+        return VaryingInput("size", found["name"], int(found["dim"] or found["dim2"] or found["dim3"]))
     if found := _LENGTH.search(text):
-        return Varies("length", found["name"])
+        return VaryingInput("length", found["name"])
     if found := _PLAIN.match(text):
-        return Varies("number", found["name"])
+        return VaryingInput("number", found["name"])
     return None
 
 
-def values_met(reasons: Iterable[str]) -> Values:
+def count_observed_values(reasons: Iterable[str]) -> ObservedValues:
     """The values in the reasons of recompilations: those that were met, or, where no reason tells them, those that were compiled in."""
     texts = list(reasons)
     met = [found["value"] for text in texts if (found := _ACTUAL.search(text))]
@@ -93,18 +93,18 @@ def values_met(reasons: Iterable[str]) -> Values:
         met = [found["value"] for text in texts if (found := _COMPARED.search(text))]
     counts = Counter(int(value) for value in met if value != HIDDEN)
     hidden = sum(value == HIDDEN for value in met)
-    buckets = [Bucket(str(value), counts[value]) for value in sorted(counts)] if len(counts) <= EXACT else _by_power(counts)
+    buckets = [ValueBucket(str(value), counts[value]) for value in sorted(counts)] if len(counts) <= EXACT else _by_power(counts)
     if hidden:
-        buckets.append(Bucket("1,000 and more", hidden))
-    return Values(buckets, len(counts), len(met), hidden, compiled_for and bool(met))
+        buckets.append(ValueBucket("1,000 and more", hidden))
+    return ObservedValues(buckets, len(counts), len(met), hidden, compiled_for and bool(met))
 
 
-def _by_power(counts: Counter[int]) -> list[Bucket]:
+def _by_power(counts: Counter[int]) -> list[ValueBucket]:
     """Values between powers of two; what is not above zero stands together."""
     groups: Counter[int] = Counter()
     for value, count in counts.items():
-        groups[padded(value) if value > 0 else 0] += count
-    return [Bucket(_range(top), groups[top]) for top in sorted(groups)]
+        groups[pad_size(value) if value > 0 else 0] += count
+    return [ValueBucket(_range(top), groups[top]) for top in sorted(groups)]
 
 
 def _range(top: int) -> str:
@@ -113,7 +113,7 @@ def _range(top: int) -> str:
     return str(top) if top <= 2 else f"{top // 2 + 1:,} to {top:,}"
 
 
-def padded(value: int) -> int:
+def pad_size(value: int) -> int:
     """The power of two that a size is padded to."""
     return 1 << (value - 1).bit_length() if value > 0 else value
 
@@ -126,44 +126,48 @@ def dynamic_source(name: str) -> str:
     return f"L['{head[0]}']{name[head.end() :]}" if head else name
 
 
-def argument(name: str) -> str:
+def format_argument(name: str) -> str:
     """The name as the job's own code has it."""
     found = re.match(r"^[LG]\[['\"](\w+)['\"]\](.*)$", name)
     return found[1] + found[2] if found else name
 
 
-def ways_out(found: Varies | None, values: Values) -> list[Way]:
+def list_guard_remedies(found: VaryingInput | None, values: ObservedValues) -> list[GuardRemedy]:
     """What may be done, the smallest change first; nothing where it is not known what varies."""
     if found is None or found.what == "stride":
         return []
     source = dynamic_source(found.source)
     ways = []
     if found.what == "size":
-        code = f"torch._dynamo.mark_dynamic({argument(found.source)}, {found.dim})"
+        code = f"torch._dynamo.mark_dynamic({format_argument(found.source)}, {found.dim})"
         ways.append(
-            Way("Mark it dynamic", "Before the first call, on the tensor that is handed over: one compilation serves every size.", code)
+            GuardRemedy(
+                "Mark it dynamic", "Before the first call, on the tensor that is handed over: one compilation serves every size.", code
+            )
         )
     if found.what in ("size", "number"):
         text = "Without a change of code: torch takes the source as dynamic from its first compilation on."
-        ways.append(Way("Name the source", text, f'TORCH_COMPILE_DYNAMIC_SOURCES="{source}"'))
+        ways.append(GuardRemedy("Name the source", text, f'TORCH_COMPILE_DYNAMIC_SOURCES="{source}"'))
     if found.what == "size" and (padding := _padding(values)):
         ways.append(padding)
     if found.what == "length":
-        ways.append(Way("Keep the number of items", "Hand over one tensor, or always the same number of items: a length is compiled in."))
+        ways.append(
+            GuardRemedy("Keep the number of items", "Hand over one tensor, or always the same number of items: a length is compiled in.")
+        )
     return ways
 
 
-def _padding(values: Values) -> Way | None:
+def _padding(values: ObservedValues) -> GuardRemedy | None:
     """Only where it leaves fewer sizes than were met, and all of them are known."""
     if values.hidden or values.compiled_for or values.distinct < 2:
         return None
     if values.distinct > EXACT:
         sizes = len(values.buckets)
-        return Way("Pad to powers of two", f"{sizes} sizes instead of {values.distinct}; each is compiled once.")
+        return GuardRemedy("Pad to powers of two", f"{sizes} sizes instead of {values.distinct}; each is compiled once.")
     met = [int(bucket.label) for bucket in values.buckets]
-    sizes_after = sorted({padded(value) for value in met if value > 0})
+    sizes_after = sorted({pad_size(value) for value in met if value > 0})
     if not sizes_after or len(sizes_after) >= values.distinct or min(met) < 1:
         return None
     last = f" and {sizes_after[-1]}" if len(sizes_after) > 1 else ""
     named = ", ".join(map(str, sizes_after[:-1])) + last if last else str(sizes_after[0])
-    return Way("Pad", f"Pad to {named}: {len(sizes_after)} size{'s' if len(sizes_after) > 1 else ''} instead of {values.distinct}.")
+    return GuardRemedy("Pad", f"Pad to {named}: {len(sizes_after)} size{'s' if len(sizes_after) > 1 else ''} instead of {values.distinct}.")

@@ -82,13 +82,13 @@ class Variation:
         return f"{counted}{named}"
 
 
-def variation(values: object, distinct: int, pattern: str, text: str) -> Variation:
+def build_variation(values: object, distinct: int, pattern: str, text: str) -> Variation:
     """Of the columns of a finding; numbers in their order, names as they are sorted."""
     texts = [str(value) for value in values] if isinstance(values, Iterable) and not isinstance(values, str) else []
-    return Variation(_ordered(texts), distinct, pattern, text)
+    return Variation(_sort_values(texts), distinct, pattern, text)
 
 
-def _ordered(values: Sequence[str]) -> tuple[str, ...]:
+def _sort_values(values: Sequence[str]) -> tuple[str, ...]:
     try:
         return tuple(sorted(values, key=float))
     except ValueError:

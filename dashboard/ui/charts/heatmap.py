@@ -35,7 +35,7 @@ MEASURES = (
 
 
 @dataclass(frozen=True)
-class Strip:
+class HeatmapRow:
     """The cells of one row as a path a step; `worst` is the place of its highest value."""
 
     paths: list[tuple[int, str]]
@@ -49,12 +49,12 @@ class Strip:
         return self.count - self.reported
 
 
-def measure_of(key: str) -> Measure:
+def find_measure(key: str) -> Measure:
     """The measure of that name, else the first."""
     return next((one for one in MEASURES if one.key == key), MEASURES[0])
 
 
-def strip_drawn(values: Sequence[Value], measure: Measure) -> Strip:
+def build_heatmap_row(values: Sequence[Value], measure: Measure) -> HeatmapRow:
     """Neighbours in the same step are one piece, so that a row of any length stays small."""
     pieces: dict[int, list[str]] = {}
     start, held = 0, None
@@ -66,4 +66,4 @@ def strip_drawn(values: Sequence[Value], measure: Measure) -> Strip:
             start, held = place, step
     known = [(value, place) for place, value in enumerate(values) if value is not None]
     worst = max(known, key=lambda one: (one[0], -one[1]))[1] if known else None
-    return Strip([(step, "".join(pieces[step])) for step in sorted(pieces)], len(values), len(known), worst)
+    return HeatmapRow([(step, "".join(pieces[step])) for step in sorted(pieces)], len(values), len(known), worst)

@@ -8,19 +8,19 @@ from typing import Any
 
 from compilewatch.wire.sketch import Sketch, lower_bound
 
-from dashboard.fleet.fold.sketch_columns import merged_by
-from dashboard.fleet.metrics.aggregate import Clock, callers_shared
+from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
+from dashboard.fleet.metrics.aggregate import Clock, all_report_stalls
 from dashboard.fleet.metrics.row_types import CallRow
 from dashboard.ui import words
-from dashboard.ui.charts.axis_units import duration_scale, rounded
-from dashboard.ui.charts.cohort_labels import place_name, places_shortened
+from dashboard.ui.charts.axis_units import duration_scale, round_value
+from dashboard.ui.charts.cohort_labels import format_cohort, shorten_cohorts
 
-PANELS = 6
-LEAST_CALLS = 20
-OPEN_SHARE = 0.05
+MAX_PANELS = 6
+MIN_CALLS = 20
+MAX_OPEN_SHARE = 0.05
 """Of calls in an engine's first bucket, from which on a curve would be drawn where nobody knows how they lie."""
-ENOUGH_IN_MODE = 100
-WIDEST = 8
+MIN_CALLS_IN_MODE = 100
+MAX_BINS_JOINED = 8
 """Bins that are joined at most: 8 of 2.2 % are 19 %."""
 
 
@@ -55,38 +55,40 @@ class Panel:
 Cells = dict[tuple[int, str], dict[int, Sketch]]
 
 
-def cells_merged(rows: Iterable[CallRow], clock: Clock) -> Cells:
+def merge_cells(rows: Iterable[CallRow], clock: Clock) -> Cells:
     """(stratum, bucket) -> version -> everything merged."""
     rows = list(rows)
     packed = [((row.stratum_id, row.bucket, row.version_id), row.gpu if clock == "gpu" else row.latency) for row in rows]
-    if clock == "wall" and callers_shared(rows):
+    if clock == "wall" and all_report_stalls(rows):
         packed += [((row.stratum_id, row.bucket, row.version_id), row.stalled) for row in rows]
     cells: Cells = {}
-    for (stratum, bucket, version), sketch in merged_by(packed).items():
+    for (stratum, bucket, version), sketch in merge_packed_by_key(packed).items():
         cells.setdefault((stratum, bucket), {})[version] = sketch
     return cells
 
 
-def panels_built(cells: Cells, strata: Mapping[int, str], baseline: int, candidate: int) -> tuple[list[Panel], list[str]]:
+def build_panels(cells: Cells, strata: Mapping[int, str], baseline: int, candidate: int) -> tuple[list[Panel], list[str]]:
     """The fullest panels with both sides first, and the names of cells that are not drawn."""
 
     def order(item: tuple[tuple[int, str], dict[int, Sketch]]) -> tuple[bool, int]:
         counts = [sketch.count for sketch in item[1].values()]
-        return (not all(_enough(item[1].get(version)) for version in (baseline, candidate)), -sum(counts))
+        return (not all(_has_enough_calls(item[1].get(version)) for version in (baseline, candidate)), -sum(counts))
 
     ordered = sorted(cells.items(), key=order)
     panels: list[Panel] = []
     left_out: list[str] = []
     for (stratum, bucket), sides in ordered:
-        place = place_name(strata.get(stratum, ""), bucket)
+        place = format_cohort(strata.get(stratum, ""), bucket)
         curves = [
-            (role, sides[version]) for role, version in (("baseline", baseline), ("candidate", candidate)) if _enough(sides.get(version))
+            (role, sides[version])
+            for role, version in (("baseline", baseline), ("candidate", candidate))
+            if _has_enough_calls(sides.get(version))
         ]
-        if curves and len(panels) < PANELS:
+        if curves and len(panels) < MAX_PANELS:
             panels.append(_panel(place, curves))
         else:
             left_out.append(place)
-    short, _ = places_shortened(panel.place for panel in panels)
+    short, _ = shorten_cohorts(panel.place for panel in panels)
     return [replace(panel, short=short[panel.place]) for panel in panels], left_out
 
 
@@ -95,8 +97,8 @@ def panels_json(panels: Iterable[Panel]) -> list[dict[str, Any]]:
     return [asdict(panel) for panel in panels]
 
 
-def _enough(sketch: Sketch | None) -> bool:
-    return sketch is not None and sketch.count - sketch.zero >= LEAST_CALLS and sketch.upper_bound(OPEN_SHARE) is None
+def _has_enough_calls(sketch: Sketch | None) -> bool:
+    return sketch is not None and sketch.count - sketch.zero >= MIN_CALLS and sketch.upper_bound(MAX_OPEN_SHARE) is None
 
 
 def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
@@ -112,12 +114,12 @@ def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
 def _width(sketch: Sketch) -> int:
     """How many bins to join so that the fullest holds enough calls to be more than noise."""
     width = 1
-    while width < WIDEST and max(_joined(sketch, width).values(), default=0) < ENOUGH_IN_MODE:
+    while width < MAX_BINS_JOINED and max(_join_bins(sketch, width).values(), default=0) < MIN_CALLS_IN_MODE:
         width *= 2
     return width
 
 
-def _joined(sketch: Sketch, width: int) -> dict[int, int]:
+def _join_bins(sketch: Sketch, width: int) -> dict[int, int]:
     counts: dict[int, int] = {}
     for index, count in sketch.items():
         counts[index // width] = counts.get(index // width, 0) + count
@@ -125,11 +127,11 @@ def _joined(sketch: Sketch, width: int) -> dict[int, int]:
 
 
 def _curve(role: str, sketch: Sketch, width: int, factor: float) -> Curve:
-    counts = _joined(sketch, width)
+    counts = _join_bins(sketch, width)
     first, last = min(counts), max(counts)
     edges = [_edge(place * width, factor) for place in range(first, last + 2)]
     shares = [float(f"{counts.get(place, 0) / sketch.count:.4g}") for place in range(first, last + 1)]
-    p50, p99 = (rounded((sketch.quantile(q) or 0.0) * factor) for q in (0.5, 0.99))
+    p50, p99 = (round_value((sketch.quantile(q) or 0.0) * factor) for q in (0.5, 0.99))
     return Curve(role, edges, shares, p50, p99, sketch.count)
 
 

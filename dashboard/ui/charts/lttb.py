@@ -7,7 +7,7 @@ from collections.abc import Sequence
 Point = tuple[float, float]
 
 
-def decimated(points: Sequence[Point], most: int) -> list[int]:
+def decimate(points: Sequence[Point], most: int) -> list[int]:
     """The places of at most `most` points, ascending; `points` are ordered by their first number.
 
     Of each bucket between the first and the last point the one is kept that spans the largest triangle with the point kept before

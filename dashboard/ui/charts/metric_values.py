@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboard.fleet.metrics.first_bucket import Below
+from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.metrics.version_metrics import (
     CACHE,
     COLD_START,
@@ -40,12 +40,12 @@ __all__ = [
     "TRAFFIC",
     "TRENDS",
     "Metric",
-    "difference",
-    "figure",
+    "format_difference",
+    "format_metric",
 ]
 
 
-def figure(metric: Metric, value: float | None, known: Below | None = None) -> str:
+def format_metric(metric: Metric, value: float | None, known: QuantileBound | None = None) -> str:
     """The value in words, with its unit; without one the bound and the mean where they are known, else a dash."""
     if value is None:
         return words.below(known.bound, known.mean) if known else "–"
@@ -62,7 +62,7 @@ def figure(metric: Metric, value: float | None, known: Below | None = None) -> s
     return words.duration(value) if value else f"0{words.SPACE}s"
 
 
-def difference(metric: Metric, value: float | None, base: float | None) -> str:
+def format_difference(metric: Metric, value: float | None, base: float | None) -> str:
     """How far a value lies from the baseline's, as information; nothing where either is missing."""
     if value is None or base is None:
         return ""

@@ -11,12 +11,12 @@ from dashboard.common import clock
 from dashboard.common.numbers import significant
 
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 414.0, 18.0, 130.0
-BAND = 0.05
+BAND_RATIO = 0.05
 _UNITS = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "µs"))
 
 
 @dataclass(frozen=True)
-class Place:
+class ChartLabel:
     """A label or a mark at a place; `at` lets the page's script write the viewer's time."""
 
     x: str
@@ -26,14 +26,14 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Recovery:
+class RecoveryChart:
     """What the template draws."""
 
     unit: str
     lines: list[tuple[int, str]]
     grid: list[tuple[str, str]]
-    times: list[Place]
-    marks: list[Place]
+    times: list[ChartLabel]
+    marks: list[ChartLabel]
     band: tuple[str, str] | None
     ends: str
     bounds: list[str]
@@ -41,7 +41,7 @@ class Recovery:
 
 
 @dataclass(frozen=True)
-class Span:
+class ChartSpan:
     """Where in time the chart lies, in minutes, and how long a bin is."""
 
     start: int
@@ -55,38 +55,38 @@ class Span:
 
 
 def recovery_draw(
-    span: Span,
+    span: ChartSpan,
     series: Sequence[tuple[int, Mapping[int, float]]],
     marks: Sequence[tuple[int, str]],
     level: float | None,
     bounds: Sequence[str] = (),
-) -> Recovery | None:
+) -> RecoveryChart | None:
     """Draws (role, {bin: seconds}); None when nothing is known. Where only `bounds` are known, they are named and nothing is drawn."""
     values = [value for _, points in series for value in points.values()]
     if not values:
-        return Recovery("", [], [], [], [], None, "", list(bounds)) if bounds else None
+        return RecoveryChart("", [], [], [], [], None, "", list(bounds)) if bounds else None
     _, factor, unit = next(one for one in _UNITS if max(values) >= one[0])
-    ticks = _ticks(min([*values, *([level * (1 - BAND)] if level else [])]) * factor, max(values) * factor)
+    ticks = _ticks(min([*values, *([level * (1 - BAND_RATIO)] if level else [])]) * factor, max(values) * factor)
     low, high = ticks[0], ticks[-1]
 
     def y(value: float) -> str:
         return f"{BOTTOM - (value * factor - low) / (high - low) * (BOTTOM - TOP):.1f}"
 
     lines = [(role, _path(points, span, y)) for role, points in series if points]
-    top = y(level * (1 + BAND)) if level else ""
-    return Recovery(
+    top = y(level * (1 + BAND_RATIO)) if level else ""
+    return RecoveryChart(
         unit=unit,
         lines=lines,
         grid=[(y(tick / factor), significant(tick, 6)) for tick in ticks],
         times=_times(span),
-        marks=[Place(f"{span.x(minute):.1f}", "", kind=kind) for minute, kind in marks if span.start <= minute <= span.end],
-        band=(top, f"{float(y(level * (1 - BAND))) - float(top):.1f}") if level else None,
+        marks=[ChartLabel(f"{span.x(minute):.1f}", "", kind=kind) for minute, kind in marks if span.start <= minute <= span.end],
+        band=(top, f"{float(y(level * (1 - BAND_RATIO))) - float(top):.1f}") if level else None,
         ends=f"{RIGHT:.0f}",
         bounds=list(bounds),
     )
 
 
-def span_of(deployed: int, until: int, *, minutes_from: int = 0) -> Span:
+def choose_span(deployed: int, until: int, *, minutes_from: int = 0) -> ChartSpan:
     """From half an hour before the deployment to `until`, in at most 120 bins; more than a day and a half is read by the hour, and what
     is older than the minutes that are kept."""
     start = deployed - 30
@@ -94,10 +94,10 @@ def span_of(deployed: int, until: int, *, minutes_from: int = 0) -> Span:
     bin = math.ceil(length / 120)
     if length > 36 * 60 or start < minutes_from:
         bin = math.ceil(bin / 60) * 60
-    return Span(start // bin * bin, until, bin)
+    return ChartSpan(start // bin * bin, until, bin)
 
 
-def _path(points: Mapping[int, float], span: Span, y: object) -> str:
+def _path(points: Mapping[int, float], span: ChartSpan, y: object) -> str:
     assert callable(y)
     parts, previous = [], None
     for place in sorted(points):
@@ -118,7 +118,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [round(number * step, 10) for number in range(first, last + 1)]
 
 
-def _times(span: Span) -> list[Place]:
+def _times(span: ChartSpan) -> list[ChartLabel]:
     """Three times, inside the chart."""
     minutes = [span.start + (span.end - span.start) * share // 6 for share in (1, 3, 5)]
-    return [Place(f"{span.x(minute):.1f}", f"{clock.at_minute(minute):%H:%M}", clock.at_minute(minute)) for minute in minutes]
+    return [ChartLabel(f"{span.x(minute):.1f}", f"{clock.at_minute(minute):%H:%M}", clock.at_minute(minute)) for minute in minutes]

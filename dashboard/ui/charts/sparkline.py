@@ -9,13 +9,13 @@ from functools import lru_cache
 WIDTH, HEIGHT = 172.0, 52.0
 RIGHT = 168.0
 _BANDS = ((8.0, 27.0), (31.0, 50.0))
-_LEAST_SPAN = 0.26
-FEWEST = 8
+_MIN_SPAN_RATIO = 0.26
+MIN_BINS = 8
 """Bins that a field has at least: fewer would look like a trend."""
 
 
 @dataclass(frozen=True)
-class Line:
+class SparkPath:
     """One path of one version: its role 1 to 6, thin for p99."""
 
     role: int
@@ -27,7 +27,7 @@ class Line:
 class Spark:
     """What the template draws; numbers are texts with a point, whatever the locale."""
 
-    lines: list[Line]
+    lines: list[SparkPath]
     marks: list[tuple[str, str]]
     end: tuple[int, str, str] | None
     first: int = 0
@@ -39,17 +39,17 @@ class Spark:
 def spark_draw(series: Sequence[tuple[int, Mapping[int, tuple[float, float]]]], bins: int, marks: Sequence[float]) -> Spark:
     """Draws (role, {bin: (p50, p99)}) for each version, first the ones behind; `marks` are places of deployments in bins."""
     first = min((place for _, points in series for place in points), default=0)
-    first = min(first, max(0, bins - FEWEST))
+    first = min(first, max(0, bins - MIN_BINS))
     series = [(role, {place - first: values for place, values in points.items()}) for role, points in series]
     bins -= first
-    lines: list[Line] = []
+    lines: list[SparkPath] = []
     end: tuple[int, str, str] | None = None
     for band, thin in ((1, True), (0, False)):
         scale = _Scale([values[band] for _, points in series for values in points.values()], *_BANDS[band])
         for role, points in series:
             path = _path({place: scale.y(values[band]) for place, values in points.items()}, bins)
             if path:
-                lines.append(Line(role, thin, path))
+                lines.append(SparkPath(role, thin, path))
             if points and not thin:
                 last = max(points)
                 end = (role, _x(last, bins), f"{scale.y(points[last][0]):.1f}")
@@ -63,7 +63,7 @@ class _Scale:
     def __init__(self, values: Sequence[float], top: float, bottom: float) -> None:
         low, high = (min(values), max(values)) if values else (0.0, 0.0)
         middle = (low + high) / 2
-        span = max(high - low, middle * _LEAST_SPAN, 1e-12)
+        span = max(high - low, middle * _MIN_SPAN_RATIO, 1e-12)
         self._low, self._span, self._top, self._bottom = middle - span / 2, span, top, bottom
 
     def y(self, value: float) -> float:
@@ -74,7 +74,7 @@ def _path(points: Mapping[int, float], bins: int) -> str:
     """Moves over gaps and draws where bins follow each other; a lone bin becomes a short dash."""
     parts: list[str] = []
     previous: int | None = None
-    across = _across(bins)
+    across = _list_positions(bins)
     for place in sorted(points):
         joined = previous is not None and place == previous + 1
         parts.append(f"{'L' if joined else 'M'}{across[place]} {points[place]:.1f}")
@@ -85,7 +85,7 @@ def _path(points: Mapping[int, float], bins: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _across(bins: int) -> tuple[str, ...]:
+def _list_positions(bins: int) -> tuple[str, ...]:
     """Where each bin stands: every line of a page has the same ones."""
     return tuple(_x(place, bins) for place in range(bins))
 

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.regressions.evidence_reader import number
+from dashboard.regressions.evidence_reader import read_number
 from dashboard.ui import words
-from dashboard.ui.charts.axis_units import duration_scale, rounded
-from dashboard.ui.charts.cohort_labels import place_name, places_shortened
+from dashboard.ui.charts.axis_units import duration_scale, round_value
+from dashboard.ui.charts.cohort_labels import format_cohort, shorten_cohorts
 
-ROWS = 8
+MAX_ROWS = 8
 
 
 @dataclass(frozen=True)
-class Point:
+class StripPoint:
     """One instance in one stratum and bucket; `n` says how much stands behind it."""
 
     instance: str
@@ -32,8 +32,8 @@ class StripRow:
 
     place: str
     short: str = ""
-    baseline: list[Point] = field(default_factory=list)
-    candidate: list[Point] = field(default_factory=list)
+    baseline: list[StripPoint] = field(default_factory=list)
+    candidate: list[StripPoint] = field(default_factory=list)
 
     @property
     def weight(self) -> int:
@@ -53,7 +53,7 @@ class StripRow:
 
 
 @dataclass(frozen=True)
-class Strip:
+class StripPlot:
     """The plot: values are in `unit`, rows in order of how much they hold; `left_out` counts rows that are in the table only."""
 
     title: str
@@ -80,11 +80,11 @@ class Strip:
             ],
         }
 
-    def _arm(self, points: list[Point]) -> dict[str, Any]:
+    def _arm(self, points: list[StripPoint]) -> dict[str, Any]:
         mean = _mean(points)
         return {
-            "mean": rounded(mean * self.factor) if mean else None,
-            "values": [rounded(point.value * self.factor) for point in points],
+            "mean": round_value(mean * self.factor) if mean else None,
+            "values": [round_value(point.value * self.factor) for point in points],
             "names": [point.instance for point in points],
         }
 
@@ -92,19 +92,19 @@ class Strip:
 ARMS = ("baseline", "candidate")
 
 
-def points_from_evidence(row: Mapping[str, Any]) -> list[Point]:
+def points_from_evidence(row: Mapping[str, Any]) -> list[StripPoint]:
     """The judge's dots; one that is not whole is left out."""
     points = []
     for dot in row.get("dots") or []:
-        value = number(dot, "value") if isinstance(dot, Mapping) else None
+        value = read_number(dot, "value") if isinstance(dot, Mapping) else None
         if value is None or dot.get("arm") not in ARMS:
             continue
-        place = place_name(str(dot.get("stratum") or ""), str(dot.get("bucket") or ""))
-        points.append(Point(str(dot.get("instance") or ""), dot["arm"], place, value, int(number(dot, "n") or 0)))
+        place = format_cohort(str(dot.get("stratum") or ""), str(dot.get("bucket") or ""))
+        points.append(StripPoint(str(dot.get("instance") or ""), dot["arm"], place, value, int(read_number(dot, "n") or 0)))
     return points
 
 
-def strip_built(title: str, points: Iterable[Point]) -> Strip:
+def build_strip_plot(title: str, points: Iterable[StripPoint]) -> StripPlot:
     """Rows of the points that are above zero, the fullest first."""
     rows: dict[str, StripRow] = {}
     for point in points:
@@ -114,11 +114,11 @@ def strip_built(title: str, points: Iterable[Point]) -> Strip:
     ordered = sorted(rows.values(), key=lambda row: (-row.weight, row.place))
     top = max((point.value for row in ordered for point in row.baseline + row.candidate), default=0.0)
     factor, unit = duration_scale(top)
-    short, shared = places_shortened(row.place for row in ordered[:ROWS])
-    for row in ordered[:ROWS]:
+    short, shared = shorten_cohorts(row.place for row in ordered[:MAX_ROWS])
+    for row in ordered[:MAX_ROWS]:
         row.short = short[row.place]
-    return Strip(title, unit, factor, ordered[:ROWS], max(0, len(ordered) - ROWS), shared)
+    return StripPlot(title, unit, factor, ordered[:MAX_ROWS], max(0, len(ordered) - MAX_ROWS), shared)
 
 
-def _mean(points: list[Point]) -> float | None:
+def _mean(points: list[StripPoint]) -> float | None:
     return math.exp(math.fsum(math.log(point.value) for point in points) / len(points)) if points else None

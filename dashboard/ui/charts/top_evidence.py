@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from dashboard.ui.charts.evidence_table import EvidenceRow
 
-MOST = 3
+MAX_EVIDENCE = 3
 
 
 @dataclass(frozen=True)
-class Proof:
+class TopEvidence:
     """A heading with its label, one figure, what stands beside it, and a line below; `code` is agent text."""
 
     title: str
@@ -25,21 +25,21 @@ class Proof:
     code: str = ""
 
 
-def proofs_chosen(rows: Sequence[EvidenceRow], causes: Iterable[Proof]) -> list[Proof]:
+def select_top_evidence(rows: Sequence[EvidenceRow], causes: Iterable[TopEvidence]) -> list[TopEvidence]:
     """The rows that drive the verdict and the first cause; without any, what the judge regards as worse."""
     found = [row for row in rows if row.drives] or [row for row in rows if row.judged and row.label == "REGRESSED"]
     cause = list(causes)[:1]
-    return [_proof(row) for row in found[: MOST - len(cause)]] + cause if found or cause else []
+    return [_proof(row) for row in found[: MAX_EVIDENCE - len(cause)]] + cause if found or cause else []
 
 
-def _proof(row: EvidenceRow) -> Proof:
+def _proof(row: EvidenceRow) -> TopEvidence:
     title = f"{row.title}, {row.detail}" if row.key.endswith(("p50", "p95", "p99")) else row.title
     if row.interval:
         beside = f"{row.spread}, {row.effect}" if row.effect else row.spread
         agree = f"{row.agreeing} strata agree" if row.agreeing else ""
         below = "; ".join(part for part in (f"{row.baseline} to {row.candidate}", row.frozen.window_said, agree) if part)
-        return Proof(title, row.change, beside, below, row.label, row.drives, row.caution)
-    return Proof(
+        return TopEvidence(title, row.change, beside, below, row.label, row.drives, row.caution)
+    return TopEvidence(
         title,
         row.candidate,
         ", ".join(part for part in (f"was {row.baseline}", row.frozen.window_said) if part),

@@ -6,8 +6,8 @@ from collections.abc import Container, Sequence
 from dataclasses import replace
 from statistics import median
 
-from dashboard.fleet.metrics.aggregate import Calls, Clock, Processes
-from dashboard.fleet.metrics.first_bucket import Below
+from dashboard.fleet.metrics.aggregate import CallTotals, Clock, ProcessTotals
+from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.metrics.row_types import StartRow
 from dashboard.regressions.evidence_reader import Change
 from dashboard.ui import words
@@ -15,7 +15,7 @@ from dashboard.ui.charts import metric_values
 from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow
 from dashboard.ui.charts.metric_values import Metric
 
-Side = tuple[Calls | None, Processes | None]
+Side = tuple[CallTotals | None, ProcessTotals | None]
 DETAILS = {
     "traffic": "calls/s per instance",
     "compile": "per instance",
@@ -27,42 +27,45 @@ DETAILS = {
 }
 UNITS = {"recompiles": "per hour", "compile": "s", "cold_start": "s"}
 """Base units of the metrics whose charts name another one."""
-SHOWN: tuple[Metric, ...] = tuple(metric for metric in metric_values.TRENDS if metric is not metric_values.COLD_START)
+METRICS_SHOWN: tuple[Metric, ...] = tuple(metric for metric in metric_values.TRENDS if metric is not metric_values.COLD_START)
 
 
-def observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Container[str]) -> list[EvidenceRow]:
+def build_observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Container[str]) -> list[EvidenceRow]:
     """A row for each metric that the judge did not speak about and that at least one side has."""
     rows = []
-    for metric in SHOWN:
-        base, cand = (_seen(metric, side) for side in (baseline, candidate))
-        if metric.key in judged or not (any(known is not None for known in (base, cand)) or _bounded(metric, baseline, candidate)):
+    for metric in METRICS_SHOWN:
+        base, cand = (_read_metric(metric, side) for side in (baseline, candidate))
+        if metric.key in judged or not (any(known is not None for known in (base, cand)) or _has_bound(metric, baseline, candidate)):
             continue
         detail = DETAILS.get(metric.key, metric.unit)
         if metric is metric_values.THROUGHPUT and any(calls and calls.wall for calls, _ in (baseline, candidate)):
             detail = metric_values.ENGINE_THROUGHPUT.unit
         if metric.kind == "duration":
-            excluded = excluded_words(baseline[0], candidate[0])
+            excluded = describe_excluded_calls(baseline[0], candidate[0])
             detail = "GPU time" if clock == "gpu" else ", ".join(part for part in ("wall time", excluded) if part)
         rows.append(_row(metric, detail, base, cand, metric.below(baseline[0]), metric.below(candidate[0])))
     return rows
 
 
-def levels_observed(rows: Sequence[EvidenceRow], baseline: Side, candidate: Side) -> list[EvidenceRow]:
+def fill_observed_levels(rows: Sequence[EvidenceRow], baseline: Side, candidate: Side) -> list[EvidenceRow]:
     """The judge's rows; where an engine's buckets kept it from comparing, the levels are those that were observed."""
     quantiles = {metric.key: metric for metric in (metric_values.P50, metric_values.P99)}
-    return [_observed(row, quantiles[row.key], baseline, candidate) if row.unresolved and row.key in quantiles else row for row in rows]
+    return [
+        _fill_observed_level(row, quantiles[row.key], baseline, candidate) if row.unresolved and row.key in quantiles else row
+        for row in rows
+    ]
 
 
-def _observed(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
-    base, cand = (metric_values.figure(metric, metric.read(*side), metric.below(side[0])) for side in sides)
+def _fill_observed_level(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
+    base, cand = (metric_values.format_metric(metric, metric.read(*side), metric.below(side[0])) for side in sides)
     before, after = sides
     known = (metric.below(before[0]), metric.below(after[0]))
-    numbers = _numbers(metric, metric.read(*before), metric.read(*after), *known)
+    numbers = _build_change(metric, metric.read(*before), metric.read(*after), *known)
     frozen = replace(numbers, label=row.label, judged=row.judged, region=row.frozen.region, change=None)
     return replace(row, baseline=base, candidate=cand, frozen=frozen, window="", matched="")
 
 
-def stalled_noted(rows: Sequence[EvidenceRow], baseline: Calls | None, candidate: Calls | None) -> list[EvidenceRow]:
+def add_stalled_calls(rows: Sequence[EvidenceRow], baseline: CallTotals | None, candidate: CallTotals | None) -> list[EvidenceRow]:
     """The rows, where recompiles name the calls that waited for a compilation: a rate of 0 an hour leaves those of young instances out."""
     sides = [side.stalled for side in (baseline, candidate) if side is not None and side.reporting]
     if len(sides) < 2 or not any(sides):
@@ -72,7 +75,7 @@ def stalled_noted(rows: Sequence[EvidenceRow], baseline: Calls | None, candidate
     return [new if row.key == metric_values.RECOMPILES.key else row for row, new in zip(rows, noted, strict=True)]
 
 
-def excluded_words(*sides: Calls | None) -> str:
+def describe_excluded_calls(*sides: CallTotals | None) -> str:
     """Which calls are in no quantile of wall time: warm-up, and without stalled calls those too that compiled later."""
     known = [side for side in sides if side is not None]
     if not all(side.callers for side in known):
@@ -81,7 +84,7 @@ def excluded_words(*sides: Calls | None) -> str:
     return f"without {words.plural(left_out, 'warm-up call')}" if left_out else ""
 
 
-def _seen(metric: Metric, side: Side) -> float | None:
+def _read_metric(metric: Metric, side: Side) -> float | None:
     found = metric.read(*side)
     # A version that started before the window compiled nothing in it; that is no compile time of zero.
     return None if metric is metric_values.COMPILE and not found else found
@@ -99,30 +102,37 @@ def cold_start_row(starts: Sequence[StartRow], baseline: int, candidate: int) ->
     return [row]
 
 
-def _bounded(metric: Metric, *sides: Side) -> bool:
+def _has_bound(metric: Metric, *sides: Side) -> bool:
     """Whether at least a bound of it is known."""
     return any(metric.below(calls) for calls, _ in sides)
 
 
 def _row(
-    metric: Metric, detail: str, base: float | None, cand: float | None, base_below: Below | None = None, cand_below: Below | None = None
+    metric: Metric,
+    detail: str,
+    base: float | None,
+    cand: float | None,
+    base_below: QuantileBound | None = None,
+    cand_below: QuantileBound | None = None,
 ) -> EvidenceRow:
     return EvidenceRow(
         key=metric.key,
         title=metric.title,
         detail=detail,
-        baseline=metric_values.figure(metric, base, base_below),
-        candidate=metric_values.figure(metric, cand, cand_below),
-        change=metric_values.difference(metric, cand, base) or "–",
+        baseline=metric_values.format_metric(metric, base, base_below),
+        candidate=metric_values.format_metric(metric, cand, cand_below),
+        change=metric_values.format_difference(metric, cand, base) or "–",
         spread="",
         label=NOT_JUDGED,
         judged=False,
         tone="open",
-        frozen=_numbers(metric, base, cand, base_below, cand_below),
+        frozen=_build_change(metric, base, cand, base_below, cand_below),
     )
 
 
-def _numbers(metric: Metric, base: float | None, cand: float | None, base_below: Below | None, cand_below: Below | None) -> Change:
+def _build_change(
+    metric: Metric, base: float | None, cand: float | None, base_below: QuantileBound | None, cand_below: QuantileBound | None
+) -> Change:
     """The two values; where only a bound is known the bound, and no change."""
     unit = {"duration": "s", "share": "share", "size": "bytes"}.get(metric.kind, UNITS.get(metric.key, metric.unit))
     relative = base and cand is not None and unit not in ("share", "per hour")

@@ -8,7 +8,7 @@ ROLES = {BASELINE: "baseline", JUDGED: "judged"}
 
 
 @dataclass(frozen=True)
-class Drawn:
+class VersionStyle:
     """A version in a chart; its slot decides colour, shape and dash everywhere."""
 
     id: int
@@ -21,9 +21,9 @@ class Drawn:
         return ROLES.get(self.slot, "other")
 
 
-def versions_drawn(*, judged: int | None, baseline: int | None, newest_first: Iterable[tuple[int, str]]) -> list[Drawn]:
+def assign_version_styles(*, judged: int | None, baseline: int | None, newest_first: Iterable[tuple[int, str]]) -> list[VersionStyle]:
     """At most six versions: the judged one, its baseline, then others in order of deployment, the newest of them kept."""
     names = dict(newest_first)
-    drawn = [Drawn(id, names[id], slot) for id, slot in ((judged, JUDGED), (baseline, BASELINE)) if id in names and id is not None]
+    drawn = [VersionStyle(id, names[id], slot) for id, slot in ((judged, JUDGED), (baseline, BASELINE)) if id in names and id is not None]
     rest = [id for id in names if id not in (judged, baseline)][: len(OTHERS)]
-    return drawn + [Drawn(id, names[id], slot) for id, slot in zip(rest, OTHERS, strict=False)]
+    return drawn + [VersionStyle(id, names[id], slot) for id, slot in zip(rest, OTHERS, strict=False)]

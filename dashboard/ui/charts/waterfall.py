@@ -60,7 +60,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Bar:
+class WaterfallBar:
     """A row of the drawing, in its coordinates: the parts of its bar, the words after it and those before it."""
 
     name: str
@@ -77,7 +77,7 @@ class Bar:
 class Waterfall:
     """The drawing of one start."""
 
-    bars: list[Bar]
+    bars: list[WaterfallBar]
     ticks: list[tuple[float, str]]
     budget: float | None
     height: int
@@ -88,12 +88,12 @@ class Waterfall:
         return self.height - 22
 
 
-def steps_of(total: float, stages: Sequence[tuple[str, float, float]], phases: Mapping[str, float]) -> list[Step]:
+def build_steps(total: float, stages: Sequence[tuple[str, float, float]], phases: Mapping[str, float]) -> list[Step]:
     """The stages in order, compilations cut into phases where these fit into them, and the gaps between all of them."""
     steps: list[Step] = []
     staged = {OF_STAGES[name] for name, _, _ in stages if name in OF_STAGES}
     for name, begin, seconds in sorted(stages, key=lambda stage: stage[1]):
-        steps += _compiling(begin, seconds, phases, staged) if name == COMPILE else [_stage(name, begin, seconds)]
+        steps += _split_phases(begin, seconds, phases, staged) if name == COMPILE else [_stage(name, begin, seconds)]
     return steps + _gaps(total, stages)
 
 
@@ -103,7 +103,7 @@ def _stage(name: str, begin: float, seconds: float) -> Step:
     return Step(NAMES.get(name, name), begin, seconds, SHADES.get(name, MARK_SHADE), name not in NAMES)
 
 
-def _compiling(begin: float, seconds: float, phases: Mapping[str, float], staged: set[str]) -> list[Step]:
+def _split_phases(begin: float, seconds: float, phases: Mapping[str, float], staged: set[str]) -> list[Step]:
     """Phases are sums over all compilations; where threads compiled at once they are more than the time that passed."""
     known = [(name, sum(phases.get(key, 0.0) for key in keys), shade) for name, keys, shade in PHASES if name not in staged]
     known = [one for one in known if one[1] > 0]
@@ -126,7 +126,7 @@ def _gaps(total: float, stages: Iterable[tuple[str, float, float]]) -> list[Step
     return [*found, Step(UNACCOUNTED, at, total - at, 0)] if total > at + 1e-6 else found
 
 
-def by_name(steps: Iterable[Step]) -> dict[str, float]:
+def sum_by_name(steps: Iterable[Step]) -> dict[str, float]:
     """Seconds of each name, in order."""
     found: dict[str, float] = {}
     for step in steps:
@@ -134,17 +134,17 @@ def by_name(steps: Iterable[Step]) -> dict[str, float]:
     return found
 
 
-def waterfall(total: float, steps: Sequence[Step], budget: float | None) -> Waterfall:
+def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -> Waterfall:
     """A row a name, on an axis that holds the whole start and the budget if it is not too far away."""
     shown = budget if budget is not None and budget <= 4 * total else None
     most = max(total, shown or 0.0, 1e-3)
     scale = (RIGHT - LEFT) / most
     bars = []
-    for place, (name, seconds) in enumerate(by_name(steps).items()):
+    for place, (name, seconds) in enumerate(sum_by_name(steps).items()):
         own = [step for step in steps if step.name == name]
         after = LEFT + max(step.begin + step.seconds for step in own) * scale
         bars.append(
-            Bar(
+            WaterfallBar(
                 name="Unaccounted" if name == UNACCOUNTED else name,
                 y=TOP + 9 + ROW * place,
                 parts=[(round(LEFT + step.begin * scale, 1), round(max(1.0, step.seconds * scale), 1)) for step in own],

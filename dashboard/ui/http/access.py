@@ -9,10 +9,10 @@ from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 
 from dashboard.accounts.models import User
-from dashboard.accounts.reauthentication import sure_require
+from dashboard.accounts.reauthentication import require_reauthentication
 from dashboard.projects.models import Project, Role
 from dashboard.projects.selectors import role_includes
-from dashboard.ui.layout.memberships import Membership, memberships_of
+from dashboard.ui.layout.memberships import Membership, list_memberships
 
 P = ParamSpec("P")
 
@@ -46,7 +46,7 @@ def project_page(
                 raise BadRequest("A text holds the character 0, which PostgreSQL does not store.")
             _enter(inside, slug, at_least)
             if sure:
-                sure_require(inside)
+                require_reauthentication(inside)
             return view(inside, *args, **kwargs)
 
         return through
@@ -55,8 +55,9 @@ def project_page(
 
 
 def _enter(request: ProjectRequest, slug: str, at_least: Role) -> None:
-    """404 for whoever is not a member, 403 for a member whose role is too low; `project_or_404` with what the frame shows read at once."""
-    request.memberships = memberships_of(request.user)
+    """404 for whoever is not a member, 403 for a member whose role is too low; `get_project_or_404` with what the frame shows read at
+    once."""
+    request.memberships = list_memberships(request.user)
     found = next((membership for membership in request.memberships if membership.project.slug == slug), None)
     if found is None:
         raise Http404("There is no such project.")

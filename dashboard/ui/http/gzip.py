@@ -6,8 +6,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-TEXT = ("text/html", "text/css", "text/csv", "text/javascript", "application/javascript", "image/svg+xml")
-MACHINES = ("/api/", "/metrics")
+TEXT_TYPES = ("text/html", "text/css", "text/csv", "text/javascript", "application/javascript", "image/svg+xml")
+MACHINE_PREFIXES = ("/api/", "/metrics")
 
 
 class CompressedPages(GZipMiddleware):
@@ -16,7 +16,7 @@ class CompressedPages(GZipMiddleware):
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         """Leaves alone what is not for a browser."""
         kind = response.get("Content-Type", "").split(";")[0]
-        read = kind in TEXT or (kind == "application/json" and request.path_info.startswith("/p/"))
-        if request.method != "GET" or not read or request.path_info.startswith(MACHINES):
+        read = kind in TEXT_TYPES or (kind == "application/json" and request.path_info.startswith("/p/"))
+        if request.method != "GET" or not read or request.path_info.startswith(MACHINE_PREFIXES):
             return response
         return super().process_response(request, response)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from django.http import QueryDict
 
-from dashboard.ui.http.time_range import with_query
+from dashboard.ui.http.time_range import replace_query
 
-FURTHEST = 10_000
+MAX_PAGE_NUMBER = 10_000
 
 
 @dataclass(frozen=True)
-class Paged:
+class TablePage:
     """One page of `total` rows; numbers begin at 1, an address is empty where there is no such page."""
 
     number: int
@@ -37,15 +37,15 @@ class Paged:
         return min(self.first + 1, self.total), min(self.first + self.size, self.total)
 
 
-def page_asked(query: QueryDict, *, name: str = "page") -> int:
+def read_page_number(query: QueryDict, *, name: str = "page") -> int:
     """The page the address asks for; anything strange is the first."""
     text = query.get(name, "")
-    return min(max(int(text), 1), FURTHEST) if text.isascii() and text.isdecimal() and len(text) < 6 else 1
+    return min(max(int(text), 1), MAX_PAGE_NUMBER) if text.isascii() and text.isdecimal() and len(text) < 6 else 1
 
 
-def paged(query: QueryDict, *, total: int, size: int, name: str = "page") -> Paged:
+def paginate(query: QueryDict, *, total: int, size: int, name: str = "page") -> TablePage:
     """The page of the address, the last one where there are fewer."""
-    number = min(page_asked(query, name=name), max(1, -(-total // size)))
-    before = with_query(query, **{name: str(number - 1) if number > 2 else ""}) if number > 1 else ""
-    after = with_query(query, **{name: str(number + 1)}) if number * size < total else ""
-    return Paged(number, size, total, before, after)
+    number = min(read_page_number(query, name=name), max(1, -(-total // size)))
+    before = replace_query(query, **{name: str(number - 1) if number > 2 else ""}) if number > 1 else ""
+    after = replace_query(query, **{name: str(number + 1)}) if number * size < total else ""
+    return TablePage(number, size, total, before, after)

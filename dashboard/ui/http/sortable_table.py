@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from django.http import QueryDict
 
-from dashboard.ui.http.time_range import with_query
+from dashboard.ui.http.time_range import replace_query
 
 T = TypeVar("T")
 
@@ -60,16 +60,16 @@ class Order:
             return Head(column)
         here = column.sort == self.key
         down = not self.descending if here else column.most_first
-        url = with_query(query, **{name: f"{'-' if down else ''}{column.sort}", page: ""})
+        url = replace_query(query, **{name: f"{'-' if down else ''}{column.sort}", page: ""})
         return Head(column, url, ("descending" if self.descending else "ascending") if here else "")
 
     def by(self, columns: dict[str, str | Sequence[str]]) -> list[str]:
         """For `order_by`: the fields of the key, all of them turned round where the order is."""
         fields = columns[self.key]
         names = [fields] if isinstance(fields, str) else list(fields)
-        return [_turned(one) if self.descending else one for one in names]
+        return [_reverse_field(one) if self.descending else one for one in names]
 
-    def sorted(self, rows: Iterable[T], keys: dict[str, Callable[[T], Any]]) -> list[T]:
+    def sort_rows(self, rows: Iterable[T], keys: dict[str, Callable[[T], Any]]) -> list[T]:
         """Rows in memory; one without a value comes last in both directions."""
         key = keys[self.key]
         rows = list(rows)
@@ -77,5 +77,5 @@ class Order:
         return sorted(known, key=key, reverse=self.descending) + [row for row in rows if key(row) is None]
 
 
-def _turned(field_name: str) -> str:
+def _reverse_field(field_name: str) -> str:
     return field_name.removeprefix("-") if field_name.startswith("-") else f"-{field_name}"

@@ -16,9 +16,9 @@ from django.utils.cache import patch_vary_headers
 from django.utils.http import parse_etags
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
-from dashboard.ui.http.gzip import TEXT
+from dashboard.ui.http.gzip import TEXT_TYPES
 
-AGE = "max-age=60, public"
+CACHE_CONTROL = "max-age=60, public"
 """Addresses hold no version, so a browser asks again after an upgrade; what it has already costs it an answer without a body."""
 
 
@@ -28,7 +28,7 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise has
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         super().__init__(get_response)
         paths = {} if self.autorefresh else {url: file.alternatives[-1][1] for url, file in self.files.items()}
-        self._text = {url: path for url, path in paths.items() if mimetypes.guess_type(path)[0] in TEXT}
+        self._text = {url: path for url, path in paths.items() if mimetypes.guess_type(path)[0] in TEXT_TYPES}
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """A pass through the rest of the dashboard for what is no file."""
@@ -40,7 +40,7 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise has
 
 
 def _answer(request: HttpRequest, path: str) -> HttpResponse:
-    body, tag, kind = _kept(path)
+    body, tag, kind = _load_compressed(path)
     theirs = [one.removeprefix("W/") for one in parse_etags(request.headers.get("If-None-Match", ""))]
     answer: HttpResponse
     if tag in theirs or "*" in theirs:
@@ -48,13 +48,13 @@ def _answer(request: HttpRequest, path: str) -> HttpResponse:
     else:
         answer = HttpResponse(b"" if request.method == "HEAD" else body, content_type=kind)
         answer["Content-Encoding"], answer["Content-Length"] = "gzip", str(len(body))
-    answer["ETag"], answer["Cache-Control"], answer["Access-Control-Allow-Origin"] = tag, AGE, "*"
+    answer["ETag"], answer["Cache-Control"], answer["Access-Control-Allow-Origin"] = tag, CACHE_CONTROL, "*"
     patch_vary_headers(answer, ["Accept-Encoding"])
     return answer
 
 
 @cache
-def _kept(path: str) -> tuple[bytes, str, str]:
+def _load_compressed(path: str) -> tuple[bytes, str, str]:
     """The compressed body, its tag and its type. All of them together are as large as what is installed, about 3 MB."""
     content, kind = Path(path).read_bytes(), mimetypes.guess_type(path)[0]
     tag = hashlib.sha256(content).hexdigest()[:20]

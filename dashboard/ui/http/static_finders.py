@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.staticfiles.finders import BaseFinder
 from django.core.files.storage import FileSystemStorage
 
-PACKAGED = {
+PACKAGED_FILES = {
     "vendor/chart.js": ("unfold", "static/unfold/js/chart/chart.js"),
     "vendor/plotly.min.js": ("plotly", "package_data/plotly.min.js"),
 }
@@ -18,17 +18,17 @@ class PackagedAssetsFinder(BaseFinder):
     """Finds each packaged file under one stable name."""
 
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        if path not in PACKAGED:
+        if path not in PACKAGED_FILES:
             return []
         file = str(_source(path))
         return [file] if find_all else file
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Any]]:
-        for path in PACKAGED:
-            yield path, _Renamed(path)
+        for path in PACKAGED_FILES:
+            yield path, _SingleFileStorage(path)
 
 
-class _Renamed(FileSystemStorage):
+class _SingleFileStorage(FileSystemStorage):
     """A storage that holds one packaged file under its stable name."""
 
     def __init__(self, path: str) -> None:
@@ -41,7 +41,7 @@ class _Renamed(FileSystemStorage):
 
 
 def _source(path: str) -> Path:
-    package, inside = PACKAGED[path]
+    package, inside = PACKAGED_FILES[path]
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError(f"the package {package} is not installed; pip install -r requirements.txt brings it")

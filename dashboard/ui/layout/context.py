@@ -8,12 +8,12 @@ from django.http import HttpRequest
 from dashboard import __version__
 from dashboard.accounts.models import User
 from dashboard.common import clock
-from dashboard.fleet.selectors.limits import limits_reached
-from dashboard.projects.cardinality_limits import limit_sentence, limits_of
+from dashboard.fleet.selectors.limits import list_reached_limits
+from dashboard.projects.cardinality_limits import describe_limit, read_limits
 from dashboard.projects.models import Project, Role
 from dashboard.projects.selectors import role_includes
 from dashboard.ui.layout.memberships import Membership
-from dashboard.ui.layout.navigation import links_of
+from dashboard.ui.layout.navigation import build_navigation
 
 THEMES = (("system", "System"), ("light", "Light"), ("dark", "Dark"))
 
@@ -52,17 +52,17 @@ def _frame(request: HttpRequest) -> dict[str, Any]:
         "role_label": mine.role.label,
         "may_operate": role_includes(mine.role, Role.OPERATOR),
         "may_admin": role_includes(mine.role, Role.ADMIN),
-        "limits_reached": _limits_reached(mine.project) if mine.over_limit else {},
+        "limits_reached": _list_limits_reached(mine.project) if mine.over_limit else {},
         "open_alert_count": mine.open_alerts,
-        "sections": links_of(mine.project.slug, (match.url_name if match else None) or ""),
+        "sections": build_navigation(mine.project.slug, (match.url_name if match else None) or ""),
     }
 
 
-def _limits_reached(project: Project) -> dict[str, str]:
+def _list_limits_reached(project: Project) -> dict[str, str]:
     """A sentence for each kind of which a limit was reached within the last day."""
-    limits = limits_of(project.settings)
-    rows = limits_reached(project_id=project.pk, now=clock.unix())
-    return {row.kind: limit_sentence(kind=row.kind, limit=getattr(limits, row.kind), example=row.example) for row in rows}
+    limits = read_limits(project.settings)
+    rows = list_reached_limits(project_id=project.pk, now=clock.unix())
+    return {row.kind: describe_limit(kind=row.kind, limit=getattr(limits, row.kind), example=row.example) for row in rows}
 
 
 def _initials(user: User) -> str:

@@ -79,7 +79,7 @@ MARKS |= {
 }
 
 # Larger line icons on a 16 x 16 grid; app.css draws them with `svg.i`.
-LINES = {
+LINE_ICONS = {
     "down": '<path d="m4 6 4 4 4-4"/>',
     "copy": '<rect x="5.5" y="5.5" width="8" height="8" rx="1.5"/><path d="M10.5 3.5v-1h-8v8h1"/>',
     "info": '<circle cx="8" cy="8" r="6"/><path d="M8 7.3v3.7M8 5v.1"/>',
@@ -93,7 +93,7 @@ LINES = {
 }
 
 # Versions by role: 1 the one before (grey square), 2 the one under judgement (blue circle), then others in order of deployment.
-VERSIONS = (
+VERSION_SHAPES = (
     '<rect x="1.2" y="1.2" width="7" height="7"/>',
     '<circle cx="4.5" cy="4.5" r="4"/>',
     '<path d="M4.5.5 8.8 8.3H.2z"/>',
@@ -104,20 +104,20 @@ VERSIONS = (
 
 
 @lru_cache(maxsize=256)
-def mark(name: str, css: str = "") -> SafeString:
+def draw_mark(name: str, css: str = "") -> SafeString:
     """A filled mark on a 12 x 12 grid; an unknown name draws the dashed ring of the unknown."""
     inner = mark_safe(MARKS.get(name, _DASHED))
     return format_html('<svg viewBox="0 0 12 12" aria-hidden="true" class="{}">{}</svg>', css or "m", inner)
 
 
 @lru_cache(maxsize=256)
-def line(name: str) -> SafeString:
+def draw_line_icon(name: str) -> SafeString:
     """A line icon on a 16 x 16 grid."""
-    return format_html('<svg class="i" viewBox="0 0 16 16" aria-hidden="true">{}</svg>', mark_safe(LINES[name]))
+    return format_html('<svg class="i" viewBox="0 0 16 16" aria-hidden="true">{}</svg>', mark_safe(LINE_ICONS[name]))
 
 
 @lru_cache(maxsize=256)
 def version_shape(role: int) -> SafeString:
     """The shape and colour class of a version's role, 1 to 6."""
-    role = min(max(role, 1), len(VERSIONS))
-    return format_html('<svg viewBox="0 0 9 9" class="f{}" aria-hidden="true">{}</svg>', role, mark_safe(VERSIONS[role - 1]))
+    role = min(max(role, 1), len(VERSION_SHAPES))
+    return format_html('<svg viewBox="0 0 9 9" class="f{}" aria-hidden="true">{}</svg>', role, mark_safe(VERSION_SHAPES[role - 1]))

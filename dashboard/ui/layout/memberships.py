@@ -15,7 +15,7 @@ from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.models import LimitReached
 from dashboard.fleet.models.limits import COUNTER
-from dashboard.fleet.selectors.limits import SHOWN_FOR
+from dashboard.fleet.selectors.limits import SHOWN_FOR_S
 from dashboard.projects.models import Member, Project, Role
 
 
@@ -31,8 +31,8 @@ class Membership:
     over_limit: bool
 
 
-def person_with_projects(user_id: int) -> User | None:
-    """The person, with their projects kept for `memberships_of`; whoever has no project is asked for once more."""
+def find_person_with_projects(user_id: int) -> User | None:
+    """The person, with their projects kept for `list_memberships`; whoever has no project is asked for once more."""
     rows = list(_members(user_id).select_related("project", "user"))
     if not rows:
         return User.objects.filter(pk=user_id).first()
@@ -41,7 +41,7 @@ def person_with_projects(user_id: int) -> User | None:
     return user
 
 
-def memberships_of(user: User | AnonymousUser) -> list[Membership]:
+def list_memberships(user: User | AnonymousUser) -> list[Membership]:
     """The projects of a person by name, with their role in each: as they were read with the person, at the start of the request."""
     if not isinstance(user, User) or not user.is_active:
         return []
@@ -52,7 +52,7 @@ def memberships_of(user: User | AnonymousUser) -> list[Membership]:
 def _members(user_id: int) -> QuerySet[Member]:
     waiting = Alert.objects.filter(project=OuterRef("project")).exclude(state=AlertState.RESOLVED).order_by().values("project")
     reached = LimitReached.objects.exclude(kind=COUNTER).filter(
-        project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR)
+        project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR_S)
     )
     rows = Member.objects.filter(user_id=user_id).annotate(
         open_alerts=Coalesce(Subquery(waiting.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0),

@@ -33,7 +33,7 @@ SECTIONS = (
 
 
 @dataclass(frozen=True)
-class Link:
+class NavigationLink:
     """One entry as it is drawn; `current` is `page` on the page itself, `true` on a page below it, else empty."""
 
     key: str
@@ -43,11 +43,11 @@ class Link:
     current: str
 
 
-def links_of(slug: str, here: str) -> list[Link]:
+def build_navigation(slug: str, here: str) -> list[NavigationLink]:
     """The bar of a project's pages, seen from the address named `here`."""
     return [_link(section, slug, here) for section in SECTIONS]
 
 
-def _link(section: Section, slug: str, here: str) -> Link:
+def _link(section: Section, slug: str, here: str) -> NavigationLink:
     current = "page" if here == section.name else "true" if here.startswith(section.names) else ""
-    return Link(section.key, section.label, reverse(section.name, args=[slug]), section.name, current)
+    return NavigationLink(section.key, section.label, reverse(section.name, args=[slug]), section.name, current)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dashboard.alerts.alert_quality import FALSE, GRADES, NOT_GRADED, NOT_HELPED, RIGHT, Graded, Grades, Share, grade_of
+from dashboard.alerts.alert_quality import (
+    FALSE_POSITIVE,
+    NOT_GRADED,
+    NOT_RECOVERED,
+    OUTCOME_GRADES,
+    TRUE_POSITIVE,
+    AlertQuality,
+    OutcomeCounts,
+    Proportion,
+    grade_outcome,
+)
 from dashboard.alerts.models import AlertOutcome
 from dashboard.regressions.models import VerdictKind
 
 
 @dataclass(frozen=True)
-class Row:
+class VerdictRow:
     """One verdict and how its alerts fared."""
 
     kind: str
@@ -23,7 +33,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Became:
+class OutcomeRow:
     """One outcome: how many alerts ended so, and what that counts as."""
 
     label: str
@@ -31,27 +41,27 @@ class Became:
     grade: str
 
 
-def grade_rows(grades: Grades) -> list[Row]:
+def build_verdict_rows(grades: AlertQuality) -> list[VerdictRow]:
     """ROLL BACK first."""
     return [_row(graded) for graded in grades.graded]
 
 
-def became_rows(grades: Grades) -> list[Became]:
+def build_outcome_rows(grades: AlertQuality) -> list[OutcomeRow]:
     """Every outcome there is, those that count first; what never happened is there with 0."""
     counts = {outcome: sum(graded.outcomes[outcome] for graded in grades.graded) for outcome in _labels()}
-    order = [RIGHT, FALSE, NOT_GRADED]
-    rows = [Became(label, counts[outcome], grade_of(outcome)) for outcome, label in _labels().items()]
+    order = [TRUE_POSITIVE, FALSE_POSITIVE, NOT_GRADED]
+    rows = [OutcomeRow(label, counts[outcome], grade_outcome(outcome)) for outcome, label in _labels().items()]
     return sorted(rows, key=lambda row: order.index(row.grade))
 
 
-def share_said(share: Share) -> str:
+def format_share(share: Proportion) -> str:
     """A percentage where there are enough to say one."""
     if share.value is None:
         return "nothing graded yet"
     return _percent(share.value) if share.enough else f"{share.part} of {share.whole}: too few for a percentage"
 
 
-def interval_said(share: Share) -> str:
+def format_interval(share: Proportion) -> str:
     """Where the true share lies."""
     if share.interval is None or not share.enough:
         return ""
@@ -64,16 +74,16 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f}\u00a0%"
 
 
-def _row(graded: Graded) -> Row:
+def _row(graded: OutcomeCounts) -> VerdictRow:
     total = sum(graded.outcomes.values())
-    counts = (graded.count(RIGHT), graded.count(FALSE), graded.count(NOT_GRADED))
+    counts = (graded.count(TRUE_POSITIVE), graded.count(FALSE_POSITIVE), graded.count(NOT_GRADED))
     kind = graded.worst if graded.worst in VerdictKind.values else VerdictKind.WATCH
-    return Row(kind, total, *counts, share_said(graded.precision), interval_said(graded.precision))
+    return VerdictRow(kind, total, *counts, format_share(graded.precision), format_interval(graded.precision))
 
 
 def _labels() -> dict[str, str]:
     labels = {str(value): str(label) for value, label in AlertOutcome.choices}
-    return {**labels, NOT_HELPED: "Rolled back, which did not help", "": "Still open"}
+    return {**labels, NOT_RECOVERED: "Rolled back, which did not help", "": "Still open"}
 
 
-assert set(GRADES) <= set(_labels())
+assert set(OUTCOME_GRADES) <= set(_labels())

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
-from dashboard.fleet.selectors.compilations.cache_answers import Answered
-from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
+from dashboard.fleet.selectors.compilations.cache_answers import VersionCacheAnswers
+from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
 from dashboard.ui import words
-from dashboard.ui.charts.version_styles import Drawn
-from dashboard.ui.selectors.caches import CacheFacts
+from dashboard.ui.charts.version_styles import VersionStyle
+from dashboard.ui.selectors.caches import CacheData
 
 NAMES = {"fx": "FX graph", "aot": "AOTAutograd", "autotune": "Autotune", "bundle": "Triton bundle", "mega": "Mega-cache"}
 ANSWERS = ("hit", "miss", "bypass")
@@ -20,7 +20,7 @@ WARM, NONE_WARM = "the last warm instance", "the last that compiled: none was wa
 
 
 @dataclass
-class Tally:
+class AnswerTally:
     """Compilations that got one answer."""
 
     compilations: int = 0
@@ -49,17 +49,17 @@ class CacheRow:
 class VersionCaches:
     """One version."""
 
-    version: Drawn
+    version: VersionStyle
     rows: list[CacheRow]
     saved: str
     """What torch believes the caches saved; an estimate."""
 
 
 @dataclass(frozen=True)
-class Cause:
+class MissCause:
     """Why compilations of a version were not in the cache."""
 
-    version: Drawn
+    version: VersionStyle
     text: str
     facts: str
     against: str
@@ -70,14 +70,14 @@ class CachesTable:
     """Everything the card shows."""
 
     versions: list[VersionCaches] = field(default_factory=list)
-    causes: list[Cause] = field(default_factory=list)
+    causes: list[MissCause] = field(default_factory=list)
     more: int = 0
     """Causes that are not shown."""
 
 
-def caches_table(drawn: Sequence[Drawn], facts: CacheFacts) -> CachesTable:
+def caches_table(drawn: Sequence[VersionStyle], facts: CacheData) -> CachesTable:
     """The versions whose compilations asked a cache, in their order."""
-    by_version: dict[int, list[Answered]] = {}
+    by_version: dict[int, list[VersionCacheAnswers]] = {}
     for one in facts.answered:
         by_version.setdefault(one.version_id, []).append(one)
     versions = [
@@ -87,21 +87,21 @@ def caches_table(drawn: Sequence[Drawn], facts: CacheFacts) -> CachesTable:
     return CachesTable(versions, causes[:CAUSES_SHOWN], max(0, len(causes) - CAUSES_SHOWN))
 
 
-def cause_words(cause: str, compared: Compared | None) -> str:
+def format_cause(cause: str, compared: MissExplanation | None) -> str:
     """The agent's own cause; where it knew no earlier run, what the comparison with another instance says."""
     if cause != NO_EARLIER_RUN or compared is None or not compared.against:
         return cause
     return f"{compared.cause}, compared with {compared.against}"
 
 
-def _version(version: Drawn, answered: Sequence[Answered]) -> VersionCaches:
+def _version(version: VersionStyle, answered: Sequence[VersionCacheAnswers]) -> VersionCaches:
     rows = [row for cache in NAMES if (row := _row(cache, answered)) is not None]
     saved = sum(one.saved for one in answered)
     return VersionCaches(version, rows, words.duration(saved) if saved else "")
 
 
-def _row(cache: str, answered: Sequence[Answered]) -> CacheRow | None:
-    tallies = {answer: Tally() for answer in ANSWERS}
+def _row(cache: str, answered: Sequence[VersionCacheAnswers]) -> CacheRow | None:
+    tallies = {answer: AnswerTally() for answer in ANSWERS}
     for one in answered:
         tally = tallies.get(one.answers.get(cache, ""))
         if tally is not None:
@@ -117,26 +117,26 @@ def _share(hit: float, miss: float) -> str:
     return words.percent(hit / (hit + miss)) if hit + miss else ""
 
 
-def _cell(answer: str, tally: Tally) -> tuple[str, str, str]:
+def _cell(answer: str, tally: AnswerTally) -> tuple[str, str, str]:
     title = {"hit": "Hits", "miss": "Misses", "bypass": "Bypassed"}[answer]
     return title, words.number(tally.compilations), words.duration(tally.seconds) if tally.compilations else ""
 
 
-def _causes(drawn: Sequence[Drawn], facts: CacheFacts) -> list[Cause]:
+def _causes(drawn: Sequence[VersionStyle], facts: CacheData) -> list[MissCause]:
     """The most costly first. What agents could not explain is explained by comparison, as far as that goes."""
-    found: dict[tuple[int, str, str], Tally] = {}
+    found: dict[tuple[int, str, str], AnswerTally] = {}
     for one in facts.answered:
         if one.miss:
-            found.setdefault((one.version_id, one.miss, ""), Tally()).add(one.compilations, one.seconds)
+            found.setdefault((one.version_id, one.miss, ""), AnswerTally()).add(one.compilations, one.seconds)
     for two in facts.unexplained:
         known, rest = facts.compared.get(two.instance_id), found.get((two.version_id, NO_EARLIER_RUN, ""))
         if known is not None and known.against and rest is not None:
             against = f"compared with {known.against}, {WARM if known.warm else NONE_WARM}"
-            found.setdefault((two.version_id, known.cause, against), Tally()).add(two.compilations, two.seconds)
+            found.setdefault((two.version_id, known.cause, against), AnswerTally()).add(two.compilations, two.seconds)
             rest.add(-two.compilations, -two.seconds)
     versions = {version.id: version for version in drawn}
     shown = [(key, tally) for key, tally in found.items() if tally.compilations > 0 and key[0] in versions]
     return [
-        Cause(versions[version], text, f"{words.plural(tally.compilations, 'compilation')}, {words.duration(tally.seconds)}", against)
+        MissCause(versions[version], text, f"{words.plural(tally.compilations, 'compilation')}, {words.duration(tally.seconds)}", against)
         for (version, text, against), tally in sorted(shown, key=lambda item: (-item[1].seconds, item[0]))
     ]

@@ -8,7 +8,7 @@ from typing import Any
 
 LATENCY_OF = "latency of "
 """Begins the key of a region of an engine that is read from outside."""
-MEANS = {
+CAPABILITY_MEANINGS = {
     "aot_compile": "calls of code that was compiled ahead of time by aot_compile",
     "aotinductor": "calls of AOTInductor packages, and how long a package takes to load",
     "autotune_cache": "kernels that were chosen by measuring, and whether a cache knew them",
@@ -62,16 +62,16 @@ class Capability:
         return {"yes": "done", "partly": "state-warming"}.get(self.answer, "state-blind")
 
 
-def capability_means(key: str) -> str:
+def explain_capability(key: str) -> str:
     """The explanation of a key; empty for a key of an agent that is newer than this dashboard."""
-    return "how long calls of this part of the engine take" if key.startswith(LATENCY_OF) else MEANS.get(key, "")
+    return "how long calls of this part of the engine take" if key.startswith(LATENCY_OF) else CAPABILITY_MEANINGS.get(key, "")
 
 
-def capabilities_explained(table: Any) -> list[Capability]:
+def explain_capabilities(table: Any) -> list[Capability]:
     """What the process cannot report first."""
     found = []
     for key, answer in table.items() if isinstance(table, Mapping) else ():
         said, why = (str(answer[0]), str(answer[1])) if isinstance(answer, list | tuple) and len(answer) > 1 else (str(answer), "")
-        found.append(Capability(key.replace("_", " "), capability_means(key), said, why))
+        found.append(Capability(key.replace("_", " "), explain_capability(key), said, why))
     order = ("no", "partly")
     return sorted(found, key=lambda one: (order.index(one.answer) if one.answer in order else len(order), one.name))

@@ -18,7 +18,7 @@ COLUMNS = (
 )
 
 
-def change_told(change: Change) -> dict[str, Any]:
+def serialize_change(change: Change) -> dict[str, Any]:
     """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio minus 1, and None for a rate."""
     told = asdict(change)
     excluded, minutes, _ = told.pop("excluded"), told.pop("minutes"), told.pop("newest")
@@ -37,9 +37,9 @@ def change_told(change: Change) -> dict[str, Any]:
     }
 
 
-def row_told(row: EvidenceRow) -> dict[str, Any]:
+def serialize_row(row: EvidenceRow) -> dict[str, Any]:
     """A row of the evidence table; `label` is NOT JUDGED or MUTED where the row only shows what was observed."""
-    return change_told(row.frozen) | {
+    return serialize_change(row.frozen) | {
         "title": row.title,
         "detail": row.detail,
         "label": row.label,
@@ -50,12 +50,12 @@ def row_told(row: EvidenceRow) -> dict[str, Any]:
     }
 
 
-def span_told(span: Span | None) -> dict[str, str] | None:
+def serialize_span(span: Span | None) -> dict[str, str] | None:
     """The time of observed rows, the end exclusive."""
     return {"first": clock.at_minute(span.first).isoformat(), "last": clock.at_minute(span.last).isoformat()} if span else None
 
 
 def rows_table(rows: Sequence[EvidenceRow], baseline: str, candidate: str) -> list[list[Any]]:
     """The same as a table."""
-    told = [row_told(row) | {"baseline_version": baseline, "candidate_version": candidate} for row in rows]
+    told = [serialize_row(row) | {"baseline_version": baseline, "candidate_version": candidate} for row in rows]
     return [list(COLUMNS), *([one[name] for name in COLUMNS] for one in told)]

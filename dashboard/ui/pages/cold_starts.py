@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dashboard.fleet.selectors.compilations.cache_answers import StartMissed
-from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
-from dashboard.fleet.selectors.instances.instances import InstanceFacts, StartFacts
+from dashboard.fleet.selectors.compilations.cache_answers import StartMisses
+from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
+from dashboard.fleet.selectors.instances.instances import ColdStartData, InstanceData
 from dashboard.ui import words
-from dashboard.ui.charts.version_styles import Drawn
-from dashboard.ui.pages.caches import cause_words
-from dashboard.ui.selectors.caches import CacheFacts
+from dashboard.ui.charts.version_styles import VersionStyle
+from dashboard.ui.pages.caches import format_cause
+from dashboard.ui.selectors.caches import CacheData
 
 NAMES = {
     "before init": "before compilewatch.init",
@@ -39,7 +39,7 @@ MARK_SHADE = 5
 
 
 @dataclass(frozen=True)
-class Stage:
+class StartStage:
     """A stretch of the start; begin and width of its bar are percent of the whole. `is_mark`: named by the job."""
 
     name: str
@@ -53,23 +53,23 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Start:
+class VersionStart:
     """The newest start of a version, beside the median of all of its starts."""
 
-    version: Drawn
+    version: VersionStyle
     instance: str
     total: str
     until: str
     usual: str
-    stages: list[Stage]
+    stages: list[StartStage]
     unaccounted: str
     missed: str
     """How much of it was not in the compile caches, and mostly why."""
 
 
-def cold_starts(drawn: Sequence[Drawn], instances: Iterable[InstanceFacts], caches: CacheFacts) -> list[Start]:
+def cold_starts(drawn: Sequence[VersionStyle], instances: Iterable[InstanceData], caches: CacheData) -> list[VersionStart]:
     """One for each version that has one, in the order of the versions."""
-    by_version: dict[int, list[tuple[InstanceFacts, StartFacts]]] = {}
+    by_version: dict[int, list[tuple[InstanceData, ColdStartData]]] = {}
     for instance in instances:
         if instance.start is not None:
             by_version.setdefault(instance.version_id, []).append((instance, instance.start))
@@ -82,9 +82,9 @@ def cold_starts(drawn: Sequence[Drawn], instances: Iterable[InstanceFacts], cach
     return found
 
 
-def _start(version: Drawn, instance: InstanceFacts, newest: StartFacts, totals: list[float], missed: str) -> Start:
+def _start(version: VersionStyle, instance: InstanceData, newest: ColdStartData, totals: list[float], missed: str) -> VersionStart:
     usual = f"median of {words.plural(len(totals), 'start')} {words.duration(median(totals))}"
-    return Start(
+    return VersionStart(
         version=version,
         instance=instance.name,
         total=words.duration(newest.total),
@@ -96,20 +96,20 @@ def _start(version: Drawn, instance: InstanceFacts, newest: StartFacts, totals: 
     )
 
 
-def _missed(causes: Sequence[StartMissed], compared: Compared | None) -> str:
+def _missed(causes: Sequence[StartMisses], compared: MissExplanation | None) -> str:
     if not causes:
         return ""
     count, seconds = sum(one.compilations for one in causes), sum(one.seconds for one in causes)
     more = f" and {words.plural(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
     told = f"{words.plural(count, 'compilation')} not in the cache, {words.duration(seconds)}"
-    return f"{told}: {cause_words(causes[0].cause, compared)}{more}"
+    return f"{told}: {format_cause(causes[0].cause, compared)}{more}"
 
 
-def _stage(start: StartFacts, name: str, begin: float, seconds: float) -> Stage:
+def _stage(start: ColdStartData, name: str, begin: float, seconds: float) -> StartStage:
     whole = max(start.total, 1e-9)
     left = min(100.0, 100 * begin / whole)
     phases = sorted(start.phases.items(), key=lambda phase: -phase[1]) if name == "compile" else []
-    return Stage(
+    return StartStage(
         name=NAMES.get(name, name),
         begins=words.duration(begin) if begin else f"0{words.SPACE}s",
         took=words.duration(seconds),

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dashboard.fleet.fold.sketch_columns import merged_by
-from dashboard.fleet.metrics.aggregate import Calls, Clock, Processes, callers_shared, calls_summed, clock_shared
-from dashboard.fleet.metrics.eager_causes import WhyEager
+from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
+from dashboard.fleet.metrics.aggregate import CallTotals, Clock, ProcessTotals, all_report_stalls, choose_clock, sum_calls
+from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import ModelVersion
-from dashboard.regressions.evidence_reader import number
+from dashboard.regressions.evidence_reader import read_number
 from dashboard.ui import words
-from dashboard.ui.charts.cohort_labels import place_name
-from dashboard.ui.charts.evidence_table import MUTED, TITLES, EvidenceRow, Raw, evidence_rows
+from dashboard.ui.charts.cohort_labels import format_cohort
+from dashboard.ui.charts.evidence_table import METRIC_TITLES, MUTED, EvidenceRow, Raw, build_evidence_rows
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
-from dashboard.ui.charts.latency_histograms import Panel, cells_merged, panels_built, panels_json
-from dashboard.ui.charts.strip_plot import Point, Strip, points_from_evidence, strip_built
-from dashboard.ui.charts.unjudged_rows import cold_start_row, levels_observed, observed_rows, stalled_noted
-from dashboard.ui.pages.configuration import Configured, configuration_compared, values_said
-from dashboard.ui.pages.findings_columns import Column, findings_columns
-from dashboard.ui.pages.trait_differences import Differs, differs
-from dashboard.ui.selectors.compare import CompareFacts
+from dashboard.ui.charts.latency_histograms import Panel, build_panels, merge_cells, panels_json
+from dashboard.ui.charts.strip_plot import StripPlot, StripPoint, build_strip_plot, points_from_evidence
+from dashboard.ui.charts.unjudged_rows import add_stalled_calls, build_observed_rows, cold_start_row, fill_observed_levels
+from dashboard.ui.pages.configuration import ConfigurationDiff, compare_configurations, format_values
+from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
+from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
+from dashboard.ui.selectors.compare import CompareData
 
 ALSO_SHOWN = 3
-WHY = {
+NOT_COMPARED_REASONS = {
     "no_baseline_in_stratum": "no baseline on the same GPU type, mode and world size",
     "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
     "too_few_calls": "too few calls to compare",
@@ -34,7 +34,7 @@ WHY = {
     "no_baseline_on_host": "the baseline had not run on this host",
     "past_too_short": "the baseline had run under 3 h on this host",
 }
-HOW = {
+COMPARISON_METHODS = {
     "side_by_side": "same minutes, strata and shapes",
     "day_before": "same hosts 24 h earlier, same shapes",
     "last_day": "the baseline's last day",
@@ -43,7 +43,7 @@ HOW = {
 
 
 @dataclass(frozen=True)
-class NotCompared:
+class ExcludedPart:
     """Something that stands beside nothing, and why."""
 
     what: str
@@ -54,24 +54,24 @@ class NotCompared:
 class ComparePage:
     """Everything the template shows."""
 
-    facts: CompareFacts
+    facts: CompareData
     clock: Clock
     gpu_known: bool
     rows: list[EvidenceRow]
     certain: list[FactLine]
-    strip: Strip
+    strip: StripPlot
     strip_note: str
     panels: list[Panel]
     panels_left_out: list[str]
-    columns: list[Column]
-    configured: Configured
-    differs: Differs
-    not_compared: list[NotCompared]
+    columns: list[FindingsColumn]
+    configured: ConfigurationDiff
+    differs: TraitDifferences
+    not_compared: list[ExcludedPart]
     how: str
     """How the judged rows were compared."""
     notes: list[str]
     about: list[str]
-    why_eager: list[tuple[int, ModelVersion, WhyEager]]
+    why_eager: list[tuple[int, ModelVersion, EagerBreakdown]]
     """Slot, version and breakdown of both sides; empty where every known call of both ran compiled."""
 
     def drawn(self) -> dict[str, Any]:
@@ -100,19 +100,19 @@ class ComparePage:
         return "Changes with their intervals, right is worse. " + ("; ".join(judged) + "." if judged else "Nothing is judged.")
 
 
-def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
+def compare_page(facts: CompareData, *, clock_asked: str = "") -> ComparePage:
     """Puts the page together."""
     a, b = facts.pair
     evidence: Raw = facts.verdict.evidence if facts.verdict else {}
-    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else clock_shared(facts.calls)
-    rows = evidence_rows(evidence, verdict=facts.verdict.kind if facts.verdict else "")
+    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else choose_clock(facts.calls)
+    rows = build_evidence_rows(evidence, verdict=facts.verdict.kind if facts.verdict else "")
     said = {row.trend for row in rows}
     sides = [_side(facts, version.pk, chosen) for version in (a, b)]
-    rows = levels_observed(rows, sides[0], sides[1]) if chosen == "wall" else rows
-    rows += observed_rows(sides[0], sides[1], clock=chosen, judged=said)
-    rows = stalled_noted(rows, sides[0][0], sides[1][0])
+    rows = fill_observed_levels(rows, sides[0], sides[1]) if chosen == "wall" else rows
+    rows += build_observed_rows(sides[0], sides[1], clock=chosen, judged=said)
+    rows = add_stalled_calls(rows, sides[0][0], sides[1][0])
     rows += cold_start_row(facts.instances, a.pk, b.pk) if "cold_start" not in said else []
-    panels, left_out = panels_built(cells_merged(facts.calls, chosen), _strata(facts), a.pk, b.pk)
+    panels, left_out = build_panels(merge_cells(facts.calls, chosen), _strata(facts), a.pk, b.pk)
     strip, note = _strip(facts, evidence, chosen)
     return ComparePage(
         facts=facts,
@@ -125,7 +125,7 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
         panels=panels,
         panels_left_out=left_out,
         columns=findings_columns(facts.findings, judged=(b.pk, b.name), baseline=(a.pk, a.name)),
-        configured=configuration_compared(facts.configurations, a.pk, b.pk),
+        configured=compare_configurations(facts.configurations, a.pk, b.pk),
         differs=_differs(facts),
         not_compared=_not_compared(evidence, rows, facts),
         how=_how(evidence),
@@ -135,99 +135,103 @@ def compare_page(facts: CompareFacts, *, clock_asked: str = "") -> ComparePage:
     )
 
 
-def _why_eager(facts: CompareFacts) -> list[tuple[int, ModelVersion, WhyEager]]:
-    sides = [(slot, version, facts.why_eager.get(version.pk, WhyEager())) for slot, version in enumerate(facts.pair, 1)]
+def _why_eager(facts: CompareData) -> list[tuple[int, ModelVersion, EagerBreakdown]]:
+    sides = [(slot, version, facts.why_eager.get(version.pk, EagerBreakdown())) for slot, version in enumerate(facts.pair, 1)]
     return sides if any(why.lines for _, _, why in sides) else []
 
 
-def _differs(facts: CompareFacts) -> Differs:
+def _differs(facts: CompareData) -> TraitDifferences:
     """What tells the candidate's instances from the baseline's."""
     bad, good = ([one.id for one in facts.instances if one.version_id == side.version_id] for side in (facts.b, facts.a))
     after, before = (f"instances of {version.name}" for version in (facts.b.version, facts.a.version))
-    return differs(facts.traits, bad, good, bad_words=after, good_words=before)
+    return compare_traits(facts.traits, bad, good, bad_words=after, good_words=before)
 
 
-def _side(facts: CompareFacts, version: int, chosen: Clock) -> tuple[Calls | None, Processes | None]:
+def _side(facts: CompareData, version: int, chosen: Clock) -> tuple[CallTotals | None, ProcessTotals | None]:
     mine = [row for row in facts.calls if row.version_id == version]
-    calls, processes = calls_summed(mine, chosen, callers_shared(facts.calls)), Processes()
+    calls, processes = sum_calls(mine, chosen, all_report_stalls(facts.calls)), ProcessTotals()
     for point in facts.processes:
         if point.version_id == version:
             processes.add(point)
     return calls if calls.calls else None, processes if processes.covered else None
 
 
-def _strata(facts: CompareFacts) -> dict[int, str]:
+def _strata(facts: CompareData) -> dict[int, str]:
     return {series.stratum_id: series.stratum for series in facts.series.values()}
 
 
-def _strip(facts: CompareFacts, evidence: Raw, chosen: Clock) -> tuple[Strip, str]:
+def _strip(facts: CompareData, evidence: Raw, chosen: Clock) -> tuple[StripPlot, str]:
     """The judge's dots of the level it judged; without a verdict the newest hour of every instance."""
     for name, title in (("gpu_p50", "p50, GPU time"), ("p50", "p50, wall time")):
         for row in evidence.get("evidence") or []:
             points = points_from_evidence(row) if isinstance(row, Mapping) and row.get("metric") == name else []
             if points:
-                more = number(row, "dots_left_out") or 0
+                more = read_number(row, "dots_left_out") or 0
                 rest = f"; {more:.0f} more marks would lie between these" if more else ""
-                return strip_built(title, points), f"the level that was judged, in matched minutes{rest}"
+                return build_strip_plot(title, points), f"the level that was judged, in matched minutes{rest}"
     title = "p50, GPU time" if chosen == "gpu" else "p50, wall time"
-    return strip_built(title, _observed_points(facts, chosen)), "observed in the newest hour of both, not judged"
+    return build_strip_plot(title, _observed_points(facts, chosen)), "observed in the newest hour of both, not judged"
 
 
-def _observed_points(facts: CompareFacts, chosen: Clock) -> list[Point]:
+def _observed_points(facts: CompareData, chosen: Clock) -> list[StripPoint]:
     names = {instance.id: instance for instance in facts.instances}
     callers = chosen == "wall" and all(row.stalled_count is not None for row in facts.points)
     pairs = [((row.instance_id, row.series_id), row.gpu if chosen == "gpu" else row.latency) for row in facts.points]
     pairs += [((row.instance_id, row.series_id), row.stalled) for row in facts.points] if callers else []
-    merged = merged_by(pairs)
+    merged = merge_packed_by_key(pairs)
     points = []
     for (instance_id, series_id), sketch in merged.items():
         series, instance, value = facts.series[series_id], names.get(instance_id), sketch.quantile(0.5)
         if instance and value is not None:
             arm = "baseline" if series.version_id == facts.a.version_id else "candidate"
-            points.append(Point(instance.name, arm, place_name(series.stratum, series.bucket), value, sketch.count))
+            points.append(StripPoint(instance.name, arm, format_cohort(series.stratum, series.bucket), value, sketch.count))
     return points
 
 
-def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareFacts) -> list[NotCompared]:
+def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareData) -> list[ExcludedPart]:
     found = []
     for entry in evidence.get("not_compared") or []:
         if isinstance(entry, Mapping):
-            share, why = number(entry, "share"), str(entry.get("why") or "")
+            share, why = read_number(entry, "share"), str(entry.get("why") or "")
             size = f"; {words.percent(share)} of calls" if share is not None else ""
             what = str(entry.get("what") or "some calls")
-            found.append(NotCompared(TITLES[what][0] if what in TITLES else what, WHY.get(why, why.replace("_", " ")) + size))
+            found.append(
+                ExcludedPart(
+                    METRIC_TITLES[what][0] if what in METRIC_TITLES else what, NOT_COMPARED_REASONS.get(why, why.replace("_", " ")) + size
+                )
+            )
     muted = [row.title for row in rows if row.label == MUTED]
     if muted:
-        found.append(NotCompared(", ".join(muted), "muted in the settings of this model or project: shown, and not part of the verdict"))
+        found.append(ExcludedPart(", ".join(muted), "muted in the settings of this model or project: shown, and not part of the verdict"))
     observed = [row.title for row in rows if not row.judged and row.label != MUTED]
     if observed:
         found.append(
-            NotCompared(
+            ExcludedPart(
                 ", ".join(observed), "shown but not judged: plain differences, with every shift of shapes, machines and load in them"
             )
         )
     if facts.verdict:
-        found.append(NotCompared("First 5 min of each instance", "warming up; not in the judged rows"))
+        found.append(ExcludedPart("First 5 min of each instance", "warming up; not in the judged rows"))
     return found
 
 
 def _how(evidence: Raw) -> str:
     """The ways of comparing that are in the verdict; rows from before there was more than one were compared side by side."""
     layouts = [str(one) for one in evidence.get("layouts") or ["side_by_side"]]
-    return "; in part ".join(HOW.get(one, one.replace("_", " ")) for one in layouts)
+    return "; in part ".join(COMPARISON_METHODS.get(one, one.replace("_", " ")) for one in layouts)
 
 
 def _notes(evidence: Raw) -> list[str]:
     """A shifted mix apart from the change within it, and what else differs between the instances."""
     notes = []
     for shift in evidence.get("mix_shift") or []:
-        change = number(shift, "change") if isinstance(shift, Mapping) else None
+        change = read_number(shift, "change") if isinstance(shift, Mapping) else None
         if change is not None and abs(change) >= 0.001:
             where, level = shift.get("region", "the region"), shift.get("metric", "the level")
             notes.append(f"Shape mix of {where}: worth {words.change(change)} of {level}, already taken out")
     different = [entry for entry in evidence.get("environment") or [] if isinstance(entry, Mapping) and entry.get("key")]
     if different:
-        said = [f"{entry['key']} {values_said(entry.get('baseline'))} to {values_said(entry.get('candidate'))}" for entry in different]
+        said = [f"{entry['key']} {format_values(entry.get('baseline'))} to {format_values(entry.get('candidate'))}" for entry in different]
         more = f"; {len(said) - ALSO_SHOWN} more under Configuration" if len(said) > ALSO_SHOWN else ""
         notes.append(f"What else differs: {'; '.join(said[:ALSO_SHOWN])}{more}")
     return notes
@@ -237,12 +241,12 @@ def _about(evidence: Raw, rows: list[EvidenceRow]) -> list[str]:
     """The small facts beside the badge."""
     worse = sum(row.red and not row.follows for row in rows)
     said = [f"{words.plural(worse, 'hard metric')} regressed"] if worse else []
-    minutes, share = evidence.get("compared_minutes"), number(evidence, "comparable_share")
+    minutes, share = evidence.get("compared_minutes"), read_number(evidence, "comparable_share")
     if isinstance(minutes, int) and minutes:
         said.append(f"{words.number(minutes)} matched minutes")
     if share is not None:
         said.append(f"{words.percent(share)} of calls compared")
-    adoption = number(evidence, "adoption")
+    adoption = read_number(evidence, "adoption")
     if evidence.get("low_adoption") and adoption is not None:
         said.append(f"low adoption: {words.percent(adoption)} of calls")
     return said

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.metrics.recompile_reasons import AGAIN, REASONS, reason_name
+from dashboard.fleet.metrics.recompile_reasons import REASONS, REPEAT_REASONS, reason_name
 from dashboard.fleet.models import CompileEvent
-from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared
-from dashboard.fleet.selectors.instances.instances import InstanceFacts
+from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
+from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.ui import words
-from dashboard.ui.charts.version_styles import Drawn
-from dashboard.ui.pages.caches import cause_words
+from dashboard.ui.charts.version_styles import VersionStyle
+from dashboard.ui.pages.caches import format_cause
 
-SHOWN = ("race", *AGAIN)
+SHOWN = ("race", *REPEAT_REASONS)
 SHADES = {
     "dynamo": 4,
     "trace": 4,
@@ -48,7 +48,7 @@ class Compilation:
     """One row."""
 
     event: CompileEvent
-    version: Drawn | None
+    version: VersionStyle | None
     instance: str
     total: str
     phases: list[Phase]
@@ -88,7 +88,10 @@ class Compilation:
 
 
 def compilations(
-    events: Iterable[CompileEvent], drawn: Sequence[Drawn], instances: Iterable[InstanceFacts], compared: Mapping[int, Compared]
+    events: Iterable[CompileEvent],
+    drawn: Sequence[VersionStyle],
+    instances: Iterable[InstanceData],
+    compared: Mapping[int, MissExplanation],
 ) -> list[Compilation]:
     """The events in words."""
     versions = {version.id: version for version in drawn}
@@ -102,7 +105,7 @@ def compilations(
             phases=_phases(event),
             unphased=_rest(event),
             cache=_cache(event),
-            cause=cause_words(event.miss, compared.get(event.instance_id)),
+            cause=format_cause(event.miss, compared.get(event.instance_id)),
         )
         for event in events
     ]

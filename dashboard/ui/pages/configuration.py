@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboard.fleet.selectors.instances.instances import Configuration
-from dashboard.regressions.judge.environment_diff import environment_diff
+from dashboard.regressions.judge.environment_diff import diff_environments
 
-OWN = frozenset(
+IDENTITY_KEYS = frozenset(
     {
         "id",
         "started",
@@ -28,7 +28,7 @@ OWN = frozenset(
     }
 )
 """Keys that differ between any two instances and say nothing about the version."""
-EXPLAINS = (
+EXPLAINING_KEYS = (
     "mode",
     "dynamic",
     "inductor",
@@ -58,14 +58,14 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Configured:
+class ConfigurationDiff:
     """The differences, and how many keys were looked at."""
 
     differences: list[Difference]
     keys: int
 
 
-def configuration_compared(rows: Iterable[Configuration], baseline: int, candidate: int) -> Configured:
+def compare_configurations(rows: Iterable[Configuration], baseline: int, candidate: int) -> ConfigurationDiff:
     """Every key whose values are not the same on both sides, or not in the same shares of the instances."""
     sides: dict[int, list[dict[str, str]]] = {baseline: [], candidate: []}
     for version, identity, components in rows:
@@ -73,13 +73,15 @@ def configuration_compared(rows: Iterable[Configuration], baseline: int, candida
             sides[version].append(dict(_flat(identity, components)))
     keys = {key for side in sides.values() for instance in side for key in instance}
     found = [
-        Difference(one.key, values_said(one.baseline), values_said(one.candidate), any(part in one.key.lower() for part in EXPLAINS))
-        for one in environment_diff(sides[baseline], sides[candidate])
+        Difference(
+            one.key, format_values(one.baseline), format_values(one.candidate), any(part in one.key.lower() for part in EXPLAINING_KEYS)
+        )
+        for one in diff_environments(sides[baseline], sides[candidate])
     ]
-    return Configured(sorted(found, key=lambda one: (not one.explains, one.key)), len(keys))
+    return ConfigurationDiff(sorted(found, key=lambda one: (not one.explains, one.key)), len(keys))
 
 
-def values_said(values: Any) -> str:
+def format_values(values: Any) -> str:
     """Values with the number of instances that have each, most frequent first; one that all have stands alone."""
     told = [(str(value) or "unset", count) for value, count in values] if isinstance(values, list | tuple) else []
     if len(told) <= 1:
@@ -92,5 +94,5 @@ def _flat(identity: Any, components: Any) -> Iterable[tuple[str, str]]:
     for source in (identity, components):
         if isinstance(source, Mapping):
             for key, value in source.items():
-                if key not in OWN and isinstance(value, str | int | float | bool):
+                if key not in IDENTITY_KEYS and isinstance(value, str | int | float | bool):
                     yield str(key), str(value)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dashboard.projects.cardinality_limits import COUNTED, limits_of
+from dashboard.projects.cardinality_limits import LIMIT_PERIODS, read_limits
 from dashboard.projects.models import Project
-from dashboard.projects.rate_limit import rate_of, waiting_of
-from dashboard.projects.retention import BOUNDS, WORDS, Retention, days_expected, retention_of
+from dashboard.projects.rate_limit import read_rate, read_waiting_limit
+from dashboard.projects.retention import RETENTION_BOUNDS_DAYS, RETENTION_LABELS, Retention, describe_day_bounds, read_retention
 
 NAMES = {
     "instance_minutes": "Minutes of instances",
@@ -20,7 +20,7 @@ THINGS = {"environment": "Environments", "series": "Series", "version": "Version
 
 
 @dataclass
-class Given:
+class DataInput:
     """What stands in the fields, which of it are days, and what is wrong with the rest."""
 
     text: dict[str, str]
@@ -52,17 +52,17 @@ class DataPage:
     waiting: int
 
 
-def data_page(project: Project, given: Given | None = None) -> DataPage:
+def data_page(project: Project, given: DataInput | None = None) -> DataPage:
     """From the project's settings alone; fields keep what was typed into them."""
-    kept, defaults, limits = retention_of(project.settings).as_dict(), Retention().as_dict(), limits_of(project.settings).as_dict()
+    kept, defaults, limits = read_retention(project.settings).as_dict(), Retention().as_dict(), read_limits(project.settings).as_dict()
     rows = [
         DaysRow(
             name=name,
             label=label,
-            about=WORDS[name],
+            about=RETENTION_LABELS[name],
             value=given.text.get(name, "") if given else str(kept[name]),
-            least=BOUNDS[name][0],
-            most=BOUNDS[name][1],
+            least=RETENTION_BOUNDS_DAYS[name][0],
+            most=RETENTION_BOUNDS_DAYS[name][1],
             default=defaults[name],
             error=given.errors.get(name, "") if given else "",
         )
@@ -70,23 +70,23 @@ def data_page(project: Project, given: Given | None = None) -> DataPage:
     ]
     return DataPage(
         rows,
-        [(THINGS[kind], number, COUNTED[kind]) for kind, number in limits.items()],
-        rate_of(project.settings),
-        waiting_of(project.settings),
+        [(THINGS[kind], number, LIMIT_PERIODS[kind]) for kind, number in limits.items()],
+        read_rate(project.settings),
+        read_waiting_limit(project.settings),
     )
 
 
-def days_wrong(name: str, given: str, expected: str) -> str:
+def explain_days_error(name: str, given: str, expected: str) -> str:
     """What is wrong with a field, which is called as the page calls it."""
     return f"{NAMES[name]}: expected {expected}, not {given}."
 
 
-def days_read(post: Mapping[str, str]) -> Given:
+def days_read(post: Mapping[str, str]) -> DataInput:
     """An empty field is the default."""
-    given = Given({name: str(post.get(name, "")).strip() for name in NAMES})
+    given = DataInput({name: str(post.get(name, "")).strip() for name in NAMES})
     for name, text in given.text.items():
         if text and not (text.isascii() and text.isdecimal() and len(text) <= 6):
-            given.errors[name] = days_wrong(name, f"“{text[:40]}”", days_expected(name))
+            given.errors[name] = explain_days_error(name, f"“{text[:40]}”", describe_day_bounds(name))
         else:
             given.days[name] = int(text) if text else Retention().as_dict()[name]
     return given

@@ -8,17 +8,24 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.fold.fingerprint import normalise
-from dashboard.fleet.metrics.recompile_reasons import AGAIN
-from dashboard.fleet.selectors.findings.finding_detail import CompiledThere, FindingDetail, Ran, VersionSeen
-from dashboard.fleet.selectors.findings.finding_list import Life
-from dashboard.fleet.selectors.findings.findings import CERTAIN
+from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS
+from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, FrameCompilation, VersionRun, VersionSighting
+from dashboard.fleet.selectors.findings.finding_list import EnvironmentState
+from dashboard.fleet.selectors.findings.findings import CERTAIN_KINDS
 from dashboard.ui import words
-from dashboard.ui.charts.finding_timeline import Lifeline, Stretch, lifeline
-from dashboard.ui.charts.guard_advice import Values, Varies, Way, values_met, varies, ways_out
-from dashboard.ui.charts.guard_variation import Variation, variation
-from dashboard.ui.pages.findings_list import LifeSaid, kind_said, lives_said
-from dashboard.ui.pages.recompile_headroom import COUNTED, Entries, fullest
-from dashboard.ui.pages.remedies import break_page, hint_for
+from dashboard.ui.charts.finding_timeline import FindingTimeline, VersionSpan, build_finding_timeline
+from dashboard.ui.charts.guard_advice import (
+    GuardRemedy,
+    ObservedValues,
+    VaryingInput,
+    count_observed_values,
+    find_varying_input,
+    list_guard_remedies,
+)
+from dashboard.ui.charts.guard_variation import Variation, build_variation
+from dashboard.ui.pages.findings_list import FindingStateLabel, format_kind, format_states
+from dashboard.ui.pages.recompile_headroom import COUNTED_KINDS, CacheEntries, find_fullest
+from dashboard.ui.pages.remedies import build_break_url, find_remedy
 
 FIRST_LINES = 8
 ENOUGH_MINUTES = 60
@@ -26,7 +33,7 @@ ENOUGH_MINUTES = 60
 
 
 @dataclass(frozen=True)
-class Without:
+class CleanVersion:
     """A version that reported and never showed it: how long, and how often it compiled the frame of the finding."""
 
     version: str
@@ -50,21 +57,21 @@ class Without:
 
 
 @dataclass(frozen=True)
-class Headroom:
+class InstanceHeadroom:
     """Cache entries of the frame on the instance with the least room left, among `instances`."""
 
-    entries: Entries
+    entries: CacheEntries
     instances: int
 
 
 @dataclass(frozen=True)
-class WayOut:
+class GuardAdvice:
     """What is known of a guard that fails, and what may be done."""
 
-    varies: Varies | None
-    values: Values
-    headroom: Headroom | None
-    ways: list[Way]
+    varies: VaryingInput | None
+    values: ObservedValues
+    headroom: InstanceHeadroom | None
+    ways: list[GuardRemedy]
 
 
 @dataclass(frozen=True)
@@ -81,11 +88,11 @@ class FindingPage:
     varies: Variation
     hint: str
     page: str
-    lives: list[LifeSaid]
+    lives: list[FindingStateLabel]
     several: bool
-    way: WayOut | None
-    without: list[Without]
-    time: Lifeline
+    way: GuardAdvice | None
+    without: list[CleanVersion]
+    time: FindingTimeline
 
 
 def finding_page(detail: FindingDetail) -> FindingPage:
@@ -93,20 +100,20 @@ def finding_page(detail: FindingDetail) -> FindingPage:
     finding = detail.finding
     lines = finding.text.strip().splitlines() or [finding.where or "no text"]
     several = len({seen.environment for seen in detail.versions}) > 1
-    lives = [Life(life.environment, life.state, life.since_minute) for life in detail.lives]
+    lives = [EnvironmentState(life.environment, life.state, life.since_minute) for life in detail.lives]
     normalised = normalise(finding.text)
     return FindingPage(
         detail=detail,
-        kind=kind_said(finding.kind),
-        certain=finding.kind in CERTAIN,
+        kind=format_kind(finding.kind),
+        certain=finding.kind in CERTAIN_KINDS,
         title=lines[0],
         lines="\n".join(lines[:FIRST_LINES]),
         more="\n".join(lines[FIRST_LINES:]),
         normalised=normalised if normalised != " ".join(finding.text.split()) else "",
-        varies=variation(finding.values, finding.distinct, finding.pattern, finding.text),
-        hint=hint_for(finding.kind, finding.text),
-        page=break_page(finding.kind, finding.text),
-        lives=lives_said(lives, several),
+        varies=build_variation(finding.values, finding.distinct, finding.pattern, finding.text),
+        hint=find_remedy(finding.kind, finding.text),
+        page=build_break_url(finding.kind, finding.text),
+        lives=format_states(lives, several),
         several=several,
         way=_way_out(detail) if finding.kind == "guard" else None,
         without=_without(detail),
@@ -114,41 +121,41 @@ def finding_page(detail: FindingDetail) -> FindingPage:
     )
 
 
-def _time(detail: FindingDetail) -> Lifeline:
-    ran = (Stretch(one.version_id, one.version, one.environment, one.first, one.last + 1) for one in detail.ran)
+def _time(detail: FindingDetail) -> FindingTimeline:
+    ran = (VersionSpan(one.version_id, one.version, one.environment, one.first, one.last + 1) for one in detail.ran)
     shown = (
-        Stretch(one.version_id, one.version, one.environment, _minute(one.first_seen_at), _minute(one.last_seen_at) + 1, one.count)
+        VersionSpan(one.version_id, one.version, one.environment, _minute(one.first_seen_at), _minute(one.last_seen_at) + 1, one.count)
         for one in detail.versions
     )
-    return lifeline(ran=ran, shown=shown, now=clock.minute_of(clock.unix()))
+    return build_finding_timeline(ran=ran, shown=shown, now=clock.minute_of(clock.unix()))
 
 
 def _minute(at: datetime) -> int:
     return clock.minute_of(at.timestamp())
 
 
-def _way_out(detail: FindingDetail) -> WayOut:
-    found = varies(detail.finding.text)
-    recompiled = [one for one in detail.compiled if one.kind == "recompile" and one.reason_kind not in AGAIN and _same(found, one)]
-    values = values_met(one.reason for one in recompiled)
-    return WayOut(found, values, _headroom(detail.compiled), ways_out(found, values))
+def _way_out(detail: FindingDetail) -> GuardAdvice:
+    found = find_varying_input(detail.finding.text)
+    recompiled = [one for one in detail.compiled if one.kind == "recompile" and one.reason_kind not in REPEAT_REASONS and _same(found, one)]
+    values = count_observed_values(one.reason for one in recompiled)
+    return GuardAdvice(found, values, _headroom(detail.compiled), list_guard_remedies(found, values))
 
 
-def _same(found: Varies | None, one: CompiledThere) -> bool:
+def _same(found: VaryingInput | None, one: FrameCompilation) -> bool:
     """Whether a recompilation tells of the same thing; a frame may have several guards that fail."""
-    return varies(one.reason) in (None, found)
+    return find_varying_input(one.reason) in (None, found)
 
 
-def _headroom(compiled: Iterable[CompiledThere]) -> Headroom | None:
+def _headroom(compiled: Iterable[FrameCompilation]) -> InstanceHeadroom | None:
     """After the newest compilation of each process; `compiled` has the newest first."""
-    newest: dict[int, Entries] = {}
+    newest: dict[int, CacheEntries] = {}
     for one in compiled:
-        if one.kind in COUNTED:
-            newest.setdefault(one.instance_id, Entries(one.entries, one.limit))
-    return Headroom(fullest(newest.values()), len(newest)) if newest else None
+        if one.kind in COUNTED_KINDS:
+            newest.setdefault(one.instance_id, CacheEntries(one.entries, one.limit))
+    return InstanceHeadroom(find_fullest(newest.values()), len(newest)) if newest else None
 
 
-def _without(detail: FindingDetail) -> list[Without]:
+def _without(detail: FindingDetail) -> list[CleanVersion]:
     """Versions deployed after the last one that showed it, the newest first."""
     seen = {(row.version_id, row.environment) for row in detail.versions}
     shown_from = _first_minutes(detail.versions, detail.ran)
@@ -157,7 +164,7 @@ def _without(detail: FindingDetail) -> list[Without]:
         if (ran.version_id, ran.environment) not in seen and ran.first > shown_from.get(ran.environment, ran.first):
             there = [one for one in detail.compiled if (one.version_id, one.environment) == (ran.version_id, ran.environment)]
             found.append(
-                Without(
+                CleanVersion(
                     version=ran.version,
                     environment=ran.environment,
                     live=ran.live,
@@ -170,7 +177,7 @@ def _without(detail: FindingDetail) -> list[Without]:
     return found
 
 
-def _first_minutes(versions: Iterable[VersionSeen], ran: Iterable[Ran]) -> dict[str, int]:
+def _first_minutes(versions: Iterable[VersionSighting], ran: Iterable[VersionRun]) -> dict[str, int]:
     """By environment, when the newest version that showed it was deployed; a version deployed before that is no proof of a fix."""
     seen = {(row.version_id, row.environment): clock.minute_of(row.first_seen_at.timestamp()) for row in versions}
     started = {(one.version_id, one.environment): one.first for one in ran}

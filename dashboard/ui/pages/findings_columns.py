@@ -10,12 +10,12 @@ from datetime import datetime
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.findings.findings import FindingFacts, LifeFacts, Seen
-from dashboard.fleet.selectors.instances.instances import InstanceFacts
+from dashboard.fleet.selectors.findings.findings import FindingData, FindingHistory, FindingSighting
+from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.ui import words
-from dashboard.ui.charts.guard_variation import Variation, variation
-from dashboard.ui.charts.top_evidence import Proof
-from dashboard.ui.pages.remedies import break_page, hint_for
+from dashboard.ui.charts.guard_variation import Variation, build_variation
+from dashboard.ui.charts.top_evidence import TopEvidence
+from dashboard.ui.pages.remedies import build_break_url, find_remedy
 
 SHOWN = 6
 FIRST_LINES = 3
@@ -45,7 +45,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class LifeLine:
+class FindingState:
     """What has become of a finding: its word, since when, and who showed it first and last."""
 
     word: str
@@ -60,7 +60,7 @@ class LifeLine:
 
 
 @dataclass(frozen=True)
-class Line:
+class FindingLine:
     """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped. `hint` says what to do, where that is
     known, and `page` is torch's own page about it."""
 
@@ -73,26 +73,26 @@ class Line:
     certain: bool
     hint: str = ""
     page: str = ""
-    life: LifeLine | None = None
+    life: FindingState | None = None
     id: int = 0
     varies: Variation = field(default_factory=Variation)
 
 
 @dataclass(frozen=True)
-class Column:
+class FindingsColumn:
     """Findings in one relation to the two versions."""
 
     key: str
     title: str
     version: str
-    lines: list[Line]
+    lines: list[FindingLine]
     total: int
     seen_in: tuple[int, str]
     """The version whose list has all of them."""
 
 
 @dataclass(frozen=True)
-class Latched:
+class EagerFallback:
     """A frame that runs eager until the process restarts, on some instances of a version."""
 
     version_id: int
@@ -102,7 +102,9 @@ class Latched:
     known: int
 
 
-def findings_columns(findings: Iterable[FindingFacts], *, judged: tuple[int, str] | None, baseline: tuple[int, str] | None) -> list[Column]:
+def findings_columns(
+    findings: Iterable[FindingData], *, judged: tuple[int, str] | None, baseline: tuple[int, str] | None
+) -> list[FindingsColumn]:
     """New, in both and gone; with one version only, what it shows."""
     rows = sorted(findings, key=lambda finding: (not finding.certain, finding.text == NO_EARLIER_RUN))
     if judged is None:
@@ -121,7 +123,7 @@ def findings_columns(findings: Iterable[FindingFacts], *, judged: tuple[int, str
     ]
 
 
-def latched_frames(instances: Iterable[InstanceFacts], version_ids: Sequence[int]) -> list[Latched]:
+def list_eager_fallbacks(instances: Iterable[InstanceData], version_ids: Sequence[int]) -> list[EagerFallback]:
     """Latched frames per version, on how many instances; versions in the order given."""
     known: Counter[int] = Counter()
     seen: Counter[tuple[int, str, str]] = Counter()
@@ -132,15 +134,17 @@ def latched_frames(instances: Iterable[InstanceFacts], version_ids: Sequence[int
         }
         seen.update((instance.version_id, frame, cause) for frame, cause in frames)
     found = [
-        Latched(version, frame, cause, count, known[version]) for (version, frame, cause), count in seen.items() if version in version_ids
+        EagerFallback(version, frame, cause, count, known[version])
+        for (version, frame, cause), count in seen.items()
+        if version in version_ids
     ]
     return sorted(found, key=lambda one: (version_ids.index(one.version_id), -one.instances, one.frame))
 
 
-def causes(latched: Iterable[Latched], columns: Iterable[Column], judged: int | None) -> list[Proof]:
+def list_causes(latched: Iterable[EagerFallback], columns: Iterable[FindingsColumn], judged: int | None) -> list[TopEvidence]:
     """What may stand as the cause: a frame latched in the judged version, else its first new finding."""
     found = [
-        Proof(
+        TopEvidence(
             title="Cause",
             figure=one.frame,
             beside=f"eager on {one.instances} of {words.plural(one.known, 'instance')}",
@@ -154,22 +158,24 @@ def causes(latched: Iterable[Latched], columns: Iterable[Column], judged: int | 
     for column in columns:
         if column.key == "new":
             found += [
-                Proof("New finding", line.kind, line.facts, "", tag="new", code=line.where or line.text)
+                TopEvidence("New finding", line.kind, line.facts, "", tag="new", code=line.where or line.text)
                 for line in column.lines
                 if line.text != NO_EARLIER_RUN
             ]
     return found
 
 
-def _column(key: str, title: str, version: str, seen_in: tuple[int, str], rows: list[tuple[FindingFacts, Seen]]) -> Column:
-    return Column(key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows), seen_in)
+def _column(
+    key: str, title: str, version: str, seen_in: tuple[int, str], rows: list[tuple[FindingData, FindingSighting]]
+) -> FindingsColumn:
+    return FindingsColumn(key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows), seen_in)
 
 
-def _line(finding: FindingFacts, seen: Seen) -> Line:
+def _line(finding: FindingData, seen: FindingSighting) -> FindingLine:
     lines = finding.text.strip().splitlines() or [""]
     facts = words.plural(seen.count, "time") + (f" on {words.plural(seen.instances, 'instance')}" if seen.instances else "")
     facts += f", {words.duration(seen.seconds)}" if seen.seconds else ""
-    return Line(
+    return FindingLine(
         kind=KINDS.get(finding.kind, finding.kind.replace("_", " ")),
         text="\n".join(lines[:FIRST_LINES]),
         more="\n".join(lines[FIRST_LINES:]),
@@ -177,15 +183,15 @@ def _line(finding: FindingFacts, seen: Seen) -> Line:
         facts=facts,
         since=seen.first_seen_at,
         certain=finding.certain,
-        hint=hint_for(finding.kind, finding.text),
-        page=break_page(finding.kind, finding.text),
+        hint=find_remedy(finding.kind, finding.text),
+        page=build_break_url(finding.kind, finding.text),
         life=_life(finding.life) if finding.life else None,
         id=finding.id,
-        varies=variation(finding.values, finding.distinct, finding.pattern, finding.text),
+        varies=build_variation(finding.values, finding.distinct, finding.pattern, finding.text),
     )
 
 
-def _life(life: LifeFacts) -> LifeLine:
+def _life(life: FindingHistory) -> FindingState:
     first = f"{life.first_version} on {life.first_host}" if life.first_host else life.first_version
     last = f"{life.last_version} on {life.last_host}" if life.last_host else life.last_version
-    return LifeLine(life.state, clock.at_minute(life.since_minute), first, last)
+    return FindingState(life.state, clock.at_minute(life.since_minute), first, last)

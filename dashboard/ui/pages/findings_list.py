@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.findings.finding_list import Life, Listed
-from dashboard.fleet.selectors.findings.findings import CERTAIN
-from dashboard.ui.charts.guard_variation import Variation, variation
+from dashboard.fleet.selectors.findings.finding_list import EnvironmentState, ListedFinding
+from dashboard.fleet.selectors.findings.findings import CERTAIN_KINDS
+from dashboard.ui.charts.guard_variation import Variation, build_variation
 from dashboard.ui.pages.findings_columns import KINDS
-from dashboard.ui.pages.remedies import hint_for
+from dashboard.ui.pages.remedies import find_remedy
 
 HEAD = [
     "finding",
@@ -31,7 +31,7 @@ HEAD = [
 
 
 @dataclass(frozen=True)
-class LifeSaid:
+class FindingStateLabel:
     """The state of a finding in an environment; `environment` is empty where it says nothing."""
 
     word: str
@@ -56,7 +56,7 @@ class FindingRow:
     model_id: int
     model: str
     simulated: bool
-    lives: list[LifeSaid]
+    lives: list[FindingStateLabel]
     times: int
     instances: int
     first_version: str
@@ -67,42 +67,42 @@ class FindingRow:
     varies: Variation
 
 
-def kind_said(kind: str) -> str:
+def format_kind(kind: str) -> str:
     """A kind in words."""
     return KINDS.get(kind, kind.replace("_", " "))
 
 
-def finding_rows(rows: Sequence[Listed]) -> list[FindingRow]:
+def finding_rows(rows: Sequence[ListedFinding]) -> list[FindingRow]:
     """The rows in words; environments are named where there is more than one of them."""
     several = len({life.environment for row in rows for life in row.lives}) > 1
     return [_row(row, several) for row in rows]
 
 
-def _row(row: Listed, several: bool) -> FindingRow:
+def _row(row: ListedFinding, several: bool) -> FindingRow:
     return FindingRow(
         id=row.id,
-        kind=kind_said(row.kind),
-        certain=row.kind in CERTAIN,
+        kind=format_kind(row.kind),
+        certain=row.kind in CERTAIN_KINDS,
         text=first_line(row.text),
         where=row.where,
         model_id=row.model_id,
         model=row.model,
         simulated=row.simulated,
-        lives=lives_said(row.lives, several),
+        lives=format_states(row.lives, several),
         times=row.times,
         instances=row.instances,
         first_version=row.first_version,
         first_seen=row.first_seen_at,
         last_version=row.last_version,
         last_seen=row.last_seen_at,
-        hint=hint_for(row.kind, row.text),
-        varies=variation(row.values, row.distinct, row.pattern, row.text),
+        hint=find_remedy(row.kind, row.text),
+        varies=build_variation(row.values, row.distinct, row.pattern, row.text),
     )
 
 
-def lives_said(lives: Sequence[Life], several: bool) -> list[LifeSaid]:
+def format_states(lives: Sequence[EnvironmentState], several: bool) -> list[FindingStateLabel]:
     """States in words."""
-    return [LifeSaid(life.state, life.environment if several else "", clock.at_minute(life.since_minute)) for life in lives]
+    return [FindingStateLabel(life.state, life.environment if several else "", clock.at_minute(life.since_minute)) for life in lives]
 
 
 def first_line(text: str) -> str:
@@ -110,7 +110,7 @@ def first_line(text: str) -> str:
     return next(iter(text.strip().splitlines()), "")
 
 
-def table_of(rows: Sequence[Listed]) -> list[list[object]]:
+def tabulate_findings(rows: Sequence[ListedFinding]) -> list[list[object]]:
     """The rows as a table for a file, under HEAD."""
     return [
         [
@@ -126,7 +126,7 @@ def table_of(rows: Sequence[Listed]) -> list[list[object]]:
             row.first_seen_at.isoformat(),
             row.last_version,
             row.last_seen_at.isoformat(),
-            variation(row.values, row.distinct, row.pattern, row.text).all_words,
+            build_variation(row.values, row.distinct, row.pattern, row.text).all_words,
         ]
         for row in rows
     ]

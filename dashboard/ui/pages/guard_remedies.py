@@ -192,7 +192,7 @@ _KNOWN = tuple((re.compile(pattern), remedy) for pattern, remedy in _CHECKS)
 _NAMED = re.compile(r"\b[A-Z][A-Z_]{5,}\b")
 
 
-def guard_hint(text: str) -> str:
+def find_guard_remedy(text: str) -> str:
     """The remedy of a failed guard; empty where torch says what no torch known here says."""
     found = next((remedy for pattern, remedy in _KNOWN if pattern.search(text)), "")
     return found or next((GUARDS[name] for name in _NAMED.findall(text) if name in GUARDS), "")

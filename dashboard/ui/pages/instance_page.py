@@ -9,28 +9,33 @@ from datetime import datetime
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.fold.roles import helps
-from dashboard.fleet.metrics.eager_causes import WhyEager
-from dashboard.fleet.metrics.first_bucket import Below
+from dashboard.fleet.fold.roles import is_helper
+from dashboard.fleet.metrics.eager_causes import EagerBreakdown
+from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.models import Instance, InstanceState
-from dashboard.fleet.selectors.instances.instance_detail import FrameHistory, RegionBeside, Shown
-from dashboard.fleet.selectors.instances.instance_states import blind_because, ending_said, hung_after, instance_state
-from dashboard.fleet.selectors.instances.instances import Configuration, Reporting
+from dashboard.fleet.selectors.instances.instance_detail import FrameHistory, InstanceFinding, RegionVsOthers
+from dashboard.fleet.selectors.instances.instance_states import (
+    compute_hung_limit_s,
+    describe_end,
+    explain_missing_capabilities,
+    instance_state,
+)
+from dashboard.fleet.selectors.instances.instances import Configuration, ReportingInstance
 from dashboard.ui import words
-from dashboard.ui.charts.version_styles import Drawn
-from dashboard.ui.pages.capabilities import Capability, capabilities_explained
+from dashboard.ui.charts.version_styles import VersionStyle
+from dashboard.ui.pages.capabilities import Capability, explain_capabilities
 from dashboard.ui.pages.compilations import Compilation
-from dashboard.ui.pages.configuration import OWN
-from dashboard.ui.pages.findings_list import first_line, kind_said
-from dashboard.ui.pages.instances_table import InstanceRow, instance_row, losses_said
+from dashboard.ui.pages.configuration import IDENTITY_KEYS
+from dashboard.ui.pages.findings_list import first_line, format_kind
+from dashboard.ui.pages.instances_table import InstanceRow, instance_row, list_losses
 
-SLOWER = 1.1
-SAID_ABOVE = ("id", "started", "model", "version", "environment", "simulated")
+SLOWER_RATIO = 1.1
+HEADER_KEYS = ("id", "started", "model", "version", "environment", "simulated")
 """Keys that the head of the page shows."""
 
 
 @dataclass(frozen=True)
-class Known:
+class InstanceAttribute:
     """One key of its identity or configuration; `usual` is what most others of its version have, where that is another value."""
 
     key: str
@@ -58,7 +63,7 @@ class RegionLine:
     p99_beside: str
     eager: str
     eager_beside: str
-    why: WhyEager
+    why: EagerBreakdown
     rank: str
     slower: bool
 
@@ -86,7 +91,7 @@ class InstancePage:
     latched: list[tuple[str, str, datetime | None]]
     losses: list[str]
     capabilities: list[Capability]
-    known: list[Known]
+    known: list[InstanceAttribute]
     regions: list[RegionLine]
     findings: list[FindingLine]
     compilations: list[Compilation]
@@ -96,8 +101,8 @@ def instance_page(
     instance: Instance,
     *,
     missing: int,
-    regions: Iterable[RegionBeside],
-    findings: Iterable[Shown],
+    regions: Iterable[RegionVsOthers],
+    findings: Iterable[InstanceFinding],
     history: FrameHistory | None,
     configurations: Iterable[Configuration],
     compilations: list[Compilation],
@@ -107,36 +112,38 @@ def instance_page(
     state = instance_state(instance, now)
     return InstancePage(
         instance=instance,
-        told=instance_row(Reporting(instance, missing), {}, now),
+        told=instance_row(ReportingInstance(instance, missing), {}, now),
         state=state,
         sentence=_sentence(instance, state, (now - instance.last_seen_at).total_seconds()),
         more=list(_more(instance, history)),
         latched=_latched(instance),
-        losses=list(losses_said(instance, missing)),
-        capabilities=capabilities_explained(instance.capabilities),
+        losses=list(list_losses(instance, missing)),
+        capabilities=explain_capabilities(instance.capabilities),
         known=_known(instance, configurations),
         regions=[_region(one) for one in regions],
-        findings=[FindingLine(one.finding_id, kind_said(one.kind), first_line(one.text), one.count, one.last_seen_at) for one in findings],
+        findings=[
+            FindingLine(one.finding_id, format_kind(one.kind), first_line(one.text), one.count, one.last_seen_at) for one in findings
+        ],
         compilations=compilations,
     )
 
 
-def version_drawn(instance: Instance) -> list[Drawn]:
+def style_version(instance: Instance) -> list[VersionStyle]:
     """Its version as charts and tables draw the one they are about."""
-    return [Drawn(instance.version_id, instance.version.name, 2)]
+    return [VersionStyle(instance.version_id, instance.version.name, 2)]
 
 
 def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> str:
     compiling = f"compiling `{instance.compiling_frame or 'a frame'}` for {words.duration(instance.compiling_for)}"
     if state == InstanceState.ENDED:
-        return f"It {ending_said(instance)}, as its last report says."
+        return f"It {describe_end(instance)}, as its last report says."
     if state == InstanceState.SILENT:
         doing = f"Last seen {compiling}." if instance.compiling_for else "Nothing was compiling when it was last seen."
         return f"No report for {words.duration(silent_for)} and no end reported: what became of it is unknown. {doing}"
     if state == InstanceState.STARTING:
         return "It reports, and has neither called nor compiled anything yet. It counts as an instance from its first call or compilation."
     if state == InstanceState.HUNG:
-        return f"Stuck: {compiling}, where {words.duration(hung_after(instance))} is already far too long."
+        return f"Stuck: {compiling}, where {words.duration(compute_hung_limit_s(instance))} is already far too long."
     if state == InstanceState.COMPILING:
         return f"It is {compiling}."
     if state in (InstanceState.EAGER, InstanceState.DEGRADED):
@@ -148,9 +155,9 @@ def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> st
     if state == InstanceState.WARMING:
         return "It started lately and has not said that it is ready."
     if state == InstanceState.BLIND:
-        why = blind_because(instance)
+        why = explain_missing_capabilities(instance)
         return f"It reports, but cannot tell whether calls run compiled{f' ({why})' if why else ''}; no claim is made about that."
-    if helps(instance):
+    if is_helper(instance):
         return f"It reports, and only helps its job as {instance.role}: it is not counted as an instance."
     return "It reports, and nothing about it is unusual."
 
@@ -183,16 +190,16 @@ def _latched(instance: Instance) -> list[tuple[str, str, datetime | None]]:
     return found
 
 
-def _known(instance: Instance, configurations: Iterable[Configuration]) -> list[Known]:
+def _known(instance: Instance, configurations: Iterable[Configuration]) -> list[InstanceAttribute]:
     """Identity and configuration by name, those that most others have otherwise first."""
     others = [dict(_flat(identity, components)) for version, identity, components in configurations if version == instance.version_id]
     others = others if len(others) > 1 else []
     found = []
-    for key, value in {key: value for key, value in _flat(instance.identity, instance.components) if key not in SAID_ABOVE}.items():
+    for key, value in {key: value for key, value in _flat(instance.identity, instance.components) if key not in HEADER_KEYS}.items():
         counts = Counter(other.get(key, "") for other in others)
         usual, count = counts.most_common(1)[0] if counts else (value, 0)
-        differs = key not in OWN and usual != value and count * 2 > len(others)
-        found.append(Known(key, value, (usual or "not set") if differs else "", count, len(others)))
+        differs = key not in IDENTITY_KEYS and usual != value and count * 2 > len(others)
+        found.append(InstanceAttribute(key, value, (usual or "not set") if differs else "", count, len(others)))
     return sorted(found, key=lambda one: (not one.usual, one.key))
 
 
@@ -203,15 +210,15 @@ def _flat(*sources: Any) -> Iterator[tuple[str, str]]:
                 yield str(key), str(value)
 
 
-def _level(value: float | None, known: Below | None) -> str:
+def _level(value: float | None, known: QuantileBound | None) -> str:
     return words.duration(value) if value is not None else words.bound(known.bound) if known else ""
 
 
-def _mean(known: Below | None) -> str:
+def _mean(known: QuantileBound | None) -> str:
     return words.mean(known.mean) if known else ""
 
 
-def _region(one: RegionBeside) -> RegionLine:
+def _region(one: RegionVsOthers) -> RegionLine:
     own = one.own
     ratio = own.p50 / one.p50 if own.p50 is not None and one.p50 else None
     rank = f"slower than {one.slower_than} of {words.plural(one.others, 'other')}" if one.others and own.p50 is not None else ""
@@ -229,5 +236,5 @@ def _region(one: RegionBeside) -> RegionLine:
         eager_beside=f"beside {words.percent(one.eager)}" if one.eager is not None else "",
         why=own.why,
         rank=rank or "no other instance of this version in that hour",
-        slower=ratio is not None and ratio >= SLOWER,
+        slower=ratio is not None and ratio >= SLOWER_RATIO,
     )

@@ -12,25 +12,25 @@ from dashboard.common import clock
 from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instances.instance_heatmap import Cell, Levels
+from dashboard.fleet.selectors.instances.instance_heatmap import Heatmap, HeatmapCell
 from dashboard.fleet.selectors.instances.instance_states import RULES, SEVERITY, eager_share, has_ended
-from dashboard.fleet.selectors.instances.instances import Reporting
+from dashboard.fleet.selectors.instances.instances import ReportingInstance
 from dashboard.fleet.selectors.job_groups import Server
 from dashboard.ui import words
-from dashboard.ui.charts.heatmap import Measure, Strip, Value, strip_drawn
-from dashboard.ui.pages.instances_table import InstanceRow, helpers_said, instance_row
-from dashboard.ui.pages.trait_differences import Differs, differs
-from dashboard.ui.selectors.instances import BAD, InstancesFacts
+from dashboard.ui.charts.heatmap import HeatmapRow, Measure, Value, build_heatmap_row
+from dashboard.ui.pages.instances_table import InstanceRow, format_helpers, instance_row
+from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
+from dashboard.ui.selectors.instances import BAD_STATES, InstancesData
 
 GOOD_WORDS = "other instances"
 
 
 @dataclass(frozen=True)
-class Row:
+class InstancesPageRow:
     """One instance with its strip, which `said` puts into words."""
 
     told: InstanceRow
-    strip: Strip
+    strip: HeatmapRow
     said: str
     job: str
     started: datetime
@@ -51,12 +51,12 @@ class Row:
 class InstancesPage:
     """Everything the template shows."""
 
-    facts: InstancesFacts
+    facts: InstancesData
     measure: Measure
-    rows: list[Row]
+    rows: list[InstancesPageRow]
     states: list[tuple[InstanceState, int]]
     rules: list[tuple[InstanceState, str]]
-    differs: Differs
+    differs: TraitDifferences
     versions: list[tuple[int, str]]
     gpus: list[str]
     environments: list[str]
@@ -64,17 +64,17 @@ class InstancesPage:
     helpers: str
 
 
-def instances_page(facts: InstancesFacts, measure: Measure) -> InstancesPage:
+def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
     """Puts the page together."""
     counts = facts.states
     return InstancesPage(
         facts=facts,
         measure=measure,
         rows=_rows(facts, measure),
-        helpers=helpers_said(Counter(one.role for one in facts.helpers)),
+        helpers=format_helpers(Counter(one.role for one in facts.helpers)),
         states=[(state, counts[state]) for state in SEVERITY if counts[state]],
         rules=[(rule.state, rule.words) for rule in RULES],
-        differs=differs(facts.traits, facts.bad, facts.good, bad_words=_bad_words(counts), good_words=GOOD_WORDS),
+        differs=compare_traits(facts.traits, facts.bad, facts.good, bad_words=_bad_words(counts), good_words=GOOD_WORDS),
         versions=sorted({(row.version_id, row.version.name) for row, _ in facts.everyone}, key=lambda one: one[1]),
         gpus=sorted({row.gpu for row, _ in facts.everyone if row.gpu}),
         environments=sorted({deployment.environment for deployment in facts.deployments}),
@@ -84,11 +84,11 @@ def instances_page(facts: InstancesFacts, measure: Measure) -> InstancesPage:
 
 def _bad_words(counts: Counter[InstanceState]) -> str:
     """Only the states that there are; all of them where there is none to name."""
-    named = [state.value for state in BAD if counts[state]] or [state.value for state in BAD]
+    named = [state.value for state in BAD_STATES if counts[state]] or [state.value for state in BAD_STATES]
     return f"{', '.join(named[:-1])} or {named[-1]} instances" if len(named) > 1 else f"{named[0]} instances"
 
 
-def _rows(facts: InstancesFacts, measure: Measure) -> list[Row]:
+def _rows(facts: InstancesData, measure: Measure) -> list[InstancesPageRow]:
     """With the first row of each server and job what belongs to it."""
     groups, said = facts.groups, set[Server]()
     rows = []
@@ -96,19 +96,19 @@ def _rows(facts: InstancesFacts, measure: Measure) -> list[Row]:
         row, group, server = _row(instance, facts, measure), groups.group_of(instance), groups.server_of(instance)
         if group not in said:
             said.add(group)
-            helpers = helpers_said(groups.helpers_of(group))
-            parts = ", ".join(part for part in (helpers_said(groups.roles_of(group)), helpers) if part)
+            helpers = format_helpers(groups.helpers_of(group))
+            parts = ", ".join(part for part in (format_helpers(groups.roles_of(group)), helpers) if part)
             named = f"Server on {instance.host}" + (f", job {instance.job}" if instance.job else "")
             row = replace(row, server=f"{named}: {parts}") if server else replace(row, helpers=helpers)
         rows.append(row)
     return rows
 
 
-def _row(instance: Instance, facts: InstancesFacts, measure: Measure) -> Row:
-    told = instance_row(Reporting(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now())
-    strip = strip_drawn(values_of(facts.levels, instance.pk, measure), measure)
+def _row(instance: Instance, facts: InstancesData, measure: Measure) -> InstancesPageRow:
+    told = instance_row(ReportingInstance(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now())
+    strip = build_heatmap_row(list_slot_values(facts.levels, instance.pk, measure), measure)
     share = eager_share(instance)
-    return Row(
+    return InstancesPageRow(
         told=told,
         strip=strip,
         said=_said(strip, facts.levels, instance, measure),
@@ -118,13 +118,13 @@ def _row(instance: Instance, facts: InstancesFacts, measure: Measure) -> Row:
     )
 
 
-def values_of(levels: Levels, instance: int, measure: Measure) -> list[Value]:
+def list_slot_values(levels: Heatmap, instance: int, measure: Measure) -> list[Value]:
     """The value of each slot; None where nothing was reported."""
     cells = levels.cells.get(instance, {})
-    return [value_of(cells.get(slot), measure) for slot in range(levels.slots.count)]
+    return [get_value(cells.get(slot), measure) for slot in range(levels.slots.count)]
 
 
-def value_of(cell: Cell | None, measure: Measure) -> Value:
+def get_value(cell: HeatmapCell | None, measure: Measure) -> Value:
     """What the measure says of one cell."""
     if cell is None:
         return None
@@ -133,34 +133,34 @@ def value_of(cell: Cell | None, measure: Measure) -> Value:
     return cell.compiling_share if measure.key == "compiling" else cell.ratio
 
 
-def value_said(value: Value, measure: Measure) -> str:
+def format_value(value: Value, measure: Measure) -> str:
     """A value in words."""
     if value is None:
         return "no report"
     return words.change(value - 1) if measure.key == "p50" else words.percent(value)
 
 
-def _said(strip: Strip, levels: Levels, instance: Instance, measure: Measure) -> str:
+def _said(strip: HeatmapRow, levels: Heatmap, instance: Instance, measure: Measure) -> str:
     if strip.worst is None:
         return "no report in this range" if not levels.cells.get(instance.pk) else "nothing of this was reported in this range"
-    values = values_of(levels, instance.pk, measure)
-    worst = f"highest {value_said(values[strip.worst], measure)}"
+    values = list_slot_values(levels, instance.pk, measure)
+    worst = f"highest {format_value(values[strip.worst], measure)}"
     # A process that began in the middle of a slot showed nothing before that.
     at = max(clock.at_minute(levels.slots.span.first + strip.worst * levels.slots.step), instance.started_at)
     since = (clock.minute_of(instance.started_at.timestamp()) - levels.slots.span.first) // levels.slots.step
     missing = sum(value is None for value in values[max(0, since) :])  # before it started there was nothing to report
     gaps = f"; {words.plural(missing, 'gap')}" if missing else ""
-    return f"{worst} at {clock.written(at)}{gaps}"
+    return f"{worst} at {clock.format_timestamp(at)}{gaps}"
 
 
-def rows_told(page: InstancesPage) -> list[dict[str, Any]]:
+def serialize_rows(page: InstancesPage) -> list[dict[str, Any]]:
     """The rows of this page as data, with every cell of their strips."""
     levels = page.facts.levels
     starts = [levels.slots.span.first + slot * levels.slots.step for slot in range(levels.slots.count)]
     return [_told(instance, state, page.facts.missing, page.measure, levels, starts) for instance, state in page.facts.shown]
 
 
-def ending_told(instance: Instance) -> dict[str, Any]:
+def serialize_ending(instance: Instance) -> dict[str, Any]:
     """When and how it ended, as data; nothing where it reported later."""
     ended = has_ended(instance)
     return {
@@ -171,7 +171,7 @@ def ending_told(instance: Instance) -> dict[str, Any]:
 
 
 def _told(
-    instance: Instance, state: InstanceState, missing: Mapping[str, int], measure: Measure, levels: Levels, starts: list[int]
+    instance: Instance, state: InstanceState, missing: Mapping[str, int], measure: Measure, levels: Heatmap, starts: list[int]
 ) -> dict[str, Any]:
     return {
         "id": instance.instance_id,
@@ -186,12 +186,12 @@ def _told(
         "gpu": instance.gpu,
         "state": state.value,
         "counted": is_counted(instance),
-        **ending_told(instance),
+        **serialize_ending(instance),
         "started_at": instance.started_at.isoformat(),
         "last_seen_at": instance.last_seen_at.isoformat(),
         "clock_offset": instance.clock_offset,
         "late_windows": instance.late_windows,
         "missing_windows": missing.get(instance.instance_id, 0),
         "eager_share": eager_share(instance) if instance.known_calls else None,
-        measure.key: dict(zip(map(str, starts), values_of(levels, instance.pk, measure), strict=True)),
+        measure.key: dict(zip(map(str, starts), list_slot_values(levels, instance.pk, measure), strict=True)),
     }

@@ -7,22 +7,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.fleet.fold.roles import helps
+from dashboard.fleet.fold.roles import is_helper
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_states import (
-    CLOCK_SHOWN_OVER,
+    CLOCK_SKEW_SHOWN_S,
     RULES,
     SEVERITY,
-    blind_to,
+    describe_end,
     eager_share,
-    ended_badly,
-    ending_said,
+    has_failed,
     instance_state,
+    list_missing_capabilities,
 )
-from dashboard.fleet.selectors.instances.instances import Reporting
+from dashboard.fleet.selectors.instances.instances import ReportingInstance
 from dashboard.ui import words
-from dashboard.ui.charts.version_styles import Drawn
+from dashboard.ui.charts.version_styles import VersionStyle
 
 SHOWN = 40
 HELPERS = {"auxiliary": ("auxiliary process", "auxiliary processes")}
@@ -69,18 +69,18 @@ class InstancesTable:
     rules: list[tuple[InstanceState, str]]
 
 
-def instances_table(reporting: Sequence[Reporting], drawn: Sequence[Drawn], now: datetime) -> InstancesTable:
+def instances_table(reporting: Sequence[ReportingInstance], drawn: Sequence[VersionStyle], now: datetime) -> InstancesTable:
     """Everything about them; `now` decides who is silent. What only helps a job has no row."""
     slots = {version.id: version.slot for version in drawn}
-    rows = [instance_row(one, slots, now) for one in reporting if not helps(one.instance)]
-    helpers = helpers_said(Counter(one.instance.role for one in reporting if helps(one.instance) and reports(one.instance, now)))
+    rows = [instance_row(one, slots, now) for one in reporting if not is_helper(one.instance)]
+    helpers = format_helpers(Counter(one.instance.role for one in reporting if is_helper(one.instance) and is_reporting(one.instance, now)))
     counts = Counter(row.state for row in rows)
     rows.sort(key=lambda row: (SEVERITY.index(row.state), not row.losses, not row.clock, row.name))
     rules = [(rule.state, rule.words) for rule in RULES]
     return InstancesTable(rows[:SHOWN], [(state, counts[state]) for state in SEVERITY if counts[state]], len(rows), helpers, rules)
 
 
-def instance_row(one: Reporting, slots: Mapping[int, int], now: datetime) -> InstanceRow:
+def instance_row(one: ReportingInstance, slots: Mapping[int, int], now: datetime) -> InstanceRow:
     """One instance in words."""
     instance = one.instance
     state = instance_state(instance, now)
@@ -90,44 +90,44 @@ def instance_row(one: Reporting, slots: Mapping[int, int], now: datetime) -> Ins
         version=instance.version.name,
         gpu=instance.gpu or "no GPU",
         state=state,
-        why=state_said(state, instance),
+        why=explain_state(state, instance),
         seen=instance.last_seen_at,
-        clock=clock_said(instance.clock_offset),
+        clock=format_clock_offset(instance.clock_offset),
         late=words.plural(instance.late_windows, "window") if instance.late_windows else "",
-        losses=", ".join(losses_said(instance, one.missing)),
+        losses=", ".join(list_losses(instance, one.missing)),
         instance_id=instance.instance_id,
-        state_words=ending_said(instance) if state == InstanceState.ENDED else state.value,
-        ended_badly=ended_badly(instance),
-        place=place_said(instance),
+        state_words=describe_end(instance) if state == InstanceState.ENDED else state.value,
+        ended_badly=has_failed(instance),
+        place=format_place(instance),
     )
 
 
-def place_said(instance: Instance) -> str:
+def format_place(instance: Instance) -> str:
     """Host and process id of an instance that is called by a label."""
     if not instance.label or not instance.host:
         return ""
     return f"{instance.host}, pid {instance.pid}" if instance.pid else instance.host
 
 
-def helpers_said(roles: Mapping[str, int]) -> str:
+def format_helpers(roles: Mapping[str, int]) -> str:
     """Processes that only help a job, such as "4 data workers, 1 parent"; empty where there is none."""
     return ", ".join(
         words.plural(roles[role], *HELPERS.get(role, (role,))) for role in sorted(roles, key=lambda role: (-roles[role], role))
     )
 
 
-def reports(instance: Instance, now: datetime) -> bool:
+def is_reporting(instance: Instance, now: datetime) -> bool:
     """Whether it reports now."""
     return instance_state(instance, now) not in (InstanceState.SILENT, InstanceState.ENDED)
 
 
-def state_said(state: InstanceState, instance: Instance) -> str:
+def explain_state(state: InstanceState, instance: Instance) -> str:
     """Why it is in that state, as far as its reports tell."""
     if state in (InstanceState.HUNG, InstanceState.COMPILING):
         frame = f"{instance.compiling_frame} for " if instance.compiling_frame else "for "
         return frame + words.duration(instance.compiling_for)
     if state == InstanceState.BLIND:
-        return f"no {' and '.join(name.replace('_', ' ') for name in blind_to(instance))}"
+        return f"no {' and '.join(name.replace('_', ' ') for name in list_missing_capabilities(instance))}"
     if state in (InstanceState.EAGER, InstanceState.DEGRADED):
         frames = sorted({str(frame.get("frame")) for frame in instance.latched_eager if isinstance(frame, dict) and frame.get("frame")})
         share = f"{words.percent(eager_share(instance))} of calls" if eager_share(instance) else ""
@@ -135,14 +135,14 @@ def state_said(state: InstanceState, instance: Instance) -> str:
     return ""
 
 
-def clock_said(offset: float) -> str:
+def format_clock_offset(offset: float) -> str:
     """Server minus agent: a clock that is behind has to be put forward."""
-    if abs(offset) <= CLOCK_SHOWN_OVER:
+    if abs(offset) <= CLOCK_SKEW_SHOWN_S:
         return ""
     return f"{words.duration(abs(offset))} {'behind' if offset > 0 else 'ahead'}"
 
 
-def losses_said(instance: Instance, missing: int) -> Iterable[str]:
+def list_losses(instance: Instance, missing: int) -> Iterable[str]:
     """Everything that was lost of it, a phrase each."""
     if missing:
         yield words.plural(missing, "window missing", "windows missing")

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.accounts.models import AuditEntry
-from dashboard.regressions.judge.settings import PRODUCTION, Ratio
+from dashboard.regressions.judge.settings import PRODUCTION, RatioMetric
 from dashboard.regressions.judge.settings_overrides import (
     ENOUGH_PAIRS,
     TITLES,
     OverrideError,
     Setting,
     Value,
-    overrides_checked,
-    settable,
+    check_overrides,
+    list_settings,
 )
 from dashboard.ui import words
-from dashboard.ui.charts.evidence_table import TITLES as METRICS
-from dashboard.ui.selectors.judging import JudgingFacts, changed_names
+from dashboard.ui.charts.evidence_table import METRIC_TITLES as METRICS
+from dashboard.ui.selectors.judging import DetectionData, list_changed_settings
 
 
 @dataclass(frozen=True)
-class Row:
+class SettingRow:
     """One setting: `given` is what stands in the field, empty for what the layer below says."""
 
     setting: Setting
@@ -51,24 +51,26 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Group:
+class SettingGroup:
     """The settings of one metric, or of all."""
 
     key: str
     title: str
     detail: str
-    rows: list[Row]
+    rows: list[SettingRow]
 
     @property
     def changed(self) -> list[str]:
         """What is set differently on this layer, in words."""
-        return [f"{inside(row.label)} {row.given}{unit_of(row.setting)}" for row in self.rows if row.changed and row.given != "yes"]
+        return [
+            f"{lower_label(row.label)} {row.given}{format_unit(row.setting)}" for row in self.rows if row.changed and row.given != "yes"
+        ]
 
     @property
     def told(self) -> str:
         """What is in force, on one line."""
         numbers = [row for row in self.rows if not row.choice]
-        return ", ".join(f"{inside(row.label)} {row.given or row.below}{unit_of(row.setting)}" for row in numbers)
+        return ", ".join(f"{lower_label(row.label)} {row.given or row.below}{format_unit(row.setting)}" for row in numbers)
 
     @property
     def muted(self) -> bool:
@@ -82,7 +84,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class LearnedRow:
+class VarianceRow:
     """What was learned about one metric beside what is assumed before."""
 
     metric: str
@@ -94,7 +96,7 @@ class LearnedRow:
 
 
 @dataclass(frozen=True)
-class Change:
+class SettingChange:
     """One line of the record."""
 
     at: datetime
@@ -104,19 +106,19 @@ class Change:
 
 
 @dataclass
-class JudgingPage:
+class DetectionPage:
     """Everything the template shows."""
 
-    facts: JudgingFacts
-    groups: list[Group]
-    learned: list[LearnedRow]
-    changes: list[Change]
+    facts: DetectionData
+    groups: list[SettingGroup]
+    learned: list[VarianceRow]
+    changes: list[SettingChange]
     enough: int = ENOUGH_PAIRS
     error: str = ""
 
 
 @dataclass
-class Given:
+class SettingsInput:
     """What a form holds: the values that can be, and a sentence for each that cannot."""
 
     texts: dict[str, str]
@@ -124,10 +126,10 @@ class Given:
     errors: dict[str, str] = field(default_factory=dict)
 
 
-def given_read(posted: Mapping[str, str], facts: JudgingFacts) -> Given:
+def read_settings_input(posted: Mapping[str, str], facts: DetectionData) -> SettingsInput:
     """Reads every field; an empty one is left to the layer below."""
-    names = settable()
-    given = Given({name: posted.get(name, "").strip()[:40] for name in names})
+    names = list_settings()
+    given = SettingsInput({name: posted.get(name, "").strip()[:40] for name in names})
     for name, text in given.texts.items():
         if text:
             try:
@@ -136,27 +138,27 @@ def given_read(posted: Mapping[str, str], facts: JudgingFacts) -> Given:
                 given.errors[name] = str(error)
     if not given.errors:
         try:
-            overrides_checked(given.values, facts.of_project)
+            check_overrides(given.values, facts.of_project)
         except OverrideError as error:
             given.errors[error.name] = str(error)
     return given
 
 
-def judging_page(facts: JudgingFacts, given: Given | None = None) -> JudgingPage:
+def build_detection_page(facts: DetectionData, given: SettingsInput | None = None) -> DetectionPage:
     """Puts the page together; `given` is a form that was not taken."""
-    names = settable()
+    names = list_settings()
     texts = given.texts if given else {name: names[name].said(value) for name, value in facts.own.items()}
     errors = given.errors if given else {}
     rows = [_row(setting, facts, texts.get(name, ""), errors.get(name, "")) for name, setting in names.items()]
     keys = dict.fromkeys(row.setting.metric for row in rows)
-    groups = [Group(key, *_titled(key), [row for row in rows if row.setting.metric == key]) for key in keys]
+    groups = [SettingGroup(key, *_titled(key), [row for row in rows if row.setting.metric == key]) for key in keys]
     changes = [_change(entry) for entry in facts.changes]
-    return JudgingPage(facts, groups, _learned(facts), changes, error=next(iter(errors.values()), ""))
+    return DetectionPage(facts, groups, _learned(facts), changes, error=next(iter(errors.values()), ""))
 
 
-def _row(setting: Setting, facts: JudgingFacts, text: str, error: str) -> Row:
+def _row(setting: Setting, facts: DetectionData, text: str, error: str) -> SettingRow:
     of_project = facts.of_project.get(setting.name)
-    return Row(
+    return SettingRow(
         setting=setting,
         label=TITLES.get(setting.key, setting.title),
         given=text,
@@ -171,33 +173,35 @@ def _titled(key: str) -> tuple[str, str]:
     if not key:
         return "All metrics", "how sure a verdict has to be"
     title, detail = METRICS.get(key, (key.replace("_", " ").capitalize(), ""))
-    stand_ins = any(isinstance(metric, Ratio) and metric.instead_of == key for metric in PRODUCTION.metrics)
+    stand_ins = any(isinstance(metric, RatioMetric) and metric.instead_of == key for metric in PRODUCTION.metrics)
     return title, "wall time, or GPU time where calls return before the GPU is done" if stand_ins else detail
 
 
-def inside(label: str) -> str:
+def lower_label(label: str) -> str:
     """A label within a sentence; ROLL BACK and WATCH keep their capitals."""
     return label[:1].lower() + label[1:]
 
 
-def unit_of(setting: Setting) -> str:
+def format_unit(setting: Setting) -> str:
     """What stands after a value."""
     return "" if setting.unit == "yes or no" else f"{words.SPACE}{setting.unit}"
 
 
-def _learned(facts: JudgingFacts) -> list[LearnedRow]:
+def _learned(facts: DetectionData) -> list[VarianceRow]:
     found = []
     for metric in (*PRODUCTION.metrics, *PRODUCTION.process_metrics):
         learned, prior = facts.learned.get(metric.name), getattr(metric, "prior_variance", None)
         if learned is None:
             continue
-        spread = ", ".join(f"{words.percent(variance**0.5)} after {words.coarse(at * 60)}" for at, variance in _some(learned.variance))
+        spread = ", ".join(
+            f"{words.percent(variance**0.5)} after {words.format_coarse_duration(at * 60)}" for at, variance in _some(learned.variance)
+        )
         assumed = prior[0][1] ** 0.5 if prior else getattr(metric, "dispersion", None)
         if not prior and learned.dispersion is not None:
             spread = f"{words.percent(learned.dispersion)} beyond chance"
         title, detail = METRICS.get(metric.name, (metric.name.replace("_", " "), ""))
         found.append(
-            LearnedRow(
+            VarianceRow(
                 metric=f"{title}, {detail}" if detail else title,
                 pairs=learned.pairs,
                 in_force=learned.pairs >= ENOUGH_PAIRS,
@@ -214,15 +218,15 @@ def _some(points: tuple[tuple[int, float], ...]) -> list[tuple[int, float]]:
     return [points[at] for at in sorted({0, len(points) // 2, len(points) - 1})] if points else []
 
 
-def _change(entry: AuditEntry) -> Change:
-    names = settable()
+def _change(entry: AuditEntry) -> SettingChange:
+    names = list_settings()
     said = []
-    for name, before, after in changed_names(entry):
+    for name, before, after in list_changed_settings(entry):
         setting = names.get(name)
         if setting is None:
             said.append(f"{name}: {before} to {after}")
             continue
-        was, now = ("not set" if value is None else f"{setting.said(value)}{unit_of(setting)}" for value in (before, after))
+        was, now = ("not set" if value is None else f"{setting.said(value)}{format_unit(setting)}" for value in (before, after))
         said.append(f"{setting.title}: {was} to {now}")
     of_model = isinstance(entry.after, dict) and "model" in entry.after
-    return Change(entry.at, entry.actor_name, f"for {entry.subject}" if of_model else "for all models", said)
+    return SettingChange(entry.at, entry.actor_name, f"for {entry.subject}" if of_model else "for all models", said)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.selectors.instances.memory import MemoryFacts
+from dashboard.fleet.selectors.instances.memory import MemoryData
 from dashboard.ui import words
-from dashboard.ui.charts.version_styles import Drawn
+from dashboard.ui.charts.version_styles import VersionStyle
 
 UNKNOWN = "–"
 HEADS = (
@@ -27,16 +27,16 @@ HEADS = (
 class MemoryRow:
     """One version, a cell for each head."""
 
-    version: Drawn
+    version: VersionStyle
     cells: list[tuple[str, str]]
 
 
-def memory_rows(drawn: Sequence[Drawn], memory: Mapping[int, MemoryFacts]) -> list[MemoryRow]:
+def memory_rows(drawn: Sequence[VersionStyle], memory: Mapping[int, MemoryData]) -> list[MemoryRow]:
     """The versions of which anything is known."""
     return [MemoryRow(version, list(zip(HEADS, _cells(memory[version.id]), strict=True))) for version in drawn if version.id in memory]
 
 
-def _cells(facts: MemoryFacts) -> list[str]:
+def _cells(facts: MemoryData) -> list[str]:
     return [
         _size(facts.gpu_allocated),
         _size(facts.gpu_peak),

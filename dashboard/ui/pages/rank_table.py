@@ -10,12 +10,12 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.models import CompileEvent, Instance, InstanceState
-from dashboard.fleet.selectors.compilations.cache_outcomes import answer_of
+from dashboard.fleet.selectors.compilations.cache_outcomes import derive_cache_answer
 from dashboard.fleet.selectors.instances.instance_states import instance_state
 from dashboard.regressions.judge.certain_facts import FRESH_MINUTES
-from dashboard.regressions.judge.rank_divergence import COUNTED, Compiled, Divergence, divergences
-from dashboard.regressions.judge.text.ranks import divergence_words
-from dashboard.regressions.rank_facts import PASSING, rank_of, stage_of
+from dashboard.regressions.judge.rank_divergence import COUNTED_KINDS, Divergence, RankCompilation, find_divergences
+from dashboard.regressions.judge.text.ranks import describe_divergence
+from dashboard.regressions.rank_facts import TRANSIENT_KINDS, make_rank, read_stage
 from dashboard.ui import words
 
 PATTERN, GRAPHS_SHOWN = 24, 8
@@ -24,7 +24,7 @@ LETTERS = {"hit": "H", "miss": "M", "bypass": "B", "": "–"}
 
 
 @dataclass(frozen=True)
-class Line:
+class RankDifference:
     """One thing that differs; names are the agent's and are only ever escaped."""
 
     text: str
@@ -65,11 +65,11 @@ class RankRow:
 
 
 @dataclass(frozen=True)
-class RankBoard:
+class RankTable:
     """Everything the template shows of one job."""
 
     rows: list[RankRow]
-    lines: list[Line]
+    lines: list[RankDifference]
     missing: int
     stages: int
     graphs: bool
@@ -90,16 +90,16 @@ class RankBoard:
         return sum(line.certain and line.passed for line in self.lines)
 
 
-def rank_board(instances: Sequence[Instance], compiled: Mapping[int, Sequence[CompileEvent]]) -> RankBoard:
+def build_rank_table(instances: Sequence[Instance], compiled: Mapping[int, Sequence[CompileEvent]]) -> RankTable:
     """Puts the board together."""
-    ranks = [rank_of(one, [_compiled(event) for event in compiled.get(one.pk, ())]) for one in instances]
-    found = divergences(ranks)
+    ranks = [make_rank(one, [_compiled(event) for event in compiled.get(one.pk, ())]) for one in instances]
+    found = find_divergences(ranks)
     apart = {rank for one in found if one.certain for rank in one.ranks}
     other = {rank for one in found if one.kind == "graph" for rank in one.ranks}
     size = max((one.world_size for one in instances), default=0)
-    return RankBoard(
+    return RankTable(
         rows=[_row(one, compiled.get(one.pk, ()), one.rank in apart, one.rank in other) for one in instances],
-        lines=[Line(divergence_words(one), one.certain, clock.at(one.at), _passed(one)) for one in found],
+        lines=[RankDifference(describe_divergence(one), one.certain, clock.at(one.at), _passed(one)) for one in found],
         missing=max(0, size - len(instances)),
         stages=len({rank.stage for rank in ranks}),
         graphs=any(event.cache_key for events in compiled.values() for event in events),
@@ -107,19 +107,19 @@ def rank_board(instances: Sequence[Instance], compiled: Mapping[int, Sequence[Co
 
 
 def _passed(one: Divergence) -> bool:
-    return one.kind in PASSING and clock.unix() - one.at > FRESH_MINUTES * 60
+    return one.kind in TRANSIENT_KINDS and clock.unix() - one.at > FRESH_MINUTES * 60
 
 
-def _compiled(event: CompileEvent) -> Compiled:
+def _compiled(event: CompileEvent) -> RankCompilation:
     place = f"{event.file}:{event.line}" if event.file else ""
-    return Compiled(event.at.timestamp(), event.frame, place, event.kind, event.outcome, event.cache_key, answer_of(event))
+    return RankCompilation(event.at.timestamp(), event.frame, place, event.kind, event.outcome, event.cache_key, derive_cache_answer(event))
 
 
 def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
     """The key of the first compilation of each frame, where one was told."""
     first: dict[tuple[str, int, str], str] = {}
     for event in events:
-        if event.kind in COUNTED:
+        if event.kind in COUNTED_KINDS:
             first.setdefault((event.file, event.line, event.frame), event.cache_key)
     return {place: key for place, key in first.items() if key}
 
@@ -127,14 +127,14 @@ def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
 def _row(one: Instance, events: Sequence[CompileEvent], apart: bool, another_graph: bool) -> RankRow:
     graphs = _graphs(events)
     kinds = Counter(event.kind for event in events)
-    answers = [answer_of(event) for event in events]
+    answers = [derive_cache_answer(event) for event in events]
     counted = Counter(answer for answer in answers if answer)
     compiling = f"{one.compiling_frame or 'a frame'} for {words.duration(one.compiling_for)}" if one.compiling_for else ""
     return RankRow(
         rank=one.rank,
         instance_id=one.instance_id,
         host=one.host,
-        stage=stage_of(one),
+        stage=read_stage(one),
         state=instance_state(one, clock.now()),
         first=kinds["first"],
         again=kinds["recompile"],

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dashboard.fleet.metrics.recompile_reasons import varies_words
-from dashboard.fleet.selectors.compilations.compilations import Compiled
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.metrics.recompile_reasons import summarize_reason
+from dashboard.fleet.selectors.compilations.compilations import VersionCompilation
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.ui import words
 
-COUNTED = ("first", "recompile", "empty")
+COUNTED_KINDS = ("first", "recompile", "empty")
 """Compilations that leave a cache entry on their code object."""
 MOST_PIPS, PIP = 16, 11
 REASONS_SHOWN = 2
@@ -21,7 +21,7 @@ Frame = tuple[str, str, int]
 
 
 @dataclass(frozen=True)
-class Entries:
+class CacheEntries:
     """Cache entries of a code object after its newest compilation; None: not reported. `limit` is None where nothing limits them."""
 
     count: int | None = None
@@ -55,12 +55,12 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class FrameRoom:
+class FrameHeadroom:
     """One frame on the instance where the least room is left."""
 
     frame: str
     place: str
-    entries: Entries
+    entries: CacheEntries
     most: str
     instances: int
     untold: int
@@ -75,20 +75,20 @@ class FrameRoom:
         return bool(self.latched) or (self.entries.left is not None and self.entries.left <= 1)
 
 
-def fullest(newest: Iterable[Entries]) -> Entries:
+def find_fullest(newest: Iterable[CacheEntries]) -> CacheEntries:
     """The one with the least room left; one without a limit only where none has one, and unknown entries last."""
-    return min(newest, key=lambda one: (one.left is None, one.left or 0, one.count is None, -(one.count or 0)), default=Entries())
+    return min(newest, key=lambda one: (one.left is None, one.left or 0, one.count is None, -(one.count or 0)), default=CacheEntries())
 
 
-def frames_room(events: Iterable[Compiled], own: Sequence[Started]) -> list[FrameRoom]:
+def list_frame_headroom(events: Iterable[VersionCompilation], own: Sequence[ProcessStart]) -> list[FrameHeadroom]:
     """The frames with the least room first; `events` are in the order in which they ended."""
-    newest: dict[Frame, dict[int, Entries]] = {}
+    newest: dict[Frame, dict[int, CacheEntries]] = {}
     reasons: dict[Frame, Counter[str]] = {}
     for event in events:
-        if event.kind in COUNTED:
+        if event.kind in COUNTED_KINDS:
             key = (event.frame, event.file, event.line)
-            newest.setdefault(key, {})[event.instance_id] = Entries(event.entries, event.entry_limit)
-            if said := varies_words(event.reason_kind, event.reason):
+            newest.setdefault(key, {})[event.instance_id] = CacheEntries(event.entries, event.entry_limit)
+            if said := summarize_reason(event.reason_kind, event.reason):
                 reasons.setdefault(key, Counter())[said] += 1
     names = {one.id: one.name for one in own}
     latched = Counter(str(fact.get("frame") or "") for process in own for fact in process.latched if fact.get("cause", "limit") == "limit")
@@ -96,10 +96,10 @@ def frames_room(events: Iterable[Compiled], own: Sequence[Started]) -> list[Fram
     return sorted(rows, key=lambda row: (-bool(row.latched), row.entries.left is None, row.entries.left or 0, row.frame, row.place))
 
 
-def _room(key: Frame, newest: dict[int, Entries], reasons: Counter[str], names: dict[int, str], latched: int) -> FrameRoom:
+def _room(key: Frame, newest: dict[int, CacheEntries], reasons: Counter[str], names: dict[int, str], latched: int) -> FrameHeadroom:
     frame, file, line = key
-    most = fullest(newest.values())
-    return FrameRoom(
+    most = find_fullest(newest.values())
+    return FrameHeadroom(
         frame=frame or "a frame",
         place=f"{file}:{line}" if file else "",
         entries=most,
@@ -112,7 +112,7 @@ def _room(key: Frame, newest: dict[int, Entries], reasons: Counter[str], names: 
     )
 
 
-def nearest(rows: Sequence[FrameRoom]) -> str:
+def format_nearest_limit(rows: Sequence[FrameHeadroom]) -> str:
     """The frame with the least room, in one line; empty where no frame has a known limit."""
     if not rows:
         return ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from dashboard.fleet.metrics.recompile_reasons import AGAIN
+from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS
 from dashboard.ui.pages.break_remedies import BREAKS
-from dashboard.ui.pages.guard_remedies import guard_hint
+from dashboard.ui.pages.guard_remedies import find_guard_remedy
 
 BREAK_PAGE = "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb{}.html"
 _BREAK_ID = re.compile(r"^GB(\d{4,5}) ")
@@ -188,18 +188,20 @@ _AGAIN = {
 """How the agent words that a function is compiled again although no guard failed."""
 
 
-def hint_for(kind: str, text: str) -> str:
+def find_remedy(kind: str, text: str) -> str:
     """One sentence, or nothing where none is known."""
     known = _BREAK_ID.match(text) if kind == "graph_break" else None
     if known and int(known[1]) in BREAKS:
         return BREAKS[int(known[1])]
     if kind == "guard":
-        return next((AGAIN[reason].remedy for begins, reason in _AGAIN.items() if text.startswith(begins)), "") or guard_hint(text)
+        return next(
+            (REPEAT_REASONS[reason].remedy for begins, reason in _AGAIN.items() if text.startswith(begins)), ""
+        ) or find_guard_remedy(text)
     lower = text.lower()
     return next((sentence for of, part, sentence in TEXTS if of == kind and part in lower), "")
 
 
-def break_page(kind: str, text: str) -> str:
+def build_break_url(kind: str, text: str) -> str:
     """The address of torch's own page about a graph break; empty where it has no id."""
     known = _BREAK_ID.match(text) if kind == "graph_break" else None
     return BREAK_PAGE.format(known[1]) if known else ""

@@ -40,7 +40,7 @@ class Forecast:
         return f"{words.duration(self.middle)}, 8 in 10 between {words.duration(self.low)} and {words.duration(self.high)}"
 
 
-def forecast(kind: str, totals: Sequence[float], replicas: int, at_once: int | None = None) -> Forecast:
+def forecast_rollout(kind: str, totals: Sequence[float], replicas: int, at_once: int | None = None) -> Forecast:
     """Each group takes as long as the slowest of so many starts that are drawn like those that were seen, on a log scale; the fewer were
     seen, the wider. Without `at_once` all are one group."""
     together = min(max(1, at_once or replicas), replicas)
@@ -67,19 +67,22 @@ def _roll_outs(logs: Sequence[float], replicas: int, together: int) -> Iterator[
         yield groups / drawn * sum(math.exp(centre + own * NORMAL.inv_cdf(tail)) for tail in tails)
 
 
-def forecasts(
+def forecast_rollouts(
     cold: Sequence[float], warm: Sequence[float], replicas: int, at_once: int | None = None, untold: Sequence[float] = ()
 ) -> list[Forecast]:
     """One for starts that the caches served and one for those they did not, where both were seen; else one for all, those too that tell of
     no cache."""
     if cold and warm:
-        return [forecast("with warm caches", warm, replicas, at_once), forecast("with cold caches", cold, replicas, at_once)]
+        return [
+            forecast_rollout("with warm caches", warm, replicas, at_once),
+            forecast_rollout("with cold caches", cold, replicas, at_once),
+        ]
     every = [*cold, *warm, *untold]
-    return [forecast("as its starts so far", every, replicas, at_once)] if every else []
+    return [forecast_rollout("as its starts so far", every, replicas, at_once)] if every else []
 
 
 @dataclass(frozen=True)
-class WarmCache:
+class WarmCacheEstimate:
     """What a cache that holds everything, such as a file of `compilewatch cache save`, takes off a cold start: `saved` where starts of both
     kinds were seen, else at most `missed`, what the compilations of a start took that were in no cache."""
 
@@ -101,8 +104,8 @@ class WarmCache:
         return ""
 
 
-def warm_cache(cold: Sequence[float], warm: Sequence[float], *, missed: float, starts: int) -> WarmCache:
+def estimate_warm_cache(cold: Sequence[float], warm: Sequence[float], *, missed: float, starts: int) -> WarmCacheEstimate:
     """`missed` seconds were compiled anew by so many starts."""
     if cold and warm:
-        return WarmCache(len(cold), len(warm), median(cold) - median(warm))
-    return WarmCache(len(cold), len(warm), missed=missed / starts if cold and starts and missed > 0 else None)
+        return WarmCacheEstimate(len(cold), len(warm), median(cold) - median(warm))
+    return WarmCacheEstimate(len(cold), len(warm), missed=missed / starts if cold and starts and missed > 0 else None)

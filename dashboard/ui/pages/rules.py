@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 from django.http import QueryDict
 
 from dashboard.alerts.models import Channel
-from dashboard.alerts.services.rules import RuleError, RuleGiven
+from dashboard.alerts.services.rules import RuleError, RuleInput
 
 T = TypeVar("T")
 
 
-def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleGiven:
+def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleInput:
     """A rule from its form; raises RuleError."""
     channel = channels.get(given.get("channel", ""))
     if channel is None:
@@ -23,7 +23,7 @@ def rule_read(given: QueryDict, channels: dict[str, Channel]) -> RuleGiven:
     to = given.get("escalate_to", "")
     if to and to not in channels:
         raise RuleError("escalate_to: choose a channel of this project.")
-    return RuleGiven(
+    return RuleInput(
         channel=channel,
         severities=given.getlist("severities"),
         environments=_names(given.get("environments", "")),

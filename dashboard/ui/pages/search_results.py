@@ -10,14 +10,14 @@ from django.urls import reverse
 from dashboard.alerts.models import Alert
 from dashboard.fleet.models import Finding, Instance, ModelVersion, WatchedModel
 from dashboard.fleet.names import process_name
-from dashboard.ui.pages.findings_list import kind_said
-from dashboard.ui.selectors.search import Found
+from dashboard.ui.pages.findings_list import format_kind
+from dashboard.ui.selectors.search import SearchResults
 
-SHOWN = 120
+MAX_TITLE_LENGTH = 120
 
 
 @dataclass(frozen=True)
-class Hit:
+class SearchHit:
     """One result; `mark` is the shape before it, which says of what kind it is and not how it does, `seen` when it was last seen. A title
     that is a `sentence` may name code between backticks; a name is shown as it is."""
 
@@ -30,48 +30,52 @@ class Hit:
 
 
 @dataclass(frozen=True)
-class Group:
+class HitGroup:
     """Results of one kind; `more` says that there are others."""
 
     title: str
-    hits: list[Hit]
+    hits: list[SearchHit]
     more: bool
 
 
-def hits_of(slug: str, found: Found) -> list[Group]:
+def build_hits(slug: str, found: SearchResults) -> list[HitGroup]:
     """Kinds without a result are left out."""
     groups = [
-        Group("Models", [_model(slug, row) for row in found.models], "models" in found.more),
-        Group("Versions", [_version(slug, row) for row in found.versions], "versions" in found.more),
-        Group("Alerts", [_alert(slug, row) for row in found.alerts], "alerts" in found.more),
-        Group("Findings", [_finding(slug, row) for row in found.findings], "findings" in found.more),
-        Group("Instances", [_instance(slug, row) for row in found.instances], "instances" in found.more),
+        HitGroup("Models", [_model(slug, row) for row in found.models], "models" in found.more),
+        HitGroup("Versions", [_version(slug, row) for row in found.versions], "versions" in found.more),
+        HitGroup("Alerts", [_alert(slug, row) for row in found.alerts], "alerts" in found.more),
+        HitGroup("Findings", [_finding(slug, row) for row in found.findings], "findings" in found.more),
+        HitGroup("Instances", [_instance(slug, row) for row in found.instances], "instances" in found.more),
     ]
     return [group for group in groups if group.hits]
 
 
-def _model(slug: str, row: WatchedModel) -> Hit:
-    return Hit(_page(slug, row.pk), row.name, "simulated" if row.simulated else "", "model", row.last_seen_at)
+def _model(slug: str, row: WatchedModel) -> SearchHit:
+    return SearchHit(_page(slug, row.pk), row.name, "simulated" if row.simulated else "", "model", row.last_seen_at)
 
 
-def _version(slug: str, row: ModelVersion) -> Hit:
-    return Hit(reverse("version", args=[slug, row.model_id, row.pk]), row.name, f"of {row.model.name}", "deployment", row.last_seen_at)
+def _version(slug: str, row: ModelVersion) -> SearchHit:
+    return SearchHit(
+        reverse("version", args=[slug, row.model_id, row.pk]), row.name, f"of {row.model.name}", "deployment", row.last_seen_at
+    )
 
 
-def _alert(slug: str, row: Alert) -> Hit:
+def _alert(slug: str, row: Alert) -> SearchHit:
     beside = f"{row.get_state_display().lower()}, {row.deployment.model.name}"
-    return Hit(reverse("alert", args=[slug, row.number]), f"A-{row.number} {row.title}", beside, row.worst, row.opened_at, sentence=True)
+    return SearchHit(
+        reverse("alert", args=[slug, row.number]), f"A-{row.number} {row.title}", beside, row.worst, row.opened_at, sentence=True
+    )
 
 
-def _finding(slug: str, row: Finding) -> Hit:
+def _finding(slug: str, row: Finding) -> SearchHit:
     url = reverse("finding", args=[slug, row.pk])
-    return Hit(url, row.text[:SHOWN], f"{kind_said(row.kind)}, {row.model.name}", "finding", row.last_seen_at)
+    return SearchHit(url, row.text[:MAX_TITLE_LENGTH], f"{format_kind(row.kind)}, {row.model.name}", "finding", row.last_seen_at)
 
 
-def _instance(slug: str, row: Instance) -> Hit:
+def _instance(slug: str, row: Instance) -> SearchHit:
     url = reverse("instance", args=[slug, row.model_id, row.instance_id])
     beside = ", ".join(part for part in (row.gpu, f"{row.model.name} {row.version.name}") if part)
-    return Hit(url, process_name(row), beside, "instance", row.last_seen_at)
+    return SearchHit(url, process_name(row), beside, "instance", row.last_seen_at)
 
 
 def _page(slug: str, model_id: int) -> str:

@@ -7,56 +7,56 @@ from dataclasses import dataclass
 from threading import Lock
 
 from dashboard.common import clock
-from dashboard.regressions.backtest import Rejudged, deployments_rejudge
+from dashboard.regressions.backtest import BacktestResult, backtest_deployments
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.settings_overrides import Value, layered
-from dashboard.regressions.settings_resolver import SettingsBook
-from dashboard.ui.selectors.judging import JudgingFacts
+from dashboard.regressions.judge.settings_overrides import Value, merge_layers
+from dashboard.regressions.settings_resolver import SettingsResolver
+from dashboard.ui.selectors.judging import DetectionData
 
-DAYS = 8
+BACKTEST_DAYS = 8
 HOURS_EACH = 24
-SECONDS = 4.0
+TIME_BUDGET_S = 4.0
 """A trial takes the processor from the pages: no further deployment is begun after so long."""
 
-_one_at_a_time = Lock()
+_lock = Lock()
 
 
 @dataclass(frozen=True)
-class Trial:
+class Backtest:
     """What the settings in the fields would have said; `found` is None while another trial runs."""
 
-    found: Rejudged | None
-    days: int = DAYS
+    found: BacktestResult | None
+    days: int = BACKTEST_DAYS
     hours_each: int = HOURS_EACH
 
 
-def settings_tried(*, facts: JudgingFacts, values: dict[str, Value]) -> Callable[[int], Settings]:
+def build_settings_lookup(*, facts: DetectionData, values: dict[str, Value]) -> Callable[[int], Settings]:
     """The settings of a model's id if these values were saved on this page."""
     project_id = facts.project.pk
-    book = SettingsBook(project_id=project_id)
+    book = SettingsResolver(project_id=project_id)
 
     def of(model_id: int) -> Settings:
         if facts.model is not None:
-            return book.tried(project_id=project_id, overrides=layered(facts.of_project, values))
+            return book.resolve_with(project_id=project_id, overrides=merge_layers(facts.of_project, values))
         own = book.overrides(project_id=project_id, model_id=model_id)
-        return book.tried(project_id=project_id, overrides=layered(values, own))
+        return book.resolve_with(project_id=project_id, overrides=merge_layers(values, own))
 
     return of
 
 
-def trial_run(*, facts: JudgingFacts, values: dict[str, Value]) -> Trial:
+def run_backtest(*, facts: DetectionData, values: dict[str, Value]) -> Backtest:
     """Judges the first day of what was deployed in the last days."""
-    if not _one_at_a_time.acquire(blocking=False):
-        return Trial(None)
+    if not _lock.acquire(blocking=False):
+        return Backtest(None)
     try:
-        found = deployments_rejudge(
+        found = backtest_deployments(
             project=facts.project,
-            since_minute=clock.minute_of(clock.unix()) - DAYS * 1440,
-            settings_of=settings_tried(facts=facts, values=values),
+            since_minute=clock.minute_of(clock.unix()) - BACKTEST_DAYS * 1440,
+            settings_of=build_settings_lookup(facts=facts, values=values),
             model=facts.model,
-            seconds=SECONDS,
+            seconds=TIME_BUDGET_S,
             minutes=HOURS_EACH * 60,
         )
     finally:
-        _one_at_a_time.release()
-    return Trial(found)
+        _lock.release()
+    return Backtest(found)

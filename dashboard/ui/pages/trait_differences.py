@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from dashboard.regressions.judge.trait_separation import Separation, separations
+from dashboard.regressions.judge.trait_separation import Separation, find_separations
 from dashboard.ui import words
 
 SHOWN = 8
-SURE = {
+CONFIDENCE_LABELS = {
     "clear": "separates them: chance alone would hardly do it",
     "weak": "may be chance: it would show as much in up to one of ten looks",
     "few": "too few instances to tell it from chance",
@@ -32,7 +32,7 @@ class DifferenceLine:
 
 
 @dataclass(frozen=True)
-class Differs:
+class TraitDifferences:
     """The lines, the best first, and who was compared with whom."""
 
     lines: list[DifferenceLine]
@@ -62,16 +62,16 @@ class Differs:
         return "Nothing that is known of them differs: neither machine nor libraries, configuration, caches, shapes or findings."
 
 
-def differs(
+def compare_traits(
     traits: Mapping[int, Mapping[str, str]], bad: Collection[int], good: Collection[int], *, bad_words: str, good_words: str
-) -> Differs:
+) -> TraitDifferences:
     """Compares these instances; those without known traits are left out, and where one side is empty nobody asked for traits."""
     if not bad or not good:
-        return Differs([], 0, len(bad), len(good), bad_words, good_words)
+        return TraitDifferences([], 0, len(bad), len(good), bad_words, good_words)
     sides = [[traits[id] for id in sorted(ids) if id in traits] for ids in (bad, good)]
-    found = separations(*sides)
+    found = find_separations(*sides)
     lines = [_line(one, bad_words, good_words) for one in found[:SHOWN]]
-    return Differs(lines, len(found), len(sides[0]), len(sides[1]), bad_words, good_words)
+    return TraitDifferences(lines, len(found), len(sides[0]), len(sides[1]), bad_words, good_words)
 
 
 def _line(one: Separation, bad_words: str, good_words: str) -> DifferenceLine:
@@ -84,7 +84,7 @@ def _line(one: Separation, bad_words: str, good_words: str) -> DifferenceLine:
         value=(one.value or "not set")[:VALUE_SHOWN],
         counts=counts,
         sure=one.sure,
-        said=SURE[one.sure],
+        said=CONFIDENCE_LABELS[one.sure],
         also=", ".join(f"{key} {value or 'not set'}"[:VALUE_SHOWN] for key, value in one.also[:4])
         + (f" and {len(one.also) - 4} more" if len(one.also) > 4 else ""),
         bad_share=round(100 * one.bad_with / one.bad, 1),

@@ -10,7 +10,7 @@ from dashboard.ui.charts.trends import Trend
 from dashboard.ui.pages.model import ModelPage
 
 
-def bins_of(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
+def tabulate_bins(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
     """A row a version and bin; a shaded chart has the ends of its interval beside its value."""
     shaded = {trend.key for trend in charts if any(line.low for line in trend.lines)} if len(charts) == 1 else set()
     bounded = {trend.key for trend in charts if any(line.below for line in trend.lines)}
@@ -39,7 +39,7 @@ def _heads(trend: Trend, *, shaded: bool, bounded: bool) -> list[str]:
     return heads + ([f"{trend.title} below ({trend.unit})", f"mean ({trend.unit})"] if bounded else [])
 
 
-def starts_of(page: ModelPage) -> list[list[Any]]:
+def tabulate_starts(page: ModelPage) -> list[list[Any]]:
     """A row a start; every one, also those that a chart has no room for."""
     window, names = page.facts.asked.window, {version.id: version.name for version in page.facts.drawn}
     rows: list[list[Any]] = [["version", "time", "instance", "cold start (s)"]]

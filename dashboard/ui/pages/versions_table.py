@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from dashboard.fleet.metrics.aggregate import Calls, Processes
-from dashboard.fleet.metrics.eager_causes import WhyEager
+from dashboard.fleet.metrics.aggregate import CallTotals, ProcessTotals
+from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.instances.instances import InstanceFacts
+from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.regressions.models import Verdict
 from dashboard.ui import words
 from dashboard.ui.charts import metric_values
 from dashboard.ui.charts.evidence_table import EvidenceRow
 from dashboard.ui.charts.metric_values import Metric
-from dashboard.ui.charts.version_styles import Drawn
+from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.http.sortable_table import Column, Order
 
 ADOPTION_MINUTES = 15
@@ -45,11 +45,11 @@ def versions_columns(*, whole: bool) -> tuple[Column, ...]:
     )
 
 
-def versions_sorted(rows: list[VersionRow], order: Order) -> list[VersionRow]:
+def sort_versions(rows: list[VersionRow], order: Order) -> list[VersionRow]:
     """By a number, where the order asks for one."""
     keys: dict[str, Callable[[VersionRow], float | None]] = {"share": lambda row: row.share}
     keys |= {metric.key: _number_at(place) for place, metric in enumerate(SHOWN)}
-    return order.sorted(rows, keys) if order.key in keys else rows
+    return order.sort_rows(rows, keys) if order.key in keys else rows
 
 
 def _number_at(place: int) -> Callable[[VersionRow], float | None]:
@@ -57,16 +57,16 @@ def _number_at(place: int) -> Callable[[VersionRow], float | None]:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class VersionNumbers:
     """What a version did in its span; `own` says that it was its own last day, not the range of the page."""
 
-    calls: Calls | None
-    processes: Processes | None
+    calls: CallTotals | None
+    processes: ProcessTotals | None
     own: bool
 
 
 @dataclass(frozen=True)
-class Cell:
+class VersionCell:
     """A number with the change under it; red only where it drives a ROLL BACK."""
 
     title: str
@@ -74,7 +74,7 @@ class Cell:
     change: str = ""
     css: str = ""
     number: float | None = None
-    why: WhyEager | None = None
+    why: EagerBreakdown | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class VersionRow:
     instance_hours: float | None
     calls: int | None
     own: bool
-    cells: list[Cell]
+    cells: list[VersionCell]
     against: int | None
 
     @property
@@ -108,12 +108,12 @@ def version_rows(
     *,
     deployments: Mapping[int, Deployment],
     verdicts: Mapping[int, Verdict],
-    drawn: Sequence[Drawn],
-    numbers: Mapping[int, Numbers],
+    drawn: Sequence[VersionStyle],
+    numbers: Mapping[int, VersionNumbers],
     shares: Mapping[int, float],
-    instances: Sequence[InstanceFacts],
+    instances: Sequence[InstanceData],
     evidence: Sequence[EvidenceRow],
-    why_eager: Mapping[int, WhyEager],
+    why_eager: Mapping[int, EagerBreakdown],
 ) -> list[VersionRow]:
     """A row a version, in the order of `numbers`."""
     slots = {version.id: version.slot for version in drawn}
@@ -148,38 +148,48 @@ def version_rows(
 
 
 def _cell(
-    metric: Metric, own: Numbers, base: Numbers | None, id: int, judged: int | None, baseline: int | None, evidence: Sequence[EvidenceRow]
-) -> Cell:
+    metric: Metric,
+    own: VersionNumbers,
+    base: VersionNumbers | None,
+    id: int,
+    judged: int | None,
+    baseline: int | None,
+    evidence: Sequence[EvidenceRow],
+) -> VersionCell:
     value = metric.read(own.calls, own.processes)
     if metric is metric_values.RECOMPILES:
         return _recompiled(own)
-    text = metric_values.figure(metric, value)
+    text = metric_values.format_metric(metric, value)
     if (known := metric.below(own.calls)) is not None:
-        return Cell(metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound)
+        return VersionCell(metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound)
     if id == baseline:
-        return Cell(metric.title, text, "baseline" if value is not None else "", number=value)
-    change = metric_values.difference(metric, value, metric.read(base.calls, base.processes)) if base and base.own == own.own else ""
+        return VersionCell(metric.title, text, "baseline" if value is not None else "", number=value)
+    change = metric_values.format_difference(metric, value, metric.read(base.calls, base.processes)) if base and base.own == own.own else ""
     said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged and change else None
     css = "" if said is None else "drives" if said.red else "caution" if said.caution else "worse" if said.label == "REGRESSED" else ""
-    return Cell(metric.title, text, change, css, value)
+    return VersionCell(metric.title, text, change, css, value)
 
 
-def _recompiled(own: Numbers) -> Cell:
+def _recompiled(own: VersionNumbers) -> VersionCell:
     """The count, with the first minutes of an instance, and the calls that waited for a compilation: a rate would fall with every hour."""
     title, count = metric_values.RECOMPILES.title, own.processes.recompiles if own.processes else None
     if count is None:
-        return Cell(title, "–")
+        return VersionCell(title, "–")
     waited = f"{words.plural(own.calls.stalled, 'stalled call')}" if own.calls and own.calls.reporting else ""
-    return Cell(title, words.number(count), waited, number=float(count))
+    return VersionCell(title, words.number(count), waited, number=float(count))
 
 
-def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Cell:
+def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> VersionCell:
     title = metric_values.COLD_START.title
     if not own:
-        return Cell(title, "–")
+        return VersionCell(title, "–")
     value = median(own)
     if is_baseline:
-        return Cell(title, words.duration(value), "baseline", number=value)
-    return Cell(
-        title, words.duration(value), metric_values.difference(metric_values.COLD_START, value, median(base)) if base else "", "", value
+        return VersionCell(title, words.duration(value), "baseline", number=value)
+    return VersionCell(
+        title,
+        words.duration(value),
+        metric_values.format_difference(metric_values.COLD_START, value, median(base)) if base else "",
+        "",
+        value,
     )

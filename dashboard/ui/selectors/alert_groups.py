@@ -11,19 +11,19 @@ from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
-LARGEST = 1 << 62
-SHOWN = 12
+MAX_ID = 1 << 62
+MAX_ALERTS_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class AlertFilter:
     """The alerts of one group or of one version, as the address asks for; None where it does not."""
 
     group: int | None = None
     version: int | None = None
 
     @classmethod
-    def read(cls, query: Mapping[str, str]) -> Narrowed:
+    def read(cls, query: Mapping[str, str]) -> AlertFilter:
         """What is no number narrows nothing."""
         return cls(_number(query.get("group", "")), _number(query.get("version", "")))
 
@@ -37,7 +37,7 @@ class Narrowed:
 
 
 @dataclass(frozen=True)
-class Together:
+class RelatedAlerts:
     """The others that an alert belongs to: what they share, or that they are the same version elsewhere."""
 
     title: str
@@ -47,10 +47,10 @@ class Together:
     @property
     def shown(self) -> Sequence[Alert]:
         """The first of them."""
-        return self.others[:SHOWN]
+        return self.others[:MAX_ALERTS_SHOWN]
 
 
-def together_with(*, alert: Alert) -> Together | None:
+def find_related_alerts(*, alert: Alert) -> RelatedAlerts | None:
     """One query; None of an alert that stands alone."""
     if alert.cause != AlertCause.REGRESSION:
         return None
@@ -59,13 +59,17 @@ def together_with(*, alert: Alert) -> Together | None:
     if alert.group_id is not None:
         wanted |= Q(group_id=alert.group_id)
     rows = for_project(Alert, alert.project).filter(wanted).exclude(pk=alert.pk)
-    others = list(rows.select_related("deployment__model", "deployment__version").defer("ran_on").order_by("-number")[: SHOWN * 10])
+    others = list(
+        rows.select_related("deployment__model", "deployment__version").defer("ran_on").order_by("-number")[: MAX_ALERTS_SHOWN * 10]
+    )
     if alert.group is not None:
-        return Together(alert.group.title, others, environment=True)
-    return Together(f"{alert.deployment.version.name} alarms in other environments, too", others, environment=False) if others else None
+        return RelatedAlerts(alert.group.title, others, environment=True)
+    return (
+        RelatedAlerts(f"{alert.deployment.version.name} alarms in other environments, too", others, environment=False) if others else None
+    )
 
 
-def elsewhere_set(*, project: Project, alerts: Iterable[Alert]) -> None:
+def attach_other_environments(*, project: Project, alerts: Iterable[Alert]) -> None:
     """Gives each of these alerts `elsewhere`, what is open on its version in other environments; one query."""
     rows = list(alerts)
     versions = {alert.deployment.version_id for alert in rows if alert.state != AlertState.RESOLVED}
@@ -85,4 +89,4 @@ def elsewhere_set(*, project: Project, alerts: Iterable[Alert]) -> None:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= LARGEST else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= MAX_ID else None

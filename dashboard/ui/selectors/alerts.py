@@ -10,23 +10,23 @@ from django.db.models import Case, Count, F, Q, QuerySet, When
 from django.db.models.functions import Lower
 from django.http import Http404
 
-from dashboard.alerts.current_verdict import verdict_standing
+from dashboard.alerts.current_verdict import resolve_current_verdict
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
-from dashboard.alerts.services.transitions import rank
+from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
-from dashboard.fleet.deployment_marks import marks_between
+from dashboard.fleet.deployment_marks import list_marks
 from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict, VerdictKind
-from dashboard.ui.selectors.alert_groups import Narrowed, Together, elsewhere_set, together_with
+from dashboard.ui.selectors.alert_groups import AlertFilter, RelatedAlerts, attach_other_environments, find_related_alerts
 
-LISTED = 200
+MAX_ALERTS_LISTED = 200
 """As many as a file has."""
 
 
 @dataclass
-class AlertPage:
+class AlertData:
     """One alert and everything around it."""
 
     alert: Alert
@@ -36,26 +36,30 @@ class AlertPage:
     verdict: Verdict | None
     channels: int
     posted: list[DeploymentMark]
-    together: Together | None
+    together: RelatedAlerts | None
     title_at: datetime | None
     """When the verdict was given that the numbers of the title are of; None where no verdict is known."""
 
 
-USUAL_ORDER = ("waiting", "taken", "-opened_at", "-pk")
+DEFAULT_ORDER = ("waiting", "taken", "-opened_at", "-pk")
 """Open ones first, ROLL BACK before the others, what nobody has taken before what somebody has, then the newest."""
 
 
-def alert_rows(
+def list_alerts(
     *,
     project: Project,
     open_only: bool,
-    order: Sequence[str] = USUAL_ORDER,
-    narrowed: Narrowed | None = None,
+    order: Sequence[str] = DEFAULT_ORDER,
+    narrowed: AlertFilter | None = None,
     first: int = 0,
-    most: int = LISTED,
+    most: int = MAX_ALERTS_LISTED,
 ) -> Sequence[Alert]:
     """Alerts from a place of an order on, with what they belong to."""
-    rows = _asked(project, open_only, narrowed).select_related("deployment__version", "deployment__model", "owner", "group").defer("ran_on")
+    rows = (
+        _query_filtered_alerts(project, open_only, narrowed)
+        .select_related("deployment__version", "deployment__model", "owner", "group")
+        .defer("ran_on")
+    )
     urgency = Case(When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2)
     waiting = Case(When(state=AlertState.RESOLVED, then=3), default=urgency)
     taken = Case(When(state=AlertState.OPEN, then=0), default=1)
@@ -63,22 +67,22 @@ def alert_rows(
     # What has not ended has no end: it comes last in both directions.
     by_field = [F(one.removeprefix("-")).desc(nulls_last=True) if one.startswith("-") else F(one).asc(nulls_last=True) for one in order]
     found = list(rows.annotate(**named).order_by(*by_field)[first : first + most])
-    elsewhere_set(project=project, alerts=found)
+    attach_other_environments(project=project, alerts=found)
     return found
 
 
-def alerts_counted(*, project: Project, open_only: bool, narrowed: Narrowed) -> int:
+def count_alerts(*, project: Project, open_only: bool, narrowed: AlertFilter) -> int:
     """How many the list has."""
-    return _asked(project, open_only, narrowed).count()
+    return _query_filtered_alerts(project, open_only, narrowed).count()
 
 
-def _asked(project: Project, open_only: bool, narrowed: Narrowed | None) -> QuerySet[Alert]:
+def _query_filtered_alerts(project: Project, open_only: bool, narrowed: AlertFilter | None) -> QuerySet[Alert]:
     rows = for_project(Alert, project)
     rows = narrowed.rows(rows) if narrowed else rows
     return rows.exclude(state=AlertState.RESOLVED) if open_only else rows
 
 
-def alert_counts(*, project: Project) -> dict[str, int]:
+def count_alerts_by_state(*, project: Project) -> dict[str, int]:
     """How many alerts there are, how many have not ended, and how many of those are open, acknowledged and snoozed."""
     by_state = {state.value: Count("pk", filter=Q(state=state)) for state in AlertState}
     counts = for_project(Alert, project).aggregate(total=Count("pk"), **by_state)
@@ -94,36 +98,36 @@ def alert_or_404(*, project: Project, number: int) -> Alert:
     return alert
 
 
-def alert_page(*, project: Project, number: int) -> AlertPage:
+def read_alert_data(*, project: Project, number: int) -> AlertData:
     """One alert with its story, in eleven queries at most."""
     alert = alert_or_404(project=project, number=number)
     deployment = alert.deployment
     events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
     deliveries = Delivery.objects.filter(alert=alert).select_related("channel").order_by("-created_at", "-pk")
-    return AlertPage(
+    return AlertData(
         alert=alert,
-        events=list(events[:LISTED]),
-        deliveries=list(deliveries[:LISTED]),
+        events=list(events[:MAX_ALERTS_LISTED]),
+        deliveries=list(deliveries[:MAX_ALERTS_LISTED]),
         guide=for_project(RollbackGuide, project).filter(model_name=alert.deployment.model.name).first(),
-        verdict=verdict_standing(deployment_id=alert.deployment_id),
+        verdict=resolve_current_verdict(deployment_id=alert.deployment_id),
         channels=for_project(Channel, project).filter(enabled=True).count(),
-        posted=marks_between(
+        posted=list_marks(
             project_id=project.pk,
             model_name=deployment.model.name,
             environment=deployment.environment,
             first=clock.at_minute(deployment.started_minute - 60),
             last=(alert.resolved_at or clock.now()) + timedelta(hours=1),
         ),
-        together=together_with(alert=alert),
-        title_at=_title_at(alert),
+        together=find_related_alerts(alert=alert),
+        title_at=_find_title_time(alert),
     )
 
 
-def _title_at(alert: Alert) -> datetime | None:
+def _find_title_time(alert: Alert) -> datetime | None:
     """The title keeps the numbers of the newest verdict that is WATCH or worse; a verdict row goes on, the title does not."""
-    if alert.verdict is None or rank(alert.verdict.kind):
+    if alert.verdict is None or rank_severity(alert.verdict.kind):
         return alert.verdict.created_at if alert.verdict else None
-    severe = [kind for kind in VerdictKind if rank(kind)]
+    severe = [kind for kind in VerdictKind if rank_severity(kind)]
     rows = Verdict.objects.filter(deployment=alert.deployment, pk__lt=alert.verdict.pk, kind__in=severe)
     return rows.order_by("-pk").values_list("created_at", flat=True).first()
 

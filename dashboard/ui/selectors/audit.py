@@ -13,9 +13,9 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.projects.models import Key, Project
 from dashboard.projects.selectors import for_project
 
-A_PAGE = 50
-EXPORTED = 10_000
-LONGEST = 400
+PAGE_SIZE = 50
+MAX_EXPORTED = 10_000
+MAX_VALUE_LENGTH = 400
 KEY_KINDS = {kind: str(label).lower() for kind, label in Key._meta.get_field("kind").flatchoices}
 
 
@@ -33,7 +33,7 @@ class AuditFilter:
         return {name: value for name, value in (("action", self.action), ("who", self.who), ("about", self.about)) if value}
 
 
-def audit_rows(*, project: Project, wanted: AuditFilter) -> QuerySet[AuditEntry]:
+def query_audit_entries(*, project: Project, wanted: AuditFilter) -> QuerySet[AuditEntry]:
     """Newest first."""
     rows = for_project(AuditEntry, project).order_by("-at", "-pk")
     if wanted.action:
@@ -43,35 +43,35 @@ def audit_rows(*, project: Project, wanted: AuditFilter) -> QuerySet[AuditEntry]
     return rows.filter(subject__icontains=wanted.about) if wanted.about else rows
 
 
-def audit_page(*, project: Project, wanted: AuditFilter, number: int) -> Page[AuditEntry]:
+def read_audit_page(*, project: Project, wanted: AuditFilter, number: int) -> Page[AuditEntry]:
     """One page; a number beyond the end is the last one."""
-    return Paginator(audit_rows(project=project, wanted=wanted), A_PAGE).get_page(number)
+    return Paginator(query_audit_entries(project=project, wanted=wanted), PAGE_SIZE).get_page(number)
 
 
-def audit_choices(*, project: Project) -> tuple[list[str], list[str]]:
+def list_audit_choices(*, project: Project) -> tuple[list[str], list[str]]:
     """The groups of actions and the names that occur."""
     rows = for_project(AuditEntry, project)
     actions = {action.partition(".")[0] for action in rows.values_list("action", flat=True).distinct()}
     return sorted(actions), sorted(rows.values_list("actor_name", flat=True).distinct())
 
 
-def audit_said(value: Any) -> str:
+def format_audit_value(value: Any) -> str:
     """What was there before or after, on one line, without what is empty."""
     if value is None:
         return ""
     if isinstance(value, dict):
-        text = ", ".join(f"{name.replace('_', ' ')}: {_plain(one, name)}" for name, one in value.items() if one not in ("", None))
+        text = ", ".join(f"{name.replace('_', ' ')}: {_format_value(one, name)}" for name, one in value.items() if one not in ("", None))
     else:
-        text = _plain(value)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+        text = _format_value(value)
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
 
 
-def _plain(value: Any, name: str = "") -> str:
+def _format_value(value: Any, name: str = "") -> str:
     """In words where there are any; what nests stays as it is stored."""
     if isinstance(value, str):
         return KEY_KINDS.get(value, value) if name == "kind" else value
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list) and all(isinstance(one, str | int | float) for one in value):
-        return " ".join(_plain(one) for one in value) or "none"
+        return " ".join(_format_value(one) for one in value) or "none"
     return "none" if value is None else json.dumps(value, ensure_ascii=False)

@@ -11,31 +11,31 @@ from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from dashboard.common import clock
 from dashboard.fleet.selectors.compilations.cache_answers import (
     MOST_STARTS,
-    Answered,
-    StartMissed,
-    Unexplained,
-    caches_read,
-    unexplained_misses,
+    StartMisses,
+    UnexplainedMiss,
+    VersionCacheAnswers,
+    list_unexplained_misses,
+    read_cache_answers,
 )
-from dashboard.fleet.selectors.compilations.cache_miss_causes import Compared, causes_compared
-from dashboard.fleet.selectors.instances.instances import InstanceFacts
+from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation, find_miss_causes
+from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.fleet.selectors.versions.version_series import Span
 
 
 @dataclass
-class CacheFacts:
+class CacheData:
     """The first two are of the range, the starts are those of the instances that are shown."""
 
-    answered: list[Answered] = field(default_factory=list)
-    unexplained: list[Unexplained] = field(default_factory=list)
-    starts: dict[int, list[StartMissed]] = field(default_factory=dict)
-    compared: dict[int, Compared] = field(default_factory=dict)
+    answered: list[VersionCacheAnswers] = field(default_factory=list)
+    unexplained: list[UnexplainedMiss] = field(default_factory=list)
+    starts: dict[int, list[StartMisses]] = field(default_factory=dict)
+    compared: dict[int, MissExplanation] = field(default_factory=dict)
     """By instance, for those whose agents knew no earlier run."""
 
 
-def cache_facts(
-    *, project_id: int, model_id: int, version_ids: Collection[int], environment: str, span: Span, instances: Iterable[InstanceFacts]
-) -> CacheFacts:
+def read_cache_data(
+    *, project_id: int, model_id: int, version_ids: Collection[int], environment: str, span: Span, instances: Iterable[InstanceData]
+) -> CacheData:
     """One query, and six more where something has to be compared."""
     wanted: dict[str, Any] = {
         "project_id": project_id,
@@ -46,8 +46,8 @@ def cache_facts(
     }
     newest = sorted((one for one in instances if one.start is not None), key=lambda one: -one.started_minute)[:MOST_STARTS]
     since = clock.at_minute(int(newest[-1].started_minute)) if newest else None
-    answered, starts = caches_read(within=wanted, project_id=project_id, started=[one.id for one in newest], since=since)
-    unexplained = unexplained_misses(wanted) if any(one.miss == NO_EARLIER_RUN for one in answered) else []
+    answered, starts = read_cache_answers(within=wanted, project_id=project_id, started=[one.id for one in newest], since=since)
+    unexplained = list_unexplained_misses(wanted) if any(one.miss == NO_EARLIER_RUN for one in answered) else []
     unknown = {one.instance_id for one in unexplained}
     unknown |= {id for id, causes in starts.items() if any(one.cause == NO_EARLIER_RUN for one in causes)}
-    return CacheFacts(answered, unexplained, starts, causes_compared(project_id=project_id, model_id=model_id, instance_ids=unknown))
+    return CacheData(answered, unexplained, starts, find_miss_causes(project_id=project_id, model_id=model_id, instance_ids=unknown))

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from dashboard.alerts.current_verdict import standing_of, with_open_alert
+from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_alerts
 from dashboard.alerts.models import Alert, AlertState
-from dashboard.alerts.services.transitions import rank
+from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 
@@ -16,7 +16,7 @@ CHANGES_SHOWN = 12
 
 
 @dataclass
-class Judgements:
+class FleetVerdicts:
     """What stands now for each deployment that is live or has an open alert, and what was said anew since the start of the range."""
 
     current: dict[int, Verdict]
@@ -25,13 +25,13 @@ class Judgements:
     """Deployments whose version somebody accepted as the new normal."""
 
 
-def judgements(*, project_id: int, start_minute: int, environment: str = "", alerts: bool = True) -> Judgements:
+def read_fleet_verdicts(*, project_id: int, start_minute: int, environment: str = "", alerts: bool = True) -> FleetVerdicts:
     """Standing verdicts of live deployments by deployment, and changes of verdict inside the range, newest first.
 
     `alerts` says whether the project has an open alert at all."""
     of_live = Q(deployment__ended_minute=None)
     if alerts:
-        of_live |= Q(deployment__in=open_alerts_of(project_id=project_id).values("deployment"))
+        of_live |= Q(deployment__in=query_open_alerts(project_id=project_id).values("deployment"))
     live = Q(current=True) & of_live
     changed = (
         Q(created_at__gte=clock.at_minute(start_minute))
@@ -43,30 +43,30 @@ def judgements(*, project_id: int, start_minute: int, environment: str = "", ale
         rows = rows.filter(deployment__environment=environment)
     choices = BaselineChoice.objects.filter(version=OuterRef("deployment__version"), environment=OuterRef("deployment__environment"))
     rows = rows.annotate(accepted=Exists(choices.filter(kind="accept")))
-    rows = (with_open_alert(rows) if alerts else rows).select_related("deployment__version", "deployment__model", "baseline__version")
+    rows = (annotate_open_alert(rows) if alerts else rows).select_related("deployment__version", "deployment__model", "baseline__version")
     found = list(rows.order_by("-created_at", "-pk"))
     since = clock.at_minute(start_minute)
     current = [row for row in found if row.current and (row.deployment.ended_minute is None or getattr(row, "open_alert", None))]
-    return Judgements(
-        current={row.deployment_id: row for row in standing_of(current)},
+    return FleetVerdicts(
+        current={row.deployment_id: row for row in apply_open_alerts(current)},
         changes=[row for row in found if _is_change(row, since)][:CHANGES_SHOWN],
         accepted={row.deployment_id for row in found if getattr(row, "accepted", False)},
     )
 
 
-def open_alerts(*, project_id: int) -> list[Alert]:
+def list_open_alerts(*, project_id: int) -> list[Alert]:
     """Alerts that are not resolved, newest first."""
-    return list(open_alerts_of(project_id=project_id).select_related("deployment").order_by("-opened_at"))
+    return list(query_open_alerts(project_id=project_id).select_related("deployment").order_by("-opened_at"))
 
 
-def open_alerts_of(*, project_id: int) -> QuerySet[Alert]:
+def query_open_alerts(*, project_id: int) -> QuerySet[Alert]:
     """The same as a condition."""
     return Alert.objects.filter(project_id=project_id).exclude(state=AlertState.RESOLVED)
 
 
 def _is_change(row: Verdict, since: datetime) -> bool:
     """A first verdict counts unless it only says that there is nothing to say yet; one that an open alert outlives changes nothing."""
-    if row.current and getattr(row, "open_alert", None) and not rank(row.kind):
+    if row.current and getattr(row, "open_alert", None) and not rank_severity(row.kind):
         return False
     before = row.previous_kind or VerdictKind.NOT_ENOUGH_DATA
     return row.created_at >= since and row.kind != before

@@ -17,31 +17,37 @@ from django.db.models import Min, Q
 
 from dashboard import __version__
 from dashboard.alerts.models import Channel, Delivery, DeliveryState
-from dashboard.alerts.selectors import deliveries_by_state
+from dashboard.alerts.selectors import count_deliveries_by_state
 from dashboard.common import clock
-from dashboard.common.health import Check, database_check, disk_check, heartbeats, migrations_check, worker_state, workers_check
+from dashboard.common.health import Check, database_check, disk_check, list_heartbeats, migrations_check, worker_state, workers_check
 from dashboard.common.models import Heartbeat
-from dashboard.fleet.fold.counters import MOST
+from dashboard.fleet.fold.counters import COUNTER_MAX
 from dashboard.fleet.models import Instance, InstanceState, StorageMeasure
 from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.selectors.instances.instance_states import SEVERITY, instance_state
-from dashboard.fleet.selectors.instances.recent_instances import helpers_seen, instances_seen
-from dashboard.fleet.selectors.limits import OverLimit, over_limits
-from dashboard.fleet.table_sizes import GOALS
+from dashboard.fleet.selectors.instances.recent_instances import count_recent_helpers, list_recent_instances
+from dashboard.fleet.selectors.limits import LimitOverflow, count_limit_overflows
+from dashboard.fleet.table_sizes import GOAL_BYTES_A_DAY
 from dashboard.ingest.health import inbox_check
 from dashboard.ingest.models import PoisonReport, Sender
-from dashboard.ingest.selectors import inbox_size, inbox_size_up_to, intake_by_hour, poison_count, refusals_by_hour
-from dashboard.projects.cardinality_limits import COUNTED, limits_of
+from dashboard.ingest.selectors import (
+    count_inbox_reports,
+    count_inbox_reports_up_to,
+    count_poison_reports,
+    list_refusals_by_hour,
+    read_intake_by_hour,
+)
+from dashboard.projects.cardinality_limits import LIMIT_PERIODS, read_limits
 from dashboard.projects.models import Project
-from dashboard.projects.rate_limit import quota_of, waiting_of
+from dashboard.projects.rate_limit import read_quota, read_waiting_limit
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.health import judge_check
 from dashboard.ui import words
 
-HOURS = 24
-QUICK = 0.01
-LISTED = 20
-BAR, GAP, HIGH = 10, 2, 56
+HISTORY_HOURS = 24
+FAST_ANSWER_S = 0.01
+MAX_LISTED = 20
+BAR_WIDTH, BAR_GAP, CHART_HEIGHT = 10, 2, 56
 LOSSES = {
     "missing": "windows that never came",
     "rejected_windows": "windows that were refused",
@@ -54,7 +60,7 @@ LOSSES = {
 
 
 @dataclass(frozen=True)
-class Bar:
+class HourBar:
     """An hour of the chart: what was taken and refused, and how high that is drawn."""
 
     at: datetime
@@ -67,16 +73,16 @@ class Bar:
     @property
     def taken_y(self) -> float:
         """Where the bar begins, from above."""
-        return HIGH - self.taken_high
+        return CHART_HEIGHT - self.taken_high
 
     @property
     def refused_y(self) -> float:
         """Where the bar on top of it begins."""
-        return HIGH - self.taken_high - self.refused_high
+        return CHART_HEIGHT - self.taken_high - self.refused_high
 
 
 @dataclass(frozen=True)
-class HealthPage:
+class HealthData:
     """The whole page."""
 
     checks: list[Check]
@@ -85,7 +91,7 @@ class HealthPage:
     waiting_here: int
     """Reports of this project among them, counted up to its quota."""
     quota: dict[str, float]
-    bars: list[Bar]
+    bars: list[HourBar]
     taken: int
     taken_bytes: int
     refused: list[tuple[str, str, int, int]]
@@ -103,14 +109,14 @@ class HealthPage:
     stands_on: list[tuple[str, str]]
     database_size: int | None
     storage: list[tuple[StorageMeasure, int]]
-    over: list[tuple[OverLimit, int, str]]
-    saturated: OverLimit | None
+    over: list[tuple[LimitOverflow, int, str]]
+    saturated: LimitOverflow | None
     """Hours with a counter that reached its largest value."""
 
     @property
     def counter_most(self) -> int:
         """The value at which counters stop."""
-        return MOST
+        return COUNTER_MAX
 
     @property
     def most_taken(self) -> int:
@@ -151,7 +157,7 @@ class HealthPage:
     def answers_in(self) -> str:
         """Seconds the database takes, coarse enough that a page that is fetched again is mostly the same."""
         took = self.database.value or 0.0
-        return f"<{words.SPACE}{words.duration(QUICK)}" if took < QUICK else words.duration(round(took, 2))
+        return f"<{words.SPACE}{words.duration(FAST_ANSWER_S)}" if took < FAST_ANSWER_S else words.duration(round(took, 2))
 
     def _found(self, name: str) -> Check:
         return next(check for check in self.checks if check.name == name)
@@ -162,59 +168,68 @@ class HealthPage:
         return max((worker.folded_at for worker, _ in self.workers if worker.folded_at), default=None)
 
 
-def health_page(*, project: Project) -> HealthPage:
+def read_health_data(*, project: Project) -> HealthData:
     """Read from the database in a number of questions that does not grow."""
     bars, taken, taken_bytes = _bars(project)
-    elsewhere = poison_count() - (here := poison_count(project))
+    elsewhere = count_poison_reports() - (here := count_poison_reports(project))
     waiting = Delivery.objects.filter(project=project, state=DeliveryState.WAITING)
-    limits, over = limits_of(project.settings).as_dict(), over_limits(project_id=project.pk, now=clock.unix())
-    return HealthPage(
+    limits, over = read_limits(project.settings).as_dict(), count_limit_overflows(project_id=project.pk, now=clock.unix())
+    return HealthData(
         checks=[database_check(), migrations_check(), inbox_check(), judge_check(), workers_check(), disk_check()],
-        workers=[(beat, worker_state(beat)) for beat in heartbeats()],
-        waiting=inbox_size(),
-        waiting_here=inbox_size_up_to(project.pk, waiting_of(project.settings)),
-        quota=quota_of(project.settings),
+        workers=[(beat, worker_state(beat)) for beat in list_heartbeats()],
+        waiting=count_inbox_reports(),
+        waiting_here=count_inbox_reports_up_to(project.pk, read_waiting_limit(project.settings)),
+        quota=read_quota(project.settings),
         bars=bars,
         taken=taken,
         taken_bytes=taken_bytes,
-        refused=_refused(project),
-        poison=list(for_project(PoisonReport, project).defer("identity", "report").order_by("-id")[:LISTED]),
+        refused=_count_refusals(project),
+        poison=list(for_project(PoisonReport, project).defer("identity", "report").order_by("-id")[:MAX_LISTED]),
         poison_here=here,
         poison_elsewhere=elsewhere,
         processes=_processes(project),
-        helpers=sorted(helpers_seen(project_id=project.pk).items()),
+        helpers=sorted(count_recent_helpers(project_id=project.pk).items()),
         losses=_losses(project),
-        deliveries=deliveries_by_state(project),
+        deliveries=count_deliveries_by_state(project),
         oldest_delivery=waiting.aggregate(oldest=Min("created_at"))["oldest"],
-        channels_off=list(for_project(Channel, project).filter(enabled=False).order_by("name", "pk")[:LISTED]),
-        stands_on=_stands_on(),
+        channels_off=list(for_project(Channel, project).filter(enabled=False).order_by("name", "pk")[:MAX_LISTED]),
+        stands_on=_list_runtime_versions(),
         database_size=_database_size(),
-        storage=[(one, GOALS[one.of]) for one in StorageMeasure.objects.order_by("of") if one.of in GOALS],
-        over=[(one, limits[one.kind], COUNTED[one.kind]) for one in over if one.kind in limits],
+        storage=[(one, GOAL_BYTES_A_DAY[one.of]) for one in StorageMeasure.objects.order_by("of") if one.of in GOAL_BYTES_A_DAY],
+        over=[(one, limits[one.kind], LIMIT_PERIODS[one.kind]) for one in over if one.kind in limits],
         saturated=next((one for one in over if one.kind == COUNTER), None),
     )
 
 
-def _bars(project: Project) -> tuple[list[Bar], int, int]:
-    intake = intake_by_hour(project=project, hours=HOURS)
+def _bars(project: Project) -> tuple[list[HourBar], int, int]:
+    intake = read_intake_by_hour(project=project, hours=HISTORY_HOURS)
     refused: dict[int, int] = {}
-    for hour, _, count in refusals_by_hour(project=project, hours=HOURS):
+    for hour, _, count in list_refusals_by_hour(project=project, hours=HISTORY_HOURS):
         refused[hour] = refused.get(hour, 0) + count
     now = int(clock.unix() // 3600)
-    hours = range(now - HOURS + 1, now + 1)
+    hours = range(now - HISTORY_HOURS + 1, now + 1)
     most = max((intake.get(hour, (0, 0))[0] + refused.get(hour, 0) for hour in hours), default=0) or 1
     bars = []
     for place, hour in enumerate(hours):
         taken, bad = intake.get(hour, (0, 0))[0], refused.get(hour, 0)
-        bars.append(Bar(clock.at(hour * 3600), taken, bad, place * (BAR + GAP), round(HIGH * taken / most, 1), round(HIGH * bad / most, 1)))
+        bars.append(
+            HourBar(
+                clock.at(hour * 3600),
+                taken,
+                bad,
+                place * (BAR_WIDTH + BAR_GAP),
+                round(CHART_HEIGHT * taken / most, 1),
+                round(CHART_HEIGHT * bad / most, 1),
+            )
+        )
     return bars, sum(reports for reports, _ in intake.values()), sum(size for _, size in intake.values())
 
 
-def _refused(project: Project) -> list[tuple[str, str, int, int]]:
+def _count_refusals(project: Project) -> list[tuple[str, str, int, int]]:
     """Code, meaning, how many in this hour and in the day, the most frequent first."""
     meanings: dict[str, Any] = {code: meaning for code, (_, meaning) in ERROR_CODES.items()} | dict(REJECTED_CODES)
     now, day, hour = int(clock.unix() // 3600), dict[str, int](), dict[str, int]()
-    for at, code, count in refusals_by_hour(project=project, hours=HOURS):
+    for at, code, count in list_refusals_by_hour(project=project, hours=HISTORY_HOURS):
         day[code] = day.get(code, 0) + count
         hour[code] = hour.get(code, 0) + (count if at == now else 0)
     return [(code, meanings.get(code, ""), hour[code], count) for code, count in sorted(day.items(), key=lambda item: -item[1])]
@@ -222,27 +237,27 @@ def _refused(project: Project) -> list[tuple[str, str, int, int]]:
 
 def _processes(project: Project) -> list[tuple[InstanceState, int]]:
     now = clock.now()
-    states = Counter(instance_state(one, now) for one in instances_seen(project_id=project.pk))
+    states = Counter(instance_state(one, now) for one in list_recent_instances(project_id=project.pk))
     return [(state, states[state]) for state in SEVERITY if states[state]]
 
 
 def _losses(project: Project) -> list[tuple[Instance, list[tuple[str, int]]]]:
     """Instances that lost something, the newest first."""
     newest = for_project(Sender, project).filter(missing__gt=0).order_by("-last_seen_at")
-    missing = dict(newest.values_list("instance_id", "missing")[:LISTED])
+    missing = dict(newest.values_list("instance_id", "missing")[:MAX_LISTED])
     lost = Q(instance_id__in=missing)
     for name in LOSSES:
         if name != "missing":
             lost |= Q(**{f"{name}__gt": 0})
     rows = for_project(Instance, project).filter(lost).select_related("model", "version")
     found: list[tuple[Instance, list[tuple[str, int]]]] = []
-    for one in rows.order_by("-last_seen_at")[:LISTED]:
+    for one in rows.order_by("-last_seen_at")[:MAX_LISTED]:
         counts = {name: missing.get(one.instance_id, 0) if name == "missing" else getattr(one, name) for name in LOSSES}
         found.append((one, [(LOSSES[name], count) for name, count in counts.items() if count]))
     return found
 
 
-def _stands_on() -> list[tuple[str, str]]:
+def _list_runtime_versions() -> list[tuple[str, str]]:
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version" if connection.vendor == "postgresql" else "SELECT sqlite_version()")
         [version] = cursor.fetchone()

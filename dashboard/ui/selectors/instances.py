@@ -7,25 +7,25 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.fleet.fold.roles import helps, is_counted
+from dashboard.fleet.fold.roles import is_counted, is_helper
 from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instances.instance_heatmap import Levels, Slots, instance_levels
-from dashboard.fleet.selectors.instances.instance_list import instances_since, windows_missing
-from dashboard.fleet.selectors.instances.instance_states import SEVERITY, eager_share, ended_badly, instance_state
-from dashboard.fleet.selectors.instances.instance_traits import MOST, Traits, instance_traits
+from dashboard.fleet.selectors.instances.instance_heatmap import Heatmap, Slots, read_heatmap
+from dashboard.fleet.selectors.instances.instance_list import count_missing_windows, list_instances_since
+from dashboard.fleet.selectors.instances.instance_states import SEVERITY, eager_share, has_failed, instance_state
+from dashboard.fleet.selectors.instances.instance_traits import MAX_INSTANCES, Traits, read_instance_traits
 from dashboard.fleet.selectors.job_groups import NO_SERVER, Groups, Server
-from dashboard.fleet.selectors.versions.version_series import series_outermost
-from dashboard.fleet.selectors.versions.versions import model_deployments
+from dashboard.fleet.selectors.versions.version_series import read_outermost_series
+from dashboard.fleet.selectors.versions.versions import list_model_deployments
 
-BAD = (InstanceState.HUNG, InstanceState.SILENT, InstanceState.EAGER, InstanceState.DEGRADED)
+BAD_STATES = (InstanceState.HUNG, InstanceState.SILENT, InstanceState.EAGER, InstanceState.DEGRADED)
 
 
-Pair = tuple[Instance, InstanceState]
+InstanceWithState = tuple[Instance, InstanceState]
 
 
 @dataclass(frozen=True)
-class Asked:
+class InstancesQuery:
     """What the address asks for; empty means any."""
 
     slots: Slots
@@ -42,7 +42,7 @@ class Asked:
 
 
 @dataclass
-class InstancesFacts:
+class InstancesData:
     """One page of the instances that fit, and what may be chosen."""
 
     environment: str
@@ -50,7 +50,7 @@ class InstancesFacts:
     everyone: list[tuple[Instance, InstanceState]]
     fitting: list[tuple[Instance, InstanceState]]
     shown: list[tuple[Instance, InstanceState]]
-    levels: Levels
+    levels: Heatmap
     missing: dict[str, int] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
     helpers: list[Instance] = field(default_factory=list)
@@ -74,42 +74,42 @@ class InstancesFacts:
         return Groups([*(row for row, _ in self.everyone), *self.helpers])
 
 
-def instances_facts(*, model: WatchedModel, asked: Asked) -> InstancesFacts:
+def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> InstancesData:
     """A fixed number of queries: three for the list, four for the strips, one for what differs where some are bad and some are not."""
-    deployments = model_deployments(project_id=model.project_id, model_id=model.pk)
+    deployments = list_model_deployments(project_id=model.project_id, model_id=model.pk)
     environment = _environment(deployments, asked.environment)
     now = clock.now()
-    rows = instances_since(project_id=model.project_id, model_id=model.pk, environment=environment, since=asked.since)
-    found = [(row, instance_state(row, now)) for row in rows if _fits(row, asked)]
-    everyone = [pair for pair in found if not helps(pair[0])]
-    helpers = [row for row, state in found if helps(row) and state not in (InstanceState.SILENT, InstanceState.ENDED)]
-    fitting = _sorted([pair for pair in everyone if not asked.state or pair[1] == asked.state], helpers, asked)
+    rows = list_instances_since(project_id=model.project_id, model_id=model.pk, environment=environment, since=asked.since)
+    found = [(row, instance_state(row, now)) for row in rows if _matches_query(row, asked)]
+    everyone = [pair for pair in found if not is_helper(pair[0])]
+    helpers = [row for row, state in found if is_helper(row) and state not in (InstanceState.SILENT, InstanceState.ENDED)]
+    fitting = _sort_pairs([pair for pair in everyone if not asked.state or pair[1] == asked.state], helpers, asked)
     first = (min(asked.page, max(1, -(-len(fitting) // asked.size))) - 1) * asked.size
     shown = fitting[first : first + asked.size]
-    series = series_outermost(project_id=model.project_id, version_ids={row.version_id for row, _ in shown}, environment=environment)
-    facts = InstancesFacts(
+    series = read_outermost_series(project_id=model.project_id, version_ids={row.version_id for row, _ in shown}, environment=environment)
+    facts = InstancesData(
         environment=environment,
         deployments=deployments,
         everyone=everyone,
         fitting=fitting,
         shown=shown,
         helpers=helpers,
-        levels=instance_levels(project_id=model.project_id, instance_ids=[row.pk for row, _ in shown], series=series, slots=asked.slots),
-        missing=windows_missing(project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]),
+        levels=read_heatmap(project_id=model.project_id, instance_ids=[row.pk for row, _ in shown], series=series, slots=asked.slots),
+        missing=count_missing_windows(project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]),
     )
     _compare(facts, model.project_id)
     return facts
 
 
-def _compare(facts: InstancesFacts, project_id: int) -> None:
+def _compare(facts: InstancesData, project_id: int) -> None:
     """The bad ones first, so that none of them is left out where there are more than are compared."""
-    facts.bad = [row.pk for row, state in facts.everyone if state in BAD]
-    facts.good = [row.pk for row, state in facts.everyone if state not in BAD and is_counted(row) and not ended_badly(row)]
+    facts.bad = [row.pk for row, state in facts.everyone if state in BAD_STATES]
+    facts.good = [row.pk for row, state in facts.everyone if state not in BAD_STATES and is_counted(row) and not has_failed(row)]
     if facts.bad and facts.good:
-        few = {*facts.bad[: MOST // 2], *facts.good[: MOST // 2]}
+        few = {*facts.bad[: MAX_INSTANCES // 2], *facts.good[: MAX_INSTANCES // 2]}
         rows = [row for row, _ in facts.everyone if row.pk in few]
         since, newest = min(row.started_at for row in rows), max(row.last_minute for row in rows)
-        facts.traits = instance_traits(project_id=project_id, instance_ids=few, since=since, newest=newest)
+        facts.traits = read_instance_traits(project_id=project_id, instance_ids=few, since=since, newest=newest)
 
 
 def _environment(deployments: list[Deployment], asked: str) -> str:
@@ -118,7 +118,7 @@ def _environment(deployments: list[Deployment], asked: str) -> str:
     return asked if asked in known else next(iter(known), asked)
 
 
-def _fits(row: Instance, asked: Asked) -> bool:
+def _matches_query(row: Instance, asked: InstancesQuery) -> bool:
     if asked.version_id is not None and row.version_id != asked.version_id:
         return False
     if asked.gpu and row.gpu != asked.gpu:
@@ -126,7 +126,7 @@ def _fits(row: Instance, asked: Asked) -> bool:
     return not asked.text or asked.text.lower() in f"{process_name(row)} {row.host} {row.instance_id} {row.job}".lower()
 
 
-def _sorted(pairs: list[Pair], helpers: list[Instance], asked: Asked) -> list[Pair]:
+def _sort_pairs(pairs: list[InstanceWithState], helpers: list[Instance], asked: InstancesQuery) -> list[InstanceWithState]:
     """In the order that is asked for, the processes of one server next to each other, at the place of the first of them."""
     groups = Groups([*(row for row, _ in pairs), *helpers])
     ranks = {row.pk: _rank(row, state, asked.sort) for row, state in pairs}
@@ -135,7 +135,7 @@ def _sorted(pairs: list[Pair], helpers: list[Instance], asked: Asked) -> list[Pa
         if server := groups.server_of(row):
             first[server] = (max if asked.descending else min)(ranks[row.pk], first.get(server, ranks[row.pk]))
 
-    def place(pair: Pair) -> tuple[object, ...]:
+    def place(pair: InstanceWithState) -> tuple[object, ...]:
         server = groups.server_of(pair[0])
         return (first[server], server, ranks[pair[0].pk]) if server else (ranks[pair[0].pk], NO_SERVER, ranks[pair[0].pk])
 

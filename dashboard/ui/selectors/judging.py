@@ -13,17 +13,17 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
-from dashboard.regressions.judge.settings_overrides import Learned, Value, known
-from dashboard.regressions.judging_settings import AUDITED
+from dashboard.regressions.judge.settings_overrides import LearnedMetric, Value, filter_known
+from dashboard.regressions.judging_settings import AUDIT_ACTION
 from dashboard.regressions.models import HealthyPair, LearnedVariance
-from dashboard.regressions.settings_resolver import SettingsBook
+from dashboard.regressions.settings_resolver import SettingsResolver
 
 CHANGES_SHOWN = 12
 MODELS_LISTED = 500
 
 
 @dataclass(frozen=True)
-class JudgingFacts:
+class DetectionData:
     """Everything the page shows; `of_project` are the choices below those of the model."""
 
     project: Project
@@ -31,20 +31,20 @@ class JudgingFacts:
     models: Sequence[WatchedModel]
     own: dict[str, Value]
     of_project: dict[str, Value]
-    learned: dict[str, Learned]
+    learned: dict[str, LearnedMetric]
     learned_at: datetime | None
     pairs: int
     pairs_since: int | None
     changes: list[AuditEntry]
 
 
-def judging_facts(*, project: Project, model: WatchedModel | None) -> JudgingFacts:
+def read_detection_data(*, project: Project, model: WatchedModel | None) -> DetectionData:
     """A fixed number of queries."""
-    book = SettingsBook(project_id=project.pk)
-    of_project = known(book.overrides(project_id=project.pk))
-    own = known(book.overrides(project_id=project.pk, model_id=model.pk)) if model else of_project
+    book = SettingsResolver(project_id=project.pk)
+    of_project = filter_known(book.overrides(project_id=project.pk))
+    own = filter_known(book.overrides(project_id=project.pk, model_id=model.pk)) if model else of_project
     pairs = for_project(HealthyPair, project).exclude(taught={})
-    return JudgingFacts(
+    return DetectionData(
         project=project,
         model=model,
         models=list(for_project(WatchedModel, project).order_by("name", "pk")[:MODELS_LISTED]),
@@ -59,13 +59,13 @@ def judging_facts(*, project: Project, model: WatchedModel | None) -> JudgingFac
 
 
 def _changes(project: Project, model: WatchedModel | None) -> list[AuditEntry]:
-    rows = for_project(AuditEntry.objects.filter(action=AUDITED), project)
+    rows = for_project(AuditEntry.objects.filter(action=AUDIT_ACTION), project)
     if model is not None:
         rows = rows.filter(Q(after__model=model.pk) | Q(after__model=None))
     return list(rows.order_by("-pk")[:CHANGES_SHOWN])
 
 
-def changed_names(entry: AuditEntry) -> list[tuple[str, Any, Any]]:
+def list_changed_settings(entry: AuditEntry) -> list[tuple[str, Any, Any]]:
     """Name, before and after of every setting that an entry tells of; None where the layer below held."""
     before, after = (side if isinstance(side, dict) else {} for side in (entry.before, entry.after))
     return [(name, before.get(name), after.get(name)) for name in sorted({*before, *after} - {"model"})]

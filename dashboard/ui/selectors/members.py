@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from dashboard.accounts.models import User
 from dashboard.common import clock
-from dashboard.projects.invitations import invitations_open
+from dashboard.projects.invitations import list_open_invitations
 from dashboard.projects.models import Invitation, Key, Member, Project, Role
-from dashboard.projects.selectors import for_project, keys_live
+from dashboard.projects.selectors import for_project, list_live_keys
 
-REVOKED_SHOWN = timedelta(days=30)
-MEANS = {
+REVOKED_KEY_RETENTION = timedelta(days=30)
+ROLE_DESCRIPTIONS = {
     Role.VIEWER: "looks at everything",
     Role.OPERATOR: "also acts on alerts, chooses baselines, announces maintenance",
     Role.ADMIN: "also makes keys, channels and members, and changes settings",
@@ -20,7 +20,7 @@ MEANS = {
 
 
 @dataclass(frozen=True)
-class MembersPage:
+class MembersData:
     """The whole page."""
 
     members: list[Member]
@@ -30,7 +30,7 @@ class MembersPage:
     @property
     def roles(self) -> list[tuple[str, str, str]]:
         """Every role with what it may do, the least first."""
-        return [(role.value, role.label, means) for role, means in MEANS.items()]
+        return [(role.value, role.label, means) for role, means in ROLE_DESCRIPTIONS.items()]
 
     @property
     def only_admin(self) -> int | None:
@@ -39,18 +39,18 @@ class MembersPage:
         return admins[0] if len(admins) == 1 else None
 
 
-def members_page(*, project: Project, me: User) -> MembersPage:
+def read_members_data(*, project: Project, me: User) -> MembersData:
     """Two queries."""
     members = for_project(Member, project).select_related("user").order_by("user__username")
-    return MembersPage(list(members), list(invitations_open(project)), me)
+    return MembersData(list(members), list(list_open_invitations(project)), me)
 
 
-def keys_revoked(*, project: Project) -> list[Key]:
+def list_revoked_keys(*, project: Project) -> list[Key]:
     """What was revoked lately, newest first."""
-    rows = for_project(Key, project).filter(revoked_at__gt=clock.now() - REVOKED_SHOWN)
+    rows = for_project(Key, project).filter(revoked_at__gt=clock.now() - REVOKED_KEY_RETENTION)
     return list(rows.select_related("created_by").order_by("-revoked_at")[:50])
 
 
-def keys_by_kind(*, project: Project) -> list[Key]:
+def list_active_keys(*, project: Project) -> list[Key]:
     """Keys that are not revoked, with who made them."""
-    return list(keys_live(project).select_related("created_by").order_by("kind", "-created_at", "-pk"))
+    return list(list_live_keys(project).select_related("created_by").order_by("kind", "-created_at", "-pk"))

@@ -9,46 +9,46 @@ from typing import Any
 
 from django.db.models import Case, F, Q, When
 
-from dashboard.alerts.current_verdict import standing_of, with_open_alert
+from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_alerts
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
-from dashboard.common.raw_queries import objects_together
-from dashboard.fleet.deployment_marks import marks_newest
-from dashboard.fleet.metrics.eager_causes import WhyEager
-from dashboard.fleet.metrics.time_bins import Window
+from dashboard.common.raw_queries import fetch_objects_together
+from dashboard.fleet.deployment_marks import list_newest_marks
+from dashboard.fleet.metrics.eager_causes import EagerBreakdown
+from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.compilations.compile_events import compile_events_newest
-from dashboard.fleet.selectors.findings.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instances.instances import InstanceFacts, Reporting, instances_reporting, version_instances
-from dashboard.fleet.selectors.instances.memory import MemoryFacts
-from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER
+from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
+from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
+from dashboard.fleet.selectors.instances.instances import InstanceData, ReportingInstance, list_reporting_instances, list_version_instances
+from dashboard.fleet.selectors.instances.memory import MemoryData
+from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
 from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
     ProcessPoint,
     Span,
-    region_seconds,
-    series_outermost,
+    read_outermost_series,
+    read_region_seconds,
 )
-from dashboard.fleet.selectors.versions.versions import LATEST, model_deployments
+from dashboard.fleet.selectors.versions.versions import MAX_DEPLOYMENTS, list_model_deployments
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
-from dashboard.regressions.selectors import Chosen, choices_made, chosen_of
-from dashboard.ui.charts.version_styles import Drawn, versions_drawn
-from dashboard.ui.selectors.caches import CacheFacts, cache_facts
-from dashboard.ui.selectors.rollups import rollups
+from dashboard.regressions.selectors import BaselineChoices, group_baseline_choices, list_baseline_choices
+from dashboard.ui.charts.version_styles import VersionStyle, assign_version_styles
+from dashboard.ui.selectors.caches import CacheData, read_cache_data
+from dashboard.ui.selectors.rollups import read_rollups
 
-VERSIONS_LISTED = 12
-EVENTS_SHOWN = 12
-ALERTS_READ = 20
-AROUND = 60
+MAX_VERSIONS_LISTED = 12
+MAX_EVENTS_SHOWN = 12
+MAX_ALERTS_READ = 20
+DEPLOYMENT_MARGIN_MINUTES = 60
 """Minutes before and after a deployment in which its processes may have reported without a call."""
-LOUD = {VerdictKind.ROLL_BACK: 2, VerdictKind.WATCH: 1}
+VERDICT_URGENCY = {VerdictKind.ROLL_BACK: 2, VerdictKind.WATCH: 1}
 
 
 @dataclass(frozen=True)
-class Asked:
+class ModelQuery:
     """What the address of the page asks for; empty means the page decides."""
 
-    window: Window
+    window: TimeBins
     environment: str = ""
     region: str = ""
     version_id: int | None = None
@@ -62,7 +62,7 @@ class Asked:
 
 
 @dataclass
-class Standing:
+class ModelVerdicts:
     """Who is judged against whom in one environment, and what was said."""
 
     environment: str
@@ -95,40 +95,40 @@ class Standing:
     @property
     def listed(self) -> list[int]:
         """The judged version, its baseline, then the newest others, as many as a page lists."""
-        return list(dict.fromkeys(id for id in (*self.pair, *list(self.latest)[:VERSIONS_LISTED]) if id is not None))
+        return list(dict.fromkeys(id for id in (*self.pair, *list(self.latest)[:MAX_VERSIONS_LISTED]) if id is not None))
 
-    def drawn(self, wanted: Sequence[int]) -> list[Drawn]:
+    def drawn(self, wanted: Sequence[int]) -> list[VersionStyle]:
         """How each of these versions is drawn; a chart takes six."""
         names = {id: deployment.version.name for id, deployment in self.latest.items()}
         if self.baseline:
             names.setdefault(self.baseline.pk, self.baseline.name)
         judged, baseline = self.pair
-        return versions_drawn(judged=judged, baseline=baseline, newest_first=[(id, names[id]) for id in wanted if id in names])
+        return assign_version_styles(judged=judged, baseline=baseline, newest_first=[(id, names[id]) for id in wanted if id in names])
 
 
 @dataclass
-class ModelFacts:
+class ModelData:
     """Everything the page shows."""
 
     model: WatchedModel
-    asked: Asked
-    standing: Standing
-    drawn: list[Drawn]
+    asked: ModelQuery
+    standing: ModelVerdicts
+    drawn: list[VersionStyle]
     region: str
     regions: dict[str, float]
     calls: list[CallPoint]
     processes: list[ProcessPoint]
-    instances: list[InstanceFacts]
-    findings: list[FindingFacts]
+    instances: list[InstanceData]
+    findings: list[FindingData]
     events: list[CompileEvent]
     alerts: list[Alert]
     own_calls: list[CallPoint] = field(default_factory=list)
     own_processes: list[ProcessPoint] = field(default_factory=list)
-    memory: dict[int, MemoryFacts] = field(default_factory=dict)
-    why_eager: dict[int, WhyEager] = field(default_factory=dict)
-    caches: CacheFacts = field(default_factory=CacheFacts)
-    reporting: list[Reporting] = field(default_factory=list)
-    chosen: Chosen = field(default_factory=lambda: Chosen(None, {}))
+    memory: dict[int, MemoryData] = field(default_factory=dict)
+    why_eager: dict[int, EagerBreakdown] = field(default_factory=dict)
+    caches: CacheData = field(default_factory=CacheData)
+    reporting: list[ReportingInstance] = field(default_factory=list)
+    chosen: BaselineChoices = field(default_factory=lambda: BaselineChoices(None, {}))
     posted: list[DeploymentMark] = field(default_factory=list)
 
     @property
@@ -137,25 +137,25 @@ class ModelFacts:
         return self.chosen.accepted.get(self.standing.judged.version_id) if self.standing.judged else None
 
 
-def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None = None) -> ModelFacts:
+def read_model_data(*, model: WatchedModel, asked: ModelQuery, standing: ModelVerdicts | None = None) -> ModelData:
     """Reads the page in a fixed number of queries, however long the history is; `standing` where it is read already."""
-    standing = standing or model_standing(model=model, environment=asked.environment, version_id=asked.version_id)
+    standing = standing or read_model_verdicts(model=model, environment=asked.environment, version_id=asked.version_id)
     project, environment, hourly = model.project_id, standing.environment, asked.hourly
     span = Span(asked.window.first, asked.window.last)
     charted = standing.listed
     wanted = list(dict.fromkeys((*charted, *asked.tabled)))
-    in_window = _inside(standing, wanted, span)
+    in_window = _clip_spans(standing, wanted, span)
     drawn = standing.drawn([id for id in charted if id in in_window or id in standing.pair])
-    series = series_outermost(project_id=project, version_ids=wanted, environment=environment)
-    regions = region_seconds(project_id=project, series=series, span=span, hourly=hourly)
+    series = read_outermost_series(project_id=project, version_ids=wanted, environment=environment)
+    regions = read_region_seconds(project_id=project, series=series, span=span, hourly=hourly)
     region = asked.region if asked.region in regions else next(iter(regions), "")
     own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
     ids = [version.id for version in drawn]
-    instances = version_instances(project_id=project, version_ids=wanted, environment=environment)
-    events, alerts, posted, chosen = _happened(model, standing, ids, asked.window)
+    instances = list_version_instances(project_id=project, version_ids=wanted, environment=environment)
+    events, alerts, posted, chosen = _read_events(model, standing, ids, asked.window)
     place = {"project_id": project, "environment": environment}
-    counted = rollups(place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly)
-    return ModelFacts(
+    counted = read_rollups(place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly)
+    return ModelData(
         model=model,
         asked=asked,
         standing=standing,
@@ -165,23 +165,25 @@ def model_facts(*, model: WatchedModel, asked: Asked, standing: Standing | None 
         calls=counted.calls,
         processes=counted.processes,
         instances=instances,
-        findings=version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
+        findings=list_version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
         events=events,
         alerts=alerts,
         own_calls=counted.own_calls,
         own_processes=counted.own_processes,
         memory=counted.memory,
         why_eager=counted.why_eager,
-        caches=cache_facts(project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances),
+        caches=read_cache_data(
+            project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances
+        ),
         chosen=chosen,
         posted=posted,
-        reporting=_reporting(model, environment),
+        reporting=_list_reporting(model, environment),
     )
 
 
-def _happened(
-    model: WatchedModel, standing: Standing, version_ids: Sequence[int], window: Window
-) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], Chosen]:
+def _read_events(
+    model: WatchedModel, standing: ModelVerdicts, version_ids: Sequence[int], window: TimeBins
+) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], BaselineChoices]:
     """In one query: the newest compilations of the window, alerts that are not resolved and those of the window, the newest first, what CI
     told of it, the oldest first, and which baseline operators chose."""
     project, environment = model.project_id, standing.environment
@@ -191,11 +193,11 @@ def _happened(
     warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
         ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
     )  # before the newest are taken: an open one may be old
-    events, alerts, posted, choices = objects_together(
-        compile_events_newest(**compiled, first=window.first, last=window.last + 1, most=EVENTS_SHOWN),
-        warned.select_related("deployment").order_by("-opened_at")[:ALERTS_READ],
-        marks_newest(project_id=project, model_name=model.name, environment=environment, first=first, last=last),
-        choices_made(model=model, environment=environment),
+    events, alerts, posted, choices = fetch_objects_together(
+        list_newest_compile_events(**compiled, first=window.first, last=window.last + 1, most=MAX_EVENTS_SHOWN),
+        warned.select_related("deployment").order_by("-opened_at")[:MAX_ALERTS_READ],
+        list_newest_marks(project_id=project, model_name=model.name, environment=environment, first=first, last=last),
+        list_baseline_choices(model=model, environment=environment),
     )
     for choice in choices:
         if choice.version_id in standing.latest:
@@ -204,13 +206,15 @@ def _happened(
         sorted(events, key=lambda event: (-event.at.timestamp(), event.seq, event.number)),
         sorted(alerts, key=lambda alert: alert.opened_at, reverse=True),
         sorted(posted, key=lambda mark: (mark.at, mark.pk)),
-        chosen_of(choices),
+        group_baseline_choices(choices),
     )
 
 
-def model_standing(*, model: WatchedModel, environment: str = "", version_id: int | None = None, always: Sequence[int] = ()) -> Standing:
+def read_model_verdicts(
+    *, model: WatchedModel, environment: str = "", version_id: int | None = None, always: Sequence[int] = ()
+) -> ModelVerdicts:
     """Deployments and verdicts; the judged one is what the address names, else the most urgent, else the newest that is live."""
-    everywhere = model_deployments(project_id=model.project_id, model_id=model.pk, always=tuple(always))
+    everywhere = list_model_deployments(project_id=model.project_id, model_id=model.pk, always=tuple(always))
     verdicts = _verdicts(model, version_id, always)
     environments = sorted({deployment.environment for deployment in everywhere})
     ranked = sorted(everywhere, key=lambda deployment: _urgency(deployment, verdicts), reverse=True)
@@ -221,7 +225,7 @@ def model_standing(*, model: WatchedModel, environment: str = "", version_id: in
         (row for row in ranked if row.environment == environment), None
     )
     baseline = _baseline(here, judged, verdicts)
-    return Standing(environment, environments, here, verdicts, judged, baseline, all_deployments=len(everywhere) < LATEST)
+    return ModelVerdicts(environment, environments, here, verdicts, judged, baseline, all_deployments=len(everywhere) < MAX_DEPLOYMENTS)
 
 
 def _verdicts(model: WatchedModel, version_id: int | None, always: Sequence[int]) -> dict[int, Verdict]:
@@ -229,12 +233,12 @@ def _verdicts(model: WatchedModel, version_id: int | None, always: Sequence[int]
     shown = Q(deployment__ended_minute=None) | Q(deployment__version_id__in=[id for id in (version_id, *always) if id is not None])
     rows = Verdict.objects.filter(project_id=model.project_id, deployment__model=model, current=True).defer("evidence")
     rows = rows.select_related("deployment", "baseline__version").annotate(shown_evidence=Case(When(shown, then=F("evidence"))))
-    found = list(with_open_alert(rows))
+    found = list(annotate_open_alert(rows))
     for row in found:
         evidence = getattr(row, "shown_evidence", None)
         if evidence is not None:
             row.evidence = evidence
-    return {row.deployment_id: row for row in standing_of(found)}
+    return {row.deployment_id: row for row in apply_open_alerts(found)}
 
 
 def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, bool, int, int]:
@@ -243,7 +247,7 @@ def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[b
     return (
         not deployment.version.is_other,
         live,
-        LOUD.get(VerdictKind(verdict.kind), 0) if verdict and live else 0,
+        VERDICT_URGENCY.get(VerdictKind(verdict.kind), 0) if verdict and live else 0,
         deployment.started_minute,
     )
 
@@ -260,7 +264,7 @@ def _baseline(here: list[Deployment], judged: Deployment | None, verdicts: Mappi
     return before[0].version if before else None
 
 
-def _inside(standing: Standing, wanted: Sequence[int], span: Span) -> dict[int, Span]:
+def _clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> dict[int, Span]:
     """The versions with data in the span, each over as much of it as it was deployed: a year is long, most versions are not."""
     newest: dict[int, int] = {}
     oldest: dict[int, int] = {}
@@ -269,7 +273,10 @@ def _inside(standing: Standing, wanted: Sequence[int], span: Span) -> dict[int, 
         oldest[deployment.version_id] = min(oldest.get(deployment.version_id, span.last), deployment.started_minute)
     known = standing.all_deployments
     return {
-        id: Span(max(span.first, oldest[id] - AROUND) if known else span.first, max(span.first, min(span.last, newest[id] + AROUND)))
+        id: Span(
+            max(span.first, oldest[id] - DEPLOYMENT_MARGIN_MINUTES) if known else span.first,
+            max(span.first, min(span.last, newest[id] + DEPLOYMENT_MARGIN_MINUTES)),
+        )
         for id in wanted
         if newest.get(id, 0) >= span.first
     }
@@ -279,6 +286,6 @@ def _last_day(deployment: Deployment) -> Span:
     return Span(max(0, deployment.last_minute - 1440), deployment.last_minute + 1)
 
 
-def _reporting(model: WatchedModel, environment: str) -> list[Reporting]:
-    since = clock.now() - timedelta(seconds=GONE_AFTER)
-    return instances_reporting(project_id=model.project_id, model_id=model.pk, environment=environment, since=since)
+def _list_reporting(model: WatchedModel, environment: str) -> list[ReportingInstance]:
+    since = clock.now() - timedelta(seconds=GONE_AFTER_S)
+    return list_reporting_instances(project_id=model.project_id, model_id=model.pk, environment=environment, since=since)

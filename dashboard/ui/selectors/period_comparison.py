@@ -11,42 +11,42 @@ from django.db.models import Count, Q
 from dashboard.alerts.models import Alert, AlertOutcome
 from dashboard.common import clock
 from dashboard.fleet.models import ColdStart, Deployment, WatchedModel
-from dashboard.fleet.selectors.versions.daily_calls import series_days
+from dashboard.fleet.selectors.versions.daily_calls import read_series_days
 from dashboard.regressions.models import VerdictKind
-from dashboard.ui.charts.period_comparison.compute import DAYS, CallDay, Cell, Periods, periods
-from dashboard.ui.charts.period_comparison.text import Beside
+from dashboard.ui.charts.period_comparison.compute import PERIOD_DAYS, CallDay, CallGroup, PeriodComparison, compare_periods
+from dashboard.ui.charts.period_comparison.text import PeriodCounts
 
-MOST_STARTS = 5000
+MAX_STARTS = 5000
 
 
 @dataclass(frozen=True)
-class PeriodFacts:
+class PeriodData:
     """Everything the comparison shows; the periods are whole days in UTC."""
 
     model: WatchedModel
     environment: str
-    calls: Periods
-    before: Beside
-    after: Beside
+    calls: PeriodComparison
+    before: PeriodCounts
+    after: PeriodCounts
 
 
-def period_facts(*, model: WatchedModel, environment: str, today: int) -> PeriodFacts:
+def read_period_data(*, model: WatchedModel, environment: str, today: int) -> PeriodData:
     """Seven queries, however long the history is."""
-    first = today - 2 * DAYS
-    days = series_days(project_id=model.project_id, model_id=model.pk, environment=environment, first_day=first, last_day=today)
-    calls = periods((CallDay(Cell(row.gpu, row.world_size, row.region, row.bucket), *row[4:]) for row in days), today=today)
-    before, after = (_beside(model, environment, start) for start in (first, today - DAYS))
-    return PeriodFacts(model, environment, calls, before, after)
+    first = today - 2 * PERIOD_DAYS
+    days = read_series_days(project_id=model.project_id, model_id=model.pk, environment=environment, first_day=first, last_day=today)
+    calls = compare_periods((CallDay(CallGroup(row.gpu, row.world_size, row.region, row.bucket), *row[4:]) for row in days), today=today)
+    before, after = (_read_period_counts(model, environment, start) for start in (first, today - PERIOD_DAYS))
+    return PeriodData(model, environment, calls, before, after)
 
 
-def _beside(model: WatchedModel, environment: str, first: int) -> Beside:
+def _read_period_counts(model: WatchedModel, environment: str, first: int) -> PeriodCounts:
     since = clock.at_minute(first * 1440)
-    until = since + timedelta(days=DAYS)
+    until = since + timedelta(days=PERIOD_DAYS)
     alerts = Alert.objects.filter(
         project_id=model.project_id, deployment__model=model, deployment__environment=environment, worst=VerdictKind.ROLL_BACK
     )
     told = alerts.filter(opened_at__gte=since, opened_at__lt=until).exclude(outcome=AlertOutcome.DISMISSED)
-    started = Q(started_minute__gte=first * 1440, started_minute__lt=(first + DAYS) * 1440)
+    started = Q(started_minute__gte=first * 1440, started_minute__lt=(first + PERIOD_DAYS) * 1440)
     deployed = Deployment.objects.filter(started, model=model, environment=environment).aggregate(n=Count("pk"))
     starts = ColdStart.objects.filter(
         project_id=model.project_id,
@@ -56,6 +56,6 @@ def _beside(model: WatchedModel, environment: str, first: int) -> Beside:
         started_at__lt=until,
         total__isnull=False,
     )
-    newest = starts.order_by("-started_at").values_list("total", flat=True)[:MOST_STARTS]
+    newest = starts.order_by("-started_at").values_list("total", flat=True)[:MAX_STARTS]
     totals = [total for total in newest if total is not None]
-    return Beside(deployed["n"], told.count(), len(totals), median(totals) if totals else None)
+    return PeriodCounts(deployed["n"], told.count(), len(totals), median(totals) if totals else None)

@@ -6,20 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.common.raw_queries import rows_together
-from dashboard.fleet.metrics.eager_causes import WhyEager
-from dashboard.fleet.selectors.instances.memory import MemoryFacts, memory_of, memory_rows
-from dashboard.fleet.selectors.versions.eager_causes import eager_rows, versions_eager
+from dashboard.common.raw_queries import fetch_rows_together
+from dashboard.fleet.metrics.eager_causes import EagerBreakdown
+from dashboard.fleet.selectors.instances.memory import MemoryData, parse_memory, query_memory
+from dashboard.fleet.selectors.versions.eager_causes import parse_eager_causes, query_eager_causes
 from dashboard.fleet.selectors.versions.version_series import (
     CallPoint,
     ProcessPoint,
-    SeriesFacts,
+    SeriesInfo,
     Span,
-    call_points_of,
-    call_rows,
-    process_points_of,
-    process_rows,
-    versions_outside,
+    list_scraped_versions,
+    parse_call_points,
+    parse_process_points,
+    query_calls,
+    query_processes,
 )
 
 
@@ -31,15 +31,15 @@ class Rollups:
     own_calls: list[CallPoint]
     processes: list[ProcessPoint]
     own_processes: list[ProcessPoint]
-    memory: dict[int, MemoryFacts]
-    why_eager: dict[int, WhyEager]
+    memory: dict[int, MemoryData]
+    why_eager: dict[int, EagerBreakdown]
     """Of the versions in the range, and of those outside it over their own last day."""
 
 
-def rollups(
+def read_rollups(
     *,
     place: Mapping[str, Any],
-    series: Mapping[int, SeriesFacts],
+    series: Mapping[int, SeriesInfo],
     region: str,
     spans: Mapping[int, Span],
     own: Mapping[int, Span],
@@ -47,21 +47,21 @@ def rollups(
 ) -> Rollups:
     """`place` is the project and the environment; `spans` are of the versions in the range, `own` of those outside it, by hours."""
     drawn = {id: facts for id, facts in series.items() if facts.region == region}
-    outside, project = versions_outside(series.values()), place["project_id"]
-    found = rows_together(
-        call_rows(project_id=project, series=drawn, spans=spans, hourly=hourly),
-        call_rows(project_id=project, series=drawn, spans=own, hourly=True),
-        process_rows(**place, spans=spans, hourly=hourly),
-        process_rows(**place, spans=own, hourly=True),
-        memory_rows(**place, spans=spans, hourly=hourly),
-        eager_rows(project_id=project, series=drawn, spans=spans, hourly=hourly),
-        eager_rows(project_id=project, series=drawn, spans=own, hourly=True),
+    outside, project = list_scraped_versions(series.values()), place["project_id"]
+    found = fetch_rows_together(
+        query_calls(project_id=project, series=drawn, spans=spans, hourly=hourly),
+        query_calls(project_id=project, series=drawn, spans=own, hourly=True),
+        query_processes(**place, spans=spans, hourly=hourly),
+        query_processes(**place, spans=own, hourly=True),
+        query_memory(**place, spans=spans, hourly=hourly),
+        query_eager_causes(project_id=project, series=drawn, spans=spans, hourly=hourly),
+        query_eager_causes(project_id=project, series=drawn, spans=own, hourly=True),
     )
     return Rollups(
-        call_points_of(found[0], drawn, hourly=hourly),
-        call_points_of(found[1], drawn, hourly=True),
-        process_points_of(found[2], outside, hourly=hourly),
-        process_points_of(found[3], outside, hourly=True),
-        memory_of(found[4]),
-        versions_eager([*found[5], *found[6]], drawn),
+        parse_call_points(found[0], drawn, hourly=hourly),
+        parse_call_points(found[1], drawn, hourly=True),
+        parse_process_points(found[2], outside, hourly=hourly),
+        parse_process_points(found[3], outside, hourly=True),
+        parse_memory(found[4]),
+        parse_eager_causes([*found[5], *found[6]], drawn),
     )

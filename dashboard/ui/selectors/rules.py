@@ -8,17 +8,17 @@ from datetime import datetime
 from django.db.models import Case, Count, When
 
 from dashboard.alerts.models import Channel, Delivery, DeliveryState, MaintenanceWindow, Rule
-from dashboard.alerts.services.enqueue import zone_of
-from dashboard.alerts.services.redeliver import OUTLIVED
+from dashboard.alerts.services.enqueue import get_time_zone
+from dashboard.alerts.services.redeliver import OBSOLETE_MESSAGES
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
-LISTED = 50
+MAX_DELIVERIES_LISTED = 50
 
 
 @dataclass(frozen=True)
-class GivenUp:
+class DeadDeliveries:
     """What one channel was not told: all of it, and what is still worth telling."""
 
     channel_id: int
@@ -29,7 +29,7 @@ class GivenUp:
 
 
 @dataclass(frozen=True)
-class RulesPage:
+class RulesData:
     """The whole page."""
 
     project: Project
@@ -37,7 +37,7 @@ class RulesPage:
     rules: list[Rule]
     windows: list[MaintenanceWindow]
     given_up: list[Delivery]
-    given_up_in: list[GivenUp]
+    given_up_in: list[DeadDeliveries]
     held: int
 
     @property
@@ -46,7 +46,7 @@ class RulesPage:
         return sum(one.count for one in self.given_up_in)
 
     @property
-    def sent_at_once(self) -> list[GivenUp]:
+    def sent_at_once(self) -> list[DeadDeliveries]:
         """Channels to which several messages can be sent again."""
         return [one for one in self.given_up_in if one.enabled and one.worth > 1]
 
@@ -58,20 +58,20 @@ class RulesPage:
     @property
     def now_there(self) -> datetime:
         """What a clock in the project's time zone shows."""
-        return clock.now().astimezone(zone_of(self.project))
+        return clock.now().astimezone(get_time_zone(self.project))
 
 
-def rules_page(*, project: Project) -> RulesPage:
+def read_rules_data(*, project: Project) -> RulesData:
     """A fixed number of queries."""
     dead = for_project(Delivery, project).filter(state=DeliveryState.DEAD)
-    listed = dead.annotate(outlived=Case(When(OUTLIVED, then=True), default=False))
+    listed = dead.annotate(outlived=Case(When(OBSOLETE_MESSAGES, then=True), default=False))
     by_channel = dead.values_list("channel_id", "channel__name", "channel__enabled").order_by("channel__name", "channel_id")
-    return RulesPage(
+    return RulesData(
         project=project,
         channels=list(for_project(Channel, project).order_by("name", "pk")),
         rules=list(for_project(Rule, project).select_related("channel", "escalate_to").order_by("channel__name", "pk")),
         windows=list(for_project(MaintenanceWindow, project).filter(ends_at__gt=clock.now()).order_by("starts_at", "pk")),
-        given_up=list(listed.select_related("channel", "alert").defer("facts").order_by("-created_at", "-pk")[:LISTED]),
-        given_up_in=[GivenUp(*row) for row in by_channel.annotate(count=Count("pk"), worth=Count("pk", filter=~OUTLIVED))],
+        given_up=list(listed.select_related("channel", "alert").defer("facts").order_by("-created_at", "-pk")[:MAX_DELIVERIES_LISTED]),
+        given_up_in=[DeadDeliveries(*row) for row in by_channel.annotate(count=Count("pk"), worth=Count("pk", filter=~OBSOLETE_MESSAGES))],
         held=for_project(Delivery, project).filter(state=DeliveryState.HELD).count(),
     )

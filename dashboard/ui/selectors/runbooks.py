@@ -10,11 +10,11 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
-LISTED = 200
+MAX_MODELS_LISTED = 200
 
 
 @dataclass(frozen=True)
-class GuideRow:
+class RunbookRow:
     """One model."""
 
     model: WatchedModel
@@ -22,19 +22,19 @@ class GuideRow:
 
 
 @dataclass(frozen=True)
-class GuidesPage:
+class RunbooksData:
     """The whole page; `chosen` is the model whose form is open."""
 
-    rows: list[GuideRow]
-    chosen: GuideRow | None
+    rows: list[RunbookRow]
+    chosen: RunbookRow | None
     total: int
 
 
-def guides_page(*, project: Project, model_id: int | None) -> GuidesPage:
+def read_runbooks_data(*, project: Project, model_id: int | None) -> RunbooksData:
     """Three queries. Without a choice the form is of the first model that has no guide."""
     models = for_project(WatchedModel, project).exclude(name=OTHER)
     guides = {guide.model_name: guide for guide in for_project(RollbackGuide, project)}
-    rows = [GuideRow(model, guides.get(model.name)) for model in models.order_by("name", "pk")]
+    rows = [RunbookRow(model, guides.get(model.name)) for model in models.order_by("name", "pk")]
     asked = next((row for row in rows if row.model.pk == model_id), None)
     without = next((row for row in rows if row.guide is None), None)
-    return GuidesPage(rows[:LISTED], asked or without or next(iter(rows), None), len(rows))
+    return RunbooksData(rows[:MAX_MODELS_LISTED], asked or without or next(iter(rows), None), len(rows))

@@ -14,14 +14,14 @@ from dashboard.alerts.models import Alert
 from dashboard.fleet.models import Finding, Instance, ModelVersion, WatchedModel
 
 Row = TypeVar("Row", bound=Model)
-LONGEST = 200
-WORDS = 6
-EACH = 8
-_ALERT = re.compile(r"^(?:a-?)?([0-9]{1,9})$", re.IGNORECASE)
+MAX_TEXT_LENGTH = 200
+MAX_WORDS = 6
+MAX_RESULTS_PER_KIND = 8
+_ALERT_NUMBER = re.compile(r"^(?:a-?)?([0-9]{1,9})$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResults:
     """What was found of each kind, the newest first; `more` names the kinds of which there is more."""
 
     models: list[WatchedModel] = field(default_factory=list)
@@ -37,16 +37,16 @@ class Found:
         return sum(len(rows) for rows in (self.models, self.versions, self.findings, self.instances, self.alerts))
 
 
-def search_text(text: str) -> str:
+def normalize_search_text(text: str) -> str:
     """What is searched for: at most so long, without what surrounds it."""
-    return " ".join(text[:LONGEST].split())
+    return " ".join(text[:MAX_TEXT_LENGTH].split())
 
 
-def project_search(*, project_id: int, text: str, each: int = EACH) -> Found:
+def project_search(*, project_id: int, text: str, each: int = MAX_RESULTS_PER_KIND) -> SearchResults:
     """Rows in which every word of the text stands somewhere; the text of an alert's number finds that alert first."""
-    words = text.split()[:WORDS]
+    words = text.split()[:MAX_WORDS]
     if not words:
-        return Found()
+        return SearchResults()
     more: set[str] = set()
 
     def take(name: str, rows: QuerySet[Row]) -> list[Row]:
@@ -59,7 +59,7 @@ def project_search(*, project_id: int, text: str, each: int = EACH) -> Found:
     versions = ModelVersion.objects.filter(_all(words, "name", "model__name"), _any(words, "name"), project_id=project_id)
     findings = Finding.objects.filter(_all(words, "text", "where", "kind", "model__name"), _any(words, "text", "where", "kind"))
     instances = Instance.objects.filter(_all(words, "label", "host", "instance_id", "gpu", "job"), project_id=project_id)
-    return Found(
+    return SearchResults(
         models=take("models", models.order_by("-last_seen_at")),
         versions=take("versions", versions.select_related("model").order_by("-last_seen_at")),
         findings=take("findings", findings.filter(project_id=project_id).select_related("model", "last_version").order_by("-last_seen_at")),
@@ -70,7 +70,7 @@ def project_search(*, project_id: int, text: str, each: int = EACH) -> Found:
 
 
 def _alerts(project_id: int, text: str, words: list[str]) -> QuerySet[Alert]:
-    numbered = _ALERT.match(text)
+    numbered = _ALERT_NUMBER.match(text)
     number = int(numbered[1]) if numbered else -1
     rows = Alert.objects.filter(
         _all(words, "title", "deployment__model__name", "deployment__version__name") | Q(number=number), project_id=project_id

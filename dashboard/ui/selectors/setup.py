@@ -14,9 +14,9 @@ from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_states import instance_state
 from dashboard.ingest.models import Sender
 from dashboard.projects.models import Key, Project
-from dashboard.projects.selectors import for_project, keys_live
+from dashboard.projects.selectors import for_project, list_live_keys
 
-LATELY = timedelta(minutes=10)
+RECENT_ARRIVAL_AGE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Arrival:
     @property
     def lately(self) -> bool:
         """Whether the newest came within the last minutes: what came hours ago does not arrive."""
-        return self.instance is not None and clock.now() - self.instance.last_seen_at < LATELY
+        return self.instance is not None and clock.now() - self.instance.last_seen_at < RECENT_ARRIVAL_AGE
 
 
-def arrival(*, project: Project) -> Arrival:
+def read_arrival(*, project: Project) -> Arrival:
     """Whether reports come in, in three queries."""
     senders = for_project(Sender, project)
     newest = senders.order_by("-last_seen_at").first()
@@ -51,12 +51,12 @@ def arrival(*, project: Project) -> Arrival:
     return Arrival(newest.last_seen_at if newest else None, folded, senders.count() if newest else 0)
 
 
-def sending_keys(*, project: Project) -> QuerySet[Key]:
+def query_ingest_keys(*, project: Project) -> QuerySet[Key]:
     """Keys that still work and send reports; the others stand in the settings."""
-    return keys_live(project).filter(kind="ing").select_related("created_by")
+    return list_live_keys(project).filter(kind="ing").select_related("created_by")
 
 
-def channels_with_last(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
+def list_channels_with_last_delivery(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
     """Channels in order of their making, each with its newest message."""
     newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk").values("pk")[:1]
     channels = list(for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk"))

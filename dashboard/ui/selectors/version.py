@@ -8,41 +8,47 @@ from typing import Any
 
 from django.db.models import Case, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, When
 
-from dashboard.alerts.current_verdict import open_alerts_of, ranks_alert, verdict_standing
-from dashboard.alerts.services.transitions import rank
+from dashboard.alerts.current_verdict import build_verdict_alerts_subquery, find_divergence_alert, resolve_current_verdict
+from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
-from dashboard.fleet.budgets import Budgets, budgets_of
+from dashboard.fleet.budgets import Budgets, resolve_budgets
 from dashboard.fleet.fold.keys import OTHER
-from dashboard.fleet.metrics.eager_causes import WhyEager
+from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.compilations.compilations import Answers, Compiled, Recordings, processes_answers, version_compilations
-from dashboard.fleet.selectors.findings.findings import FindingFacts, version_findings
-from dashboard.fleet.selectors.instances.cold_starts import Started, processes_started
-from dashboard.fleet.selectors.numerics import ParityRow, version_parities
-from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls, model_served
-from dashboard.fleet.selectors.versions.eager_causes import version_eager
-from dashboard.regressions.models import Outlived
+from dashboard.fleet.selectors.compilations.compilations import (
+    ProcessCacheAnswers,
+    Recordings,
+    VersionCompilation,
+    read_process_answers,
+    read_version_compilations,
+)
+from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart, read_process_starts
+from dashboard.fleet.selectors.numerics import ParityRow, list_version_parities
+from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls, read_series_calls
+from dashboard.fleet.selectors.versions.eager_causes import read_version_eager_causes
+from dashboard.regressions.models import RetainedVerdict
 
-DEPLOYMENTS = 60
-LONGEST_DAYS = 30
+MAX_DEPLOYMENTS = 60
+MAX_DAYS = 30
 """Calls of a version that is older are those of its last days."""
 BEFORE_DEPLOYMENT = timedelta(days=1)
 """Compilations of a start come before the first minute with data."""
 
 
 @dataclass(frozen=True)
-class Said:
+class VersionVerdict:
     """The verdict that stands for a deployment."""
 
     kind: str
     sentence: str
     cause: str
     since_minute: int | None
-    outlived: Outlived | None = None
+    outlived: RetainedVerdict | None = None
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherVersion:
     """Another version, as far as it is named."""
 
     id: int
@@ -52,38 +58,38 @@ class Other:
 
 
 @dataclass(frozen=True)
-class Standing:
+class VersionStatus:
     """The deployment that the page is about, and what stands beside it."""
 
     deployment: Deployment
     environments: list[str]
     times: int
     """How often the version was deployed to this environment."""
-    said: Said | None
-    baseline: Other | None
+    said: VersionVerdict | None
+    baseline: OtherVersion | None
     alert: int | None
     ranks_alert: int | None = None
     """The same alert, where ranks of a job diverged."""
 
 
 @dataclass
-class VersionFacts:
+class VersionData:
     """Everything the page shows; `processes` hold those of the version, its baseline and others of the model, newest first."""
 
     model: WatchedModel
     version: ModelVersion
-    standing: Standing
+    standing: VersionStatus
     budgets: Budgets
     now: datetime
-    processes: list[Started]
-    events: list[Compiled]
+    processes: list[ProcessStart]
+    events: list[VersionCompilation]
     events_cut: bool
     recordings: Recordings
-    answers: list[Answers]
+    answers: list[ProcessCacheAnswers]
     served: list[SeriesCalls]
-    findings: list[FindingFacts]
+    findings: list[FindingData]
     parities: list[ParityRow]
-    why_eager: WhyEager = field(default_factory=WhyEager)
+    why_eager: EagerBreakdown = field(default_factory=EagerBreakdown)
 
     @property
     def environment(self) -> str:
@@ -91,12 +97,12 @@ class VersionFacts:
         return self.standing.deployment.environment
 
     @property
-    def own(self) -> list[Started]:
+    def own(self) -> list[ProcessStart]:
         """The version's own processes here."""
         return [one for one in self.processes if one.version_id == self.version.pk and one.environment == self.environment]
 
     @property
-    def theirs(self) -> list[Started]:
+    def theirs(self) -> list[ProcessStart]:
         """Those of the baseline."""
         baseline = self.standing.baseline
         return [one for one in self.processes if baseline and one.version_id == baseline.id and one.environment == self.environment]
@@ -110,28 +116,28 @@ class VersionFacts:
     def first_minute(self) -> int:
         """From when on its calls are counted."""
         newest = clock.minute_of(self.now.timestamp())
-        return max(self.standing.deployment.started_minute, newest - LONGEST_DAYS * 1440)
+        return max(self.standing.deployment.started_minute, newest - MAX_DAYS * 1440)
 
 
-def version_facts(*, project_id: int, model_id: int, version_id: int, environment: str = "") -> VersionFacts | None:
+def read_version_data(*, project_id: int, model_id: int, version_id: int, environment: str = "") -> VersionData | None:
     """Reads the page in at most eleven queries; None where there is no such version, or nothing has run of it."""
-    rows = list(_deployments(project_id, model_id, version_id)[:DEPLOYMENTS])
+    rows = list(_deployments(project_id, model_id, version_id)[:MAX_DEPLOYMENTS])
     if not rows:
         return None
-    here = [row for row in rows if row.environment == environment] or _most_telling(rows)
-    standing = _standing(rows, here)
+    here = [row for row in rows if row.environment == environment] or _select_environment(rows)
+    standing = _build_status(rows, here)
     newest, now = here[0], clock.now()
     model, pair = newest.model, [version_id, *([standing.baseline.id] if standing.baseline else [])]
     place: dict[str, Any] = {"project_id": project_id, "environment": newest.environment}
-    processes = processes_started(model_id=model_id, version_ids=pair, **place)
+    processes = read_process_starts(model_id=model_id, version_ids=pair, **place)
     since = clock.at_minute(newest.started_minute) - BEFORE_DEPLOYMENT
-    events, cut, recordings = version_compilations(version_id=version_id, since=since, **place)
+    events, cut, recordings = read_version_compilations(version_id=version_id, since=since, **place)
     missed = any(event.miss for event in events)
-    facts = VersionFacts(
+    facts = VersionData(
         model=model,
         version=newest.version,
         standing=standing,
-        budgets=budgets_of(model),
+        budgets=resolve_budgets(model),
         now=now,
         processes=processes,
         events=events,
@@ -139,12 +145,12 @@ def version_facts(*, project_id: int, model_id: int, version_id: int, environmen
         recordings=recordings,
         answers=_answers(project_id, processes) if missed else [],
         served=[],
-        findings=version_findings(model_id=model_id, version_ids=pair, with_lives=False, **place),
-        parities=version_parities(version_ids=pair, **place),
+        findings=list_version_findings(model_id=model_id, version_ids=pair, with_lives=False, **place),
+        parities=list_version_parities(version_ids=pair, **place),
     )
     within: dict[str, Any] = {"version_id": version_id, "first": facts.first_minute, "now": clock.minute_of(now.timestamp())}
-    facts.served = model_served(model_id=model_id, **within, **place)
-    facts.why_eager = version_eager(**within, **place)
+    facts.served = read_series_calls(model_id=model_id, **within, **place)
+    facts.why_eager = read_version_eager_causes(**within, **place)
     return facts
 
 
@@ -155,7 +161,7 @@ def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[De
         project_id=project_id, model_id=model_id, environment=OuterRef("environment"), started_minute__lte=OuterRef("started_minute")
     ).exclude(Q(version_id=version_id) | Q(version__name=OTHER))
     before = earlier.order_by("-started_minute", "-pk")
-    alerts = open_alerts_of(deployment="pk", live_model="live_model")
+    alerts = build_verdict_alerts_subquery(deployment="pk", live_model="live_model")
     rows = rows.annotate(live_model=Case(When(ended_minute=None, then=F("model_id"))))
     told = rows.annotate(current=FilteredRelation("verdicts", condition=Q(verdicts__current=True)))
     told = told.annotate(
@@ -172,29 +178,29 @@ def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[De
     return told.select_related("version", "model__project").order_by("-started_minute", "-pk")
 
 
-def _most_telling(rows: list[Deployment]) -> list[Deployment]:
+def _select_environment(rows: list[Deployment]) -> list[Deployment]:
     """Those in the environment of the newest live deployment, else of the newest."""
     chosen = next((row for row in rows if row.ended_minute is None), rows[0])
     return [row for row in rows if row.environment == chosen.environment]
 
 
-def _standing(rows: list[Deployment], here: list[Deployment]) -> Standing:
+def _build_status(rows: list[Deployment], here: list[Deployment]) -> VersionStatus:
     row: Any = here[0]
-    said = Said(row.said_kind, row.said_sentence, row.said_cause, row.said_since) if row.said_kind else None
-    stands = verdict_standing(deployment_id=row.pk) if said and row.open_alert and not rank(said.kind) else None
+    said = VersionVerdict(row.said_kind, row.said_sentence, row.said_cause, row.said_since) if row.said_kind else None
+    stands = resolve_current_verdict(deployment_id=row.pk) if said and row.open_alert and not rank_severity(said.kind) else None
     if stands is not None:
-        said = Said(stands.kind, stands.sentence, stands.cause, stands.since_minute, stands.outlived)
+        said = VersionVerdict(stands.kind, stands.sentence, stands.cause, stands.since_minute, stands.outlived)
     baseline = None
     if row.compared_id is not None and row.compared_id != row.version_id:
-        baseline = Other(row.compared_id, row.compared_name, True)
+        baseline = OtherVersion(row.compared_id, row.compared_name, True)
     elif row.before_id is not None:
-        baseline = Other(row.before_id, row.before_name, False)
+        baseline = OtherVersion(row.before_id, row.before_name, False)
     environments = sorted({one.environment for one in rows})
-    diverged = ranks_alert(deployment_id=row.pk) if row.open_alert else None
-    return Standing(row, environments, len(here), said, baseline, row.open_alert, diverged.number if diverged else None)
+    diverged = find_divergence_alert(deployment_id=row.pk) if row.open_alert else None
+    return VersionStatus(row, environments, len(here), said, baseline, row.open_alert, diverged.number if diverged else None)
 
 
-def _answers(project_id: int, processes: list[Started]) -> list[Answers]:
+def _answers(project_id: int, processes: list[ProcessStart]) -> list[ProcessCacheAnswers]:
     """Of all of them: which one was warm is needed to say what a miss differs from."""
     since = min((one.started_at for one in processes), default=None)
-    return processes_answers(project_id=project_id, instance_ids=[one.id for one in processes], since=since) if since else []
+    return read_process_answers(project_id=project_id, instance_ids=[one.id for one in processes], since=since) if since else []

@@ -10,10 +10,10 @@ from django.db.models import Min
 
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.ui.http.sortable_table import Order
-from dashboard.ui.selectors.model import VERSIONS_LISTED, Standing
+from dashboard.ui.selectors.model import MAX_VERSIONS_LISTED, ModelVerdicts
 
 
-class Ran(NamedTuple):
+class VersionRun(NamedTuple):
     """A version, and since when it ran there."""
 
     id: int
@@ -22,7 +22,7 @@ class Ran(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Listed:
+class VersionList:
     """The versions of one page of the table, in their order, and how many there are in all."""
 
     ids: list[int]
@@ -34,20 +34,20 @@ class Listed:
         return self.total <= len(self.ids)
 
 
-KEYS: dict[str, Callable[[Ran], Any]] = {"name": lambda ran: ran.name, "first": lambda ran: ran.first}
+SORT_KEYS: dict[str, Callable[[VersionRun], Any]] = {"name": lambda ran: ran.name, "first": lambda ran: ran.first}
 
 
-def versions_listed(*, model: WatchedModel, standing: Standing, order: Order, page: int) -> Listed:
+def list_versions(*, model: WatchedModel, standing: ModelVerdicts, order: Order, page: int) -> VersionList:
     """Without a key of `KEYS` the judged version, its baseline, then the others from the newest back; two queries where there are many."""
-    ran = _ran(model, standing)
-    if order.key in KEYS:
-        ids = [one.id for one in sorted(ran, key=KEYS[order.key], reverse=order.descending)]
+    ran = _list_runs(model, standing)
+    if order.key in SORT_KEYS:
+        ids = [one.id for one in sorted(ran, key=SORT_KEYS[order.key], reverse=order.descending)]
     else:
-        newest = sorted(ran, key=KEYS["first"], reverse=True)
+        newest = sorted(ran, key=SORT_KEYS["first"], reverse=True)
         known = {one.id for one in ran}
         ids = list(dict.fromkeys(id for id in (*standing.pair, *(one.id for one in newest)) if id in known))
-    first = (min(page, max(1, -(-len(ids) // VERSIONS_LISTED))) - 1) * VERSIONS_LISTED
-    listed = Listed(ids[first : first + VERSIONS_LISTED], len(ids))
+    first = (min(page, max(1, -(-len(ids) // MAX_VERSIONS_LISTED))) - 1) * MAX_VERSIONS_LISTED
+    listed = VersionList(ids[first : first + MAX_VERSIONS_LISTED], len(ids))
     missing = set(listed.ids) - set(standing.latest)
     if missing:
         rows = Deployment.objects.filter(model=model, environment=standing.environment, version_id__in=missing)
@@ -55,13 +55,13 @@ def versions_listed(*, model: WatchedModel, standing: Standing, order: Order, pa
     return listed
 
 
-def _ran(model: WatchedModel, standing: Standing) -> list[Ran]:
+def _list_runs(model: WatchedModel, standing: ModelVerdicts) -> list[VersionRun]:
     if standing.all_deployments:
-        found: dict[int, Ran] = {}
+        found: dict[int, VersionRun] = {}
         for row in standing.deployments:
-            known = found.get(row.version_id, Ran(row.version_id, row.version.name, row.started_minute))
+            known = found.get(row.version_id, VersionRun(row.version_id, row.version.name, row.started_minute))
             found[row.version_id] = known._replace(first=min(known.first, row.started_minute))
         return list(found.values())
     rows = Deployment.objects.filter(model=model, environment=standing.environment).order_by()
     spans = rows.values_list("version_id", "version__name").annotate(first=Min("started_minute"))
-    return [Ran(*row) for row in spans]
+    return [VersionRun(*row) for row in spans]

@@ -9,8 +9,8 @@ from django.utils.safestring import SafeString
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.versions.data_age import stale_minutes
-from dashboard.regressions.models import Outlived, VerdictKind
-from dashboard.ui.glossary import entry_of
+from dashboard.regressions.models import RetainedVerdict, VerdictKind
+from dashboard.ui.glossary import get_entry
 from dashboard.ui.layout import icons
 from dashboard.ui.templatetags.format_filters import clock_time, relative_time
 
@@ -33,19 +33,19 @@ LABELS = {
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """A line icon on the 16 px grid."""
-    return icons.line(name)
+    return icons.draw_line_icon(name)
 
 
 @register.simple_tag
 def mark(name: str, css: str = "") -> SafeString:
     """A filled mark on the 12 px grid."""
-    return icons.mark(name, css)
+    return icons.draw_mark(name, css)
 
 
 @register.simple_tag
 def state_mark(what: str, state: str) -> SafeString:
     """The mark of a state of an alert, a delivery or a worker."""
-    return icons.mark(f"{what}-{state}")
+    return icons.draw_mark(f"{what}-{state}")
 
 
 @register.simple_tag
@@ -54,11 +54,11 @@ def verdict_badge(kind: str, size: str = "") -> SafeString:
     """The badge of a verdict; a kind this page does not know shows as its own words."""
     known = kind if kind in VerdictKind.values else VerdictKind.NOT_ENOUGH_DATA.value
     text = VerdictKind(kind).label if kind in VerdictKind.values else kind.replace("_", " ").upper()
-    return format_html('<span class="badge {} {}">{}{}</span>', BADGES[VerdictKind(known)], size, icons.mark(known), text)
+    return format_html('<span class="badge {} {}">{}{}</span>', BADGES[VerdictKind(known)], size, icons.draw_mark(known), text)
 
 
 @register.simple_tag
-def last_known(outlived: Outlived | None) -> SafeString | str:
+def last_known(outlived: RetainedVerdict | None) -> SafeString | str:
     """That a verdict is the last known one, since when, and what the data gives now; nothing for a verdict that holds now."""
     if not outlived:
         return ""
@@ -93,20 +93,20 @@ def evidence_label(label: str, drives: bool = False, caution: bool = False) -> S
     css, shape, text = LABELS.get(label.replace(" ", "_").upper(), LABELS["NOT_ENOUGH_DATA"])
     if css == "worse":
         css = "worse drives" if drives else "worse caution" if caution else css
-    return format_html('<span class="label {}">{}{}</span>', css, icons.mark(shape), text)
+    return format_html('<span class="label {}">{}{}</span>', css, icons.draw_mark(shape), text)
 
 
 @register.simple_tag
 def instance_state(state: str, text: str = "", badly: bool = False) -> SafeString:
     """An instance's state: its shape and its word, or a longer text that contains the word; `badly`: it ended with an error, or by a
     signal that kills."""
-    return format_html('<span class="state">{}{}</span>', icons.mark("failed" if badly else f"state-{state}"), text or state)
+    return format_html('<span class="state">{}{}</span>', icons.draw_mark("failed" if badly else f"state-{state}"), text or state)
 
 
 @register.simple_tag
 def explain(key: str, place: str = "") -> SafeString:
     """A question mark that says what a number means; `place` tells two of the same word on one page apart."""
-    entry, id = entry_of(key), f"what-{key}{'-' if place else ''}{place}"
+    entry, id = get_entry(key), f"what-{key}{'-' if place else ''}{place}"
     return format_html(
         '<button type="button" class="q" popovertarget="{}" aria-label="What {} means">?</button>'
         '<span class="what" id="{}" popover><b>{}</b> {}</span>',
@@ -124,6 +124,6 @@ def copy_button(target: str, what: str = "") -> SafeString:
     return format_html(
         '<button type="button" class="btn sm copy" data-copy="{}">{}<span data-label>Copy</span>{}</button>',
         target,
-        icons.line("copy"),
+        icons.draw_line_icon("copy"),
         format_html('<span class="vh"> {}</span>', what) if what else "",
     )

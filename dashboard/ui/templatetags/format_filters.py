@@ -17,11 +17,11 @@ from dashboard.ui import words
 
 register = template.Library()
 ABSENT = "no report"
-BREAKS = re.compile(r"(?<=[./,])(?=\w)")
-DIRECTIONS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+LINE_BREAK_POINTS = re.compile(r"(?<=[./,])(?=\w)")
+BIDI_CONTROLS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 
 
-def _said(value: Any, say: Callable[[float], str]) -> str:
+def _format_number(value: Any, say: Callable[[float], str]) -> str:
     return say(value) if isinstance(value, int | float) else ABSENT
 
 
@@ -30,7 +30,7 @@ def _exact(value: datetime) -> str:
 
 
 @register.filter(name="process_name")
-def process_called(one: Instance) -> str:
+def format_process_name(one: Instance) -> str:
     """How people call a process."""
     return process_name(one)
 
@@ -39,7 +39,7 @@ def process_called(one: Instance) -> str:
 def prose(text: str) -> SafeString:
     """A sentence that may name code between backticks, with its moments in the reader's zone; everything in it stays text, and no name
     turns the rest of it round."""
-    text = str(text).translate(DIRECTIONS)
+    text = str(text).translate(BIDI_CONTROLS)
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return _with_times(text)
@@ -49,56 +49,56 @@ def prose(text: str) -> SafeString:
 
 def _with_times(text: str) -> SafeString:
     """Moments that a sentence writes in UTC, as time elements."""
-    parts = clock.WRITTEN.split(text)
+    parts = clock.TIMESTAMP_PATTERN.split(text)
     said = ((_time_or_text(part) if place % 2 else part,) for place, part in enumerate(parts))
     return format_html_join("", "{}", said)
 
 
 def _time_or_text(text: str) -> str | SafeString:
-    at = clock.read_written(text)
+    at = clock.parse_timestamp(text)
     return clock_time(at) if at else f"{text} UTC"
 
 
 @register.filter
 def code_breaks(text: str) -> SafeString:
     """Code that goes on in the next line after a dot, a slash or a comma, before it is cut within a name."""
-    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in BREAKS.split(str(text))))
+    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in LINE_BREAK_POINTS.split(str(text))))
 
 
 @register.filter
 def number(value: Any) -> str:
     """12,345 or 18.4."""
-    return _said(value, words.number)
+    return _format_number(value, words.number)
 
 
 @register.filter
 def duration(value: Any) -> str:
     """Seconds as 18.4 ms or 2 min 41 s."""
-    return _said(value, words.duration)
+    return _format_number(value, words.duration)
 
 
 @register.filter
 def bytes_size(value: Any) -> str:
     """Bytes as 31.2 GiB."""
-    return _said(value, words.size)
+    return _format_number(value, words.size)
 
 
 @register.filter
 def percent(value: Any) -> str:
     """A share as 71.2 %."""
-    return _said(value, words.percent)
+    return _format_number(value, words.percent)
 
 
 @register.filter
 def change(value: Any) -> str:
     """A ratio as +31 %."""
-    return _said(value, words.change)
+    return _format_number(value, words.change)
 
 
 @register.filter
 def points(value: Any) -> str:
     """A difference of shares as −28.1 pts."""
-    return _said(value, words.points)
+    return _format_number(value, words.points)
 
 
 @register.filter
@@ -126,7 +126,7 @@ def relative_time(value: datetime | None) -> str | SafeString:
     """A time element that reads as its distance from now and keeps itself up to date."""
     if value is None:
         return ABSENT
-    text = f"{words.coarse((clock.now() - value).total_seconds())} ago"
+    text = f"{words.format_coarse_duration((clock.now() - value).total_seconds())} ago"
     return format_html('<time datetime="{}" data-t="ago" title="{} UTC">{}</time>', value.isoformat(), _exact(value), text)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from django import template
 
 from dashboard.ui import words
-from dashboard.ui.charts.trends import Line, said_at
+from dashboard.ui.charts.trends import TrendLine, format_bin
 
 register = template.Library()
 
@@ -18,16 +18,16 @@ def lookup(mapping: Mapping[str, Any], key: str) -> Any:
 
 
 @register.filter
-def newest(line: Line, suffix: str) -> str:
+def newest(line: TrendLine, suffix: str) -> str:
     """The number of the newest bin with its tick's suffix; a dash where it has none."""
     if line.dots:
         return words.number(line.dots[-1].value)
     # The newest bin may still wait for its first report; what is older is not called new.
     places = range(len(line.values) - 1, max(-1, len(line.values) - 3), -1)
-    return next((said for place in places if (said := said_at(line, place, suffix))), "–")
+    return next((said for place in places if (said := format_bin(line, place, suffix))), "–")
 
 
 @register.filter
 def minutes_span(minutes: int) -> str:
     """93 min, 3 h."""
-    return words.coarse(minutes * 60)
+    return words.format_coarse_duration(minutes * 60)

@@ -17,14 +17,14 @@ from dashboard.alerts.services import AlertActionError, alert_acknowledge, alert
 from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.paging import paged
-from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.paging import paginate
+from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
 from dashboard.ui.http.sortable_table import Column, Order
-from dashboard.ui.http.time_range import with_query
+from dashboard.ui.http.time_range import replace_query
 from dashboard.ui.pages.alerts import timeline
 from dashboard.ui.pages.alerts.affected_ranks import alert_ranks
-from dashboard.ui.selectors.alert_groups import Narrowed
-from dashboard.ui.selectors.alerts import USUAL_ORDER, alert_counts, alert_or_404, alert_page, alert_rows, alerts_counted
+from dashboard.ui.selectors.alert_groups import AlertFilter
+from dashboard.ui.selectors.alerts import DEFAULT_ORDER, alert_or_404, count_alerts, count_alerts_by_state, list_alerts, read_alert_data
 
 COLUMNS = (
     Column("Alert", "number", most_first=True),
@@ -34,16 +34,16 @@ COLUMNS = (
     Column("Opened", "opened", right=True, most_first=True),
     Column("Ended", "ended", right=True, most_first=True),
 )
-SORTED: dict[str, str | Sequence[str]] = {
+SORT_FIELDS: dict[str, str | Sequence[str]] = {
     "number": "number",
-    "state": USUAL_ORDER,
+    "state": DEFAULT_ORDER,
     "worst": ("urgency", "-opened_at", "-pk"),
     "model": ("model_name", "deployment__version__name", "-opened_at", "-pk"),
     "opened": ("opened_at", "pk"),
     "ended": ("resolved_at", "pk"),
 }
-SIZE = 50
-SNOOZES = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "7\u00a0days"}
+PAGE_SIZE = 50
+SNOOZE_HOURS = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "7\u00a0days"}
 
 
 @require_safe
@@ -51,14 +51,16 @@ SNOOZES = {"1": "1\u00a0hour", "4": "4\u00a0hours", "24": "1\u00a0day", "168": "
 def alerts(request: ProjectRequest) -> HttpResponse:
     """Every alert of the project, the open ones first."""
     open_only = request.GET.get("state") == "open"
-    narrowed = Narrowed.read(request.GET)
+    narrowed = AlertFilter.read(request.GET)
     order = Order.read(request.GET, COLUMNS, "state")
-    counts = alert_counts(project=request.project)
+    counts = count_alerts_by_state(project=request.project)
     total = counts["waiting" if open_only else "total"]
     if narrowed:
-        total = alerts_counted(project=request.project, open_only=open_only, narrowed=narrowed)
-    page = paged(request.GET, total=total, size=SIZE)
-    rows = alert_rows(project=request.project, open_only=open_only, order=order.by(SORTED), narrowed=narrowed, first=page.first, most=SIZE)
+        total = count_alerts(project=request.project, open_only=open_only, narrowed=narrowed)
+    page = paginate(request.GET, total=total, size=PAGE_SIZE)
+    rows = list_alerts(
+        project=request.project, open_only=open_only, order=order.by(SORT_FIELDS), narrowed=narrowed, first=page.first, most=PAGE_SIZE
+    )
     context = {
         "project": request.project,
         "alerts": rows,
@@ -69,14 +71,14 @@ def alerts(request: ProjectRequest) -> HttpResponse:
         "heads": order.heads(request.GET, COLUMNS),
         "usual": order == Order("state", descending=False),
         "states": [
-            (words, with_query(request.GET, state=state, page=""), open_only == bool(state))
+            (words, replace_query(request.GET, state=state, page=""), open_only == bool(state))
             for words, state in (("All", ""), ("Not resolved", "open"))
         ],
     }
     part = render_to_string("ui/alerts/rows.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return uncached(render(request, "ui/alerts/list.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(render(request, "ui/alerts/list.html", context | {"part": part, "etag": fragment_etag(part)}))
 
 
 @require_safe
@@ -87,7 +89,9 @@ def alert(request: ProjectRequest, number: int) -> HttpResponse:
     part = render_to_string("ui/alerts/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return uncached(render(request, "ui/alerts/page.html", context | {"part": part, "etag": fragment_etag(part), "snoozes": SNOOZES}))
+    return mark_uncached(
+        render(request, "ui/alerts/page.html", context | {"part": part, "etag": fragment_etag(part), "snoozes": SNOOZE_HOURS})
+    )
 
 
 @require_POST
@@ -107,10 +111,10 @@ def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse
 
 
 def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
-    page = alert_page(project=request.project, number=number)
+    page = read_alert_data(project=request.project, number=number)
     one = page.alert
-    moments = timeline.moments(page)
-    rolled_back = timeline.rolled_back_at(page)
+    moments = timeline.build_timeline(page)
+    rolled_back = timeline.find_rollback_time(page)
     worst_at = next((event.at for event in reversed(page.events) if event.verdict and event.verdict.kind == one.worst), None)
     return {
         "project": request.project,
@@ -119,25 +123,25 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "is_open": one.state != AlertState.RESOLVED,
         "moments": moments,
         "newest": next((one for one in moments if one.evidence), None),
-        "sent": timeline.sent(page),
-        "recovery": timeline.recovery(page),
+        "sent": timeline.list_sent_messages(page),
+        "recovery": timeline.build_recovery_chart(page),
         "title_at": page.title_at,
         "baseline": timeline.baseline_name(page),
-        "cause": timeline.cause(page),
-        "where": timeline.where(page),
+        "cause": timeline.find_cause(page),
+        "where": timeline.list_affected_hosts(page),
         "silent": one.cause in AlertCause.SILENT,
         "fleet_silent": one.cause == AlertCause.FLEET_SILENCE,
-        "ranks": alert_ranks(one, timeline.known(page)),
+        "ranks": alert_ranks(one, timeline.list_alert_verdicts(page)),
         "compare_query": timeline.compare_query(page),
-        "seen_after": timeline.after(one, one.opened_at),
-        "worst_after": timeline.after(one, worst_at),
-        "acknowledged_after": timeline.after(one, one.acknowledged_at),
+        "seen_after": timeline.format_delay(one, one.opened_at),
+        "worst_after": timeline.format_delay(one, worst_at),
+        "acknowledged_after": timeline.format_delay(one, one.acknowledged_at),
         "acknowledged_by": next((event.actor_name for event in page.events if event.kind == EventKind.ACKNOWLEDGED), ""),
         "rolled_back": rolled_back,
-        "level": timeline.level_said(page),
-        "ended_after": timeline.after(one, rolled_back or one.resolved_at),
-        "guide_text": timeline.guide_filled(page.guide.text, page) if page.guide else "",
-        "guide_url": timeline.guide_address(page),
+        "level": timeline.find_recovery_kind(page),
+        "ended_after": timeline.format_delay(one, rolled_back or one.resolved_at),
+        "guide_text": timeline.fill_runbook_text(page.guide.text, page) if page.guide else "",
+        "guide_url": timeline.fill_runbook_url(page),
     }
 
 
@@ -148,10 +152,10 @@ def _acknowledge(one: Alert, request: ProjectRequest, note: str) -> str:
 
 def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:
     hours = request.POST.get("hours", "")
-    if hours not in SNOOZES:
+    if hours not in SNOOZE_HOURS:
         raise AlertActionError("choose one of the offered times.")
     alert_snooze(alert=one, user=request.user, until=clock.now() + timedelta(hours=int(hours)), note=note, address=_address(request))
-    return f"Put aside for {SNOOZES[hours]}. It comes back earlier when it gets worse."
+    return f"Put aside for {SNOOZE_HOURS[hours]}. It comes back earlier when it gets worse."
 
 
 def _resolve(one: Alert, request: ProjectRequest, note: str) -> str:

@@ -38,7 +38,7 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
     else:
         done = "is accepted as the new normal" if choice.kind == ACCEPT else "is pinned"
         messages.success(request, f"{choice.version.name} {done}: versions deployed after it are compared with it.")
-    return _back(request, model_id, environment)
+    return _redirect_to_model(request, model_id, environment)
 
 
 @require_POST
@@ -50,8 +50,8 @@ def baseline_end(request: ProjectRequest, model_id: int, choice_id: int) -> Http
         raise Http404("There is no such choice.")
     baseline_choice_end(choice=choice, actor=request.user, address=request.META.get("REMOTE_ADDR"))
     messages.success(request, "The judge chooses the baseline by itself again.")
-    return _back(request, model_id, choice.environment)
+    return _redirect_to_model(request, model_id, choice.environment)
 
 
-def _back(request: ProjectRequest, model_id: int, environment: str) -> HttpResponse:
+def _redirect_to_model(request: ProjectRequest, model_id: int, environment: str) -> HttpResponse:
     return redirect(reverse("model", args=[request.project.slug, model_id]) + "?" + urlencode({"env": environment}))

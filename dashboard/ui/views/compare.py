@@ -16,21 +16,21 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.time_range import SINCE, SPANS, Chosen, picker_of, range_chosen, with_query
-from dashboard.ui.pages.change_exports import row_told, rows_table, span_told
+from dashboard.ui.http.time_range import SINCE_DEPLOYMENT, SPAN_MINUTES, TimeRange, build_range_picker, read_time_range, replace_query
+from dashboard.ui.pages.change_exports import rows_table, serialize_row, serialize_span
 from dashboard.ui.pages.compare import ComparePage, compare_page
-from dashboard.ui.selectors.compare import Asked, compare_facts
-from dashboard.ui.selectors.model import Standing
-from dashboard.ui.views.model import model_or_404, whole_number
+from dashboard.ui.selectors.compare import CompareQuery, read_compare_data
+from dashboard.ui.selectors.model import ModelVerdicts
+from dashboard.ui.views.model import model_or_404, parse_whole_number
 
-SHOWN = ("1h", "6h", "24h", "7d")
+SPANS_SHOWN = ("1h", "6h", "24h", "7d")
 
 
 @require_safe
 @project_page()
 def compare(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page; where there are no two versions it says what is missing."""
-    chosen = _chosen(request)
+    chosen = _read_time_range(request)
     model, standing, page = _read(request, model_id, chosen)
     return render(request, "ui/compare.html", _context(request, model, standing, page, chosen))
 
@@ -42,8 +42,8 @@ def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     page = _page_or_404(request, model_id)
     found = page.facts.why_eager
     why = {version.name: found[version.pk].as_dict() for version in page.facts.pair if version.pk in found}
-    rows, changed = [row_told(row) for row in page.rows], asdict(page.differs)["lines"]
-    spans = {version.name: span_told(page.facts.spans.get(version.pk)) for version in page.facts.pair}
+    rows, changed = [serialize_row(row) for row in page.rows], asdict(page.differs)["lines"]
+    spans = {version.name: serialize_span(page.facts.spans.get(version.pk)) for version in page.facts.pair}
     return JsonResponse({"rows": rows, "spans": spans, "changed": changed, "why_eager": why, **page.drawn()})
 
 
@@ -53,18 +53,18 @@ def compare_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The evidence table, or the numbers of the chart that is asked for."""
     page = _page_or_404(request, model_id)
     chart = request.GET.get("chart")
-    if chart in FILES:
-        return csv_response(FILES[chart](page), f"model-{model_id}-{chart}.csv")
+    if chart in TABLES:
+        return csv_response(TABLES[chart](page), f"model-{model_id}-{chart}.csv")
     a, b = page.facts.pair
     return csv_response(rows_table(page.rows, a.name, b.name), f"model-{model_id}-compare.csv")
 
 
-def _instances_of(page: ComparePage) -> list[list[Any]]:
+def _tabulate_instances(page: ComparePage) -> list[list[Any]]:
     points = [point for row in page.strip.rows for point in (*row.baseline, *row.candidate)]
     return [["where", "instance", "side", "seconds", "calls"], *([p.place, p.instance, p.arm, p.value, p.n] for p in points)]
 
 
-def _densities_of(page: ComparePage) -> list[list[Any]]:
+def _tabulate_histograms(page: ComparePage) -> list[list[Any]]:
     """A row a bin: its ends, the share of calls in it and up to its end."""
     rows: list[list[Any]] = [["where", "side", "unit", "from", "to", "share", "share up to"]]
     for panel in page.panels:
@@ -77,38 +77,40 @@ def _densities_of(page: ComparePage) -> list[list[Any]]:
     return rows
 
 
-FILES = {"instances": _instances_of, "densities": _densities_of}
+TABLES = {"instances": _tabulate_instances, "densities": _tabulate_histograms}
 
 
-def _chosen(request: ProjectRequest) -> Chosen:
+def _read_time_range(request: ProjectRequest) -> TimeRange:
     """The range of the address: usually since the deployment; a relative one ends where the time of both does, which may be long ago."""
     now = clock.minute_of(clock.unix())
-    return range_chosen(request.GET, now=now, since=0, usual=SINCE)
+    return read_time_range(request.GET, now=now, since=0, usual=SINCE_DEPLOYMENT)
 
 
-def _read(request: ProjectRequest, model_id: int, chosen: Chosen) -> tuple[WatchedModel, Standing, ComparePage | None]:
+def _read(request: ProjectRequest, model_id: int, chosen: TimeRange) -> tuple[WatchedModel, ModelVerdicts, ComparePage | None]:
     query = request.GET
-    asked = Asked(
-        a=whole_number(query.get("a")),
-        b=whole_number(query.get("b")),
+    asked = CompareQuery(
+        a=parse_whole_number(query.get("a")),
+        b=parse_whole_number(query.get("b")),
         environment=query.get("env", ""),
         region=query.get("region", ""),
-        minutes=SPANS.get(chosen.key),
+        minutes=SPAN_MINUTES.get(chosen.key),
         within=Span(chosen.first, chosen.last) if chosen.key == "custom" else None,
     )
     model = model_or_404(request, model_id)
-    standing, facts = compare_facts(model=model, asked=asked)
+    standing, facts = read_compare_data(model=model, asked=asked)
     return model, standing, compare_page(facts, clock_asked=query.get("clock", "")) if facts else None
 
 
 def _page_or_404(request: ProjectRequest, model_id: int) -> ComparePage:
-    page = _read(request, model_id, _chosen(request))[2]
+    page = _read(request, model_id, _read_time_range(request))[2]
     if page is None:
         raise Http404("There are no two versions to compare.")
     return page
 
 
-def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, page: ComparePage | None, chosen: Chosen) -> dict[str, Any]:
+def _context(
+    request: ProjectRequest, model: WatchedModel, standing: ModelVerdicts, page: ComparePage | None, chosen: TimeRange
+) -> dict[str, Any]:
     query = request.GET
     context: dict[str, Any] = {
         "model": model,
@@ -135,10 +137,12 @@ def _context(request: ProjectRequest, model: WatchedModel, standing: Standing, p
         "alert": alert,
         "data": page.drawn(),
         "several_strata": len(facts.series) > 2,
-        "picker": picker_of(query, chosen, deployed=True, spans=SHOWN),
-        "regions": [(name, with_query(query, region=name), name == facts.region) for name in facts.regions],
-        "clocks": [(words, with_query(query, clock=key), key == page.clock) for key, words in (("gpu", "GPU time"), ("wall", "Wall time"))],
-        "swap": with_query(query, a=str(b.pk), b=str(a.pk)),
+        "picker": build_range_picker(query, chosen, deployed=True, spans=SPANS_SHOWN),
+        "regions": [(name, replace_query(query, region=name), name == facts.region) for name in facts.regions],
+        "clocks": [
+            (words, replace_query(query, clock=key), key == page.clock) for key, words in (("gpu", "GPU time"), ("wall", "Wall time"))
+        ],
+        "swap": replace_query(query, a=str(b.pk), b=str(a.pk)),
         "span_a": facts.spans.get(a.pk),
         "span_b": facts.spans.get(b.pk),
         "absent": [version.name for version in (a, b) if version.pk not in facts.spans],

@@ -11,8 +11,8 @@ from dashboard.projects.models import Role
 from dashboard.projects.retention import RetentionError
 from dashboard.projects.services import retention_set
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.pages.data import Given, data_page, days_read, days_wrong
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.pages.data import DataInput, data_page, days_read, explain_days_error
 
 
 @require_safe
@@ -31,7 +31,7 @@ def data_save(request: ProjectRequest) -> HttpResponse:
         try:
             retention_set(project=request.project, changes=given.days, actor=request.user, address=request.META.get("REMOTE_ADDR"))
         except RetentionError as error:
-            given.errors[error.name] = days_wrong(error.name, error.given, error.expected)
+            given.errors[error.name] = explain_days_error(error.name, error.given, error.expected)
     if given.errors:
         messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
         return _render(request, given=given, status=400)
@@ -39,6 +39,6 @@ def data_save(request: ProjectRequest) -> HttpResponse:
     return redirect("data", request.project.slug)
 
 
-def _render(request: ProjectRequest, *, given: Given | None = None, status: int = 200) -> HttpResponse:
+def _render(request: ProjectRequest, *, given: DataInput | None = None, status: int = 200) -> HttpResponse:
     context = {"project": request.project, "page": data_page(request.project, given)}
-    return uncached(render(request, "ui/settings/data.html", context, status=status))
+    return mark_uncached(render(request, "ui/settings/data.html", context, status=status))

@@ -10,25 +10,25 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
-from dashboard.fleet.selectors.compilations.cache_miss_costs import miss_costs
-from dashboard.fleet.selectors.findings.finding_days import finding_days
-from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, finding_detail
-from dashboard.fleet.selectors.findings.finding_list import SORTS, STATES, FindingList, Wanted, finding_list
-from dashboard.fleet.selectors.versions.fleet_page import environments_of
-from dashboard.ui.charts.findings_by_day import days_drawn, days_table
+from dashboard.fleet.selectors.compilations.cache_miss_costs import read_miss_costs
+from dashboard.fleet.selectors.findings.finding_days import count_findings_by_day
+from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, read_finding_detail
+from dashboard.fleet.selectors.findings.finding_list import SORTS, STATES, FindingFilter, FindingList, read_finding_list
+from dashboard.fleet.selectors.versions.fleet_page import list_environments
+from dashboard.ui.charts.findings_by_day import build_findings_by_day, days_table
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.paging import page_asked, paged
+from dashboard.ui.http.paging import paginate, read_page_number
 from dashboard.ui.http.sortable_table import Column, Order
-from dashboard.ui.http.time_range import with_query
+from dashboard.ui.http.time_range import replace_query
 from dashboard.ui.pages.finding_page import finding_page
-from dashboard.ui.pages.findings_list import HEAD, finding_rows, kind_said, table_of
-from dashboard.ui.pages.version.cache_misses import factors_of
-from dashboard.ui.views.model import whole_number
+from dashboard.ui.pages.findings_list import HEAD, finding_rows, format_kind, tabulate_findings
+from dashboard.ui.pages.version.cache_misses import sum_factors
+from dashboard.ui.views.model import parse_whole_number
 
-SIZE = 50
-MOST_IN_A_FILE = 10_000
-LONGEST_TEXT = 200
+PAGE_SIZE = 50
+MAX_EXPORTED = 10_000
+MAX_TEXT_LENGTH = 200
 COLUMNS = (
     Column("Finding"),
     Column("Model"),
@@ -44,23 +44,25 @@ COLUMNS = (
 @project_page()
 def findings(request: ProjectRequest) -> HttpResponse:
     """The list."""
-    query, wanted = request.GET, _wanted(request.GET)
-    found = finding_list(project_id=request.project.pk, wanted=wanted, page=page_asked(query), size=SIZE)
+    query, wanted = request.GET, _read_filter(request.GET)
+    found = read_finding_list(project_id=request.project.pk, wanted=wanted, page=read_page_number(query), size=PAGE_SIZE)
     return render(
         request,
         "ui/findings/list.html",
         _choices(request, wanted, found)
         | {
             "rows": finding_rows(found.rows),
-            "days": days_drawn(finding_days(project_id=request.project.pk, wanted=wanted)) if found.total or wanted.state else None,
+            "days": build_findings_by_day(count_findings_by_day(project_id=request.project.pk, wanted=wanted))
+            if found.total or wanted.state
+            else None,
             "total": found.total,
-            "page": paged(query, total=found.total, size=SIZE),
+            "page": paginate(query, total=found.total, size=PAGE_SIZE),
             "wanted": wanted,
             "query": query.urlencode(),
             "filtered": any((wanted.model_id, wanted.version_id, wanted.kind, wanted.state, wanted.text, wanted.environment)),
             "heads": _order(query).heads(query, COLUMNS),
             "sort": query.get("sort", ""),
-            "factors": factors_of(miss_costs(project_id=request.project.pk, now=clock.now())) if wanted.kind == "cache_miss" else [],
+            "factors": sum_factors(read_miss_costs(project_id=request.project.pk, now=clock.now())) if wanted.kind == "cache_miss" else [],
         },
     )
 
@@ -78,9 +80,9 @@ def findings_json(request: ProjectRequest) -> HttpResponse:
 def findings_csv(request: ProjectRequest) -> HttpResponse:
     """The same as a table, or the numbers of the chart over time."""
     if request.GET.get("chart") == "days":
-        days = finding_days(project_id=request.project.pk, wanted=_wanted(request.GET))
+        days = count_findings_by_day(project_id=request.project.pk, wanted=_read_filter(request.GET))
         return csv_response(days_table(days), f"{request.project.slug}-findings-by-day.csv")
-    return csv_response([HEAD, *table_of(_all(request).rows)], f"{request.project.slug}-findings.csv")
+    return csv_response([HEAD, *tabulate_findings(_all(request).rows)], f"{request.project.slug}-findings.csv")
 
 
 @require_safe
@@ -145,15 +147,15 @@ def finding_csv(request: ProjectRequest, finding_id: int) -> HttpResponse:
     )
 
 
-def _wanted(query: QueryDict) -> Wanted:
+def _read_filter(query: QueryDict) -> FindingFilter:
     state = query.get("state", "")
-    return Wanted(
-        model_id=whole_number(query.get("model")),
-        version_id=whole_number(query.get("version")) if whole_number(query.get("model")) is not None else None,
+    return FindingFilter(
+        model_id=parse_whole_number(query.get("model")),
+        version_id=parse_whole_number(query.get("version")) if parse_whole_number(query.get("model")) is not None else None,
         environment=query.get("env", ""),
         kind=query.get("kind", "")[:64],
         state=state if state in STATES else "",
-        text=query.get("q", "").strip()[:LONGEST_TEXT],
+        text=query.get("q", "").strip()[:MAX_TEXT_LENGTH],
         order=tuple(_order(query).by(dict(SORTS))),
     )
 
@@ -163,21 +165,26 @@ def _order(query: QueryDict) -> Order:
 
 
 def _all(request: ProjectRequest) -> FindingList:
-    return finding_list(project_id=request.project.pk, wanted=_wanted(request.GET), page=1, size=MOST_IN_A_FILE)
+    return read_finding_list(project_id=request.project.pk, wanted=_read_filter(request.GET), page=1, size=MAX_EXPORTED)
 
 
 def _detail(request: ProjectRequest, finding_id: int) -> FindingDetail:
-    found = finding_detail(project_id=request.project.pk, finding_id=finding_id)
+    found = read_finding_detail(project_id=request.project.pk, finding_id=finding_id)
     if found is None:
         raise Http404("There is no such finding in this project.")
     return found
 
 
-def _choices(request: ProjectRequest, wanted: Wanted, found: FindingList) -> dict[str, Any]:
+def _choices(request: ProjectRequest, wanted: FindingFilter, found: FindingList) -> dict[str, Any]:
     """The filters, each with the address that sets it and how many findings it shows."""
     query = request.GET
     states = [
-        (state, with_query(query, state="" if state == wanted.state else state, page=""), found.states.get(state, 0), state == wanted.state)
+        (
+            state,
+            replace_query(query, state="" if state == wanted.state else state, page=""),
+            found.states.get(state, 0),
+            state == wanted.state,
+        )
         for state in STATES
     ]
     # What was asked for stays chosen where nothing is of that kind.
@@ -185,9 +192,9 @@ def _choices(request: ProjectRequest, wanted: Wanted, found: FindingList) -> dic
     kinds = sorted({**asked, **found.kinds}.items(), key=lambda item: (-item[1], item[0]))
     return {
         "states": [one for one in states if one[2] or one[3]],
-        "kinds": [(kind, f"{kind_said(kind)} ({count:,})") for kind, count in kinds],
+        "kinds": [(kind, f"{format_kind(kind)} ({count:,})") for kind, count in kinds],
         "models": found.models,
         "versions": found.versions,
-        "environments": environments_of(project_id=request.project.pk),
-        "any_state": with_query(query, state="", page=""),
+        "environments": list_environments(project_id=request.project.pk),
+        "any_state": replace_query(query, state="", page=""),
     }

@@ -11,17 +11,17 @@ from django.views.decorators.http import require_safe
 from dashboard.alerts.models import AlertCause
 from dashboard.common import clock
 from dashboard.fleet.selectors.instances.instance_states import instance_state
-from dashboard.fleet.selectors.instances.silences import silences_of
-from dashboard.fleet.selectors.versions.fleet_page import fleet_facts
+from dashboard.fleet.selectors.instances.silences import find_silences
+from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
-from dashboard.ui.http.time_range import RANGES, range_of, window_of, with_query
+from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
+from dashboard.ui.http.time_range import RANGE_PRESETS, build_window, read_range_preset, replace_query
 from dashboard.ui.layout.silence_banner import silence_banner
-from dashboard.ui.pages.fleet.notes import changes, unseen
+from dashboard.ui.pages.fleet.notes import list_blind_spots, list_changes
 from dashboard.ui.pages.fleet.rows import URGENCY, fleet_rows
-from dashboard.ui.selectors.fleet import judgements, open_alerts
-from dashboard.ui.selectors.kill_switch import switches_live
+from dashboard.ui.selectors.fleet import list_open_alerts, read_fleet_verdicts
+from dashboard.ui.selectors.kill_switch import list_live_kill_switches
 
 
 @require_safe
@@ -33,18 +33,18 @@ def fleet(request: ProjectRequest) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
     frame = context | _controls(request) | {"part": part, "etag": fragment_etag(part)}
-    return uncached(render(request, "ui/fleet/page.html", frame))
+    return mark_uncached(render(request, "ui/fleet/page.html", frame))
 
 
 def fleet_content(request: ProjectRequest) -> dict[str, Any]:
-    chosen = range_of(request.GET)
-    window, now = window_of(chosen), clock.now()
+    chosen = read_range_preset(request.GET)
+    window, now = build_window(chosen), clock.now()
     project, environment = request.project, request.GET.get("env", "")
-    facts = fleet_facts(project=project, window=window, environment=environment)
+    facts = read_fleet(project=project, window=window, environment=environment)
     any_alert = bool(request.membership.open_alerts)
-    said = judgements(project_id=project.pk, start_minute=window.start, environment=environment, alerts=any_alert)
+    said = read_fleet_verdicts(project_id=project.pk, start_minute=window.start, environment=environment, alerts=any_alert)
     states = {one.pk: instance_state(one, now) for one in facts.instances}
-    alerts = open_alerts(project_id=project.pk) if any_alert else []
+    alerts = list_open_alerts(project_id=project.pk) if any_alert else []
     of_models = [alert for alert in alerts if alert.cause != AlertCause.FLEET_SILENCE]
     rows = fleet_rows(facts=facts, said=said, alerts=of_models, window=window, states=states, everywhere=not environment)
     shown = [row for row in rows if row.kind == request.GET.get("verdict", row.kind)]
@@ -53,17 +53,17 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
         "rows": shown,
         "counts": _counts(request, [row.kind for row in rows]),
         "total": len(rows),
-        "all_models_query": with_query(request.GET, verdict=""),
+        "all_models_query": replace_query(request.GET, verdict=""),
         "any_model": bool(facts.models),
         "environment": environment,
         "chosen": chosen,
-        "silence": silence_banner(silences_of(facts.instances, now).fleet, alerts),
+        "silence": silence_banner(find_silences(facts.instances, now).fleet, alerts),
         "window": window,
-        "changes": changes(facts=facts, verdicts=said.changes, window=window),
-        "unseen": unseen(rows=rows, instances=facts.instances, states=states),
+        "changes": list_changes(facts=facts, verdicts=said.changes, window=window),
+        "unseen": list_blind_spots(rows=rows, instances=facts.instances, states=states),
         "verdict": request.GET.get("verdict", ""),
-        "switches": switches_live(project_id=project.pk, environment=environment) if request.membership.switched else [],
-        "environments": [(name, with_query(request.GET, env=name), name == environment) for name in facts.environments],
+        "switches": list_live_kill_switches(project_id=project.pk, environment=environment) if request.membership.switched else [],
+        "environments": [(name, replace_query(request.GET, env=name), name == environment) for name in facts.environments],
     }
 
 
@@ -75,16 +75,16 @@ def _counts(request: ProjectRequest, kinds: list[str]) -> list[dict[str, Any]]:
             "count": counts[kind.value],
             "label": kind.label.lower(),
             "current": request.GET.get("verdict") == kind.value,
-            "query": with_query(request.GET, verdict=kind.value),
+            "query": replace_query(request.GET, verdict=kind.value),
         }
         for kind in URGENCY
     ]
 
 
 def _controls(request: ProjectRequest) -> dict[str, Any]:
-    chosen = range_of(request.GET)
+    chosen = read_range_preset(request.GET)
     return {
-        "ranges": [(one.label, with_query(request.GET, range=one.key), one == chosen) for one in RANGES],
-        "all_environments_query": with_query(request.GET, env=""),
+        "ranges": [(one.label, replace_query(request.GET, range=one.key), one == chosen) for one in RANGE_PRESETS],
+        "all_environments_query": replace_query(request.GET, env=""),
         "kinds": VerdictKind,
     }

@@ -12,9 +12,9 @@ from dashboard.common import clock
 from dashboard.ui.charts.period_comparison.text import NO_VALUES
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.selectors.fleet_period_comparison import FleetWeeks, ModelWeeks
-from dashboard.ui.selectors.fleet_period_comparison import fleet_weeks as weeks_of
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.selectors.fleet_period_comparison import FleetPeriodComparison, ModelPeriodComparison
+from dashboard.ui.selectors.fleet_period_comparison import read_fleet_period_comparison as weeks_of
 
 LEVELS = ("before_seconds", "after_seconds", "change_ratio", "change_low_ratio", "change_high_ratio")
 COLUMNS = (
@@ -26,35 +26,35 @@ COLUMNS = (
 
 @require_safe
 @project_page()
-def fleet_weeks(request: ProjectRequest) -> HttpResponse:
+def fleet_period_comparison(request: ProjectRequest) -> HttpResponse:
     """The last four weeks of every model against the four before."""
     part = "ui/fleet/weeks.html" if request.headers.get("HX-Request") else "ui/fleet/weeks_page.html"
     shown = {"weeks": _weeks(request), "environment": request.GET.get("env", ""), "query": request.GET.urlencode()}
-    return uncached(render(request, part, shown))
+    return mark_uncached(render(request, part, shown))
 
 
 @require_safe
 @project_page()
-def fleet_weeks_json(request: ProjectRequest) -> HttpResponse:
+def fleet_period_comparison_json(request: ProjectRequest) -> HttpResponse:
     """What the page says."""
     weeks = _weeks(request)
     said = {"headline": weeks.headline, "counted": weeks.counted}
-    return uncached(JsonResponse(said | {"rows": [_flat(row) for row in weeks.models]}))
+    return mark_uncached(JsonResponse(said | {"rows": [_flat(row) for row in weeks.models]}))
 
 
 @require_safe
 @project_page()
-def fleet_weeks_csv(request: ProjectRequest) -> HttpResponse:
+def fleet_period_comparison_csv(request: ProjectRequest) -> HttpResponse:
     """A row a model, in numbers."""
     rows = [list(_flat(row).values()) for row in _weeks(request).models]
-    return uncached(csv_response([COLUMNS, *rows], "fleet-weeks.csv"))
+    return mark_uncached(csv_response([COLUMNS, *rows], "fleet-weeks.csv"))
 
 
-def _weeks(request: ProjectRequest) -> FleetWeeks:
+def _weeks(request: ProjectRequest) -> FleetPeriodComparison:
     return weeks_of(project=request.project, environment=request.GET.get("env", ""), today=int(clock.unix() // 86400))
 
 
-def _flat(row: ModelWeeks) -> dict[str, Any]:
+def _flat(row: ModelPeriodComparison) -> dict[str, Any]:
     cells = [value for number in (row.p50, row.p99) for value in (number.values if number else NO_VALUES)[1:]]
     cells += (row.served.values if row.served else NO_VALUES)[1:3]
     return dict(zip(COLUMNS, [row.model.name, row.environment, row.answer, row.sentence, *cells], strict=True))

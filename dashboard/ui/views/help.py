@@ -19,7 +19,7 @@ from dashboard.fleet.fold.finding_state import RULE
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.charts.sparkline import spark_draw
 from dashboard.ui.glossary import GLOSSARY
-from dashboard.ui.http.paging import paged
+from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.sortable_table import Column, Order
 
 TOKENS = {
@@ -65,7 +65,7 @@ def may_see_components(user: User) -> bool:
 
 @require_safe
 @login_required
-def numbers(request: HttpRequest) -> HttpResponse:
+def glossary(request: HttpRequest) -> HttpResponse:
     """Every word of the glossary."""
     return render(request, "ui/numbers.html", {"glossary": GLOSSARY, "finding_rule": RULE})
 
@@ -77,8 +77,8 @@ def components(request: HttpRequest) -> HttpResponse:
     if not (isinstance(request.user, User) and may_see_components(request.user)):
         raise PermissionDenied("This page is for developers.")
     order = Order.read(request.GET, COLUMNS, "-p50")
-    rows = order.sorted(ROWS, {"name": lambda row: row[0], "state": lambda row: row[1], "p50": lambda row: row[2]})
-    page = paged(request.GET, total=len(rows), size=2)
+    rows = order.sort_rows(ROWS, {"name": lambda row: row[0], "state": lambda row: row[1], "p50": lambda row: row[2]})
+    page = paginate(request.GET, total=len(rows), size=2)
     heads = order.heads(request.GET, COLUMNS)
     context: dict[str, Any] = {
         "themes_shown": [

@@ -6,17 +6,17 @@ from django.shortcuts import redirect, render
 from django.templatetags.static import static
 from django.views.decorators.http import require_safe
 
-from dashboard.projects.selectors import may_make_projects, projects_of
+from dashboard.projects.selectors import list_projects, may_create_projects
 
 
 @require_safe
 @login_required
 def home(request: HttpRequest) -> HttpResponse:
     """Leads to the fleet of the only project, or lists the projects."""
-    projects = list(projects_of(request.user))
+    projects = list(list_projects(request.user))
     if len(projects) == 1:
         return redirect("fleet", projects[0].slug)
-    return render(request, "ui/home.html", {"choices": projects, "may_make": may_make_projects(request.user)})
+    return render(request, "ui/home.html", {"choices": projects, "may_make": may_create_projects(request.user)})
 
 
 @require_safe

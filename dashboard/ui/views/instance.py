@@ -11,20 +11,20 @@ from django.views.decorators.http import require_safe
 
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instances.instance_detail import (
-    RegionBeside,
-    frame_history,
-    instance_events,
-    instance_findings,
-    regions_beside,
+    RegionVsOthers,
+    list_instance_events,
+    list_instance_findings,
+    read_frame_history,
+    read_regions_vs_others,
 )
-from dashboard.fleet.selectors.instances.instance_list import instance_find, windows_missing
-from dashboard.fleet.selectors.instances.instances import instances_configured
+from dashboard.fleet.selectors.instances.instance_list import count_missing_windows, find_instance
+from dashboard.fleet.selectors.instances.instances import read_configured_instances
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
+from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
 from dashboard.ui.pages.compilations import compilations
-from dashboard.ui.pages.instance_page import InstancePage, instance_page, version_drawn
-from dashboard.ui.pages.instances_page import ending_told
+from dashboard.ui.pages.instance_page import InstancePage, instance_page, style_version
+from dashboard.ui.pages.instances_page import serialize_ending
 
 
 @require_safe
@@ -36,7 +36,7 @@ def instance(request: ProjectRequest, model_id: int, instance_id: str) -> HttpRe
     part = render_to_string("ui/instances/one_live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return uncached(render(request, "ui/instances/one.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(render(request, "ui/instances/one.html", context | {"part": part, "etag": fragment_etag(part)}))
 
 
 @require_safe
@@ -55,7 +55,7 @@ def instance_json(request: ProjectRequest, model_id: int, instance_id: str) -> H
             "role": one.role,
             "pid": one.pid,
             "state": page.state.value,
-            **ending_told(one),
+            **serialize_ending(one),
             "why": page.sentence,
             "more": page.more,
             "last_seen_at": one.last_seen_at,
@@ -92,23 +92,25 @@ def instance_csv(request: ProjectRequest, model_id: int, instance_id: str) -> Ht
         "eager of others",
         "why eager",
     ]
-    rows = [(*_place(one), one.own.calls, *_times(one), one.own.eager, one.eager, one.own.why.words) for one in regions_beside(found)]
+    rows = [
+        (*_place(one), one.own.calls, *_times(one), one.own.eager, one.eager, one.own.why.words) for one in read_regions_vs_others(found)
+    ]
     return csv_response([head, *rows], f"instance-{instance_id}.csv")
 
 
-def _times(one: RegionBeside) -> tuple[float | None, ...]:
+def _times(one: RegionVsOthers) -> tuple[float | None, ...]:
     """Both quantiles, each with its bound where it has no value, and with that of the others; then the mean."""
     own, known = one.own, one.own.p50_below or one.own.p99_below
     p50_below, p99_below = (found.bound if found else None for found in (own.p50_below, own.p99_below))
     return own.p50, p50_below, one.p50, own.p99, p99_below, one.p99, known.mean if known else None
 
 
-def _place(one: RegionBeside) -> tuple[str, str, str]:
+def _place(one: RegionVsOthers) -> tuple[str, str, str]:
     return one.series.region, one.series.bucket, one.series.stratum
 
 
 def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Instance:
-    found = instance_find(project_id=request.project.pk, model_id=model_id, instance_id=instance_id)
+    found = find_instance(project_id=request.project.pk, model_id=model_id, instance_id=instance_id)
     if found is None:
         raise Http404("There is no such instance of this model.")
     return found
@@ -117,13 +119,13 @@ def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Insta
 def _page(found: Instance) -> InstancePage:
     """Reads the page in a fixed number of queries."""
     project, ids = found.project_id, [found.version_id]
-    known, configurations = instances_configured(project_id=project, version_ids=ids, environment=found.environment)
+    known, configurations = read_configured_instances(project_id=project, version_ids=ids, environment=found.environment)
     return instance_page(
         found,
-        missing=windows_missing(project_id=project, instance_ids=[found.instance_id]).get(found.instance_id, 0),
-        regions=regions_beside(found),
-        findings=instance_findings(found),
-        history=frame_history(found),
+        missing=count_missing_windows(project_id=project, instance_ids=[found.instance_id]).get(found.instance_id, 0),
+        regions=read_regions_vs_others(found),
+        findings=list_instance_findings(found),
+        history=read_frame_history(found),
         configurations=configurations,
-        compilations=compilations(instance_events(found), version_drawn(found), known, {}),
+        compilations=compilations(list_instance_events(found), style_version(found), known, {}),
     )

@@ -10,32 +10,34 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
-from dashboard.regressions.judging_settings import judging_set
+from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.pages.judging import Given, JudgingPage, given_read, judging_page
-from dashboard.ui.pages.settings_backtest import Trial, trial_run
-from dashboard.ui.selectors.judging import judging_facts
-from dashboard.ui.views.model import model_or_404, whole_number
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.pages.judging import DetectionPage, SettingsInput, build_detection_page, read_settings_input
+from dashboard.ui.pages.settings_backtest import Backtest, run_backtest
+from dashboard.ui.selectors.judging import read_detection_data
+from dashboard.ui.views.model import model_or_404, parse_whole_number
 
 
 @require_safe
 @project_page()
-def judging(request: ProjectRequest) -> HttpResponse:
+def detection(request: ProjectRequest) -> HttpResponse:
     """Every setting with what it does; `?model=` shows those of one model."""
-    return _render(request, judging_page(judging_facts(project=request.project, model=_model(request, request.GET.get("model")))))
+    return _render(
+        request, build_detection_page(read_detection_data(project=request.project, model=_model(request, request.GET.get("model"))))
+    )
 
 
 @require_POST
 @project_page(Role.ADMIN)
-def judging_save(request: ProjectRequest) -> HttpResponse:
+def detection_save(request: ProjectRequest) -> HttpResponse:
     """Takes all fields or none; what cannot be is said beside its field."""
     model = _model(request, request.POST.get("model"))
-    facts = judging_facts(project=request.project, model=model)
-    given = given_read(request.POST, facts)
+    facts = read_detection_data(project=request.project, model=model)
+    given = read_settings_input(request.POST, facts)
     if given.errors:
-        return _refused(request, judging_page(facts, given), given)
-    changed = judging_set(
+        return _render_refusal(request, build_detection_page(facts, given), given)
+    changed = detection_settings_set(
         project=request.project, model=model, values=given.values, actor=request.user, address=request.META.get("REMOTE_ADDR")
     )
     text = "Saved. What is running is judged anew within seconds." if changed else "Nothing was different: nothing is changed."
@@ -45,25 +47,25 @@ def judging_save(request: ProjectRequest) -> HttpResponse:
 
 @require_POST
 @project_page(Role.ADMIN)
-def judging_try(request: ProjectRequest) -> HttpResponse:
+def detection_backtest(request: ProjectRequest) -> HttpResponse:
     """What the values in the fields would have said in the last days; saves nothing, so the page keeps them in the fields."""
-    facts = judging_facts(project=request.project, model=_model(request, request.POST.get("model")))
-    given = given_read(request.POST, facts)
+    facts = read_detection_data(project=request.project, model=_model(request, request.POST.get("model")))
+    given = read_settings_input(request.POST, facts)
     if given.errors:
-        return _refused(request, judging_page(facts, given), given)
-    return _render(request, judging_page(facts, given), trial=trial_run(facts=facts, values=given.values))
+        return _render_refusal(request, build_detection_page(facts, given), given)
+    return _render(request, build_detection_page(facts, given), trial=run_backtest(facts=facts, values=given.values))
 
 
-def _refused(request: ProjectRequest, page: JudgingPage, given: Given) -> HttpResponse:
+def _render_refusal(request: ProjectRequest, page: DetectionPage, given: SettingsInput) -> HttpResponse:
     messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
     return _render(request, page, status=400)
 
 
-def _render(request: ProjectRequest, page: JudgingPage, *, trial: Trial | None = None, status: int = 200) -> HttpResponse:
+def _render(request: ProjectRequest, page: DetectionPage, *, trial: Backtest | None = None, status: int = 200) -> HttpResponse:
     context = {"project": request.project, "page": page, "facts": page.facts, "model": page.facts.model, "trial": trial}
-    return uncached(render(request, "ui/judging/page.html", context, status=status))
+    return mark_uncached(render(request, "ui/judging/page.html", context, status=status))
 
 
 def _model(request: ProjectRequest, told: str | None) -> WatchedModel | None:
-    model_id = whole_number(told)
+    model_id = parse_whole_number(told)
     return model_or_404(request, model_id) if model_id is not None else None

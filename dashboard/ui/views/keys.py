@@ -12,11 +12,11 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.common import clock
 from dashboard.projects.models import Role
-from dashboard.projects.selectors import keys_live
+from dashboard.projects.selectors import list_live_keys
 from dashboard.projects.services import key_create, key_revoke
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.selectors.members import keys_by_kind, keys_revoked
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.selectors.members import list_active_keys, list_revoked_keys
 from dashboard.ui.snippets import key_examples
 
 KINDS = {
@@ -24,7 +24,7 @@ KINDS = {
     "api": ("Reads", "For the deploy gate, Prometheus and scripts. It changes nothing."),
     "dep": ("Tells of deployments", "For CI. It adds a mark to the charts and can do nothing else."),
 }
-EXPIRES = {"": "never", "30": "in 30 days", "90": "in 90 days", "365": "in a year"}
+EXPIRY_CHOICES = {"": "never", "30": "in 30 days", "90": "in 90 days", "365": "in a year"}
 
 
 @require_safe
@@ -39,7 +39,7 @@ def keys(request: ProjectRequest) -> HttpResponse:
 def key_add(request: ProjectRequest) -> HttpResponse:
     """Makes a key and shows it this once, in the answer itself: it is stored nowhere."""
     kind, expires = request.POST.get("kind", ""), request.POST.get("expires", "")
-    if kind not in KINDS or expires not in EXPIRES:
+    if kind not in KINDS or expires not in EXPIRY_CHOICES:
         messages.error(request, "Nothing is made. Kind and end: choose one of the list.")
         return _render(request, status=400)
     _, text = key_create(
@@ -59,7 +59,7 @@ def key_add(request: ProjectRequest) -> HttpResponse:
 @project_page(Role.ADMIN)
 def key_remove(request: ProjectRequest, key_id: int) -> HttpResponse:
     """Revokes a key. It asks for no password: whoever sees a key travel has to be quick."""
-    key = keys_live(request.project).filter(pk=key_id).first()
+    key = list_live_keys(request.project).filter(pk=key_id).first()
     if key is None:
         raise Http404("There is no such key.")
     key_revoke(key=key, actor=request.user, address=request.META.get("REMOTE_ADDR"))
@@ -70,13 +70,13 @@ def key_remove(request: ProjectRequest, key_id: int) -> HttpResponse:
 def _render(request: ProjectRequest, *, made: str = "", made_kind: str = "", status: int = 200) -> HttpResponse:
     context = {
         "project": request.project,
-        "live": keys_by_kind(project=request.project),
-        "revoked": keys_revoked(project=request.project),
+        "live": list_active_keys(project=request.project),
+        "revoked": list_revoked_keys(project=request.project),
         "kinds": [(kind, label, hint) for kind, (label, hint) in KINDS.items()],
-        "expires": list(EXPIRES.items()),
+        "expires": list(EXPIRY_CHOICES.items()),
         "made": made,
         "made_example": key_examples(kind=made_kind, address=settings.BASE_URL, key=made) if made else "",
         "given": request.POST if status == 400 else {},
         "now": clock.now(),
     }
-    return uncached(render(request, "ui/settings/keys.html", context, status=status))
+    return mark_uncached(render(request, "ui/settings/keys.html", context, status=status))

@@ -10,14 +10,14 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.common.mail_address import mail_address_check
-from dashboard.projects.invitations import InvitationError, invitation_create, invitation_revoke, invitations_open
+from dashboard.projects.invitations import InvitationError, invitation_create, invitation_revoke, list_open_invitations
 from dashboard.projects.members import MemberError, member_remove, member_role_set
 from dashboard.projects.models import Member, Role
 from dashboard.projects.selectors import for_project
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.invitation_mail import invitation_mail
-from dashboard.ui.selectors.members import members_page
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.invitation_mail import send_invitation_mail
+from dashboard.ui.selectors.members import read_members_data
 
 
 @require_safe
@@ -43,7 +43,7 @@ def member_invite(request: ProjectRequest) -> HttpResponse:
         return _render(request, form=given | {"field": field, "error": said[:1].upper() + said[1:]}, status=400)
     link = settings.ORIGIN + reverse("invitation", args=[text])
     if given["email"]:
-        sent = invitation_mail(invitation=made, link=link, to=given["email"])
+        sent = send_invitation_mail(invitation=made, link=link, to=given["email"])
         (messages.success if sent else messages.error)(
             request, f"It is mailed to {given['email']}." if sent else "The mail server did not take it. Send the link yourself."
         )
@@ -56,7 +56,7 @@ def member_invite(request: ProjectRequest) -> HttpResponse:
 @project_page(Role.ADMIN)
 def member_uninvite(request: ProjectRequest, invitation_id: int) -> HttpResponse:
     """Takes an invitation back."""
-    invitation = invitations_open(request.project).filter(pk=invitation_id).first()
+    invitation = list_open_invitations(request.project).filter(pk=invitation_id).first()
     if invitation is None:
         raise Http404("There is no such invitation.")
     try:
@@ -78,7 +78,7 @@ def member_role(request: ProjectRequest, user_id: int) -> HttpResponse:
             project=request.project, user_id=user_id, role=request.POST.get("role", ""), actor=request.user, address=_address(request)
         )
     except MemberError as error:
-        return _refused(request, error)
+        return _render_refusal(request, error)
     messages.success(request, f"{member.user.get_username()} is now {member.get_role_display().lower()}.")
     return redirect("members", request.project.slug)
 
@@ -91,7 +91,7 @@ def member_end(request: ProjectRequest, user_id: int) -> HttpResponse:
     try:
         member = member_remove(project=request.project, user_id=user_id, actor=request.user, address=_address(request))
     except MemberError as error:
-        return _refused(request, error)
+        return _render_refusal(request, error)
     messages.success(request, f"{member.user.get_username()} is no member any more. Keys they made go on working; see Keys.")
     return redirect("home") if user_id == request.user.pk else redirect("members", request.project.slug)
 
@@ -103,7 +103,7 @@ def member_leave(request: ProjectRequest) -> HttpResponse:
     try:
         member_remove(project=request.project, user_id=request.user.pk, actor=request.user, address=_address(request))
     except MemberError as error:
-        return _refused(request, error)
+        return _render_refusal(request, error)
     messages.success(request, f"You have left {request.project.name}.")
     return redirect("home")
 
@@ -122,7 +122,7 @@ def _mail_check(text: str) -> None:
         raise InvitationError(f"email: {error}") from error
 
 
-def _refused(request: ProjectRequest, error: MemberError) -> HttpResponse:
+def _render_refusal(request: ProjectRequest, error: MemberError) -> HttpResponse:
     said = str(error).partition(": ")[2]
     messages.error(request, f"Nothing is changed: {said}")
     return _render(request, status=400)
@@ -133,13 +133,13 @@ def _render(
 ) -> HttpResponse:
     context = {
         "project": request.project,
-        "page": members_page(project=request.project, me=request.user),
+        "page": read_members_data(project=request.project, me=request.user),
         "made": made,
         "made_role": made_role,
         "form": form or {},
         "mail_ready": settings.MAIL_READY,
     }
-    return uncached(render(request, "ui/settings/members.html", context, status=status))
+    return mark_uncached(render(request, "ui/settings/members.html", context, status=status))
 
 
 def _address(request: ProjectRequest) -> str | None:

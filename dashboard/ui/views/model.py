@@ -9,29 +9,29 @@ from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.current_verdict import ranks_alert
+from dashboard.alerts.current_verdict import find_divergence_alert
 from dashboard.common import clock
 from dashboard.fleet.models import WatchedModel
-from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.instances.silences import silences_of
-from dashboard.fleet.selectors.versions.versions import model_find
+from dashboard.fleet.retention import find_first_kept_minute
+from dashboard.fleet.selectors.instances.silences import find_silences
+from dashboard.fleet.selectors.versions.versions import find_model
 from dashboard.ui.charts.metric_values import COLD_START
-from dashboard.ui.charts.trends import as_json
+from dashboard.ui.charts.trends import serialize_trends
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.paging import page_asked, paged
-from dashboard.ui.http.partials import json_tagged, uncached
+from dashboard.ui.http.paging import paginate, read_page_number
+from dashboard.ui.http.partials import mark_uncached, respond_json
 from dashboard.ui.http.sortable_table import Order
-from dashboard.ui.http.time_range import SPANS, USUAL, Chosen, picker_of, range_chosen, with_query
+from dashboard.ui.http.time_range import DEFAULT_SPAN, SPAN_MINUTES, TimeRange, build_range_picker, read_time_range, replace_query
 from dashboard.ui.layout.silence_banner import SilenceBanner, silence_banner
-from dashboard.ui.pages.model import ModelPage, model_page, table_of
-from dashboard.ui.pages.trends_csv import bins_of, starts_of
-from dashboard.ui.pages.versions_table import versions_columns, versions_sorted
-from dashboard.ui.selectors.kill_switch import switches_live
-from dashboard.ui.selectors.model import VERSIONS_LISTED, Asked, model_facts, model_standing
-from dashboard.ui.selectors.versions import versions_listed
+from dashboard.ui.pages.model import ModelPage, model_page, tabulate_charts
+from dashboard.ui.pages.trends_csv import tabulate_bins, tabulate_starts
+from dashboard.ui.pages.versions_table import sort_versions, versions_columns
+from dashboard.ui.selectors.kill_switch import list_live_kill_switches
+from dashboard.ui.selectors.model import MAX_VERSIONS_LISTED, ModelQuery, read_model_data, read_model_verdicts
+from dashboard.ui.selectors.versions import list_versions
 
-AWAITED = 10
+MAX_REPORT_AGE_MINUTES = 10
 """Minutes after its newest report in which a page without charts expects them."""
 
 
@@ -40,7 +40,7 @@ AWAITED = 10
 def model(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The page."""
     page, chosen = _page(request, model_id)
-    return uncached(render(request, "ui/model.html", _context(request, page, chosen)))
+    return mark_uncached(render(request, "ui/model.html", _context(request, page, chosen)))
 
 
 @require_safe
@@ -49,8 +49,8 @@ def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The charts' numbers as the page draws them; 304 for who has them. A page that waits for its first charts is told to load again."""
     page, _ = _page(request, model_id)
     if request.headers.get("HX-Request"):
-        return uncached(HttpResponse(status=204, headers={} if page.silent else {"HX-Refresh": "true"}))
-    return json_tagged(request, _drawn(page))
+        return mark_uncached(HttpResponse(status=204, headers={} if page.silent else {"HX-Refresh": "true"}))
+    return respond_json(request, _build_charts(page))
 
 
 @require_safe
@@ -60,9 +60,9 @@ def model_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     page, _ = _page(request, model_id)
     key = request.GET.get("chart", "")
     if key == COLD_START.key:
-        return csv_response(starts_of(page), f"model-{model_id}-{key}.csv")
+        return csv_response(tabulate_starts(page), f"model-{model_id}-{key}.csv")
     charts = [trend for trend in page.trends if trend.key == key] or [trend for trend in page.trends if trend.key != COLD_START.key]
-    return csv_response(bins_of(page, charts), f"model-{model_id}-{key if len(charts) == 1 else 'trends'}.csv")
+    return csv_response(tabulate_bins(page, charts), f"model-{model_id}-{key if len(charts) == 1 else 'trends'}.csv")
 
 
 @require_safe
@@ -72,44 +72,44 @@ def model_numbers(request: ProjectRequest, model_id: int) -> HttpResponse:
     page, _ = _page(request, model_id)
     drawn = [version for version in page.facts.drawn if version.slot <= 2] or page.facts.drawn[:1]
     context = {
-        "tables": table_of(page, drawn),
+        "tables": tabulate_charts(page, drawn),
         "window": page.facts.asked.window,
         "model": page.facts.model,
         "query": request.GET.urlencode(),
     }
     part = "ui/model_numbers.html" if request.headers.get("HX-Request") else "ui/model_numbers_page.html"
-    return uncached(render(request, part, context))
+    return mark_uncached(render(request, part, context))
 
 
 def model_or_404(request: ProjectRequest, model_id: int) -> WatchedModel:
     """The model of this project."""
-    found = model_find(project_id=request.project.pk, model_id=model_id)
+    found = find_model(project_id=request.project.pk, model_id=model_id)
     if found is None:
         raise Http404("There is no such model in this project.")
     return found
 
 
-def whole_number(text: str | None) -> int | None:
+def parse_whole_number(text: str | None) -> int | None:
     """A number out of an address; anything else is as if it was not there."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
-def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, Chosen]:
+def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, TimeRange]:
     query, found, now = request.GET, model_or_404(request, model_id), clock.unix()
-    environment, version = query.get("env", ""), whole_number(query.get("version"))
-    standing = model_standing(model=found, environment=environment, version_id=version)
+    environment, version = query.get("env", ""), parse_whole_number(query.get("version"))
+    standing = read_model_verdicts(model=found, environment=environment, version_id=version)
     since = standing.judged.started_minute if standing.judged else None
     # A line of a few minutes would be a dot in six hours.
     young = now - found.first_seen_at.timestamp() < 3600
-    chosen = range_chosen(query, now=clock.minute_of(now), since=since, usual="1h" if young else USUAL)
-    window = chosen.bins(minutes_from=minutes_kept_from(project=request.project, now=now))
+    chosen = read_time_range(query, now=clock.minute_of(now), since=since, usual="1h" if young else DEFAULT_SPAN)
+    window = chosen.bins(minutes_from=find_first_kept_minute(project=request.project, now=now))
     order = _order(query, whole=True)
-    listed = versions_listed(model=found, standing=standing, order=order, page=page_asked(query, name="vpage"))
-    asked = Asked(window, environment, query.get("region", ""), version, tuple(listed.ids))
-    page = model_page(model_facts(model=found, asked=asked, standing=standing), clock_asked=query.get("clock", ""))
+    listed = list_versions(model=found, standing=standing, order=order, page=read_page_number(query, name="vpage"))
+    asked = ModelQuery(window, environment, query.get("region", ""), version, tuple(listed.ids))
+    page = model_page(read_model_data(model=found, asked=asked, standing=standing), clock_asked=query.get("clock", ""))
     if listed.whole:
-        page.versions = versions_sorted(page.versions, order)
-    diverged = ranks_alert(deployment_id=page.alert.deployment_id) if page.alert else None
+        page.versions = sort_versions(page.versions, order)
+    diverged = find_divergence_alert(deployment_id=page.alert.deployment_id) if page.alert else None
     return replace(page, versions_total=listed.total, ranks_alert=diverged.number if diverged else None), chosen
 
 
@@ -117,23 +117,23 @@ def _order(query: QueryDict, *, whole: bool) -> Order:
     return Order.read(query, versions_columns(whole=whole), "usual", name="vsort")
 
 
-def _drawn(page: ModelPage) -> dict[str, Any]:
+def _build_charts(page: ModelPage) -> dict[str, Any]:
     """The charts, and `said`: what the rest of the page rests on. Where that changes, the page has to be loaded again."""
     verdict = page.facts.standing.verdict
     said = [verdict.pk if verdict else None, *(version.id for version in page.facts.drawn)]
-    return as_json(page.facts.asked.window, page.facts.drawn, page.trends, page.marks) | {"said": said}
+    return serialize_trends(page.facts.asked.window, page.facts.drawn, page.trends, page.marks) | {"said": said}
 
 
 def _silence(page: ModelPage) -> SilenceBanner | None:
     facts = page.facts
-    found = silences_of((one.instance for one in facts.reporting), clock.now()).models.get(facts.model.pk)
+    found = find_silences((one.instance for one in facts.reporting), clock.now()).models.get(facts.model.pk)
     return silence_banner(found, facts.alerts, model_id=facts.model.pk, name=facts.model.name)
 
 
-def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[str, Any]:
+def _context(request: ProjectRequest, page: ModelPage, chosen: TimeRange) -> dict[str, Any]:
     query, facts = request.GET, page.facts
     window = facts.asked.window
-    whole = page.versions_total <= VERSIONS_LISTED
+    whole = page.versions_total <= MAX_VERSIONS_LISTED
     last = max((deployment.last_minute for deployment in facts.standing.deployments), default=None)
     return {
         "page": page,
@@ -143,23 +143,25 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: Chosen) -> dict[s
         "standing": facts.standing,
         "verdict": facts.standing.verdict,
         "window": window,
-        "data": _drawn(page),
-        "picker": picker_of(query, chosen, deployed=facts.standing.judged is not None),
+        "data": _build_charts(page),
+        "picker": build_range_picker(query, chosen, deployed=facts.standing.judged is not None),
         "environments": [
-            (name, with_query(query, env=name, version=""), name == facts.standing.environment) for name in facts.standing.environments
+            (name, replace_query(query, env=name, version=""), name == facts.standing.environment) for name in facts.standing.environments
         ],
-        "regions": [(name, with_query(query, region=name), name == facts.region) for name in facts.regions],
+        "regions": [(name, replace_query(query, region=name), name == facts.region) for name in facts.regions],
         "clocks": [
-            (words, with_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
+            (words, replace_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
         ],
         "last_minute": last,
-        "awaited": chosen.live and (last is None or window.last - last <= AWAITED),
+        "awaited": chosen.live and (last is None or window.last - last <= MAX_REPORT_AGE_MINUTES),
         "heads": _order(query, whole=whole).heads(query, versions_columns(whole=whole), name="vsort", page="vpage"),
-        "paged": paged(query, total=page.versions_total, size=VERSIONS_LISTED, name="vpage"),
-        "switches": switches_live(project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment)
+        "paged": paginate(query, total=page.versions_total, size=MAX_VERSIONS_LISTED, name="vpage"),
+        "switches": list_live_kill_switches(
+            project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment
+        )
         if request.membership.switched
         else [],
-        "last_url": with_query(query, range=chosen.key if chosen.key in SPANS else "", until=str(last + 1), to="", **{"from": ""})
+        "last_url": replace_query(query, range=chosen.key if chosen.key in SPAN_MINUTES else "", until=str(last + 1), to="", **{"from": ""})
         if last
         else "",
         "query": query.urlencode(),

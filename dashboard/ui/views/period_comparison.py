@@ -9,41 +9,41 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
-from dashboard.ui.charts.period_comparison.text import PeriodRow, Told, Values, told
+from dashboard.ui.charts.period_comparison.text import PeriodRow, PeriodSummary, PeriodValues, summarize_periods
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.http.time_range import with_query
-from dashboard.ui.selectors.model import model_standing
-from dashboard.ui.selectors.period_comparison import period_facts
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.http.time_range import replace_query
+from dashboard.ui.selectors.model import read_model_verdicts
+from dashboard.ui.selectors.period_comparison import read_period_data
 from dashboard.ui.views.model import model_or_404
 
-COLUMNS = ("number", "region", *Values._fields, "how")
+COLUMNS = ("number", "region", *PeriodValues._fields, "how")
 
 
 @require_safe
 @project_page()
-def model_periods(request: ProjectRequest, model_id: int) -> HttpResponse:
+def period_comparison(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The last four weeks against the four before."""
     part = "ui/model_periods.html" if request.headers.get("HX-Request") else "ui/model_periods_page.html"
-    return uncached(render(request, part, _context(request, model_id)))
+    return mark_uncached(render(request, part, _context(request, model_id)))
 
 
 @require_safe
 @project_page()
-def model_periods_json(request: ProjectRequest, model_id: int) -> HttpResponse:
+def period_comparison_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     """What the page says, in numbers; `unit` is that of `before` and `after`."""
-    found: Told = _context(request, model_id)["told"]
+    found: PeriodSummary = _context(request, model_id)["told"]
     said = {"answer": found.answer, "sentences": found.sentences, "compared": found.compared}
-    return uncached(JsonResponse(said | {"rows": [_flat(row) for row in found.rows]}))
+    return mark_uncached(JsonResponse(said | {"rows": [_flat(row) for row in found.rows]}))
 
 
 @require_safe
 @project_page()
-def model_periods_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
+def period_comparison_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """A row a number."""
-    found: Told = _context(request, model_id)["told"]
-    return uncached(csv_response([COLUMNS, *(list(_flat(row).values()) for row in found.rows)], f"model-{model_id}-weeks.csv"))
+    found: PeriodSummary = _context(request, model_id)["told"]
+    return mark_uncached(csv_response([COLUMNS, *(list(_flat(row).values()) for row in found.rows)], f"model-{model_id}-weeks.csv"))
 
 
 def _flat(row: PeriodRow) -> dict[str, Any]:
@@ -52,12 +52,12 @@ def _flat(row: PeriodRow) -> dict[str, Any]:
 
 def _context(request: ProjectRequest, model_id: int) -> dict[str, Any]:
     model, query = model_or_404(request, model_id), request.GET
-    standing = model_standing(model=model, environment=query.get("env", ""))
-    facts = period_facts(model=model, environment=standing.environment, today=int(clock.unix() // 86400))
+    standing = read_model_verdicts(model=model, environment=query.get("env", ""))
+    facts = read_period_data(model=model, environment=standing.environment, today=int(clock.unix() // 86400))
     return {
         "model": model,
         "environment": standing.environment,
-        "environments": [(name, with_query(query, env=name), name == standing.environment) for name in standing.environments],
-        "told": told(facts.calls, facts.before, facts.after),
+        "environments": [(name, replace_query(query, env=name), name == standing.environment) for name in standing.environments],
+        "told": summarize_periods(facts.calls, facts.before, facts.after),
         "query": query.urlencode(),
     }

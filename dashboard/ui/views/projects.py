@@ -14,13 +14,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from dashboard.accounts.models import User
-from dashboard.accounts.services import user_make, user_store
+from dashboard.accounts.services import user_build, user_store
 from dashboard.accounts.sign_in import sign_in_by_password
 from dashboard.common.write_lock import write_transaction
-from dashboard.projects.invitations import InvitationError, invitation_accept, invitation_of
-from dashboard.projects.making import ProjectError, project_make
+from dashboard.projects.invitations import InvitationError, find_invitation, invitation_accept
+from dashboard.projects.making import ProjectError, project_create_from_name
 from dashboard.projects.models import Invitation, Member, Role
-from dashboard.projects.selectors import may_make_projects, role_includes
+from dashboard.projects.selectors import may_create_projects, role_includes
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -28,12 +28,12 @@ from dashboard.projects.selectors import may_make_projects, role_includes
 def project_new(request: HttpRequest) -> HttpResponse:
     """A name, and its maker administers it."""
     assert isinstance(request.user, User)
-    if not may_make_projects(request.user):
+    if not may_create_projects(request.user):
         raise PermissionDenied("Projects are made by admins of a project, and by staff.")
     name, error = request.POST.get("name", ""), ""
     if request.method == "POST":
         try:
-            project = project_make(name=name, actor=request.user, address=request.META.get("REMOTE_ADDR"))
+            project = project_create_from_name(name=name, actor=request.user, address=request.META.get("REMOTE_ADDR"))
         except ProjectError as refused:
             error = str(refused)
         else:
@@ -47,15 +47,15 @@ def project_new(request: HttpRequest) -> HttpResponse:
 @rate_limit(action="invitation", limit_get=True)  # type: ignore[untyped-decorator]  # allauth has no types
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
     """What one is invited to; whoever is not signed in makes an account here, or signs in first."""
-    found = invitation_of(token)
+    found = find_invitation(token)
     if found is None:
         return render(request, "ui/invitation_gone.html", status=404)
-    context = {"invitation": found, "token": token} | _already(request, found)
+    context = {"invitation": found, "token": token} | _read_membership(request, found)
     if request.method != "POST":
         return render(request, "ui/invitation.html", context)
     address = request.META.get("REMOTE_ADDR")
     try:
-        user = request.user if isinstance(request.user, User) else _account(request)
+        user = request.user if isinstance(request.user, User) else _build_user(request)
         with write_transaction():  # whoever was too late gets no account either
             if user.pk is None:
                 user_store(user=user, actor_name="invitation", address=address)
@@ -63,18 +63,18 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     except (ValidationError, InvitationError) as error:
         given = {"username": request.POST.get("username", ""), "errors": _errors(error)}
         return render(request, "ui/invitation.html", context | given, status=400)
-    return _in(request, found, user)
+    return _enter_project(request, found, user)
 
 
-def _already(request: HttpRequest, found: Invitation) -> dict[str, Any]:
+def _read_membership(request: HttpRequest, found: Invitation) -> dict[str, Any]:
     """The membership of whoever looks, if there is one, and whether the invitation gives them more."""
     member = Member.objects.filter(project=found.project, user=request.user).first() if isinstance(request.user, User) else None
     return {"member": member, "member_gains": member and not role_includes(Role(member.role), Role(found.role))}
 
 
-def _account(request: HttpRequest) -> User:
+def _build_user(request: HttpRequest) -> User:
     """The person that the form makes, not stored yet; raises ValidationError by field."""
-    return user_make(username=request.POST.get("username", "").strip(), password=request.POST.get("password", ""))
+    return user_build(username=request.POST.get("username", "").strip(), password=request.POST.get("password", ""))
 
 
 def _errors(error: ValidationError | InvitationError) -> dict[str, list[str]]:
@@ -85,7 +85,7 @@ def _errors(error: ValidationError | InvitationError) -> dict[str, list[str]]:
     return {field if field == "username" else "all": texts for field, texts in error.message_dict.items()}
 
 
-def _in(request: HttpRequest, found: Invitation, user: User) -> HttpResponse:
+def _enter_project(request: HttpRequest, found: Invitation, user: User) -> HttpResponse:
     if not request.user.is_authenticated:
         sign_in_by_password(request, user)
     messages.success(request, f"Welcome to {found.project.name}.")

@@ -11,19 +11,19 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from dashboard.fleet.models import WatchedModel
-from dashboard.fleet.selectors.jobs import job_ranks, jobs_of, ranks_compiled
-from dashboard.fleet.selectors.versions.versions import model_deployments
+from dashboard.fleet.selectors.jobs import list_job_ranks, list_jobs, read_rank_compile_events
+from dashboard.fleet.selectors.versions.versions import list_model_deployments
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.paging import paged
-from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
-from dashboard.ui.http.time_range import with_query
-from dashboard.ui.pages.rank_table import rank_board
+from dashboard.ui.http.paging import paginate
+from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
+from dashboard.ui.http.time_range import replace_query
+from dashboard.ui.pages.rank_table import build_rank_table
 from dashboard.ui.views.model import model_or_404
 
-SIZE = 64
+PAGE_SIZE = 64
 """Ranks of a page."""
-HEAD = [
+CSV_HEADER = [
     "rank",
     "instance",
     "host",
@@ -46,7 +46,7 @@ def ranks(request: ProjectRequest, model_id: int) -> HttpResponse:
     part = render_to_string("ui/instances/ranks_live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return uncached(render(request, "ui/instances/ranks.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(render(request, "ui/instances/ranks.html", context | {"part": part, "etag": fragment_etag(part)}))
 
 
 @require_safe
@@ -65,30 +65,30 @@ def ranks_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     rows = [
         (r.rank, r.instance_id, r.host, r.stage, r.state.value, r.first, r.again, r.newest, r.pattern, r.eager, r.now) for r in board.rows
     ]
-    return csv_response([HEAD, *rows], f"model-{model_id}-ranks.csv")
+    return csv_response([CSV_HEADER, *rows], f"model-{model_id}-ranks.csv")
 
 
 def _context(request: ProjectRequest, model: WatchedModel) -> dict[str, Any]:
     """Four queries, whatever the size of the job."""
     query = request.GET
-    environments = sorted({one.environment for one in model_deployments(project_id=model.project_id, model_id=model.pk)})
+    environments = sorted({one.environment for one in list_model_deployments(project_id=model.project_id, model_id=model.pk)})
     asked = query.get("env", "")
     environment = asked if asked in environments else next(iter(environments), "")
-    jobs = jobs_of(project_id=model.project_id, model_id=model.pk, environment=environment)
+    jobs = list_jobs(project_id=model.project_id, model_id=model.pk, environment=environment)
     job = query.get("job", "") or next((one.name for one in jobs), "")
-    instances = job_ranks(project_id=model.project_id, model_id=model.pk, environment=environment, job=job) if job else []
-    board = rank_board(instances, ranks_compiled(project_id=model.project_id, instances=instances))
-    page = paged(query, total=len(board.rows), size=SIZE)
+    instances = list_job_ranks(project_id=model.project_id, model_id=model.pk, environment=environment, job=job) if job else []
+    board = build_rank_table(instances, read_rank_compile_events(project_id=model.project_id, instances=instances))
+    page = paginate(query, total=len(board.rows), size=PAGE_SIZE)
     return {
         "project": request.project,
         "model": model,
         "environment": environment,
-        "environments": [(name, with_query(query, env=name, job="", page=""), name == environment) for name in environments],
-        "jobs": [(one, with_query(query, job=one.name, page=""), one.name == job) for one in jobs],
+        "environments": [(name, replace_query(query, env=name, job="", page=""), name == environment) for name in environments],
+        "jobs": [(one, replace_query(query, job=one.name, page=""), one.name == job) for one in jobs],
         "job": job,
         "version": instances[0].version.name if instances else "",
         "board": board,
         "page": page,
-        "rows": board.urgent[page.first : page.first + SIZE],
+        "rows": board.urgent[page.first : page.first + PAGE_SIZE],
         "query": query.urlencode(),
     }

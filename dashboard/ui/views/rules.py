@@ -11,24 +11,24 @@ from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.alerts.models import Channel, Delivery, MaintenanceWindow, Rule
 from dashboard.alerts.services import (
-    deliveries_replay,
-    delivery_replay,
     maintenance_add,
     maintenance_end,
+    redeliver_channel_messages,
+    redeliver_message,
     rule_add,
     rule_remove,
     time_zone_set,
 )
-from dashboard.alerts.services.enqueue import zone_of
+from dashboard.alerts.services.enqueue import get_time_zone
 from dashboard.alerts.services.rules import RuleError
 from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.ui import words
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import uncached
+from dashboard.ui.http.partials import mark_uncached
 from dashboard.ui.pages.rules import moment_read, rule_read
-from dashboard.ui.selectors.rules import rules_page
+from dashboard.ui.selectors.rules import read_rules_data
 
 
 @require_safe
@@ -46,7 +46,7 @@ def rule_make(request: ProjectRequest) -> HttpResponse:
     try:
         rule = rule_add(project=request.project, given=rule_read(request.POST, channels), user=request.user, address=_address(request))
     except RuleError as error:
-        return _refused(request, "rule", error)
+        return _render_refusal(request, "rule", error)
     messages.success(request, f"The rule for {rule.channel.name} holds from now on.")
     return redirect("rules", request.project.slug)
 
@@ -70,7 +70,7 @@ def rule_zone(request: ProjectRequest) -> HttpResponse:
     try:
         time_zone_set(project=request.project, name=request.POST.get("time_zone", "").strip(), user=request.user, address=_address(request))
     except RuleError as error:
-        return _refused(request, "zone", error)
+        return _render_refusal(request, "zone", error)
     messages.success(request, f"Quiet hours go by the clock of {request.project.time_zone}.")
     return redirect("rules", request.project.slug)
 
@@ -79,7 +79,7 @@ def rule_zone(request: ProjectRequest) -> HttpResponse:
 @project_page(Role.OPERATOR)
 def maintenance_make(request: ProjectRequest) -> HttpResponse:
     """Adds a maintenance window, or says which field is wrong."""
-    zone = zone_of(request.project)
+    zone = get_time_zone(request.project)
     try:
         ends_at = moment_read(request.POST, "ends_at", zone)
         if ends_at is None:
@@ -95,7 +95,7 @@ def maintenance_make(request: ProjectRequest) -> HttpResponse:
             address=_address(request),
         )
     except RuleError as error:
-        return _refused(request, "maintenance", error)
+        return _render_refusal(request, "maintenance", error)
     messages.success(request, "Messages wait during that time and come as one message at its end.")
     return redirect("rules", request.project.slug)
 
@@ -115,35 +115,35 @@ def maintenance_stop(request: ProjectRequest, window_id: int) -> HttpResponse:
 
 @require_POST
 @project_page(Role.OPERATOR)
-def rule_replay(request: ProjectRequest, delivery_id: int) -> HttpResponse:
+def message_redeliver(request: ProjectRequest, delivery_id: int) -> HttpResponse:
     """Sends a message again that was given up."""
     delivery = for_project(Delivery, request.project).filter(pk=delivery_id).first()
     if delivery is None:
         raise Http404("There is no such message.")
 
     def again() -> str:
-        delivery_replay(delivery=delivery, user=request.user, address=_address(request))
+        redeliver_message(delivery=delivery, user=request.user, address=_address(request))
         return "It is tried again from the start, under the same id."
 
-    return _replayed(request, again)
+    return _redeliver(request, again)
 
 
 @require_POST
 @project_page(Role.OPERATOR)
-def rule_replay_all(request: ProjectRequest, channel_id: int) -> HttpResponse:
+def channel_redeliver(request: ProjectRequest, channel_id: int) -> HttpResponse:
     """Sends again what a channel was not told."""
     channel = for_project(Channel, request.project).filter(pk=channel_id).first()
     if channel is None:
         raise Http404("There is no such channel.")
 
     def again() -> str:
-        count = deliveries_replay(channel=channel, user=request.user, address=_address(request))
+        count = redeliver_channel_messages(channel=channel, user=request.user, address=_address(request))
         return f"{words.number(count)} of {channel.name} are tried again from the start, under the same ids."
 
-    return _replayed(request, again)
+    return _redeliver(request, again)
 
 
-def _replayed(request: ProjectRequest, again: Callable[[], str]) -> HttpResponse:
+def _redeliver(request: ProjectRequest, again: Callable[[], str]) -> HttpResponse:
     """Does it and tells what was done, or why it cannot be."""
     try:
         messages.success(request, again())
@@ -152,7 +152,7 @@ def _replayed(request: ProjectRequest, again: Callable[[], str]) -> HttpResponse
     return redirect("rules", request.project.slug)
 
 
-def _refused(request: ProjectRequest, form: str, error: RuleError) -> HttpResponse:
+def _render_refusal(request: ProjectRequest, form: str, error: RuleError) -> HttpResponse:
     field, _, text = str(error).partition(": ")
     messages.error(request, f"Nothing is saved. {field.replace('_', ' ').capitalize()}: {text}")
     return _render(request, form=form, field=field, text=text, status=400)
@@ -161,14 +161,14 @@ def _refused(request: ProjectRequest, form: str, error: RuleError) -> HttpRespon
 def _render(request: ProjectRequest, *, form: str = "", field: str = "", text: str = "", status: int = 200) -> HttpResponse:
     context = {
         "project": request.project,
-        "page": rules_page(project=request.project),
+        "page": read_rules_data(project=request.project),
         "form": form,
         "field": field,
         "text": text[:1].upper() + text[1:],
         "given": request.POST,
         "given_severities": request.POST.getlist("severities") if form == "rule" else ["roll_back"],
     }
-    return uncached(render(request, "ui/rules/page.html", context, status=status))
+    return mark_uncached(render(request, "ui/rules/page.html", context, status=status))
 
 
 def _address(request: ProjectRequest) -> str | None:

@@ -10,36 +10,36 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.alerts.services.runbooks import GuideError, guide_set
+from dashboard.alerts.services.runbooks import RunbookError, runbook_set
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.selectors.runbooks import guides_page
-from dashboard.ui.views.model import whole_number
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.selectors.runbooks import read_runbooks_data
+from dashboard.ui.views.model import parse_whole_number
 
 
 @require_safe
 @project_page()
-def guides(request: ProjectRequest) -> HttpResponse:
+def runbooks(request: ProjectRequest) -> HttpResponse:
     """What is written, and the form of one model."""
-    return _render(request, whole_number(request.GET.get("model")))
+    return _render(request, parse_whole_number(request.GET.get("model")))
 
 
 @require_POST
 @project_page(Role.ADMIN)
-def guide_save(request: ProjectRequest) -> HttpResponse:
+def runbook_save(request: ProjectRequest) -> HttpResponse:
     """Keeps what was written, or says which field is wrong."""
-    model_id, given = whole_number(request.POST.get("model")), request.POST
+    model_id, given = parse_whole_number(request.POST.get("model")), request.POST
     model = for_project(WatchedModel, request.project).filter(pk=model_id or 0).first()
     if model is None:
         raise Http404("There is no such model.")
     try:
-        changed = guide_set(
+        changed = runbook_set(
             model=model, text=given.get("text", ""), url=given.get("url", ""), user=request.user, address=request.META.get("REMOTE_ADDR")
         )
-    except GuideError as error:
+    except RunbookError as error:
         field, _, text = str(error).partition(": ")
         messages.error(request, f"Nothing is saved. {text[:1].upper()}{text[1:]}")
         return _render(request, model_id, field=field, error=text[:1].upper() + text[1:], status=400)
@@ -48,8 +48,8 @@ def guide_save(request: ProjectRequest) -> HttpResponse:
 
 
 def _render(request: ProjectRequest, model_id: int | None, *, field: str = "", error: str = "", status: int = 200) -> HttpResponse:
-    page = guides_page(project=request.project, model_id=model_id)
+    page = read_runbooks_data(project=request.project, model_id=model_id)
     guide = page.chosen.guide if page.chosen else None
     given = request.POST if field else {"text": guide.text if guide else "", "url": guide.url if guide else ""}
     context = {"project": request.project, "page": page, "given": given, "field": field, "error": error}
-    return uncached(render(request, "ui/settings/guides.html", context, status=status))
+    return mark_uncached(render(request, "ui/settings/guides.html", context, status=status))

@@ -11,20 +11,20 @@ from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.accounts.reauthentication import sure_require
-from dashboard.alerts.channels import kinds_offered
+from dashboard.accounts.reauthentication import require_reauthentication
+from dashboard.alerts.channels import list_channel_kinds
 from dashboard.alerts.models import Channel
 from dashboard.alerts.services import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test
-from dashboard.projects.command_key import public_keys
+from dashboard.projects.command_key import list_public_keys
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.projects.services import key_create
 from dashboard.ui.http.access import ProjectRequest, project_page
-from dashboard.ui.http.partials import fragment_etag, fragment_response, uncached
-from dashboard.ui.selectors.setup import arrival, channels_with_last, sending_keys
-from dashboard.ui.snippets import command_environment, environment, snippets
+from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
+from dashboard.ui.selectors.setup import list_channels_with_last_delivery, query_ingest_keys, read_arrival
+from dashboard.ui.snippets import format_command_environment, format_environment, snippets
 
-SENDS = "ing"
+INGEST_KIND = "ing"
 
 
 @require_safe
@@ -60,7 +60,7 @@ def setup_channels(request: ProjectRequest) -> HttpResponse:
 def key_make(request: ProjectRequest) -> HttpResponse:
     """Makes a key that sends reports and shows it this once, in the answer itself: it is stored nowhere."""
     name, address = request.POST.get("name", "").strip()[:100], request.META.get("REMOTE_ADDR")
-    _, text = key_create(project=request.project, kind=SENDS, name=name, actor=request.user, address=address)
+    _, text = key_create(project=request.project, kind=INGEST_KIND, name=name, actor=request.user, address=address)
     return setup_answer(request, made=text)
 
 
@@ -88,7 +88,7 @@ def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpRe
     if channel is None or action not in ("test", "enable", "disable", "rotate"):
         raise Http404("There is no such channel.")
     if action == "rotate":
-        sure_require(request)
+        require_reauthentication(request)
         try:
             return setup_answer(
                 request, secret=channel_rotate_secret(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
@@ -122,38 +122,38 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     heard, channels, keys = _arrival(request), _channels(request), _keys(request)
-    public_key = next(iter(public_keys(request.project)), "")
+    public_key = next(iter(list_public_keys(request.project)), "")
     context: dict[str, Any] = {
         "project": request.project,
         "made": made,
         "secret": secret,
         "command_key": command_key,
-        "command_text": command_environment(public_key=public_key) if public_key else "",
+        "command_text": format_command_environment(public_key=public_key) if public_key else "",
         "keys": keys,
         "keys_etag": fragment_etag(keys),
         "any_key": "</tr>" in keys,
-        "environment_text": environment(address=settings.BASE_URL, key=made),
+        "environment_text": format_environment(address=settings.BASE_URL, key=made),
         "snippets": snippets(address=settings.BASE_URL, key=made),
         "arrival": heard,
         "arrival_etag": fragment_etag(heard),
         "channels": channels,
         "channels_etag": fragment_etag(channels),
-        "kinds": kinds_offered(),
+        "kinds": list_channel_kinds(),
         "any_channel": "</li>" in channels,
         "channel_form": channel_form or {},
     }
-    return uncached(render(request, "ui/setup/page.html", context, status=status))
+    return mark_uncached(render(request, "ui/setup/page.html", context, status=status))
 
 
 def _arrival(request: ProjectRequest) -> str:
-    return render_to_string("ui/setup/arrival.html", {"heard": arrival(project=request.project), "project": request.project})
+    return render_to_string("ui/setup/arrival.html", {"heard": read_arrival(project=request.project), "project": request.project})
 
 
 def _keys(request: ProjectRequest) -> str:
-    return render_to_string("ui/setup/keys.html", {"keys": list(sending_keys(project=request.project))})
+    return render_to_string("ui/setup/keys.html", {"keys": list(query_ingest_keys(project=request.project))})
 
 
 def _channels(request: ProjectRequest) -> str:
     may_admin = request.membership.role == Role.ADMIN
-    context = {"channels": channels_with_last(project=request.project), "project": request.project, "may_admin": may_admin}
+    context = {"channels": list_channels_with_last_delivery(project=request.project), "project": request.project, "may_admin": may_admin}
     return render_to_string("ui/setup/channels.html", context)

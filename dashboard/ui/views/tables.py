@@ -9,15 +9,15 @@ from typing import Any
 from django.http import HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from dashboard.alerts.alert_quality import DAYS, grades_of
+from dashboard.alerts.alert_quality import PERIOD_DAYS, read_alert_quality
 from dashboard.alerts.models import Alert, AlertCause
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.partials import uncached
-from dashboard.ui.pages.alert_quality import became_rows, grade_rows
-from dashboard.ui.pages.fleet.exports import COLUMNS, fleet_cells, fleet_told, windows_told
-from dashboard.ui.selectors.alert_groups import Narrowed
-from dashboard.ui.selectors.alerts import alert_rows
+from dashboard.ui.http.partials import mark_uncached
+from dashboard.ui.pages.alert_quality import build_outcome_rows, build_verdict_rows
+from dashboard.ui.pages.fleet.exports import COLUMNS, fleet_cells, serialize_fleet_row, serialize_windows
+from dashboard.ui.selectors.alert_groups import AlertFilter
+from dashboard.ui.selectors.alerts import list_alerts
 from dashboard.ui.views.fleet import fleet_content
 
 ALERTS = (
@@ -41,7 +41,9 @@ ALERTS = (
 def fleet_json(request: ProjectRequest) -> HttpResponse:
     """A row a model, in the order of the page, in numbers; `windows` names the time that the values are of."""
     content = fleet_content(request)
-    return uncached(JsonResponse({"windows": windows_told(content["window"]), "models": [fleet_told(row) for row in content["rows"]]}))
+    return mark_uncached(
+        JsonResponse({"windows": serialize_windows(content["window"]), "models": [serialize_fleet_row(row) for row in content["rows"]]})
+    )
 
 
 @require_safe
@@ -49,14 +51,14 @@ def fleet_json(request: ProjectRequest) -> HttpResponse:
 def fleet_csv(request: ProjectRequest) -> HttpResponse:
     """The same as a table."""
     rows = [fleet_cells(row) for row in fleet_content(request)["rows"]]
-    return uncached(csv_response([list(COLUMNS), *rows], f"{request.project.slug}-fleet.csv"))
+    return mark_uncached(csv_response([list(COLUMNS), *rows], f"{request.project.slug}-fleet.csv"))
 
 
 @require_safe
 @project_page()
 def alerts_json(request: ProjectRequest) -> HttpResponse:
     """The newest alerts, the open ones first, as the page lists them."""
-    return uncached(JsonResponse({"alerts": [_alert(row) for row in _alerts(request)]}))
+    return mark_uncached(JsonResponse({"alerts": [_alert(row) for row in _alerts(request)]}))
 
 
 @require_safe
@@ -68,23 +70,23 @@ def alerts_csv(request: ProjectRequest) -> HttpResponse:
 
 @require_safe
 @project_page()
-def grades_json(request: ProjectRequest) -> HttpResponse:
+def alert_quality_json(request: ProjectRequest) -> HttpResponse:
     """How the alerts of the last days fared, by their worst verdict and by their end."""
-    found = grades_of(project=request.project)
-    rows, ends = ([asdict(row) for row in table] for table in (grade_rows(found), became_rows(found)))
-    return uncached(JsonResponse({"days": DAYS, "verdicts": rows, "ends": ends}))
+    found = read_alert_quality(project=request.project)
+    rows, ends = ([asdict(row) for row in table] for table in (build_verdict_rows(found), build_outcome_rows(found)))
+    return mark_uncached(JsonResponse({"days": PERIOD_DAYS, "verdicts": rows, "ends": ends}))
 
 
 @require_safe
 @project_page()
-def grades_csv(request: ProjectRequest) -> HttpResponse:
+def alert_quality_csv(request: ProjectRequest) -> HttpResponse:
     """A row a verdict."""
-    rows = [asdict(row) for row in grade_rows(grades_of(project=request.project))]
+    rows = [asdict(row) for row in build_verdict_rows(read_alert_quality(project=request.project))]
     return _csv(request, "grades", ["kind", "total", "right", "false", "not_graded", "precision", "interval"], rows)
 
 
 def _alerts(request: ProjectRequest) -> Sequence[Alert]:
-    return alert_rows(project=request.project, open_only=request.GET.get("state") == "open", narrowed=Narrowed.read(request.GET))
+    return list_alerts(project=request.project, open_only=request.GET.get("state") == "open", narrowed=AlertFilter.read(request.GET))
 
 
 def _alert(row: Alert) -> dict[str, Any]:
@@ -99,7 +101,7 @@ def _alert(row: Alert) -> dict[str, Any]:
 
 def _csv(request: ProjectRequest, name: str, head: Sequence[str], rows: Sequence[dict[str, Any]]) -> HttpResponse:
     table = [[_cell(row[column]) for column in head] for row in rows]
-    return uncached(csv_response([list(head), *table], f"{request.project.slug}-{name}.csv"))
+    return mark_uncached(csv_response([list(head), *table], f"{request.project.slug}-{name}.csv"))
 
 
 def _cell(value: Any) -> Any:

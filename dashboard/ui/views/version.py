@@ -11,14 +11,14 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.fleet.budgets import STALLED, BudgetError, Budgets, budget_checked, budgets_set, own_budgets, project_budgets
+from dashboard.fleet.budgets import DEFAULT_STALLED_SHARE, BudgetError, Budgets, budgets_set, check_budget, own_budgets, project_budgets
 from dashboard.projects.models import Role
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.time_range import with_query
+from dashboard.ui.http.time_range import replace_query
 from dashboard.ui.pages.version.presenter import VersionPage, start_table, version_json, version_page, version_table
-from dashboard.ui.selectors.version import version_facts
-from dashboard.ui.views.model import model_or_404, whole_number
+from dashboard.ui.selectors.version import read_version_data
+from dashboard.ui.views.model import model_or_404, parse_whole_number
 
 ALL_MODELS = "project"
 UNITS = {"cold_start": 1.0, "served": 100.0, "stalled": 100.0}
@@ -86,15 +86,15 @@ def _number(request: ProjectRequest, name: str, unit: float) -> float | None:
         value = math.nan
     if not math.isfinite(value):
         raise BudgetError(name, f"{LABELS[name]} is {text!r}, expected a number, or nothing for no budget.")
-    return budget_checked(name, round(value / unit, 9))
+    return check_budget(name, round(value / unit, 9))
 
 
 def _page(request: ProjectRequest, model_id: int, version_id: int) -> VersionPage:
     query = request.GET
-    facts = version_facts(project_id=request.project.pk, model_id=model_id, version_id=version_id, environment=query.get("env", ""))
+    facts = read_version_data(project_id=request.project.pk, model_id=model_id, version_id=version_id, environment=query.get("env", ""))
     if facts is None:
         raise Http404("There is no such version of this model in this project, or nothing of it has run.")
-    numbers = {name: whole_number(query.get(name)) for name in ("instance", "replicas", "at_once")}
+    numbers = {name: parse_whole_number(query.get(name)) for name in ("instance", "replicas", "at_once")}
     return version_page(facts, **numbers)
 
 
@@ -111,16 +111,16 @@ def _context(request: ProjectRequest, page: VersionPage) -> dict[str, Any]:
         "baseline": facts.standing.baseline,
         "query": query.urlencode(),
         "environments": [
-            (name, with_query(query, env=name, instance=""), name == facts.environment) for name in facts.standing.environments
+            (name, replace_query(query, env=name, instance=""), name == facts.environment) for name in facts.standing.environments
         ],
-        "choose": {row.process.id: with_query(query, instance=str(row.process.id)) for row in page.starts.rows},
-        "own": _in_fields(own),
-        "below": _in_fields(below),
-        "usual_stalled": _percent(STALLED),
+        "choose": {row.process.id: replace_query(query, instance=str(row.process.id)) for row in page.starts.rows},
+        "own": _format_budgets(own),
+        "below": _format_budgets(below),
+        "usual_stalled": _percent(DEFAULT_STALLED_SHARE),
     }
 
 
-def _in_fields(budgets: Budgets) -> dict[str, float | None]:
+def _format_budgets(budgets: Budgets) -> dict[str, float | None]:
     return {"cold_start": budgets.cold_start, "served": _percent(budgets.served), "stalled": _percent(budgets.stalled)}
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dashboard.ui.pages.remedies import BREAKS, TEXTS, break_page, hint_for
+from dashboard.ui.pages.remedies import BREAKS, TEXTS, build_break_url, find_remedy
 from tests.agent.sources.conftest import Seen, found
 
 Job = Callable[[torch.Tensor], object]
@@ -65,7 +65,7 @@ def test_a_break_that_people_meet_says_what_to_do(seen: Seen, job: Job) -> None:
     breaks = found(seen.look(), "graph_break")
     assert breaks
     for finding in breaks[:1]:
-        assert hint_for("graph_break", finding.text), finding.text
+        assert find_remedy("graph_break", finding.text), finding.text
 
 
 RECOMPILING: list[tuple[Callable[..., object], list[tuple[object, ...]]]] = [
@@ -85,7 +85,7 @@ def test_a_guard_that_people_meet_says_what_to_do(seen: Seen, job: Callable[...,
     for arguments in calls:
         compiled(*arguments)
     (guard,) = found(seen.look(), "guard")
-    assert hint_for("guard", guard.text), guard.text
+    assert find_remedy("guard", guard.text), guard.text
 
 
 def test_every_id_with_a_hint_is_one_that_torch_gives() -> None:
@@ -99,12 +99,12 @@ def test_a_hint_is_one_sentence() -> None:
 
 
 def test_an_unknown_finding_has_no_hint() -> None:
-    assert hint_for("graph_break", "GB9999 Something new.") == hint_for("cudagraph_skip", "a reason of a later torch") == ""
+    assert find_remedy("graph_break", "GB9999 Something new.") == find_remedy("cudagraph_skip", "a reason of a later torch") == ""
 
 
 def test_torchs_own_page_is_named_by_its_id() -> None:
-    assert break_page("graph_break", "GB0124 Unsupported call").endswith("/gb0124.html")
-    assert break_page("graph_break", "generic_jump TensorVariable()") == break_page("guard", "GB0124 x") == ""
+    assert build_break_url("graph_break", "GB0124 Unsupported call").endswith("/gb0124.html")
+    assert build_break_url("graph_break", "generic_jump TensorVariable()") == build_break_url("guard", "GB0124 x") == ""
 
 
 @pytest.mark.parametrize(
@@ -121,4 +121,4 @@ def test_torchs_own_page_is_named_by_its_id() -> None:
     ],
 )
 def test_findings_of_an_engine_have_remedies_that_fit_it(kind: str, text: str, hint: str) -> None:
-    assert hint in hint_for(kind, text)
+    assert hint in find_remedy(kind, text)

@@ -19,8 +19,8 @@ from torch._dynamo.guards import GuardBuilder
 
 from dashboard.ui.pages import guard_remedies as remedies
 from dashboard.ui.pages.break_remedies import BREAKS
-from dashboard.ui.pages.guard_remedies import GUARDS, guard_hint
-from dashboard.ui.pages.remedies import TEXTS, hint_for
+from dashboard.ui.pages.guard_remedies import GUARDS, find_guard_remedy
+from dashboard.ui.pages.remedies import TEXTS, find_remedy
 from tests.agent.sources.conftest import Seen, found
 
 REGISTRY = json.loads((Path(torch.__file__).parent / "_dynamo" / "graph_break_registry.json").read_text())
@@ -33,7 +33,7 @@ ONES = torch.ones(3)
 def test_every_kind_of_guard_has_a_remedy() -> None:
     assert len(BUILT) > 40 and len(NATIVE) > 25
     assert {*BUILT, *NATIVE} - set(GUARDS) == set()
-    assert [name for name in (*BUILT, *NATIVE) if not guard_hint(f"{name} of L['x'] failed")] == []
+    assert [name for name in (*BUILT, *NATIVE) if not find_guard_remedy(f"{name} of L['x'] failed")] == []
 
 
 def test_only_the_guard_of_any_python_code_has_the_remedy_of_any() -> None:
@@ -43,7 +43,7 @@ def test_only_the_guard_of_any_python_code_has_the_remedy_of_any() -> None:
 def test_every_graph_break_has_a_remedy() -> None:
     assert {int(name.removeprefix("GB")) for name in REGISTRY} == set(BREAKS)
     for name, entries in REGISTRY.items():
-        assert hint_for("graph_break", f"{name} {entries[0]['Gb_type']}."), name
+        assert find_remedy("graph_break", f"{name} {entries[0]['Gb_type']}."), name
 
 
 def test_breaks_that_torch_takes_for_errors_of_the_user_say_so_or_how_to_write_it() -> None:
@@ -208,4 +208,4 @@ def test_what_torch_prints_meets_the_remedy_of_that_guard(seen: Seen, case: str)
     run()
     guards = found(seen.look(), "guard")
     assert guards, case
-    assert [hint_for("guard", guard.text) for guard in guards] == [remedy] * len(guards), [guard.text for guard in guards]
+    assert [find_remedy("guard", guard.text) for guard in guards] == [remedy] * len(guards), [guard.text for guard in guards]

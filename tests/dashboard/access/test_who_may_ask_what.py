@@ -13,11 +13,11 @@ from django.http import HttpResponseBase
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.session_expiry import limits_forget
+from dashboard.accounts.session_expiry import reset_sign_in_limits
 from dashboard.alerts.models import Alert
 from dashboard.api.read import auth
 from dashboard.ingest import group_commit
-from dashboard.projects.key_auth import key_checks_forget
+from dashboard.projects.key_auth import clear_key_cache
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, key_revoke
 from tests.dashboard.access.belongings import addresses, belongings, filled, looked_at, wants
@@ -60,8 +60,8 @@ class Asked:
             self.bare = [name for name, words in HEADERS.items() if words not in answer.headers.get(name, "")]
             transaction.set_rollback(True)
         client.cookies = cookies
-        key_checks_forget()
-        auth.readers_forget()
+        clear_key_cache()
+        auth.reset_read_rates()
 
     def _note(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         if sql.split(None, 1)[0].upper() in ("INSERT", "UPDATE", "DELETE") and not any(f'"{table}"' in sql for table in NOTED):
@@ -149,7 +149,7 @@ def test_everyone_is_answered_as_the_table_says(ids: dict[str, Any], callers: di
     wrong = []
     for name, path, line in asked_of(ids):
         for method in ("GET", "POST"):
-            limits_forget()
+            reset_sign_in_limits()
             for who, expected in answers(line.get(method, "nobody")):
                 if who not in asking or (method not in line and who not in A_FEW):
                     continue

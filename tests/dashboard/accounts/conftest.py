@@ -8,8 +8,8 @@ import pytest
 from django.conf import LazySettings
 
 from dashboard.accounts import allauth_adapters
-from dashboard.accounts.session_expiry import limits_forget
-from dashboard.common.log_throttle import Seldom
+from dashboard.accounts.session_expiry import reset_sign_in_limits
+from dashboard.common.log_throttle import LogThrottle
 from dashboard.projects.models import Project
 from tests.dashboard.accounts.openid.front import Front, front_run
 from tests.dashboard.accounts.openid.provider import provider_run
@@ -33,8 +33,8 @@ def provider(settings: LazySettings, issuer: str) -> str:
 @pytest.fixture
 def front(issuer: str, settings: LazySettings, project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
     """A front before the provider, at which the dashboard has its people sign in."""
-    limits_forget()
-    monkeypatch.setattr(allauth_adapters, "_seldom", Seldom())
+    reset_sign_in_limits()
+    monkeypatch.setattr(allauth_adapters, "_log_throttle", LogThrottle())
     with front_run(issuer) as front:
         configure(settings, front.address)
         yield front

@@ -106,7 +106,7 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
         handler.close_connection = True
 
     path = started(client, front, place, hang)
-    monkeypatch.setattr(oidc_requests, "SECONDS", 1.0)
+    monkeypatch.setattr(oidc_requests, "REQUEST_TIMEOUT_S", 1.0)
     begun = time.monotonic()
     refused(client, path, caplog, "")
     over.set()

@@ -16,7 +16,13 @@ from django.contrib.sessions.models import Session
 from django.test import Client, RequestFactory
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.session_expiry import IDLE, LONGEST, NOTED_EVERY, limits_forget, sessions_forget
+from dashboard.accounts.session_expiry import (
+    IDLE_TIMEOUT_S,
+    LAST_SEEN_UPDATE_INTERVAL_S,
+    MAX_SESSION_AGE_S,
+    delete_expired_sessions,
+    reset_sign_in_limits,
+)
 from dashboard.common import clock
 from dashboard.common.models import CacheEntry
 from dashboard.projects.models import Key, Project
@@ -27,7 +33,7 @@ LOGIN, HOME = "/accounts/login/", "/p/ranking/"
 
 @pytest.fixture(autouse=True)
 def _no_tries_before(db: None) -> None:
-    limits_forget()
+    reset_sign_in_limits()
 
 
 def enter(client: Client, password: str = PASSWORD, **more: str) -> Client:
@@ -117,7 +123,7 @@ def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(client: Cli
 
 def refused_at_the_eleventh(addresses: list[str]) -> bool:
     """Each try is another name, so that no name is guessed twice, from the next of these addresses."""
-    limits_forget()
+    reset_sign_in_limits()
     for number, address in enumerate(addresses):
         answer = Client(REMOTE_ADDR=address).post(LOGIN, {"login": f"nobody-{number}", "password": "wrong"})
         assert number == 10 or "Too many wrong passwords" not in answer.content.decode()
@@ -155,15 +161,15 @@ def test_a_session_ends_when_nobody_looks_or_after_two_weeks(user: User, project
     def later(seconds: float) -> None:
         monkeypatch.setattr(clock, "unix", lambda: now + seconds)
 
-    later(NOTED_EVERY + 1)
+    later(LAST_SEEN_UPDATE_INTERVAL_S + 1)
     short.get(HOME, headers={"HX-Request": "true"})
-    later(IDLE - 60)
+    later(IDLE_TIMEOUT_S - 60)
     assert inside(short)
-    later(2 * IDLE - 120)
+    later(2 * IDLE_TIMEOUT_S - 120)
     assert inside(short), "the look before that counts"
-    later(3 * IDLE)
+    later(3 * IDLE_TIMEOUT_S)
     assert not inside(short) and inside(stays)
-    later(LONGEST + 60)
+    later(MAX_SESSION_AGE_S + 60)
     assert not inside(stays)
 
 
@@ -172,14 +178,14 @@ def test_what_a_page_fetches_by_itself_keeps_nobody_signed_in(user: User, projec
     for hour in range(1, 12):
         monkeypatch.setattr(clock, "unix", lambda hour=hour: now + hour * 3600)
         client.get("/p/ranking/setup/arrival/", headers={"HX-Request": "true"})
-    monkeypatch.setattr(clock, "unix", lambda: now + IDLE + 60)
+    monkeypatch.setattr(clock, "unix", lambda: now + IDLE_TIMEOUT_S + 60)
     assert not inside(client)
 
 
 def test_sessions_that_ended_are_forgotten(user: User) -> None:
     enter(Client())
     Session.objects.update(expire_date="2020-01-01T00:00:00Z")
-    assert sessions_forget() == 1
+    assert delete_expired_sessions() == 1
     assert not UserSession.objects.exists()
 
 

@@ -13,7 +13,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RoutePattern
 
 from dashboard.accounts.models import User
-from dashboard.accounts.session_expiry import limits_forget, sessions_forget
+from dashboard.accounts.session_expiry import delete_expired_sessions, reset_sign_in_limits
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from tests.dashboard.accounts.openid.way_in import START, callback
@@ -42,7 +42,7 @@ def test_no_page_keeps_anything_of_a_stranger(project: Project, user: User) -> N
     kept = []
     for page in pages:
         for method in ("get", "post"):
-            limits_forget()
+            reset_sign_in_limits()
             answer = getattr(Client(), method)(page, SENT)
             assert answer.status_code < 500, (method, page)
             if Session.objects.exists():
@@ -59,15 +59,15 @@ def test_a_stranger_at_the_page_of_a_second_factor_is_led_to_the_way_in(project:
 def test_the_way_to_a_provider_is_remembered_for_an_hour_and_bounded(
     provider: str, project: Project, settings: LazySettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits_forget()
+    reset_sign_in_limits()
     statuses = [Client().post(START).status_code for _ in range(40)]
     assert set(statuses) == {302, 429} and Session.objects.count() == statuses.count(302) <= 30
     later = clock.unix() + 3700
     monkeypatch.setattr(clock, "unix", lambda: later)
-    assert sessions_forget() == statuses.count(302)
+    assert delete_expired_sessions() == statuses.count(302)
 
 
 def test_who_came_back_from_the_provider_stays_as_others_do(client: Client, provider: str, project: Project) -> None:
-    limits_forget()
+    reset_sign_in_limits()
     client.get(callback(client))
     assert client.session.get_expire_at_browser_close() and client.session.get_expiry_age() > 3600

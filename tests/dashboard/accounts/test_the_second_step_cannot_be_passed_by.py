@@ -7,7 +7,7 @@ from django.conf import settings
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.session_expiry import limits_forget
+from dashboard.accounts.session_expiry import reset_sign_in_limits
 from tests.dashboard.accounts.test_people_sign_in_safely import HOME, code, enter, inside, second_step
 
 STEP = "/accounts/2fa/authenticate/"
@@ -16,7 +16,7 @@ STEP = "/accounts/2fa/authenticate/"
 @pytest.fixture
 def secret(user: User) -> str:
     """Of the app of `ada`, who has a second step."""
-    limits_forget()
+    reset_sign_in_limits()
     return second_step(enter(Client()))[0]
 
 
@@ -49,7 +49,7 @@ def test_a_password_alone_opens_no_page(secret: str, path: str) -> None:
 
 
 def test_a_session_that_somebody_planted_is_another_one_after_the_sign_in(user: User) -> None:
-    limits_forget()
+    reset_sign_in_limits()
     victim = Client()
     victim.get("/accounts/login/")
     session = victim.session

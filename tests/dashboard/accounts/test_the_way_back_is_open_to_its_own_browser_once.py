@@ -16,7 +16,7 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 
-from dashboard.accounts.allauth_adapters import FromTheProvider
+from dashboard.accounts.allauth_adapters import SocialAccountAdapter
 from dashboard.accounts.models import User
 from dashboard.projects.models import Member, Project, Role
 from tests.dashboard.accounts.openid.front import PERSON, Front, signed
@@ -148,13 +148,13 @@ def test_a_person_whose_account_is_closed_stays_out(client: Client, front: Front
 def test_who_comes_for_the_first_time_in_two_tabs_at_once_is_one_person(
     front: Front, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    together, allowed = Barrier(2), FromTheProvider.is_auto_signup_allowed
+    together, allowed = Barrier(2), SocialAccountAdapter.is_auto_signup_allowed
 
     def both(*args: Any) -> bool:
         together.wait(30)  # each has seen that the person is new
         return bool(allowed(*args))
 
-    monkeypatch.setattr(FromTheProvider, "is_auto_signup_allowed", both)
+    monkeypatch.setattr(SocialAccountAdapter, "is_auto_signup_allowed", both)
     tabs = [Client(raise_request_exception=False) for _ in range(2)]
     paths = [callback(tab) for tab in tabs]
 

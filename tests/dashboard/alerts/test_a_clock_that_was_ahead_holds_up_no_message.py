@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from dashboard.alerts.models import Channel, Delivery
-from dashboard.alerts.services import alerts_sweep, channel_test, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_test, deliveries_send
 from dashboard.alerts.services.deliver import delivery_claim
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
@@ -64,7 +64,7 @@ def test_what_slack_asked_for_is_kept_and_so_is_a_lease(
     owe(channel)
     assert deliveries_send() == 0
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     for _ in range(7):
         time.go(1000)
         assert deliveries_send() == 0

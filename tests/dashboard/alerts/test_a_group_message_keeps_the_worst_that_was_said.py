@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from dashboard.alerts.models import AlertGroup, Channel, Delivery, Rule
-from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_send, groups_form, held_release, reminders_owe
-from dashboard.alerts.services.deliver import SCHEDULE, delivery_claim
+from dashboard.alerts.services import (
+    alerts_correlate,
+    alerts_sync,
+    channel_create,
+    deliveries_send,
+    enqueue_reminders,
+    release_held_deliveries,
+)
+from dashboard.alerts.services.deliver import RETRY_DELAYS_S, delivery_claim
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -39,10 +46,10 @@ def regress(project: Project, time: Time) -> Regress:
 
 def line(time: Time) -> None:
     """What the workers do at once, and after the seconds for which a message waits for company."""
-    alerts_sweep()
-    groups_form()
-    reminders_owe()
-    held_release()
+    alerts_sync()
+    alerts_correlate()
+    enqueue_reminders()
+    release_held_deliveries()
     deliveries_send()
     time.go(3.1)
     deliveries_send()
@@ -67,14 +74,14 @@ def test_a_retry_of_an_older_message_does_not_take_a_roll_back_back(
 ) -> None:
     Rule.objects.create(project=project, channel=hook)
     first = regress("a", "watch")
-    alerts_sweep()
-    groups_form()
+    alerts_sync()
+    alerts_correlate()
     time.go(3.1)
     assert delivery_claim() is not None, "a worker takes it, and dies"
     worsen(first)
     regress("b", "watch")
-    alerts_sweep()
-    groups_form()
+    alerts_sync()
+    alerts_correlate()
     slack.answers = [(500, "no", {})]
     for _ in range(20):
         time.go(61)
@@ -110,7 +117,7 @@ def test_a_group_that_is_repeated_to_a_receiver_that_fails_is_given_up_as_one_al
     for _ in range(24 * 6):
         line(time)
         time.go(600)
-    assert len(slack.bodies) <= len(SCHEDULE) + 1
+    assert len(slack.bodies) <= len(RETRY_DELAYS_S) + 1
 
 
 def test_a_receiver_that_is_gone_is_switched_off_although_a_group_goes_on(

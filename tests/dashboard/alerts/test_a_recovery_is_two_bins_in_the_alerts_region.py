@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dashboard.alerts.models import Alert, AlertEvent
-from dashboard.alerts.recovery_check import recovery
-from dashboard.alerts.services import alerts_sweep, rollbacks_watch
+from dashboard.alerts.recovery_check import check_recovery
+from dashboard.alerts.services import alerts_sync, rollbacks_watch
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series
 from tests.dashboard.alerts.fleet import Fleet, Time
@@ -21,18 +21,18 @@ def share_back(size: float, sd: float, trials: int = 2000) -> float:
     rng = np.random.default_rng(3)
     draws = 0.01 * np.exp(rng.normal(0.0, sd, (trials, 18)))
     draws[:, 12:] *= 1.0 + size
-    return sum(recovery(list(enumerate(row[:12])), list(enumerate(row[12:])), late=True).answer == "back" for row in draws) / trials
+    return sum(check_recovery(list(enumerate(row[:12])), list(enumerate(row[12:])), late=True).answer == "back" for row in draws) / trials
 
 
 def test_one_lucky_bin_is_no_recovery() -> None:
     high = [(0, 0.0115), (1, 0.0101), (2, 0.0115), (3, 0.0114), (4, 0.0099), (5, 0.0115)]
-    assert recovery(BEFORE, high, late=False).answer == "unknown"
-    assert recovery(BEFORE, high, late=True).answer == "not_back"
+    assert check_recovery(BEFORE, high, late=False).answer == "unknown"
+    assert check_recovery(BEFORE, high, late=True).answer == "not_back"
 
 
 def test_two_bins_with_a_gap_between_them_are_not_in_a_row() -> None:
-    assert recovery(BEFORE, [(0, 0.010), (2, 0.010)], late=True).answer == "unknown"
-    assert recovery(BEFORE, [(1, 0.010), (2, 0.010)], late=False).answer == "back"
+    assert check_recovery(BEFORE, [(0, 0.010), (2, 0.010)], late=True).answer == "unknown"
+    assert check_recovery(BEFORE, [(1, 0.010), (2, 0.010)], late=False).answer == "back"
 
 
 @pytest.mark.parametrize("sd", [0.02, 0.03, 0.05])
@@ -45,7 +45,7 @@ def test_a_level_that_is_back_is_found() -> None:
 
 
 def test_without_enough_bins_before_nothing_is_known() -> None:
-    found = recovery(BEFORE[:2], [(0, 0.010), (1, 0.010)], late=True)
+    found = check_recovery(BEFORE[:2], [(0, 0.010), (1, 0.010)], late=True)
     assert (found.answer, found.before) == ("unknown", None)
 
 
@@ -65,7 +65,7 @@ def test_another_region_that_is_fast_is_no_recovery(fleet: Fleet, old: Deploymen
     busy(60)
     run(time, 20, (old, 50, 0.014), (new, 50, 0.019))
     fleet.say(new, "roll_back", baseline=old)
-    alerts_sweep()
+    alerts_sync()
     run(time, 10, (old, 50, 0.014), (new, 50, 0.019))
     run(time, 8, (old, 100, 0.019))
     rollbacks_watch()

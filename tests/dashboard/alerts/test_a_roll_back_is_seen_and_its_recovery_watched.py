@@ -6,8 +6,8 @@ import pytest
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.alerts.models import Alert, AlertEvent, Channel
-from dashboard.alerts.services import alerts_sweep, deliveries_send, rollbacks_watch
-from dashboard.alerts.traffic_shift import shares_of
+from dashboard.alerts.services import alerts_sync, deliveries_send, rollbacks_watch
+from dashboard.alerts.traffic_shift import compute_traffic_shares
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series, Stratum, VersionMinute
 from tests.dashboard.alerts.fleet import Fleet, Time
@@ -59,7 +59,7 @@ def alert(fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> Alert:
     calls(old, 100, minutes=60)
     run(time, 20, (old, 50, 0.014), (new, 50, 0.019))
     fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.", baseline=old)
-    alerts_sweep()
+    alerts_sync()
     run(time, 10, (old, 50, 0.014), (new, 50, 0.019))
     return Alert.objects.get()
 
@@ -78,7 +78,7 @@ def test_calls_that_go_back_end_the_alert_within_minutes(alert: Alert, fleet: Fl
     assert (alert.state, alert.outcome, new.ended_minute) == ("resolved", "rolled_back", None)
     text = AlertEvent.objects.get(alert=alert, kind="rollback_seen").text
     assert text == "2026.11.3 was rolled back. Traffic returned to 2026.11.2."
-    alerts_sweep()
+    alerts_sync()
     assert Alert.objects.count() == 1, "the verdict that stands is no news"
 
 
@@ -113,7 +113,7 @@ def test_whoever_heard_of_the_alert_hears_that_it_did_not_help(
     calls(old, 100, minutes=60)
     run(time, 20, (old, 50, 0.014), (new, 50, 0.019))
     fleet.say(new, "roll_back", baseline=old)
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     run(time, 40, (old, 100, 0.019))
     rollbacks_watch()
@@ -182,11 +182,11 @@ def test_other_environments_do_not_count(alert: Alert, fleet: Fleet, old: Deploy
 )
 def test_the_share_decides(now: dict[int, int], left: bool) -> None:
     calls = {1: {0: 50, 1: now.get(1, 0)}, 2: {0: 50, 1: now.get(2, 0)}}
-    shares = shares_of(calls, version=2, then=range(1), now=range(1, 2))
+    shares = compute_traffic_shares(calls, version=2, then=range(1), now=range(1, 2))
     assert shares is not None and shares.left == left and shares.most == (1 if now.get(1) else None)
 
 
 def test_too_few_calls_decide_nothing() -> None:
-    assert shares_of({1: {0: 50, 1: 10}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 2)) is None
-    assert shares_of({1: {0: 50, 1: 100}}, version=2, then=range(1), now=range(1, 2)) is None
-    assert shares_of({1: {0: 50, 1: 200}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 3)) is None
+    assert compute_traffic_shares({1: {0: 50, 1: 10}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 2)) is None
+    assert compute_traffic_shares({1: {0: 50, 1: 100}}, version=2, then=range(1), now=range(1, 2)) is None
+    assert compute_traffic_shares({1: {0: 50, 1: 200}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 3)) is None

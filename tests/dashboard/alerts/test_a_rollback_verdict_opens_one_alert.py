@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery
-from dashboard.alerts.services import alerts_sweep, deliveries_send
+from dashboard.alerts.services import alerts_sync, deliveries_send
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row, fleet_make
 from tests.dashboard.alerts.slack_stand_in import StandIn
@@ -22,7 +22,7 @@ def test_one_alert_and_one_message_however_often_it_is_swept(
 ) -> None:
     verdict = fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.", baseline=old)
     for _ in range(5):
-        alerts_sweep()
+        alerts_sync()
         deliveries_send()
         time.go(1)
     alert = Alert.objects.get()
@@ -36,28 +36,28 @@ def test_one_alert_and_one_message_however_often_it_is_swept(
 
 
 def test_the_sweep_says_how_much_was_new(fleet: Fleet, new: Deployment) -> None:
-    assert alerts_sweep() == 0
+    assert alerts_sync() == 0
     fleet.say(new, "roll_back")
-    assert (alerts_sweep(), alerts_sweep()) == (1, 0)
+    assert (alerts_sync(), alerts_sync()) == (1, 0)
 
 
 def test_watch_is_on_the_page_and_sends_nothing(fleet: Fleet, new: Deployment, channel: Channel) -> None:
     fleet.say(new, "watch")
-    alerts_sweep()
+    alerts_sync()
     assert (Alert.objects.get().severity, Delivery.objects.count()) == ("watch", 0)
 
 
 @pytest.mark.parametrize("kind", ["healthy", "not_enough_data"])
 def test_other_verdicts_open_nothing(kind: str, fleet: Fleet, new: Deployment) -> None:
     fleet.say(new, kind)
-    alerts_sweep()
+    alerts_sync()
     assert not Alert.objects.exists()
 
 
 def test_a_version_that_is_off_opens_nothing(fleet: Fleet, new: Deployment) -> None:
     fleet.say(new, "roll_back")
     fleet.end(new)
-    alerts_sweep()
+    alerts_sync()
     assert not Alert.objects.exists()
 
 
@@ -65,10 +65,10 @@ def test_watch_that_becomes_roll_back_sends_its_first_message(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "watch")
-    alerts_sweep()
+    alerts_sync()
     time.go(60)
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     alert = Alert.objects.get()
     assert (alert.severity, alert.worst) == ("roll_back", "roll_back")
@@ -78,10 +78,10 @@ def test_watch_that_becomes_roll_back_sends_its_first_message(
 
 def test_every_change_is_in_the_time_line_even_when_nobody_swept_in_between(fleet: Fleet, new: Deployment, channel: Channel) -> None:
     fleet.say(new, "watch")
-    alerts_sweep()
+    alerts_sync()
     for kind in ("roll_back", "watch", "not_enough_data", "roll_back"):
         fleet.say(new, kind)
-    alerts_sweep()
+    alerts_sync()
     alert = Alert.objects.get()
     events = AlertEvent.objects.filter(alert=alert, verdict__isnull=False).order_by("pk")
     assert [event.verdict.kind for event in events if event.verdict] == ["watch", "roll_back", "watch", "not_enough_data", "roll_back"]
@@ -91,18 +91,18 @@ def test_every_change_is_in_the_time_line_even_when_nobody_swept_in_between(flee
 
 def test_an_hourly_row_of_the_same_verdict_adds_a_line_only_for_another_metric(fleet: Fleet, new: Deployment, time: Time) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     for rows in ([evidence_row()], [evidence_row(), evidence_row("eager", change=None)]):
         time.go(3700)
         fleet.say(new, "roll_back", rows=rows)
-        alerts_sweep()
+        alerts_sync()
     assert kinds(Alert.objects.get()) == ["opened", "evidence"]
 
 
 def test_two_deployments_have_two_alerts_numbered_within_their_project(fleet: Fleet, old: Deployment, new: Deployment) -> None:
     for deployment in (old, new):
         fleet.say(deployment, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert sorted(Alert.objects.values_list("number", flat=True)) == [1, 2]
 
 
@@ -110,7 +110,7 @@ def test_numbers_of_another_project_begin_at_one(fleet: Fleet, new: Deployment, 
     elsewhere = fleet_make(other_project)  # type: ignore[arg-type]
     fleet.say(new, "roll_back")
     elsewhere.say(elsewhere.deploy("1"), "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert sorted(Alert.objects.values_list("project_id", "number")) == sorted([(fleet.project.pk, 1), (elsewhere.project.pk, 1)])
 
 
@@ -119,16 +119,16 @@ def test_a_deployment_that_fails_holds_up_no_other(
 ) -> None:
     from dashboard.alerts.services import enqueue
 
-    facts = vars(enqueue)["alert_facts"]
+    facts = vars(enqueue)["build_alert_payload"]
 
     def failing(*, alert: Alert, **other: object) -> object:
         if alert.deployment_id == old.pk:
             raise RuntimeError("no facts")
         return facts(alert=alert, **other)
 
-    monkeypatch.setattr(enqueue, "alert_facts", failing)
+    monkeypatch.setattr(enqueue, "build_alert_payload", failing)
     for deployment in (old, new):
         fleet.say(deployment, "roll_back")
     with pytest.raises(ExceptionGroup):
-        alerts_sweep()
+        alerts_sync()
     assert [alert.deployment_id for alert in Alert.objects.all()] == [new.pk]

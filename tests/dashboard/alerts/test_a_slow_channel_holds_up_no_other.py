@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from dashboard.alerts.models import Channel, Delivery
-from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_create, channel_test, deliveries_send
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time
@@ -47,7 +47,7 @@ def test_a_channel_gets_one_message_at_a_time(fleet: Fleet, new: Deployment, cha
     """An alert overtakes a test that waits for its next try; one that is under way comes first, and Slack's pace holds between the two."""
     channel_test(channel=channel, actor_name="tests")
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     under_way, most = [0], [0]
 
     def pause() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryAttempt
-from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_send, delivery_replay
+from dashboard.alerts.services import alerts_sync, channel_create, deliveries_send, redeliver_message
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion
 from dashboard.projects.models import Project
@@ -45,7 +45,7 @@ def storm(fleet: Fleet, count: int) -> None:
         )
         for deployment in deployments
     )
-    assert alerts_sweep() == count
+    assert alerts_sync() == count
 
 
 def drain(time: Time) -> None:
@@ -94,6 +94,6 @@ def test_a_message_about_many_that_is_given_up_says_so_in_each_of_them_and_can_b
     assert AlertEvent.objects.filter(kind="failed").count() == 30
     slack.always = (200, "ok", {})
     person = django_user_model.objects.create_user(username="ada")  # type: ignore[attr-defined]
-    delivery_replay(delivery=digest, user=person)
+    redeliver_message(delivery=digest, user=person)
     assert deliveries_send() == 1
     assert len(slack.messages[-1]["data"]["alerts"]) == 30

@@ -14,8 +14,8 @@ from dashboard.alerts.channels import CHANNELS
 from dashboard.alerts.channels.apprise import Apprise
 from dashboard.alerts.models import Delivery
 from dashboard.alerts.services import channel_create, channel_test, deliver, deliveries_send
-from dashboard.alerts.services.deliver import LEASE, OVERTIME, delivery_claim
-from dashboard.common.call_timeout import bounded_call
+from dashboard.alerts.services.deliver import LEASE, MAX_OVERTIME_S, delivery_claim
+from dashboard.common.call_timeout import call_with_timeout
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
 from tests.dashboard.alerts.slack_stand_in import StandIn
@@ -54,7 +54,7 @@ def test_a_service_that_drips_is_given_up_and_the_others_go_on(
     settings.APPRISE = ("tgram",)
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
     monkeypatch.setattr(Apprise, "seconds", 0.5)
-    monkeypatch.setattr(deliver, "GRACE", 0.1)
+    monkeypatch.setattr(deliver, "GRACE_S", 0.1)
     slow = channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
     quick = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
     for channel in (slow, quick):
@@ -74,7 +74,7 @@ def test_no_kind_takes_longer_than_its_lease_or_holds_the_worker_for_longer() ->
         "email": 30,
         "apprise": 30,
     }
-    assert max(one.seconds for one in CHANNELS.values()) <= OVERTIME < LEASE.total_seconds() - deliver.GRACE
+    assert max(one.seconds for one in CHANNELS.values()) <= MAX_OVERTIME_S < LEASE.total_seconds() - deliver.GRACE_S
 
 
 def test_while_a_slow_one_is_waited_for_only_quick_ones_begin(project: Project, slack: StandIn, settings: Settings, time: Time) -> None:
@@ -92,8 +92,8 @@ def test_while_a_slow_one_is_waited_for_only_quick_ones_begin(project: Project, 
 
 
 def test_what_a_bounded_call_returns_or_raises_is_passed_on() -> None:
-    assert bounded_call(lambda: 7, seconds=60) == 7
+    assert call_with_timeout(lambda: 7, seconds=60) == 7
     with pytest.raises(ZeroDivisionError):
-        bounded_call(lambda: 1 // 0, seconds=60)
+        call_with_timeout(lambda: 1 // 0, seconds=60)
     with pytest.raises(TimeoutError, match=r"not done within 0\.01 s"):
-        bounded_call(threading.Event().wait, seconds=0.01)
+        call_with_timeout(threading.Event().wait, seconds=0.01)

@@ -13,16 +13,16 @@ from compilewatch.wire.messages import Fact, Report, Request
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts.kill_switch.models import Switch
-from dashboard.alerts.kill_switch.services import SwitchError, switch_begin, switch_end, switches_step
+from dashboard.alerts.kill_switch.services import KillSwitchError, kill_switch_begin, kill_switch_end, kill_switches_advance
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CommandReceipt, ModelVersion
-from dashboard.ingest.commands import Place, commands_forget, commands_live
-from dashboard.projects.command_key import command_key, command_key_make, public_keys
+from dashboard.ingest.commands import CommandTarget, clear_command_cache, list_live_commands
+from dashboard.projects.command_key import command_key_create, derive_command_key, list_public_keys
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
 
-PLACE = Place("ranker", "1", "production")
+PLACE = CommandTarget("ranker", "1", "production")
 Store = Callable[..., object]
 
 
@@ -84,7 +84,7 @@ class World:
     processes: list[Process] = field(default_factory=list)
 
     def add(self, count: int, **wanted: Any) -> list[Process]:
-        keys, first = (command_key(self.project), public_keys(self.project)[0]), len(self.processes)
+        keys, first = (derive_command_key(self.project), list_public_keys(self.project)[0]), len(self.processes)
         made = [Process(first + place, *keys, **{**wanted, "rank": place if "job" in wanted else 0}) for place in range(count)]
         self.processes += made
         return made
@@ -96,10 +96,10 @@ class World:
             for process in self.processes:
                 self._report(process)
             fold_all()
-            switches_step()
-            commands_forget()
+            kill_switches_advance()
+            clear_command_cache()
             for process in self.processes:
-                process.hear(commands_live(project_id=self.project.pk, place=PLACE, instance=process.name, job=process.job))
+                process.hear(list_live_commands(project_id=self.project.pk, place=PLACE, instance=process.name, job=process.job))
 
     def _report(self, process: Process) -> None:
         facts, process.facts = process.facts, []
@@ -117,7 +117,9 @@ class World:
 
     def begin(self, user: User, verb: str = "freeze", minutes: int = 30) -> Switch:
         version = ModelVersion.objects.select_related("project", "model").get(name="1")
-        return switch_begin(version=version, environment="production", verb=verb, minutes=minutes, note="too many recompiles", user=user)
+        return kill_switch_begin(
+            version=version, environment="production", verb=verb, minutes=minutes, note="too many recompiles", user=user
+        )
 
     def held(self) -> list[int]:
         return [process.number for process in self.processes if process.held]
@@ -125,8 +127,8 @@ class World:
 
 @pytest.fixture
 def world(project: Project, time: Time, store_reports: Store, make_request: Callable[..., Request], user: User) -> World:
-    command_key_make(project=project, actor=user)
-    commands_forget()
+    command_key_create(project=project, actor=user)
+    clear_command_cache()
     return World(project, time, store_reports, make_request)
 
 
@@ -171,7 +173,7 @@ def test_a_job_with_a_rank_that_does_not_allow_it_is_not_asked(world: World, use
     ranks = world.add(2, job="train-7", world_size=2)
     ranks[1].allows = "freeze"
     world.minute(2)
-    with pytest.raises(SwitchError, match="version: no instance of 1 that reports from production allows eager"):
+    with pytest.raises(KillSwitchError, match="version: no instance of 1 that reports from production allows eager"):
         world.begin(user, "eager")
     assert not Switch.objects.exists()
 
@@ -194,7 +196,7 @@ def test_an_operator_takes_it_back_at_once(world: World, user: User) -> None:
     switch = world.begin(user)
     world.minute(2)
     assert world.held() == [0]
-    switch_end(switch=switch, user=user)
+    kill_switch_end(switch=switch, user=user)
     world.minute(1)
     switch.refresh_from_db()
     assert world.held() == [] and switch.ended_why == "taken back by ada"
@@ -206,9 +208,9 @@ def test_it_is_renewed_while_it_is_wanted_and_a_dead_dashboard_lets_go(world: Wo
     world.begin(user, minutes=60)
     world.minute(30)
     assert world.held() == [0]
-    commands_forget()
-    [given] = commands_live(project_id=world.project.pk, place=PLACE, instance=world.processes[0].name, job="")
-    assert command_open(given, command_key(world.project)).expires <= clock.unix() + 300
+    clear_command_cache()
+    [given] = list_live_commands(project_id=world.project.pk, place=PLACE, instance=world.processes[0].name, job="")
+    assert command_open(given, derive_command_key(world.project)).expires <= clock.unix() + 300
 
 
 def test_without_a_key_or_a_reason_nothing_begins(world: World, user: User, other_project: Project) -> None:
@@ -218,11 +220,11 @@ def test_without_a_key_or_a_reason_nothing_begins(world: World, user: User, othe
     asked = {"version": version, "environment": "production", "verb": "freeze", "minutes": 15, "note": "x", "user": user}
     wrong: list[tuple[dict[str, Any], str]] = [({"verb": "exec"}, "verb"), ({"minutes": 7}, "minutes"), ({"note": " "}, "note")]
     for change, field_ in (*wrong, ({"environment": "x"}, "version")):
-        with pytest.raises(SwitchError, match=f"^{field_}: "):
-            switch_begin(**(asked | change))  # type: ignore[arg-type]
-    assert command_key(other_project) == "" and command_key(world.project).startswith("cw_cmd_")
+        with pytest.raises(KillSwitchError, match=f"^{field_}: "):
+            kill_switch_begin(**(asked | change))  # type: ignore[arg-type]
+    assert derive_command_key(other_project) == "" and derive_command_key(world.project).startswith("cw_cmd_")
     world.project.settings = {}
     world.project.save()
     version.project.refresh_from_db()
-    with pytest.raises(SwitchError, match=r"^key: "):
-        switch_begin(**asked)  # type: ignore[arg-type]
+    with pytest.raises(KillSwitchError, match=r"^key: "):
+        kill_switch_begin(**asked)  # type: ignore[arg-type]

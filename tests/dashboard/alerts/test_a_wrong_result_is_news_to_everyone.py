@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from dashboard.accounts.models import User
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, EventKind
 from dashboard.alerts.services.actions import alert_acknowledge, alert_dismiss
 from dashboard.alerts.services.channels import channel_create, channel_disable, channel_enable, channel_give_up
 from dashboard.alerts.services.deliver import deliveries_send
-from dashboard.alerts.services.sync import alerts_sweep
-from dashboard.api.gate import Gate, gate_of
+from dashboard.alerts.services.sync import alerts_sync
+from dashboard.api.gate import GateResult, evaluate_gate
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.baseline_choices import ACCEPT
@@ -34,18 +34,18 @@ def fact(about: str = "batch", severity: str = "roll_back", kind: str = "parity"
 
 def line(time: Time) -> None:
     """What the workers do in a minute."""
-    alerts_sweep()
+    alerts_sync()
     time.go(5)
     deliveries_send()
     time.go(55)
 
 
-Gated = Callable[[], Gate]
+Gated = Callable[[], GateResult]
 
 
 @pytest.fixture
 def gate(new: Deployment) -> Gated:
-    return lambda: gate_of(project_id=new.project_id, model="ranker", version="2026.11.3", environment="prod")
+    return lambda: evaluate_gate(project_id=new.project_id, model="ranker", version="2026.11.3", environment="prod")
 
 
 def test_a_slower_version_that_was_dismissed_opens_anew_when_it_is_wrong(
@@ -115,12 +115,14 @@ def test_what_was_accepted_as_the_new_normal_does_not_pass_the_gate_when_it_is_w
 
 def test_the_first_reason_is_what_is_wrong_and_not_what_happens_to_differ() -> None:
     quiet = evidence_row("compile_time", drives=False, label="NO CHANGE", change=0.12)
-    (wrong,) = strongest_evidence({"evidence": [quiet], "facts": [fact()]})
+    (wrong,) = select_strongest_evidence({"evidence": [quiet], "facts": [fact()]})
     words = "`batch` gives another result compiled than eager: output is off by 1.2, on 2\u00a0instances"
     assert (wrong["metric"], wrong["name"], wrong["text"]) == ("parity", "Wrong result", words)
-    both = strongest_evidence({"evidence": [evidence_row(), quiet], "facts": [fact(), fact("x", "watch", "stuck_compiling")]})
+    both = select_strongest_evidence({"evidence": [evidence_row(), quiet], "facts": [fact(), fact("x", "watch", "stuck_compiling")]})
     assert [one["metric"] for one in both] == ["parity", "p50", "stuck_compiling"]
-    assert [one["metric"] for one in strongest_evidence({"evidence": [evidence_row()], "facts": [fact(severity="known"), 7]})] == ["p50"]
+    assert [one["metric"] for one in select_strongest_evidence({"evidence": [evidence_row()], "facts": [fact(severity="known"), 7]})] == [
+        "p50"
+    ]
 
 
 def test_a_channel_that_switched_itself_off_is_owed_what_began_meanwhile(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.alerts.correlation import Alarm, Shared, Trait, clusters, shared_by, title_of
+from dashboard.alerts.correlation import Alarm, SharedTrait, Trait, cluster_alarms, find_shared_traits, format_group_title
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 GPU, OTHER_GPU = ("GPU", "H100"), ("GPU", "A100")
@@ -24,7 +24,7 @@ def alarm(number: int, minute: float, *traits: Trait, version: int = 0, model: i
 
 
 def numbers(alarms: list[Alarm], running: dict[Trait, int] | None = None) -> list[list[int]]:
-    return [[one.id for one in members] for members in clusters(alarms, running or {})]
+    return [[one.id for one in members] for members in cluster_alarms(alarms, running or {})]
 
 
 def test_versions_on_the_same_machines_within_ten_minutes_are_one_group() -> None:
@@ -92,7 +92,9 @@ def test_the_order_in_which_they_are_told_changes_nothing(seed: int) -> None:
 
 def test_a_thousand_on_the_same_machines_are_one_group() -> None:
     machines = [machine(f"gpu-{number}") for number in range(100)]
-    assert [len(members) for members in clusters([alarm(number, 0, GPU, *machines) for number in range(1, 1001)], {GPU: 1000})] == [1000]
+    assert [len(members) for members in cluster_alarms([alarm(number, 0, GPU, *machines) for number in range(1, 1001)], {GPU: 1000})] == [
+        1000
+    ]
 
 
 def test_the_title_names_what_most_share_and_how_many_are_meant() -> None:
@@ -101,14 +103,14 @@ def test_the_title_names_what_most_share_and_how_many_are_meant() -> None:
         alarm(2, 0, machine("gpu-7"), GPU, MOVED),
         alarm(3, 0, machine("gpu-7"), OTHER_GPU),
     ]
-    shared = shared_by(alarms, {GPU: 2})
-    assert shared == [Shared("machine", "gpu-7", 3), Shared("changed", MOVED[1], 2), Shared("GPU", "H100", 2)]
-    assert title_of(3, shared) == "Environment: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3), GPU H100 (2 of 3)"
-    assert shared_by(alarms, {GPU: 9})[-1].kind == "changed"
-    many = [Shared("machine", f"gpu-{number}", 2) for number in range(5)]
-    assert title_of(2, many) == "Environment: 2 alerts share machine gpu-0, machine gpu-1, machine gpu-2, 2 more"
+    shared = find_shared_traits(alarms, {GPU: 2})
+    assert shared == [SharedTrait("machine", "gpu-7", 3), SharedTrait("changed", MOVED[1], 2), SharedTrait("GPU", "H100", 2)]
+    assert format_group_title(3, shared) == "Environment: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3), GPU H100 (2 of 3)"
+    assert find_shared_traits(alarms, {GPU: 9})[-1].kind == "changed"
+    many = [SharedTrait("machine", f"gpu-{number}", 2) for number in range(5)]
+    assert format_group_title(2, many) == "Environment: 2 alerts share machine gpu-0, machine gpu-1, machine gpu-2, 2 more"
 
 
 def test_a_hostile_name_is_one_short_line() -> None:
-    title = title_of(2, [Shared("machine", "x\u202e\n<!channel>" + "y" * 500, 2)])
+    title = format_group_title(2, [SharedTrait("machine", "x\u202e\n<!channel>" + "y" * 500, 2)])
     assert "\n" not in title and "\u202e" not in title and len(title) < 130

@@ -8,8 +8,8 @@ import pytest
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery, Rule
-from dashboard.alerts.services import alert_dismiss, alerts_sweep, channel_create, deliveries_send, groups_form, reminders_owe
-from dashboard.alerts.services.enqueue import GATHER
+from dashboard.alerts.services import alert_dismiss, alerts_correlate, alerts_sync, channel_create, deliveries_send, enqueue_reminders
+from dashboard.alerts.services.enqueue import GROUPING_DELAY
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check
@@ -41,10 +41,10 @@ def regress(project: Project, time: Time) -> Regress:
 
 def follow(time: Time) -> int:
     """What the workers do in the next few seconds."""
-    alerts_sweep()
-    groups_form()
+    alerts_sync()
+    alerts_correlate()
     sent = deliveries_send()
-    time.go(GATHER.total_seconds() + 0.1)
+    time.go(GROUPING_DELAY.total_seconds() + 0.1)
     return sent + deliveries_send()
 
 
@@ -89,7 +89,7 @@ def test_alerts_that_share_nothing_stay_messages_of_their_own(regress: Regress, 
 
 
 def test_a_roll_back_is_sent_within_seconds_however_many_may_follow(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
-    assert GATHER.total_seconds() <= 3
+    assert GROUPING_DELAY.total_seconds() <= 3
     regress("a", "gpu-7")
     assert follow(time) == 1
     time.go(60)
@@ -105,7 +105,7 @@ def test_a_roll_back_is_sent_within_seconds_however_many_may_follow(regress: Reg
 
 def test_one_whose_machines_are_not_known_is_sent_at_once(fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert deliveries_send() == 1
 
 
@@ -139,8 +139,8 @@ def test_members_that_recover_together_are_one_message(regress: Regress, channel
 
 def test_one_that_ends_before_it_is_told_is_told_as_over(regress: Regress, hook: Channel, slack: StandIn, time: Time, user: User) -> None:
     rows = [regress(name, "gpu-7") for name in "abc"]
-    alerts_sweep()
-    groups_form()
+    alerts_sync()
+    alerts_correlate()
     alert_dismiss(alert=Alert.objects.get(deployment=rows[1]), user=user, note="a test")
     follow(time)
     [message] = slack.messages
@@ -155,8 +155,8 @@ def test_what_happens_before_the_message_arrives_is_told_in_it(regress: Regress,
     follow(time)
     Fleet(rows[0].project, rows[0].model).say(rows[0], "healthy")
     regress("c", "gpu-7")
-    alerts_sweep()
-    groups_form()
+    alerts_sync()
+    alerts_correlate()
     time.go(600)
     deliveries_send()
     time.go(600)
@@ -174,7 +174,7 @@ def test_reminders_of_a_group_are_one_message(regress: Regress, hook: Channel, s
         regress(name, "gpu-7")
     follow(time)
     time.go(1801)
-    assert reminders_owe() == 3
+    assert enqueue_reminders() == 3
     follow(time)
     assert kinds(slack) == ["alerts.digest", "alerts.digest"]
     assert {line["kind"] for line in slack.messages[-1]["data"]["alerts"]} == {"repeated"}
@@ -202,13 +202,13 @@ def test_two_groups_that_turn_out_to_be_one_become_one(regress: Regress, time: T
         regress(name, host, gpu=host, driver=name)
     for fleet in (fleet_make(Project.objects.get(), name) for name in "stuvwxyz"):
         fleet.run(fleet.deploy("1"), "calm", "gpu-1")
-    alerts_sweep()
-    groups_form()
+    alerts_sync()
+    alerts_correlate()
     assert AlertGroup.objects.count() == 2
     both = regress("e", "gpu-1", gpu="gpu-3", driver="e")
     Fleet(both.project, both.model).run(both, "gpu-2", "gpu-3", driver="e")
-    alerts_sweep()
-    assert (groups_form(), groups_form()) == (1, 0)
+    alerts_sync()
+    assert (alerts_correlate(), alerts_correlate()) == (1, 0)
     assert (
         AlertGroup.objects.get().title == "Environment: 5 alerts share machine gpu-1 (3 of 5), machine gpu-2 (3 of 5), GPU gpu-2 (2 of 5)"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery
-from dashboard.alerts.services import alerts_sweep, deliveries_send
+from dashboard.alerts.services import alerts_sync, deliveries_send
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time
 from tests.dashboard.alerts.slack_stand_in import StandIn
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def opened(fleet: Fleet, new: Deployment) -> Alert:
     fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     return Alert.objects.get()
 
@@ -25,7 +25,7 @@ def test_it_recovers(fleet: Fleet, new: Deployment, channel: Channel, slack: Sta
     time.go(1800)
     fleet.say(new, "healthy", "Nothing worse than 6 % in 2 h.")
     for _ in range(3):
-        alerts_sweep()
+        alerts_sync()
         deliveries_send()
     alert.refresh_from_db()
     assert (alert.state, alert.outcome, alert.severity) == ("resolved", "recovered", "roll_back")
@@ -37,7 +37,7 @@ def test_it_recovers(fleet: Fleet, new: Deployment, channel: Channel, slack: Sta
 def test_too_little_data_alone_is_no_recovery(fleet: Fleet, new: Deployment) -> None:
     alert = opened(fleet, new)
     fleet.say(new, "not_enough_data")
-    alerts_sweep()
+    alerts_sync()
     alert.refresh_from_db()
     assert (alert.state, alert.severity) == ("open", "roll_back")
 
@@ -49,7 +49,7 @@ def test_traffic_that_returns_to_the_earlier_version_is_a_roll_back(
     time.go(600)
     fleet.say(new, "not_enough_data")
     fleet.end(new)
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     alert.refresh_from_db()
     assert (alert.state, alert.outcome) == ("resolved", "rolled_back")
@@ -64,7 +64,7 @@ def test_a_later_version_replaces_it(fleet: Fleet, old: Deployment, new: Deploym
     time.go(600)
     fleet.deploy("2026.11.4")
     fleet.end(new)
-    alerts_sweep()
+    alerts_sync()
     alert.refresh_from_db()
     assert alert.outcome == "replaced"
 
@@ -74,16 +74,16 @@ def test_another_environment_is_not_where_the_traffic_went(fleet: Fleet, old: De
     fleet.end(old)
     fleet.deploy("2026.11.1", environment="staging")
     fleet.end(new)
-    alerts_sweep()
+    alerts_sync()
     alert.refresh_from_db()
     assert alert.outcome == "stopped"
 
 
 def test_a_channel_that_heard_nothing_hears_nothing_of_the_end(fleet: Fleet, new: Deployment, channel: Channel) -> None:
     fleet.say(new, "watch")
-    alerts_sweep()
+    alerts_sync()
     fleet.say(new, "healthy")
-    alerts_sweep()
+    alerts_sync()
     assert (Alert.objects.get().state, Delivery.objects.count()) == ("resolved", 0)
 
 
@@ -94,7 +94,7 @@ def test_what_was_not_delivered_and_is_over_becomes_one_message(
     alert = opened(fleet, new)
     time.go(1)
     fleet.say(new, "healthy", "Nothing worse than 6 %.")
-    alerts_sweep()
+    alerts_sync()
     slack.bodies.clear()
     time.go(30)
     deliveries_send()
@@ -107,9 +107,9 @@ def test_what_was_not_delivered_and_is_over_becomes_one_message(
 def test_it_opens_again_when_it_was_well_in_between(fleet: Fleet, new: Deployment) -> None:
     opened(fleet, new)
     fleet.say(new, "healthy")
-    alerts_sweep()
+    alerts_sync()
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert list(Alert.objects.order_by("number").values_list("number", "state")) == [(1, "resolved"), (2, "open")]
 
 
@@ -118,5 +118,5 @@ def test_it_opens_again_after_the_same_sweep_missed_the_good_time(fleet: Fleet, 
     fleet.say(new, "healthy")
     fleet.say(new, "roll_back")
     for _ in range(2):
-        alerts_sweep()
+        alerts_sync()
     assert list(Alert.objects.order_by("number").values_list("number", "state")) == [(1, "resolved"), (2, "open")]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.alert_title import headline
+from dashboard.alerts.alert_title import build_alert_title
 from dashboard.alerts.models import Alert, Channel
-from dashboard.alerts.services import alerts_sweep, deliveries_send
+from dashboard.alerts.services import alerts_sync, deliveries_send
 from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
 from tests.dashboard.alerts.slack_stand_in import StandIn
@@ -33,7 +33,7 @@ EAGER = evidence_row("eager", unit="share", baseline=0.0, candidate=0.277, chang
     ],
 )
 def test_it_names_the_version_and_what_drives_the_verdict(rows: list[dict[str, Any]], said: str) -> None:
-    made = headline(model="ranker", version="2026.11.3", sentence="Only 25 % can be compared.", evidence={"evidence": rows})
+    made = build_alert_title(model="ranker", version="2026.11.3", sentence="Only 25 % can be compared.", evidence={"evidence": rows})
     assert made == f"ranker 2026.11.3: {said}"
 
 
@@ -42,13 +42,13 @@ def test_messages_tell_the_whole_sentence_even_after_the_verdict_moved_on(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower on all 6 instances.")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     time.go(60)
     fleet.say(new, "not_enough_data", "2026.11.3 has been silent for a while.")
-    alerts_sweep()
+    alerts_sync()
     fleet.end(new)
-    alerts_sweep()
+    alerts_sync()
     time.go(60)
     deliveries_send()
     opened, over = (

@@ -9,10 +9,10 @@ import pytest
 import requests
 from pytest_django import Settings
 
-from dashboard.alerts.channels import kinds_offered
+from dashboard.alerts.channels import list_channel_kinds
 from dashboard.alerts.models import Delivery
-from dashboard.alerts.selectors import channel_address_shown
-from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.alerts.selectors import mask_channel_address
+from dashboard.alerts.services import alerts_sync, channel_create, channel_test, deliveries_send
 from dashboard.environment.settings import SettingError, env_read
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -49,7 +49,7 @@ def test_a_message_goes_to_the_fixed_host_and_a_refusal_is_tried_again(
 ) -> None:
     channel = channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
     fleet.say(new, "roll_back", "p50 rose by 31 %.", baseline=old)
-    alerts_sweep()
+    alerts_sync()
     service.status = 500
     assert deliveries_send() == 0
     service.status = 200
@@ -59,7 +59,7 @@ def test_a_message_goes_to_the_fixed_host_and_a_refusal_is_tried_again(
     assert "ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2" in service.seen[-1][1] and "p50 rose by 31" in service.seen[-1][1]
     delivery = Delivery.objects.get()
     assert (delivery.state, delivery.attempts) == ("delivered", 2)
-    assert TOKEN not in "".join(delivery.tries.values_list("answer", flat=True)) + channel_address_shown(channel=channel)
+    assert TOKEN not in "".join(delivery.tries.values_list("answer", flat=True)) + mask_channel_address(channel=channel)
 
 
 def test_what_is_no_longer_allowed_is_sent_nowhere(project: Project, service: Service, settings: Settings, time: Time) -> None:
@@ -99,11 +99,11 @@ def test_other_addresses_are_refused_or_lead_to_the_fixed_host(address: str, pro
 
 
 def test_without_the_operators_word_there_is_no_such_kind(project: Project, settings: Settings) -> None:
-    assert "apprise" not in dict(kinds_offered())
+    assert "apprise" not in dict(list_channel_kinds())
     with pytest.raises(ValueError, match="COMPILEWATCH_APPRISE"):
         channel_create(project=project, kind="apprise", name="x", address=ADDRESS, actor_name="tests")
     settings.APPRISE = ("tgram",)
-    assert "apprise" in dict(kinds_offered())
+    assert "apprise" in dict(list_channel_kinds())
     with pytest.raises(SettingError, match="COMPILEWATCH_APPRISE is 'json', expected schemas out of tgram"):
         env_read({"COMPILEWATCH_APPRISE": "tgram, json"})
 
@@ -114,7 +114,7 @@ def test_what_a_job_or_a_name_holds_is_text_to_a_service_that_takes_markup(
     channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
     link = "<a href='https://elsewhere.example'>Acknowledge</a>"
     fleet.say(new, "roll_back", f"`<lambda>` reached its recompile limit (guard: 2 <= L['x'].size()[0] < 8) {link}", baseline=old)
-    alerts_sweep()
+    alerts_sync()
     assert deliveries_send() == 1
     told = service.seen[-1][1]
     assert "&lt;lambda&gt;" in told and "2 &lt;= L" in told and "&lt;a href" in told

@@ -15,7 +15,7 @@ from django.db import connection
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery, DeliveryAttempt
-from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create, channel_test, deliveries_send, groups_form
+from dashboard.alerts.services import alert_acknowledge, alerts_correlate, alerts_sync, channel_create, channel_test, deliveries_send
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -58,7 +58,7 @@ def crash(point: str, slack: StandIn) -> None:
 def afterwards(time: Time) -> None:
     """What the next workers do: sweeps and sends until a lease and the first waits are over."""
     for _ in range(4):
-        alerts_sweep()
+        alerts_sync()
         deliveries_send()
         time.go(31)
 
@@ -97,8 +97,8 @@ def test_a_worker_that_dies_while_alerts_are_put_together_loses_nothing(
         assert worker(point, slack).wait(timeout=120) == (0 if point == "never" else 9)
         time.go(4)
     for _ in range(4):
-        alerts_sweep()
-        groups_form()
+        alerts_sync()
+        alerts_correlate()
         deliveries_send()
         time.go(31)
     [message] = slack.messages
@@ -159,7 +159,7 @@ def test_threads_that_meet_deliver_every_message_once_and_in_order(
         try:
             gate.wait()
             for _ in range(30):
-                alerts_sweep()
+                alerts_sync()
                 deliveries_send()
         finally:
             connection.close()
@@ -180,7 +180,7 @@ def test_threads_that_meet_deliver_every_message_once_and_in_order(
 
 
 def test_people_and_sweeps_do_not_overwrite_each_other(fleet: Fleet, regressed: Deployment, user: User, time: Time) -> None:
-    alerts_sweep()
+    alerts_sync()
     alert = Alert.objects.get()
     gate = threading.Barrier(2)
 
@@ -193,7 +193,7 @@ def test_people_and_sweeps_do_not_overwrite_each_other(fleet: Fleet, regressed: 
     fleet.say(regressed, "watch")
     thread.start()
     gate.wait()
-    alerts_sweep()
+    alerts_sync()
     thread.join()
     alert.refresh_from_db()
     assert (alert.state, alert.severity, alert.owner) == ("acknowledged", "watch", user)

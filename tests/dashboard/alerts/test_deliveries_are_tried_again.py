@@ -7,17 +7,17 @@ from pytest_django import Settings
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts.models import AlertEvent, Channel, Delivery, DeliveryAttempt
-from dashboard.alerts.selectors import deliveries_given_up
+from dashboard.alerts.selectors import list_dead_deliveries
 from dashboard.alerts.services import (
-    alerts_sweep,
+    alerts_sync,
     channel_create,
     channel_disable,
     channel_enable,
     channel_test,
     deliveries_send,
-    delivery_replay,
+    redeliver_message,
 )
-from dashboard.alerts.services.deliver import SCHEDULE, retry_delay
+from dashboard.alerts.services.deliver import RETRY_DELAYS_S, retry_delay
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -44,8 +44,8 @@ def test_ten_tries_over_four_days_then_given_up(channel: Channel, slack: StandIn
     deliveries_send()
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts, len(slack.bodies)) == ("dead", 10, 10)
-    assert all(0.8 * planned <= wait <= 1.2 * planned for wait, planned in zip(waits, SCHEDULE[1:], strict=True))
-    assert list(deliveries_given_up(project=channel.project)) == [delivery]
+    assert all(0.8 * planned <= wait <= 1.2 * planned for wait, planned in zip(waits, RETRY_DELAYS_S[1:], strict=True))
+    assert list(list_dead_deliveries(project=channel.project)) == [delivery]
     time.go(10 * 86400)
     assert (deliveries_send(), len(slack.bodies)) == (0, 10)
 
@@ -100,7 +100,7 @@ def test_a_test_that_fails_holds_up_no_alert(fleet: Fleet, new: Deployment, chan
         deliveries_send()
         time.go(10)
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     assert dict(Delivery.objects.values_list("kind", "state")) == {"test": "waiting", "opened": "delivered"}
     assert wait_of(test) > 60
@@ -137,7 +137,7 @@ def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
 ) -> None:
     slack.always = (status, word, {})
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     waiting = channel_test(channel=channel, actor_name="test")
     deliveries_send()
     channel.refresh_from_db()
@@ -185,14 +185,14 @@ def test_a_given_up_message_is_replayed_under_its_id(project: Project, user: Use
     delivery = channel_test(channel=hook, actor_name="test")
     deliveries_send()
     with pytest.raises(ValueError, match="The channel ci is off"):
-        delivery_replay(delivery=delivery, user=user)
+        redeliver_message(delivery=delivery, user=user)
     hook.refresh_from_db()
     channel_enable(channel=hook, user=user)
-    delivery_replay(delivery=delivery, user=user)
+    redeliver_message(delivery=delivery, user=user)
     assert deliveries_send() == 1
     assert slack.headers[0]["webhook-id"] == slack.headers[1]["webhook-id"] == delivery.message_id
     with pytest.raises(ValueError, match="Only a message that was given up"):
-        delivery_replay(delivery=delivery, user=user)
+        redeliver_message(delivery=delivery, user=user)
     actions = ["channel.create", "channel.enable", "delivery.replay"]
     assert list(AuditEntry.objects.filter(action__in=actions).order_by("pk").values_list("action", flat=True)) == actions
 
@@ -224,7 +224,7 @@ def test_a_channel_that_is_switched_off_by_hand_gets_nothing(
     waiting = channel_test(channel=channel, actor_name="test")
     channel_disable(channel=channel, user=user)
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     waiting.refresh_from_db()
     assert (waiting.state, slack.bodies, Delivery.objects.count()) == ("dead", [], 1)
@@ -243,12 +243,12 @@ def test_a_message_that_an_alert_began_is_not_replayed_when_it_is_over(
     fleet: Fleet, new: Deployment, channel: Channel, user: User, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     Delivery.objects.update(state="dead")
     fleet.say(new, "healthy")
-    alerts_sweep()
+    alerts_sync()
     opened = Delivery.objects.get(kind="opened")
     with pytest.raises(ValueError, match=r"A-1 is over \(recovered by itself\): this message would say"):
-        delivery_replay(delivery=opened, user=user)
+        redeliver_message(delivery=opened, user=user)
     opened.refresh_from_db()
     assert opened.state == "dead"

@@ -11,7 +11,7 @@ from compilewatch.wire.messages import Request
 
 from dashboard.alerts import joined
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind
-from dashboard.alerts.services.transitions import project_hold
+from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment
@@ -97,7 +97,7 @@ def test_people_who_heard_of_the_alert_that_ends_hear_that_it_ended(send: Callab
     fields = {"message_id": "opened", "facts": {}, "state": "delivered", "next_attempt_at": now, "created_at": now}
     Delivery.objects.create(project_id=old.project_id, channel=channel, alert=gone, kind=DeliveryKind.OPENED, **fields)
     held: list[int] = []
-    monkeypatch.setattr(joined, "project_hold", lambda project_id: (held.append(project_id), project_hold(project_id)))
+    monkeypatch.setattr(joined, "lock_project", lambda project_id: (held.append(project_id), lock_project(project_id)))
 
     send(-80, -45)
 

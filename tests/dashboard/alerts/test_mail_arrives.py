@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from dashboard.alerts.models import AlertEvent, Channel, Delivery
-from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_create, channel_test, deliveries_send
 from dashboard.alerts.services.deliver import LEASE
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -37,11 +37,11 @@ def test_a_mail_says_what_where_and_what_to_do_and_the_end_follows_in_the_same_t
     fleet: Fleet, old: Deployment, new: Deployment, box: Channel, mail: MailStandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back", "p50 rose by 31 %.", baseline=old)
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     time.go(60)
     fleet.say(new, "healthy", "As fast as before.", baseline=old)
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     opened, over = mail.mails
     assert opened["Subject"] == "ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2"
@@ -64,7 +64,7 @@ def test_a_mail_says_what_where_and_what_to_do_and_the_end_follows_in_the_same_t
 
 def test_names_of_strangers_make_no_headers_and_no_commands(fleet: Fleet, old: Deployment, box: Channel, mail: MailStandIn) -> None:
     fleet.say(fleet.deploy(HOSTILE[:60].replace("\x00", "")), "roll_back", HOSTILE.replace("\x00", ""))
-    alerts_sweep()
+    alerts_sync()
     assert deliveries_send() == 1
     [only] = mail.mails
     assert only["Bcc"] is None

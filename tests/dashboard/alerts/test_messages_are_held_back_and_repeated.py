@@ -15,10 +15,10 @@ from dashboard.alerts.services import (
     channel_create,
     channel_disable,
     deliveries_send,
-    held_release,
+    enqueue_reminders,
     maintenance_add,
     maintenance_end,
-    reminders_owe,
+    release_held_deliveries,
 )
 from dashboard.alerts.tasks import sweep
 from dashboard.common import clock
@@ -214,7 +214,7 @@ def test_a_project_that_fails_holds_up_no_other(
     Delivery.objects.update(state="held", held_until=clock.now())
     monkeypatch.setattr(f"dashboard.alerts.services.{module}.{name}", fails)
     with pytest.raises(ExceptionGroup):
-        (reminders_owe if module == "reminders" else held_release)()
+        (enqueue_reminders if module == "reminders" else release_held_deliveries)()
     assert seen == sorted([fleet.project.pk, other_project.pk])
 
 

@@ -13,9 +13,9 @@ import requests
 from pytest_django import Settings
 
 from dashboard.alerts.channels.apprise import Apprise
-from dashboard.alerts.channels.base import Message, Payload
+from dashboard.alerts.channels.base import EncodedMessage, Message
 from dashboard.alerts.models import Channel
-from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_create, deliveries_send
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check
 from tests.dashboard.alerts.fleet import Time, evidence_row, fleet_make
@@ -46,7 +46,7 @@ def say(project: Project, name: str, time: Time) -> dict[str, str]:
     fleet.say(
         new, "roll_back", f"{name} is slow.", baseline=old, cause=name, rows=[evidence_row(region=name), evidence_row("p99", unit=name)]
     )
-    alerts_sweep()
+    alerts_sync()
     time.go(10)
     return {"model": name[:200], "version": f"2{name}"[:200], "environment": name[:64]}
 
@@ -137,7 +137,7 @@ def test_through_apprise(name: str, project: Project, settings: Settings, monkey
     built: list[dict[str, str]] = []
     build = Apprise.build
 
-    def kept(self: Apprise, message: Message) -> Payload:
+    def kept(self: Apprise, message: Message) -> EncodedMessage:
         payload = build(self, message)
         built.append(json.loads(payload.body))
         return payload

@@ -15,7 +15,7 @@ from pytest_django import Settings
 from dashboard.alerts.channels import webhook
 from dashboard.alerts.models import Delivery
 from dashboard.alerts.services import channel_create, channel_test, deliveries_send
-from dashboard.common.outbound.client import UNREACHABLE, Limits, outbound_post
+from dashboard.common.outbound.client import UNREACHABLE, OutboundLimits, outbound_post
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Time
 from tests.dashboard.alerts.slack_stand_in import StandIn, stand_in
@@ -60,7 +60,7 @@ def never_encrypts(connection: socket.socket) -> None:
 def test_each_ends_in_time_and_the_others_go_on(
     project: Project, settings: Settings, monkeypatch: pytest.MonkeyPatch, hanging_names: threading.Event, time: Time
 ) -> None:
-    monkeypatch.setattr(webhook, "outbound_post", partial(outbound_post, limits=Limits(connect=1.0, total=2.0)))
+    monkeypatch.setattr(webhook, "outbound_post", partial(outbound_post, limits=OutboundLimits(connect=1.0, total=2.0)))
     with stand_in() as quick, stand_in() as elsewhere, wire_server(endless) as long, wire_server(never_encrypts) as plain:
         moved = f"HTTP/1.1 302 Found\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n".encode()
         with wire_server(answering(moved)) as redirecting:

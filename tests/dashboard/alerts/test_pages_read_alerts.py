@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts import selectors
 from dashboard.alerts.models import Channel
-from dashboard.alerts.services import alert_acknowledge, alert_resolve, alerts_sweep, deliveries_send
+from dashboard.alerts.services import alert_acknowledge, alert_resolve, alerts_sync, deliveries_send
 from dashboard.alerts.tasks import deliver, sweep
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -24,38 +24,38 @@ def test_open_alerts_come_worst_first_and_are_counted(fleet: Fleet, old: Deploym
     third = fleet.deploy("2026.11.4")
     for deployment, kind in ((old, "roll_back"), (new, "watch"), (third, "watch")):
         fleet.say(deployment, kind)
-        alerts_sweep()
+        alerts_sync()
     project = fleet.project
-    assert [alert.number for alert in selectors.alerts_open(project=project)] == [1, 3, 2]
-    assert selectors.alerts_open_by_model(project=project) == {fleet.model.pk: 3}
-    alert_acknowledge(alert=selectors.alerts_open(project=project)[1], user=user)
-    alert_resolve(alert=selectors.alerts_open(project=project)[0], user=user)
-    assert selectors.alert_counts(project=project) == {"open": 1, "acknowledged": 1, "snoozed": 0}
-    assert [alert.number for alert in selectors.alerts_of(project=project)] == [3, 2, 1]
+    assert [alert.number for alert in selectors.list_open_alerts(project=project)] == [1, 3, 2]
+    assert selectors.count_open_alerts_by_model(project=project) == {fleet.model.pk: 3}
+    alert_acknowledge(alert=selectors.list_open_alerts(project=project)[1], user=user)
+    alert_resolve(alert=selectors.list_open_alerts(project=project)[0], user=user)
+    assert selectors.count_alerts_by_state(project=project) == {"open": 1, "acknowledged": 1, "snoozed": 0}
+    assert [alert.number for alert in selectors.list_alerts(project=project)] == [3, 2, 1]
 
 
 def test_an_alert_of_another_project_is_not_found(fleet: Fleet, new: Deployment, other_project: Project) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
-    assert selectors.alert_by_number(project=other_project, number=1) is None
-    alert = selectors.alert_by_number(project=fleet.project, number=1)
+    alerts_sync()
+    assert selectors.find_alert(project=other_project, number=1) is None
+    alert = selectors.find_alert(project=fleet.project, number=1)
     assert alert is not None
-    assert selectors.alert_of_deployment(deployment=new) == alert
+    assert selectors.find_deployment_alert(deployment=new) == alert
 
 
 def test_the_time_line_and_the_deliveries_of_an_alert(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn) -> None:
     fleet.say(new, "roll_back")
     sweep()
     deliver()
-    alert = selectors.alert_by_number(project=fleet.project, number=1)
+    alert = selectors.find_alert(project=fleet.project, number=1)
     assert alert is not None
-    assert [event.kind for event in selectors.alert_events(alert=alert)] == ["delivered", "opened"]
-    [delivery] = selectors.alert_deliveries(alert=alert)
+    assert [event.kind for event in selectors.list_alert_events(alert=alert)] == ["delivered", "opened"]
+    [delivery] = selectors.list_alert_deliveries(alert=alert)
     assert [entry.status for entry in delivery.tries.all()] == [200]
 
 
 def test_a_channels_address_is_never_shown_whole(channel: Channel, slack: StandIn) -> None:
-    shown = selectors.channel_address_shown(channel=channel)
+    shown = selectors.mask_channel_address(channel=channel)
     assert shown == "127.0.0.1/\u2026/FEMI"
     assert channel.address not in shown
 

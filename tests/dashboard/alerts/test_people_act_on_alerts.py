@@ -15,7 +15,7 @@ from dashboard.alerts.services import (
     alert_dismiss,
     alert_resolve,
     alert_snooze,
-    alerts_sweep,
+    alerts_sync,
     deliveries_send,
 )
 from dashboard.common import clock
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def alert(fleet: Fleet, new: Deployment) -> Alert:
     fleet.say(new, "watch")
-    alerts_sweep()
+    alerts_sync()
     return Alert.objects.get()
 
 
@@ -55,18 +55,18 @@ def test_an_acknowledged_alert_that_gets_worse_is_open_again(
 ) -> None:
     alert_acknowledge(alert=alert, user=user)
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     alert.refresh_from_db()
     assert (alert.state, Delivery.objects.count()) == ("open", 1)
 
 
 def test_a_snoozed_alert_comes_back_in_time(alert: Alert, user: User, time: Time) -> None:
     alert_snooze(alert=alert, user=user, until=clock.now() + timedelta(hours=1))
-    alerts_sweep()
+    alerts_sync()
     alert.refresh_from_db()
     assert alert.state == "snoozed"
     time.go(3601)
-    alerts_sweep()
+    alerts_sync()
     alert.refresh_from_db()
     assert (alert.state, alert.snoozed_until) == ("open", None)
     assert AlertEvent.objects.filter(kind="reopened").count() == 1
@@ -89,10 +89,10 @@ def test_a_false_alarm_needs_a_reason_and_stays_quiet(
     for kind in ("watch", "healthy", "watch"):
         time.go(3700)
         fleet.say(new, kind)
-        alerts_sweep()
+        alerts_sync()
     assert Alert.objects.count() == 1
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert list(Alert.objects.order_by("number").values_list("number", "severity")) == [(1, "watch"), (2, "roll_back")]
 
 
@@ -100,7 +100,7 @@ def test_a_person_resolves_it_and_the_channel_hears_who(
     user: User, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     alert_resolve(alert=Alert.objects.get(), user=user, note="fixed by hand")
     time.go(2)
@@ -108,7 +108,7 @@ def test_a_person_resolves_it_and_the_channel_hears_who(
     assert slack.messages[1]["blocks"][1]["text"]["text"] == "Resolved by ada: fixed by hand"
     time.go(3700)
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert Alert.objects.count() == 1
 
 
@@ -124,11 +124,11 @@ def test_the_end_of_a_snooze_is_told_to_whoever_was_told_of_the_alert(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     alert_snooze(alert=Alert.objects.get(), user=user, until=clock.now() + timedelta(hours=1))
     time.go(3601)
-    alerts_sweep()
+    alerts_sync()
     assert list(Delivery.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "changed"]
-    alerts_sweep()
+    alerts_sync()
     assert Delivery.objects.count() == 2

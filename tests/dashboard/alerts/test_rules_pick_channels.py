@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from dashboard.accounts.models import User
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, Rule
-from dashboard.alerts.services import alert_acknowledge, alerts_sweep, channel_create
+from dashboard.alerts.services import alert_acknowledge, alerts_sync, channel_create
 from dashboard.alerts.services.deliver import deliveries_send
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -30,7 +30,7 @@ def told() -> set[str]:
 
 def test_without_rules_every_channel_hears_of_roll_back(fleet: Fleet, new: Deployment, channel: Channel, other: Channel) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert told() == {"#ranking", "ci"}
 
 
@@ -38,12 +38,12 @@ def test_without_rules_every_channel_hears_of_ranks_that_went_apart_and_of_no_ot
     fleet: Fleet, new: Deployment, channel: Channel, other: Channel
 ) -> None:
     verdict = fleet.say(new, "watch")
-    alerts_sweep()
+    alerts_sync()
     assert told() == set()
     Alert.objects.all().delete()
     verdict.evidence = {**verdict.evidence, "facts": [{"kind": "ranks_diverged", "severity": "watch", "about": "step"}]}
     verdict.save()
-    alerts_sweep()
+    alerts_sync()
     assert told() == {"#ranking", "ci"}
 
 
@@ -52,12 +52,12 @@ def test_ranks_that_go_apart_under_an_open_alert_are_told_once_whoever_put_it_as
 ) -> None:
     apart = {"kind": "ranks_diverged", "severity": "watch", "about": "step"}
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     alert_acknowledge(alert=Alert.objects.get(), user=user)
     for severity, about, messages in (("known", "step", 1), ("watch", "step", 2), ("watch", "loss", 2)):
         time.go(60)
         fleet.say(new, "watch", facts=[{**apart, "severity": severity, "about": about}])
-        alerts_sweep()
+        alerts_sync()
         assert Delivery.objects.filter(channel=channel).count() == messages, (severity, about)
     alert = Alert.objects.get()
     assert (alert.state, alert.severity, alert.worst) == (AlertState.OPEN, "watch", "roll_back")
@@ -67,18 +67,18 @@ def test_the_message_about_ranks_that_went_apart_under_an_open_alert_says_so_fir
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     time.go(5)
     deliveries_send()
     time.go(55)
     apart = {"kind": "ranks_diverged", "severity": "watch", "about": "step", "why": "rank 1 compiled another graph"}
     changes = [evidence_row(metric) for metric in ("p50", "p99", "errors", "throughput")]
     fleet.say(new, "roll_back", facts=[{**apart, "kind": "stuck_compiling"}, apart], rows=changes)
-    alerts_sweep()
+    alerts_sync()
     time.go(5)
     deliveries_send()
     assert len(slack.bodies) == 2 and b"rank 1 compiled another graph" in slack.bodies[-1]
-    lines = strongest_evidence({"metrics": changes, "facts": [{**apart, "kind": "stuck_compiling"}, apart]})
+    lines = select_strongest_evidence({"metrics": changes, "facts": [{**apart, "kind": "stuck_compiling"}, apart]})
     assert [line["metric"] for line in lines][:2] == ["ranks_diverged", "p50"]
 
 
@@ -87,7 +87,7 @@ def test_a_channel_of_another_project_hears_nothing(
 ) -> None:
     channel_create(project=other_project, kind="slack", name="theirs", address=slack.url, actor_name="tests")
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert told() == {"#ranking"}
 
 
@@ -108,5 +108,5 @@ def test_a_rule_picks_verdicts_environments_and_models(
 ) -> None:
     Rule.objects.create(project=fleet.project, channel=channel, **rule)
     fleet.say(new, verdict)
-    alerts_sweep()
+    alerts_sync()
     assert told() == ({"#ranking"} if hears else set())

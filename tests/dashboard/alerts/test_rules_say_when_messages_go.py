@@ -8,22 +8,22 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dashboard.alerts.notification_policy import (
-    Policy,
+    AlertSubject,
+    MaintenanceRow,
+    NotificationHistory,
+    NotificationPolicy,
     Reminder,
     RuleRow,
-    Standing,
-    Subject,
-    WindowRow,
-    channels_asked,
-    held_until,
+    find_hold_end,
+    list_due_reminders,
     quiet_end,
-    reminders,
+    select_channels,
 )
 
 BERLIN = ZoneInfo("Europe/Berlin")
-BAD = Subject("roll_back", "prod", "ranker")
-WATCH = Subject("watch", "prod", "ranker")
-URGENT = Subject("watch", "prod", "ranker", urgent=True)
+BAD = AlertSubject("roll_back", "prod", "ranker")
+WATCH = AlertSubject("watch", "prod", "ranker")
+URGENT = AlertSubject("watch", "prod", "ranker", urgent=True)
 NIGHT = {"quiet_from": time(22), "quiet_until": time(7)}
 
 
@@ -32,8 +32,8 @@ def at(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def policy(*rules: RuleRow, windows: tuple[WindowRow, ...] = ()) -> Policy:
-    return Policy(rules, windows, BERLIN)
+def policy(*rules: RuleRow, windows: tuple[MaintenanceRow, ...] = ()) -> NotificationPolicy:
+    return NotificationPolicy(rules, windows, BERLIN)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def policy(*rules: RuleRow, windows: tuple[WindowRow, ...] = ()) -> Policy:
         ((RuleRow(9),), BAD, []),
     ],
 )
-def test_rules_pick_the_channels(rules: tuple[RuleRow, ...], subject: Subject, asked: list[int]) -> None:
-    assert channels_asked(policy(*rules), subject, [1, 2]) == asked
+def test_rules_pick_the_channels(rules: tuple[RuleRow, ...], subject: AlertSubject, asked: list[int]) -> None:
+    assert select_channels(policy(*rules), subject, [1, 2]) == asked
 
 
 @pytest.mark.parametrize(
@@ -87,63 +87,67 @@ def test_quiet_hours_go_by_the_clock_on_the_wall(start: str, end: str, now: str,
         ((), BAD, None),
     ],
 )
-def test_a_message_waits_until_one_rule_of_its_channel_lets_it_go(rules: tuple[RuleRow, ...], subject: Subject, until: str | None) -> None:
-    assert held_until(policy(*rules), subject, 1, at("2026-11-21T00:00")) == (at(until) if until else None)
+def test_a_message_waits_until_one_rule_of_its_channel_lets_it_go(
+    rules: tuple[RuleRow, ...], subject: AlertSubject, until: str | None
+) -> None:
+    assert find_hold_end(policy(*rules), subject, 1, at("2026-11-21T00:00")) == (at(until) if until else None)
 
 
 @pytest.mark.parametrize(
     ("window", "until"),
     [
-        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00")), "2026-11-21T13:00"),
-        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="prod", model="ranker"), "2026-11-21T13:00"),
-        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="staging"), None),
-        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), model="other"), None),
-        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T12:00")), None),
-        (WindowRow(at("2026-11-21T12:01"), at("2026-11-21T13:00")), None),
+        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00")), "2026-11-21T13:00"),
+        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="prod", model="ranker"), "2026-11-21T13:00"),
+        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="staging"), None),
+        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), model="other"), None),
+        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T12:00")), None),
+        (MaintenanceRow(at("2026-11-21T12:01"), at("2026-11-21T13:00")), None),
         # It ends within the quiet hours, which go on.
-        (WindowRow(at("2026-11-21T11:00"), at("2026-11-21T22:00")), "2026-11-22T06:00"),
+        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T22:00")), "2026-11-22T06:00"),
     ],
 )
-def test_maintenance_holds_back_roll_back_too(window: WindowRow, until: str | None) -> None:
+def test_maintenance_holds_back_roll_back_too(window: MaintenanceRow, until: str | None) -> None:
     rule = RuleRow(1, **NIGHT, roll_back_passes=False)
-    found = held_until(policy(rule, windows=(window,)), BAD, 1, at("2026-11-21T12:00"))
+    found = find_hold_end(policy(rule, windows=(window,)), BAD, 1, at("2026-11-21T12:00"))
     assert found == (at(until) if until else None)
 
 
-def due(rule: RuleRow, now: str, standing: Standing | None = None, *windows: WindowRow) -> list[Reminder]:
+def due(rule: RuleRow, now: str, standing: NotificationHistory | None = None, *windows: MaintenanceRow) -> list[Reminder]:
     opened = at("2026-11-21T12:00")
-    return reminders(policy(rule, windows=windows), BAD, standing or Standing(opened, {1: opened}, {1: opened}), at(now))
+    return list_due_reminders(
+        policy(rule, windows=windows), BAD, standing or NotificationHistory(opened, {1: opened}, {1: opened}), at(now)
+    )
 
 
 def test_what_nobody_acknowledges_is_said_again() -> None:
     rule = RuleRow(1, repeat_minutes=30)
     assert due(rule, "2026-11-21T12:29") == []
     assert due(rule, "2026-11-21T12:30") == [Reminder(1, False, 30)]
-    told = Standing(at("2026-11-21T12:00"), {1: at("2026-11-21T12:00")}, {1: at("2026-11-21T12:30")})
+    told = NotificationHistory(at("2026-11-21T12:00"), {1: at("2026-11-21T12:00")}, {1: at("2026-11-21T12:30")})
     assert due(rule, "2026-11-21T12:59", told) == []
 
 
 def test_a_message_that_still_waits_is_not_said_again() -> None:
     opened = at("2026-11-21T12:00")
-    assert due(RuleRow(1, repeat_minutes=30), "2026-11-21T15:00", Standing(opened, {1: opened}, {1: opened}, waiting={1})) == []
+    assert due(RuleRow(1, repeat_minutes=30), "2026-11-21T15:00", NotificationHistory(opened, {1: opened}, {1: opened}, waiting={1})) == []
 
 
 def test_another_channel_hears_once_of_what_nobody_acknowledges() -> None:
     rule, opened = RuleRow(1, escalate_minutes=15, escalate_to=2), at("2026-11-21T12:00")
     assert due(rule, "2026-11-21T12:14") == []
     assert due(rule, "2026-11-21T12:15") == [Reminder(2, True, 15)]
-    assert due(rule, "2026-11-21T18:00", Standing(opened, {1: opened}, {1: opened, 2: opened}, escalated={2})) == []
+    assert due(rule, "2026-11-21T18:00", NotificationHistory(opened, {1: opened}, {1: opened, 2: opened}, escalated={2})) == []
 
 
 def test_time_in_which_nothing_was_said_does_not_count() -> None:
     opened, told = at("2026-11-21T02:00"), at("2026-11-21T06:00")
     rule = RuleRow(1, **NIGHT, roll_back_passes=False, repeat_minutes=30, escalate_minutes=15, escalate_to=2)
-    assert due(rule, "2026-11-21T05:00", Standing(opened, {}, {}, waiting={1})) == []
-    after = Standing(opened, {1: told}, {1: told})
+    assert due(rule, "2026-11-21T05:00", NotificationHistory(opened, {}, {}, waiting={1})) == []
+    after = NotificationHistory(opened, {1: told}, {1: told})
     assert due(rule, "2026-11-21T06:14", after) == []
     assert due(rule, "2026-11-21T06:31", after) == [Reminder(2, True, 15), Reminder(1, False, 30)]
 
 
 def test_nothing_is_said_again_in_a_maintenance_window() -> None:
-    window = WindowRow(at("2026-11-21T12:10"), at("2026-11-21T12:10") + timedelta(hours=1))
+    window = MaintenanceRow(at("2026-11-21T12:10"), at("2026-11-21T12:10") + timedelta(hours=1))
     assert due(RuleRow(1, repeat_minutes=30), "2026-11-21T12:40", None, window) == []

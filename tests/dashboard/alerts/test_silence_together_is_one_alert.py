@@ -10,8 +10,8 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, Channel, Rule
-from dashboard.alerts.services import alert_resolve, alerts_sweep, deliveries_send, silences_watch
-from dashboard.alerts.services.silence import looks_forget
+from dashboard.alerts.services import alert_resolve, alerts_sync, deliveries_send, silences_watch
+from dashboard.alerts.services.silence import reset_watch_times
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance
 from dashboard.projects.models import Project
@@ -25,12 +25,12 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def watched(time: Time) -> Iterator[None]:
     """This process has looked for ten minutes."""
-    looks_forget()
+    reset_watch_times()
     for _ in range(40):
         silences_watch()
         time.go(15)
     yield
-    looks_forget()
+    reset_watch_times()
 
 
 def running(fleet: Fleet, count: int, version: str = "1") -> list[Instance]:
@@ -48,7 +48,7 @@ def look(time: Time, seconds: float, *reporting: Instance) -> None:
         time.go(15)
         report(*reporting)
         silences_watch()
-    alerts_sweep()
+    alerts_sync()
 
 
 def fleets(project: Project, count: int, each: int = 4) -> list[list[Instance]]:
@@ -151,7 +151,7 @@ def test_instances_that_trickle_away_are_no_silence_together(fleet: Fleet, time:
 def test_a_process_that_was_just_started_opens_nothing(project: Project, time: Time) -> None:
     fleets(project, 2)
     time.go(1200)
-    looks_forget()
+    reset_watch_times()
     silences_watch()
     look(time, 120)
     assert not Alert.objects.exists(), "agents still send what they kept"
@@ -175,14 +175,14 @@ def test_the_alert_of_a_verdict_stays_open_while_its_instances_are_silent(fleet:
     group = running(fleet, 3)
     deployment = Deployment.objects.get()
     fleet.say(deployment, "roll_back", "Roll back 1: p50 is 31 % slower.")
-    alerts_sweep()
+    alerts_sync()
     look(time, 2400)
     fleet.end(deployment)
-    alerts_sweep()
+    alerts_sync()
     regression = Alert.objects.get(cause="regression")
     assert regression.state == "open", "where the traffic went is unknown"
     look(time, 60, *group)
-    alerts_sweep()
+    alerts_sync()
     regression.refresh_from_db()
     assert (regression.state, regression.outcome) == ("resolved", "stopped")
 

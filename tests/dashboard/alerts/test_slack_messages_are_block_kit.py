@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dashboard.alerts.models import Alert, Channel, RollbackGuide
-from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_create, channel_test, deliveries_send
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.block_kit import message_check, texts_of
@@ -64,7 +64,7 @@ def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
     )
     sentence = "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %)."
     fleet.say(new, "roll_back", sentence, baseline=old, cause="`forward` reached its recompile limit", rows=[EAGER, evidence_row()])
-    alerts_sweep()
+    alerts_sync()
     message = received(slack)
     header, what, evidence, cause, context, actions = message["blocks"]
     assert header["text"]["text"] == "ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2"
@@ -91,7 +91,7 @@ def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
 def test_simulated_says_simulated(project: Project, channel: Channel, slack: StandIn) -> None:
     demo = fleet_make(project, "demo", simulated=True)
     demo.say(demo.deploy("2"), "roll_back")
-    alerts_sweep()
+    alerts_sync()
     message = received(slack)
     assert message["blocks"][0]["text"]["text"].startswith("Simulated: ROLL BACK")
     assert message["text"].startswith("Simulated: ")
@@ -100,7 +100,7 @@ def test_simulated_says_simulated(project: Project, channel: Channel, slack: Sta
 
 def test_a_real_fleet_does_not_say_simulated(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     received(slack)
     assert b"imulated" not in slack.bodies[0]
 
@@ -113,10 +113,10 @@ def test_hostile_text_is_harmless_wherever_it_stands(text: str, project: Project
     RollbackGuide.objects.create(project=project, model_name=stored[:200], text=stored, url="https://wiki.example/{version}")
     rows = [evidence_row(stored[:500], region=stored, unit=stored, label=stored), evidence_row("p99", region=stored)]
     fleet.say(new, "roll_back", stored, baseline=old, cause=stored, rows=rows)
-    alerts_sweep()
+    alerts_sync()
     received(slack)
     fleet.say(new, "healthy", stored)
-    alerts_sweep()
+    alerts_sync()
     time.go(1)
     received(slack)
     assert len(slack.bodies) == 2
@@ -132,7 +132,7 @@ def test_evidence_of_another_shape_does_not_stop_the_message(
 ) -> None:
     verdict = fleet.say(new, "roll_back")
     type(verdict).objects.filter(pk=verdict.pk).update(evidence=evidence if evidence is not None else {"metrics": None})
-    alerts_sweep()
+    alerts_sync()
     received(slack)
     assert Alert.objects.count() == 1
 
@@ -140,7 +140,7 @@ def test_evidence_of_another_shape_does_not_stop_the_message(
 def test_throughput_is_told_as_it_reads(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn) -> None:
     row = evidence_row("throughput", unit="items/s", baseline=1400.0, candidate=1120.0, change=0.25, low=0.11, high=0.43, worse=-1)
     fleet.say(new, "roll_back", rows=[row])
-    alerts_sweep()
+    alerts_sync()
     [field] = received(slack)["blocks"][2]["fields"]
     said = "Throughput, forward: \u221220 % (\u221230 to \u221210 %), 1,400 items/s to 1,120 items/s; 6 instances against 6"
     assert field["text"].replace("\u00a0", " ") == said

@@ -14,7 +14,7 @@ from standardwebhooks import WebhookVerificationError
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts import channels
 from dashboard.alerts.models import Channel, Delivery
-from dashboard.alerts.services import alerts_sweep, channel_create, channel_rotate_secret, channel_test, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_create, channel_rotate_secret, channel_test, deliveries_send
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -43,7 +43,7 @@ def test_the_body_is_as_documented_for_every_kind_of_message(
     for kind in ("roll_back", "watch", "roll_back", "healthy"):
         time.go(60)
         fleet.say(new, kind, baseline=old)
-        alerts_sweep()
+        alerts_sync()
         deliveries_send()
     messages = [checked(body) for body in slack.bodies]
     assert [message["type"] for message in messages] == ["channel.test", "alert.opened", "alert.changed", "alert.resolved"]
@@ -56,7 +56,7 @@ def test_the_body_is_as_documented_for_every_kind_of_message(
 
 def test_every_key_of_a_message_is_in_the_schema(fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn) -> None:
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     deliveries_send()
     data, definitions = checked(slack.bodies[0])["data"], SCHEMA["$defs"]
     assert set(data) == set(definitions["facts"]["properties"]) == set(definitions["facts"]["required"])
@@ -124,7 +124,7 @@ def test_a_receiver_that_hangs_up_after_it_has_read_gets_the_same_message_again(
 ) -> None:
     slack.answers = [(0, "", {})]
     fleet.say(new, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert deliveries_send() == 0
     assert "The connection broke off" in Delivery.objects.get().last_answer
     time.go(10)

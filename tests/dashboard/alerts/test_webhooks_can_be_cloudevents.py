@@ -14,7 +14,7 @@ from standardwebhooks import Webhook as Verifier
 
 from dashboard.alerts import channels
 from dashboard.alerts.models import Channel, Delivery
-from dashboard.alerts.services import alerts_sweep, channel_create, channel_test, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_create, channel_test, deliveries_send
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import Fleet, Time
@@ -47,7 +47,7 @@ def test_every_message_is_a_cloudevent(fleet: Fleet, old: Deployment, new: Deplo
     for kind in ("roll_back", "healthy"):
         time.go(60)
         fleet.say(new, kind, baseline=old)
-        alerts_sweep()
+        alerts_sync()
         deliveries_send()
     events = [event_of(body) for body in slack.bodies]
     assert [event["type"] for event in events] == [f"compilewatch.{name}" for name in ("channel.test", "alert.opened", "alert.resolved")]

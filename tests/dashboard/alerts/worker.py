@@ -25,7 +25,7 @@ def main(point: str, seconds: float) -> None:
     clock.unix = lambda: seconds
     mark = deliver.delivery_mark
     if point == "opening":
-        vars(transitions)["messages_owe"] = die
+        vars(transitions)["enqueue_messages"] = die
     elif point == "grouping":
         vars(correlate)["event_add"] = die
     elif point == "merging":
@@ -39,8 +39,8 @@ def main(point: str, seconds: float) -> None:
         deliver._event = die
     elif point == "marked":
         deliver.delivery_mark = lambda claim, result: (mark(claim, result), die())[0]
-    sync.alerts_sweep()
-    correlate.groups_form()
+    sync.alerts_sync()
+    correlate.alerts_correlate()
     deliver.deliveries_send()
 
 

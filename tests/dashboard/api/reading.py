@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema
 from django.test import Client
 
-from dashboard.api.openapi import document
+from dashboard.api.openapi import build_document
 
 ROOT = "/api/v1/projects/ranking"
 
@@ -17,7 +17,7 @@ def read(client: Client, path: str, key: str = "", **asked: Any) -> dict[str, An
     answer = client.get(path, asked, headers={"authorization": f"Bearer {key}"} if key else {})
     assert answer.status_code == 200, answer.content
     body: dict[str, Any] = answer.json()
-    described = document()
+    described = build_document()
     schema = described["paths"][_described(path)]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     jsonschema.validate(body, {**schema, "components": described["components"]}, jsonschema.Draft202012Validator)
     return body

@@ -101,7 +101,7 @@ def test_only_a_key_that_tells_of_deployments_may(post: Any, api_key: str, inges
 
 
 def test_a_flood_is_told_to_come_back(post: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment_marks, "MOST_PER_HOUR", 2)
+    monkeypatch.setattr(deployment_marks, "MAX_MARKS_PER_HOUR", 2)
     at = (clock.now() - timedelta(minutes=3)).replace(microsecond=0).isoformat()
     assert [post(version=str(number), at=at)[0] for number in range(3)] == [201, 201, 429]
     assert post(version="1", at=at, note="What is known may be said again.")[0] == 200

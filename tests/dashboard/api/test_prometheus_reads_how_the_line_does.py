@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from dashboard.common.heartbeat import fold_ended, heartbeat_note
+from dashboard.common.heartbeat import heartbeat_write, record_fold_end
 from dashboard.fleet.fold_service import fold_all
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import Intake, PoisonReport
@@ -53,8 +53,8 @@ def test_what_is_sent_refused_and_folded_is_counted(
     [intake] = Intake.objects.all()
     assert (intake.project_id, intake.reports, intake.bytes) == (project.pk, 6, waiting["bytes_accepted_total"])
     fold_all()
-    fold_ended()
-    heartbeat_note(name="celery@here", kind="worker")
+    record_fold_end()
+    heartbeat_write(name="celery@here", kind="worker")
     after = read(signed_in)
     assert after["inbox_rows"] == after["inbox_age_seconds"] == 0
     assert after["fold_lag_seconds_count"] == after["stage_done_total fold"] == 6 and after["stage_seconds_sum fold"] > 0

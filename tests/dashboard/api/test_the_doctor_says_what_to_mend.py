@@ -15,7 +15,7 @@ from dashboard.alerts.models import Channel
 from dashboard.api import doctor as looks
 from dashboard.common import clock, health
 from dashboard.common.health import Check
-from dashboard.common.heartbeat import fold_ended, heartbeat_note
+from dashboard.common.heartbeat import heartbeat_write, record_fold_end
 from dashboard.environment.groups import Oidc
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
@@ -56,8 +56,8 @@ def told(*words: str) -> tuple[int, str]:
 def test_a_dashboard_that_is_well_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in ("SLOW", "ALIVE_FOR", "FOLDS_WITHIN"):
         monkeypatch.setattr(health, limit, 3600.0)  # whatever the machine is busy with
-    fold_ended()
-    heartbeat_note(name="worker", kind="worker")
+    record_fold_end()
+    heartbeat_write(name="worker", kind="worker")
     code, text = told()
     assert code == 0, text
     assert "Everything is well." in text and all(f" {name} " in text for name in NAMES)
@@ -94,7 +94,7 @@ def test_what_is_wrong_beside_the_database_is_named(project: Project, settings: 
 
 def test_two_beats_are_no_fault_and_said(project: Project) -> None:
     for host in ("one", "other"):
-        heartbeat_note(name=f"beat@{host}", kind="beat")
+        heartbeat_write(name=f"beat@{host}", kind="beat")
     found = looks.beat_check()
     assert found.ok and found.sentence == "2 beats run; one is enough, and every slot runs once."
 
@@ -109,8 +109,8 @@ def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
     assert str(secret) in looks.secrets_check().sentence
     secret.chmod(0o640)
     assert looks.secrets_check().ok
-    monkeypatch.setattr(health, "FREE_BYTES", 1 << 60)
-    monkeypatch.setattr(health, "FREE_SHARE", 1.1)
+    monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(health, "MIN_FREE_RATIO", 1.1)
     full = health.disk_check()
     assert isinstance(full, Check) and not full.ok and "nearly full" in full.sentence
 
@@ -119,7 +119,7 @@ def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
 @pytest.mark.parametrize("wrong", [-90.0, 90.0])
 def test_a_clock_that_is_wrong_is_named(project: Project, monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
     right = looks.clock_check()
-    assert right.ok and right.value is not None and abs(right.value) < looks.APART
+    assert right.ok and right.value is not None and abs(right.value) < looks.MAX_CLOCK_DIFFERENCE_S
     real = clock.unix
     monkeypatch.setattr(clock, "unix", lambda: real() + wrong)
     code, text = told("--json")

@@ -9,12 +9,12 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
-from dashboard.alerts.services import alert_dismiss, alerts_sweep
+from dashboard.alerts.services import alert_dismiss, alerts_sync
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.baseline_choices import baseline_choice_end, baseline_choose
-from dashboard.regressions.judging_settings import rejudge_soon
+from dashboard.regressions.judging_settings import schedule_rejudge
 from dashboard.regressions.models import Comparison
 from tests.dashboard.alerts.conftest import fleet, new, old, time
 from tests.dashboard.alerts.fleet import Fleet, Time
@@ -98,7 +98,7 @@ def test_an_old_healthy_does_not_pass(ask: Any, fleet: Fleet, new: Deployment, t
 def test_a_judge_that_stopped_before_it_judged_anew_does_not_pass(ask: Any, fleet: Fleet, new: Deployment, time: Time) -> None:
     fleet.say(new, "healthy")
     judged(new)
-    rejudge_soon(project_id=new.project_id)
+    schedule_rejudge(project_id=new.project_id)
     assert ask()["state"] == "pass", "seconds from now it is judged anew"
     time.go(11 * 60)
     Deployment.objects.filter(pk=new.pk).update(last_minute=clock.minute_of(clock.unix()))
@@ -124,7 +124,7 @@ def test_a_first_version_is_not_worth_waiting_for(ask: Any, fleet: Fleet, new: D
 def test_an_operators_word_opens_it_until_it_gets_worse(ask: Any, fleet: Fleet, new: Deployment, user: User) -> None:
     fleet.say(new, "watch")
     judged(new)
-    alerts_sweep()
+    alerts_sync()
     alert_dismiss(alert=Alert.objects.get(), user=user, note="Another team's load test.")
     assert (ask()["state"], ask()["reasons"][0]["code"]) == ("pass", "dismissed")
     fleet.say(new, "roll_back")

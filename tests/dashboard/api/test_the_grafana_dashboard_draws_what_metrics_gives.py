@@ -81,7 +81,7 @@ def test_a_reader_hears_of_their_own_projects_alone(client: Client, project: Pro
 
 def test_the_number_of_series_is_bounded(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     stories.fleet(project, every=400)
-    monkeypatch.setattr(prometheus_versions, "MOST_DEPLOYMENTS", 2)
+    monkeypatch.setattr(prometheus_versions, "MAX_DEPLOYMENTS", 2)
     families = scrape(signed_in)
     assert len(samples(families, "version_verdict")) == 2
     [(_, left_out)] = samples(families, "deployments_left_out")

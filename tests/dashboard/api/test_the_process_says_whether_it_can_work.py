@@ -16,7 +16,7 @@ from django.test import Client
 
 from dashboard.api import readiness
 from dashboard.common import clock, health
-from dashboard.common.heartbeat import fold_ended, heartbeat_note
+from dashboard.common.heartbeat import heartbeat_write, record_fold_end
 from dashboard.common.models import Heartbeat
 from dashboard.ingest.models import InboxRow
 
@@ -31,8 +31,8 @@ def _nothing_known() -> None:
 @pytest.fixture
 def worker() -> None:
     """A worker that folds."""
-    fold_ended()
-    heartbeat_note(name="celery@here", kind="worker")
+    record_fold_end()
+    heartbeat_write(name="celery@here", kind="worker")
 
 
 def checks(client: Client, status: int, address: str = "/readyz") -> dict[str, Any]:
@@ -114,17 +114,17 @@ def test_a_database_that_hangs_keeps_one_thread_and_nobody_waiting(client: Clien
         return health.database_check()
 
     monkeypatch.setitem(readiness.CHECKS, "database", hangs)
-    monkeypatch.setattr(readiness, "WITHIN", 0.05)
+    monkeypatch.setattr(readiness, "CHECK_TIMEOUT_S", 0.05)
     try:
         assert [checks(client, 503) for _ in range(3)] == [NOTHING] * 3
         assert len(asked) == 1
     finally:
         answers.set()
-        assert readiness._look is not None
-        readiness._look._thread.join(60)
+        assert readiness._current_run is not None
+        readiness._current_run._thread.join(60)
 
 
 def test_workers_of_yesterday_are_forgotten(worker: None) -> None:
     Heartbeat.objects.update(seen_at=clock.now() - timedelta(hours=25))
-    heartbeat_note(name="celery@new", kind="worker")
-    assert [beat.name for beat in health.heartbeats()] == ["celery@new"]
+    heartbeat_write(name="celery@new", kind="worker")
+    assert [beat.name for beat in health.list_heartbeats()] == ["celery@new"]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from dashboard.common.url_prefix import under_prefix
-from dashboard.environment.groups import OWN_PATHS
+from dashboard.common.url_prefix import mount_under_prefix
+from dashboard.environment.groups import RESERVED_PATHS
 from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 
@@ -83,9 +83,9 @@ def test_the_path_is_taken_off_where_it_still_stands(asked: str, served: str) ->
         heard.append(environ)
         return []
 
-    list(under_prefix(application, "/cw")({"PATH_INFO": asked}, None))
+    list(mount_under_prefix(application, "/cw")({"PATH_INFO": asked}, None))
     assert heard == [{"PATH_INFO": served}]
-    assert under_prefix(application, "") is application
+    assert mount_under_prefix(application, "") is application
 
 
 def first_words(patterns: list[URLPattern | URLResolver], before: str = "") -> set[str]:
@@ -98,4 +98,4 @@ def first_words(patterns: list[URLPattern | URLResolver], before: str = "") -> s
 
 
 def test_no_path_of_ours_can_be_taken_for_the_prefix() -> None:
-    assert first_words(get_resolver().url_patterns) | {"static"} == OWN_PATHS
+    assert first_words(get_resolver().url_patterns) | {"static"} == RESERVED_PATHS

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from dashboard.common import clock
-from dashboard.common.job_slots import SWEPT_EVERY, job_run, slot_claim, slot_finish
+from dashboard.common.job_slots import CLEANUP_EVERY_CLAIMS, job_run, slot_claim, slot_finish
 from dashboard.common.models import JobSlot
 from dashboard.fleet.tasks import deployments, partitions
 
@@ -42,10 +42,10 @@ def test_finished_slots_of_the_day_before_are_forgotten(monkeypatch: pytest.Monk
 
 @pytest.mark.django_db
 def test_slots_of_a_job_that_leaves_most_of_them_out_are_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for turn in range(3 * SWEPT_EVERY):
+    for turn in range(3 * CLEANUP_EVERY_CLAIMS):
         monkeypatch.setattr(clock, "unix", lambda turn=turn: 1.8e9 + 5 + turn * 10 * 5)
         assert slot_claim(name="judge", interval=5) is not None
-    assert 72 <= JobSlot.objects.count() <= 72 + SWEPT_EVERY  # of an hour, and what came since the last look
+    assert 72 <= JobSlot.objects.count() <= 72 + CLEANUP_EVERY_CLAIMS  # of an hour, and what came since the last look
 
 
 @pytest.mark.django_db

@@ -12,8 +12,8 @@ import pytest
 from dashboard import fallback_scheduler
 from dashboard.common import clock
 from dashboard.common.job_slots import slot_claim
-from dashboard.common.liveness import folded_note
-from dashboard.fallback_scheduler import Sweeper, Watchdog, is_overdue
+from dashboard.common.liveness import record_fold
+from dashboard.fallback_scheduler import FallbackScheduler, Watchdog, is_overdue
 from dashboard.pipeline import STAGES
 
 
@@ -34,7 +34,7 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def asked(dog: Watchdog, **facts: Any) -> str:
-    return dog.stuck(**{"waiting": 3, "working": False, "oldest": 0.0, "folded": 5.0, **facts})
+    return dog.find_stuck_reason(**{"waiting": 3, "working": False, "oldest": 0.0, "folded": 5.0, **facts})
 
 
 def test_tasks_that_nobody_takes(time_is: Time) -> None:
@@ -89,7 +89,7 @@ def swept(monkeypatch: pytest.MonkeyPatch, under_way: Request, *, away: bool) ->
     monkeypatch.setattr(fallback_scheduler.state, "active_requests", WeakSet([under_way]))
     found: list[str] = []
     tasks = {stage.task: SimpleNamespace(run=lambda name=stage.task, **_: found.append(name)) for stage in STAGES}
-    Sweeper(SimpleNamespace(tasks=tasks))._sweep(away=away)  # type: ignore[arg-type]
+    FallbackScheduler(SimpleNamespace(tasks=tasks))._sweep(away=away)  # type: ignore[arg-type]
     return found
 
 
@@ -108,16 +108,16 @@ def test_a_task_that_began_before_redis_went_away_does_not_hold_its_stage_up(db:
 
 def test_a_clock_that_is_set_forward_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """A report waits at that moment: by the clock it has waited for hours, and the last fold is as old."""
-    timer = Sweeper(SimpleNamespace(tasks={}))  # type: ignore[arg-type]
+    timer = FallbackScheduler(SimpleNamespace(tasks={}))  # type: ignore[arg-type]
     timer._began -= 3600
-    folded_note()
-    assert 0 <= time.monotonic() - fallback_scheduler.folded_at() < 60
+    record_fold()
+    assert 0 <= time.monotonic() - fallback_scheduler.last_fold_at() < 60
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + 5 * 3600)
-    monkeypatch.setattr(fallback_scheduler, "inbox_age", lambda: 5 * 3600.0)
+    monkeypatch.setattr(fallback_scheduler, "read_inbox_age", lambda: 5 * 3600.0)
     timer._watch(0)
     assert not timer._stopping.is_set()
-    monkeypatch.setattr(fallback_scheduler, "folded_at", lambda: time.monotonic() - 61)
+    monkeypatch.setattr(fallback_scheduler, "last_fold_at", lambda: time.monotonic() - 61)
     monkeypatch.setattr(fallback_scheduler.state, "should_stop", None)
     monkeypatch.setattr(fallback_scheduler, "threading", SimpleNamespace(Timer=lambda *_: SimpleNamespace(start=bool)))
     timer._watch(0)

@@ -17,8 +17,8 @@ import psutil
 import pytest
 from django.utils.functional import SimpleLazyObject
 
-from dashboard.common.redis_sockets import channels_close, inherited_close
-from dashboard.common.redis_status import BrokerSentences
+from dashboard.common.redis_sockets import close_inherited_sockets, install_redis_transport
+from dashboard.common.redis_status import BrokerLogFilter
 from dashboard.common.redis_transport import Transport
 from tests.faults.private_redis import PrivateRedis
 
@@ -37,7 +37,7 @@ def _sockets_to(port: int) -> int:
 
 def _consuming(redis: PrivateRedis, got: list[object]) -> kombu.Connection:
     """As a worker waits for tasks, and for what all workers are told, with a queue that is to go when its consumer does."""
-    channels_close()
+    install_redis_transport()
     connection = kombu.Connection(redis.url, transport_options={"socket_timeout": 1, "socket_connect_timeout": 1})
     told = kombu.Queue("told", kombu.Exchange("told", type="fanout"), auto_delete=True)
     for queue in (kombu.Queue("tasks"), told):
@@ -61,7 +61,7 @@ def test_a_lost_connection_leaves_no_socket(redis: PrivateRedis) -> None:
 
 
 def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(redis: PrivateRedis, caplog: pytest.LogCaptureFixture) -> None:
-    channels_close()
+    install_redis_transport()
     connection, got, noise = kombu.Connection(redis.url), list[Any](), logging.getLogger("kombu")
     queue = kombu.Queue("tasks", channel=connection.channel())
     queue.declare()
@@ -72,7 +72,7 @@ def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(redi
     redis.kill()
     with contextlib.suppress(Exception):
         connection.collect(socket_timeout=0.1)
-    drop = BrokerSentences()
+    drop = BrokerLogFilter()
     noise.addFilter(drop)
     try:
         message.ack_log_error(noise, kombu.Connection(redis.url).connection_errors)
@@ -87,7 +87,7 @@ def _left_in_a_child(port: int) -> int:
     if not child:
         left = 255
         try:
-            inherited_close()
+            close_inherited_sockets()
             left = _sockets_to(port)
         finally:
             os._exit(left)

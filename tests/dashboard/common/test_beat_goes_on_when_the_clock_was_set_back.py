@@ -10,7 +10,7 @@ from celery.utils.imports import instantiate
 
 from dashboard.celery import app
 from dashboard.common import clock
-from dashboard.common.job_slots import SWEPT_EVERY, overdue, slot_claim
+from dashboard.common.job_slots import CLEANUP_EVERY_CLAIMS, is_job_overdue, slot_claim
 from dashboard.fallback_scheduler import is_overdue
 from dashboard.pipeline import STAGES, Stage
 
@@ -84,14 +84,14 @@ def test_a_stage_that_no_beat_sends_is_overdue_as_soon_as_the_clock_is_right_aga
 @pytest.mark.parametrize("name", ["fold", "retention"])
 def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(name: str, time: Time) -> None:
     stage = next(stage for stage in STAGES if stage.name == name)
-    seconds = int(stage.every * (SWEPT_EVERY + 10))
+    seconds = int(stage.every * (CLEANUP_EVERY_CLAIMS + 10))
     run_by(time, seconds, stage)
     began = time.seconds
     time.seconds += 2 * seconds
-    assert run_by(time, seconds, stage) == SWEPT_EVERY + 10
+    assert run_by(time, seconds, stage) == CLEANUP_EVERY_CLAIMS + 10
     time.seconds = began
     run_by(time, 2 * seconds, stage)
-    assert run_by(time, seconds, stage) == SWEPT_EVERY + 10
+    assert run_by(time, seconds, stage) == CLEANUP_EVERY_CLAIMS + 10
 
 
 def test_a_beat_whose_clock_is_a_little_ahead_keeps_its_slots(time: Time) -> None:
@@ -106,4 +106,4 @@ def test_a_beat_whose_clock_is_a_little_ahead_keeps_its_slots(time: Time) -> Non
         ran.append(slot_claim(name="lives", interval=30))
     claimed = [slot for slot in ran if slot is not None]
     assert len(claimed) == len(set(claimed)) >= 20
-    assert not overdue(name="lives", interval=30, grace=4)
+    assert not is_job_overdue(name="lives", interval=30, grace=4)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from dashboard.common.aligned_schedule import InStep
+from dashboard.common.aligned_schedule import AlignedSchedule
 from dashboard.pipeline import BEAT_SCHEDULE, STAGES
 
 NOON = 1_790_000_040.0
@@ -17,7 +17,7 @@ NOON = 1_790_000_040.0
 @pytest.mark.parametrize("phase", [0.0, 0.3, 0.98, 0.999])
 def test_each_slot_gets_one_task(interval: float, phase: float) -> None:
     chance, now = random.Random(f"{interval} {phase}"), NOON + phase * interval
-    schedule = InStep(interval, nowfun=lambda: datetime.fromtimestamp(now, UTC))
+    schedule = AlignedSchedule(interval, nowfun=lambda: datetime.fromtimestamp(now, UTC))
     last_sent, slots = now, []
     while now < NOON + 40 * interval:
         due, wait = schedule.is_due(datetime.fromtimestamp(last_sent, UTC))
@@ -31,4 +31,6 @@ def test_each_slot_gets_one_task(interval: float, phase: float) -> None:
 
 
 def test_every_stage_is_sent_in_step_with_its_slots() -> None:
-    assert {name: entry["schedule"] for name, entry in BEAT_SCHEDULE.items()} == {stage.name: InStep(stage.every) for stage in STAGES}
+    assert {name: entry["schedule"] for name, entry in BEAT_SCHEDULE.items()} == {
+        stage.name: AlignedSchedule(stage.every) for stage in STAGES
+    }

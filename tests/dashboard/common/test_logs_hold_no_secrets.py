@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.test import Client
 
-from dashboard.common.log_formatters import JsonLine, TextLine, without_secrets
-from dashboard.common.telemetry import _scrubbed, telemetry_start
+from dashboard.common.log_formatters import JsonFormatter, TextFormatter, redact_secrets
+from dashboard.common.telemetry import _redact_event, telemetry_start
 from dashboard.projects.invitations import invitation_create
-from dashboard.projects.key_format import key_text_make
+from dashboard.projects.key_format import key_text_generate
 from dashboard.projects.models import Project
 
 PLANTED = "S3cretValue0123456789"
 TEXTS = [
-    *(f"refused {key_text_make(kind).text}" for kind in ("ing", "cmd")),
+    *(f"refused {key_text_generate(kind).text}" for kind in ("ing", "cmd")),
     f"Authorization: Bearer {PLANTED}",
     f"{{'Authorization': 'Basic {PLANTED}'}}",
     f"postgresql://compilewatch:{PLANTED}@db:5432/cw does not answer",
@@ -33,7 +33,7 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(params=[TextLine, JsonLine])
+@pytest.fixture(params=[TextFormatter, JsonFormatter])
 def lines(request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
     """What the server's own handler would have written."""
     out = io.StringIO()
@@ -64,7 +64,7 @@ def test_what_is_no_secret_stays() -> None:
         "https://compilewatch.example.com/p/ranking/",
         "password: too short?"[:9],
     ):
-        assert without_secrets(text) == text
+        assert redact_secrets(text) == text
 
 
 def test_no_request_writes_what_it_carries(client: Client, project: Project, user: object, api_key: str, lines: Callable[[], str]) -> None:
@@ -98,13 +98,13 @@ def test_a_line_in_json_names_reports_and_keeps_its_traceback_in_one_field() -> 
     except ValueError:
         record = logging.LogRecord("dashboard.fleet", logging.ERROR, __file__, 1, "folding %d", (3,), sys.exc_info())
     record.reports = ["01J:7"]
-    line = json.loads(JsonLine().format(record))
+    line = json.loads(JsonFormatter().format(record))
     assert (line["message"], line["level"], line["reports"]) == ("folding 3", "error", ["01J:7"])
     assert "Traceback" in line["error"]
 
 
 def test_what_goes_to_sentry_is_scrubbed_and_what_is_not_installed_is_said(caplog: pytest.LogCaptureFixture) -> None:
     event = {"message": TEXTS[0], "request": {"url": TEXTS[8]}, "breadcrumbs": [{"message": TEXTS[4]}]}
-    assert PLANTED not in json.dumps(_scrubbed(event, {})) and "***" in _scrubbed(event, {})["message"]
+    assert PLANTED not in json.dumps(_redact_event(event, {})) and "***" in _redact_event(event, {})["message"]
     assert telemetry_start({}) == []
     assert telemetry_start({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"}) == []

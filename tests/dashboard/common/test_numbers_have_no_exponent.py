@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.alerts.alert_title import headline
+from dashboard.alerts.alert_title import build_alert_title
 from dashboard.common.numbers import percent, significant
 from dashboard.ui import words
 
@@ -34,7 +34,7 @@ def test_shares(share: float, text: str) -> None:
 @pytest.mark.parametrize(("share", "said"), [(1.0, "100"), (0.997, "99.7"), (0.28, "28")])
 def test_a_headline_says_a_share_without_an_exponent(share: float, said: str) -> None:
     row = {"metric": "eager", "unit": "share", "candidate": share, "baseline": 0.0, "change": None, "drives": True, "label": "REGRESSED"}
-    title = headline(model="ranker", version="2", sentence="", evidence={"evidence": [row]})
+    title = build_alert_title(model="ranker", version="2", sentence="", evidence={"evidence": [row]})
     assert title == f"ranker 2: {said}\u00a0% of calls eager"
 
 

@@ -8,11 +8,11 @@ import time
 import pytest
 from pytest_django import Settings
 
-from dashboard.common.outbound.client import Answer, Limits, OutboundFailed, outbound_post
+from dashboard.common.outbound.client import OutboundFailure, OutboundLimits, OutboundResponse, outbound_post
 from tests.dashboard.common.wire_server import Handler, answering, request_read, wire_server
 
-LONG = Limits()
-SHORT = Limits(connect=5, total=0.4)
+LONG = OutboundLimits()
+SHORT = OutboundLimits(connect=5, total=0.4)
 HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -46,7 +46,7 @@ def not_reading(connection: socket.socket) -> None:
     time.sleep(4)
 
 
-def post(handler: Handler, settings: Settings, limits: Limits = LONG, body: bytes = b"{}") -> Answer:
+def post(handler: Handler, settings: Settings, limits: OutboundLimits = LONG, body: bytes = b"{}") -> OutboundResponse:
     with wire_server(handler) as server:
         settings.OUTBOUND_ALLOW = server.allow
         return outbound_post(url=server.url, body=body, headers={"Content-Type": "application/json"}, limits=limits)
@@ -61,12 +61,12 @@ def post(handler: Handler, settings: Settings, limits: Limits = LONG, body: byte
     ],
 )
 def test_the_time_limit_holds_over_the_whole_exchange(handler: Handler, reason: str, settings: Settings) -> None:
-    with pytest.raises(OutboundFailed, match=reason):
+    with pytest.raises(OutboundFailure, match=reason):
         post(handler, settings, SHORT)
 
 
 def test_a_server_that_does_not_read_is_given_up(settings: Settings) -> None:
-    with pytest.raises(OutboundFailed, match="No answer within"):
+    with pytest.raises(OutboundFailure, match="No answer within"):
         post(not_reading, settings, SHORT, body=b"x" * (32 << 20))
 
 
@@ -83,7 +83,7 @@ def test_a_server_that_does_not_read_is_given_up(settings: Settings) -> None:
     ],
 )
 def test_what_is_not_an_answer_is_a_failure(handler: Handler, settings: Settings) -> None:
-    with pytest.raises(OutboundFailed):
+    with pytest.raises(OutboundFailure):
         post(handler, settings)
 
 
@@ -122,7 +122,7 @@ def test_the_request_is_a_plain_post_with_its_headers(settings: Settings) -> Non
         seen.append(request_read(connection))
         connection.sendall(b"HTTP/1.1 429 Slow down\r\nRetry-After: 30\r\nContent-Length: 12\r\n\r\nrate_limited")
 
-    assert post(handler=handle, settings=settings, body=b'{"a": 1}') == Answer(429, "rate_limited", "30")
+    assert post(handler=handle, settings=settings, body=b'{"a": 1}') == OutboundResponse(429, "rate_limited", "30")
     head, _, body = seen[0].partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert (lines[0], body) == ("POST /services/T0/B0/secret-part HTTP/1.1", b'{"a": 1}')

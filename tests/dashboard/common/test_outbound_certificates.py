@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
-from dashboard.common.outbound.client import Answer, OutboundFailed, outbound_post
+from dashboard.common.outbound.client import OutboundFailure, OutboundResponse, outbound_post
 from tests.dashboard.common.wire_server import Handler, answering, request_read, wire_server
 
 NAME = "hooks.example"
@@ -50,8 +50,8 @@ def encrypted(path: Path, names: list[str | None]) -> Handler:
 
 
 @pytest.fixture
-def post(settings: Settings, tmp_path: Path) -> Callable[[Handler], Answer]:
-    def send(handler: Handler) -> Answer:
+def post(settings: Settings, tmp_path: Path) -> Callable[[Handler], OutboundResponse]:
+    def send(handler: Handler) -> OutboundResponse:
         with wire_server(handler) as server:
             settings.OUTBOUND_ALLOW = (f"{NAME}:{server.port}",)
             return outbound_post(url=f"https://{NAME}:{server.port}/", body=b"{}", headers={}, resolver=lambda *_: ["127.0.0.1"])
@@ -60,11 +60,11 @@ def post(settings: Settings, tmp_path: Path) -> Callable[[Handler], Answer]:
 
 
 def test_a_trusted_certificate_for_the_name_is_accepted(
-    post: Callable[[Handler], Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    post: Callable[[Handler], OutboundResponse], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, names = certificate(tmp_path, NAME, NOW + DAY), list[str | None]()
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    assert post(encrypted(path, names)) == Answer(200, "ok")
+    assert post(encrypted(path, names)) == OutboundResponse(200, "ok")
     assert names == [NAME]
 
 
@@ -75,24 +75,24 @@ def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
     name: str,
     until: datetime.datetime,
     trusted: bool,
-    post: Callable[[Handler], Answer],
+    post: Callable[[Handler], OutboundResponse],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = certificate(tmp_path, name, until)
     if trusted:
         monkeypatch.setenv("SSL_CERT_FILE", str(path))
-    with pytest.raises(OutboundFailed, match="The certificate was not accepted"):
+    with pytest.raises(OutboundFailure, match="The certificate was not accepted"):
         post(encrypted(path, []))
 
 
-def test_a_server_without_encryption_gets_no_message(post: Callable[[Handler], Answer]) -> None:
-    with pytest.raises(OutboundFailed, match="No secure connection"):
+def test_a_server_without_encryption_gets_no_message(post: Callable[[Handler], OutboundResponse]) -> None:
+    with pytest.raises(OutboundFailure, match="No secure connection"):
         post(lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n"))
-    with pytest.raises(OutboundFailed, match="No secure connection"):
+    with pytest.raises(OutboundFailure, match="No secure connection"):
         post(lambda connection: None)
 
 
-def test_a_plain_answer_to_the_handshake_is_not_taken_for_one(post: Callable[[Handler], Answer]) -> None:
-    with pytest.raises(OutboundFailed):
+def test_a_plain_answer_to_the_handshake_is_not_taken_for_one(post: Callable[[Handler], OutboundResponse]) -> None:
+    with pytest.raises(OutboundFailure):
         post(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))

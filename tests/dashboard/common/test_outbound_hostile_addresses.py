@@ -9,7 +9,7 @@ import pytest
 from pytest_django import Settings
 
 from dashboard.common.outbound import url
-from dashboard.common.outbound.client import UNREACHABLE, OutboundError, OutboundRefused, outbound_post
+from dashboard.common.outbound.client import UNREACHABLE, OutboundError, OutboundRefusal, outbound_post
 from dashboard.common.outbound.resolver import resolve_name
 from tests.dashboard.common.wire_server import WireServer, answering, wire_server
 
@@ -128,13 +128,13 @@ def resolve(host: str, port: int, seconds: float) -> list[str]:
 def canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[WireServer]:
     """Listens on every address of this machine, on a port that the client takes for a usual one."""
     with wire_server(answering(OK), "::") as server:
-        monkeypatch.setattr(url, "PORTS", (443, 8443, server.port))
+        monkeypatch.setattr(url, "ALLOWED_PORTS", (443, 8443, server.port))
         yield server
 
 
 @pytest.mark.parametrize("url", HOSTILE)
 def test_a_hostile_address_is_refused_and_the_canary_stays_silent(url: str, canary: WireServer) -> None:
-    with pytest.raises(OutboundRefused):
+    with pytest.raises(OutboundRefusal):
         outbound_post(url=url.format(port=canary.port), body=b"{}", headers={}, resolver=resolve)
     assert canary.connections == 0
 
@@ -184,13 +184,13 @@ def test_private_and_unreachable_are_told_alike(settings: Settings) -> None:
         port = taken.getsockname()[1]
     settings.OUTBOUND_ALLOW = (f"127.0.0.1:{port}",)
     said = {_refusal(f"http://127.0.0.1:{port}/"), _refusal("https://ten.example/"), _refusal("https://nothing.example/")}
-    assert said == {(OutboundRefused, UNREACHABLE)}
+    assert said == {(OutboundRefusal, UNREACHABLE)}
 
 
 def test_an_exception_of_the_operator_holds_for_exactly_that_port_and_host(canary: WireServer, settings: Settings) -> None:
     settings.OUTBOUND_ALLOW = (f"127.0.0.1:{canary.port + 1}", f"localhost:{canary.port}", f"xloopback.example:{canary.port}")
     for host in ("127.0.0.1", "loopback.example"):
-        assert _refusal(f"https://{host}:{canary.port}/")[0] is OutboundRefused
+        assert _refusal(f"https://{host}:{canary.port}/")[0] is OutboundRefusal
     assert canary.connections == 0
 
 

@@ -9,21 +9,21 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as RedisAway
 
 from dashboard.common import nudge, redis_status
-from dashboard.common.redis_status import Broker, BrokerSentences
+from dashboard.common.redis_status import BrokerLogFilter, BrokerStatus
 from tests.flow.stack import free_port
 
 
 @pytest.fixture
-def own(monkeypatch: pytest.MonkeyPatch, settings: object) -> Broker:
+def own(monkeypatch: pytest.MonkeyPatch, settings: object) -> BrokerStatus:
     """What this process knows, from the start; nobody listens at the address."""
     settings.CELERY_BROKER_URL = f"redis://user:secret@127.0.0.1:{free_port()}/0"  # type: ignore[attr-defined]
-    known = Broker()
+    known = BrokerStatus()
     monkeypatch.setattr(redis_status, "BROKER", known)
     monkeypatch.setattr(nudge, "BROKER", known)
     return known
 
 
-def test_a_change_is_one_sentence(own: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_change_is_one_sentence(own: BrokerStatus, caplog: pytest.LogCaptureFixture) -> None:
     assert own.probe() is None
     assert own.probe() is None
     own.failed(RedisAway("again"))
@@ -31,14 +31,14 @@ def test_a_change_is_one_sentence(own: Broker, caplog: pytest.LogCaptureFixture)
     assert away.startswith("Redis at 127.0.0.1:")
     assert "cannot be used (Error 111 connecting to" in away
     assert "secret" not in away
-    own.worked()
-    own.worked()
+    own.record_success()
+    own.record_success()
     assert [" can be used again, after " in message for message in caplog.messages] == [False, True]
 
 
-def test_what_celery_says_of_it_becomes_that_sentence(own: Broker, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_celery_says_of_it_becomes_that_sentence(own: BrokerStatus, caplog: pytest.LogCaptureFixture) -> None:
     noise = logging.getLogger("celery.worker.consumer.consumer")
-    drop = BrokerSentences()
+    drop = BrokerLogFilter()
     noise.addFilter(drop)
     try:
         try:
@@ -54,7 +54,7 @@ def test_what_celery_says_of_it_becomes_that_sentence(own: Broker, caplog: pytes
     assert "ours" in caplog.messages[1]
 
 
-def test_a_nudge_is_not_tried_while_redis_is_away(own: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_nudge_is_not_tried_while_redis_is_away(own: BrokerStatus, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
     def send(task: str, **_: object) -> None:
@@ -62,8 +62,8 @@ def test_a_nudge_is_not_tried_while_redis_is_away(own: Broker, monkeypatch: pyte
         raise RedisAway("away")
 
     monkeypatch.setattr(nudge.current_app, "send_task", send)
-    lost = nudge.lost
+    lost = nudge.lost_nudges
     for _ in range(3):
         nudge.nudge("dashboard.regressions.tasks.judge")
     assert tried == ["dashboard.regressions.tasks.judge"]
-    assert nudge.lost == lost + 3
+    assert nudge.lost_nudges == lost + 3

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Avg, Sum
 
 from dashboard.common import clock
-from dashboard.common.raw_queries import rows_plain
+from dashboard.common.raw_queries import fetch_rows
 from dashboard.ingest.models import Refusal
 from dashboard.projects.models import Project
 
@@ -38,7 +38,7 @@ def test_a_mean_is_a_float(project: Project) -> None:
 
 def test_rows_as_the_driver_gives_them_are_alike(project: Project) -> None:
     refusals(project, 40, 30)
-    [(code, total, mean)] = rows_plain(
+    [(code, total, mean)] = fetch_rows(
         Refusal.objects.values("code").annotate(Sum("count"), Avg("count")).values_list("code", "count__sum", "count__avg")
     )
     assert (code, type(total), total, type(mean), mean) == ("busy", int, 70, float, 35.0)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.common.bind_port import PortTaken, port_look
+from dashboard.common.bind_port import PortUnavailableError, port_probe
 from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.flow.stack import free_port
@@ -46,7 +46,7 @@ def test_an_address_that_this_machine_does_not_have_is_one_sentence(address: str
 
 
 def test_a_name_of_this_machine_is_listened_on_by_its_address() -> None:
-    assert port_look(host="localhost", port=free_port()) == "127.0.0.1"
+    assert port_probe(host="localhost", port=free_port()) == "127.0.0.1"
 
 
 def test_another_web_process_may_have_the_port_while_it_is_replaced() -> None:
@@ -58,6 +58,6 @@ def test_another_web_process_may_have_the_port_while_it_is_replaced() -> None:
             old.listen()
             then(old.getsockname()[1])
 
-    listens(True, lambda port: port_look(host="127.0.0.1", port=port))
-    with pytest.raises(PortTaken):
-        listens(False, lambda port: port_look(host="127.0.0.1", port=port))
+    listens(True, lambda port: port_probe(host="127.0.0.1", port=port))
+    with pytest.raises(PortUnavailableError):
+        listens(False, lambda port: port_probe(host="127.0.0.1", port=port))

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from dashboard.common.log_throttle import EVERY, MOST, Seldom, Sentences
+from dashboard.common.log_throttle import MAX_TRACKED_KEYS, THROTTLE_INTERVAL_S, LogThrottle, TracebackSummaryFilter
 
 
 def record(error: Exception, name: str = "celery.app.trace") -> logging.LogRecord:
@@ -20,7 +20,7 @@ def record(error: Exception, name: str = "celery.app.trace") -> logging.LogRecor
 
 
 def test_a_task_that_the_database_failed_is_one_line_and_the_next_ones_are_counted() -> None:
-    sentences = Sentences()
+    sentences = TracebackSummaryFilter()
     first, second = record(OperationalError("database or disk is full\nmore")), record(OperationalError("database or disk is full\nmore"))
     assert sentences.filter(first) and not sentences.filter(second)
     assert first.getMessage() == (
@@ -31,7 +31,7 @@ def test_a_task_that_the_database_failed_is_one_line_and_the_next_ones_are_count
 
 @pytest.mark.parametrize("error", [ValueError("a fault of ours"), OperationalError("no such column: speed")])
 def test_a_fault_of_ours_keeps_its_traceback(error: Exception) -> None:
-    sentences = Sentences()
+    sentences = TracebackSummaryFilter()
     for _ in range(2):
         kept = record(error)
         assert sentences.filter(kept) and kept.exc_info
@@ -39,17 +39,17 @@ def test_a_fault_of_ours_keeps_its_traceback(error: Exception) -> None:
 
 def test_what_came_meanwhile_is_told_after_a_minute() -> None:
     now = [100.0]
-    seldom = Seldom(lambda: now[0])
+    seldom = LogThrottle(lambda: now[0])
     assert [seldom.times("this") for _ in range(5)] == [1, 0, 0, 0, 0] and seldom.times("that") == 1
-    now[0] += EVERY
+    now[0] += THROTTLE_INTERVAL_S
     assert seldom.times("this") == 5
 
 
 def test_it_remembers_no_more_than_so_many_things() -> None:
-    seldom = Seldom()
-    for thing in range(3 * MOST):
+    seldom = LogThrottle()
+    for thing in range(3 * MAX_TRACKED_KEYS):
         seldom.times(thing)
-    assert len(seldom._told) <= MOST + 1
+    assert len(seldom._told) <= MAX_TRACKED_KEYS + 1
 
 
 def test_a_name_that_is_not_ours_is_a_sentence_with_our_own_setting(client: Client, caplog: pytest.LogCaptureFixture) -> None:

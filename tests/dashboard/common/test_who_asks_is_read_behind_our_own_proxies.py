@@ -7,9 +7,9 @@ from django.conf import LazySettings
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.session_expiry import limits_forget
-from dashboard.common.client_address import client_of
-from dashboard.ingest.body_decoder import Refused
+from dashboard.accounts.session_expiry import reset_sign_in_limits
+from dashboard.common.client_address import find_client_address
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.request_checks import key_require
 from tests.dashboard.conftest import PASSWORD
 
@@ -33,12 +33,12 @@ PROXY = "10.0.0.1"
 )
 def test_the_entry_that_the_outermost_of_our_proxies_wrote_counts(settings: LazySettings, proxies: int, header: str, address: str) -> None:
     settings.TRUSTED_PROXIES = proxies
-    assert client_of({"REMOTE_ADDR": PROXY, "HTTP_X_FORWARDED_FOR": header}) == address
+    assert find_client_address({"REMOTE_ADDR": PROXY, "HTTP_X_FORWARDED_FOR": header}) == address
 
 
 def test_a_header_that_somebody_made_up_passes_no_limit(settings: LazySettings, user: User) -> None:
     settings.TRUSTED_PROXIES = 1
-    limits_forget()
+    reset_sign_in_limits()
     for number in range(11):
         made_up = {"X-Forwarded-For": f"198.51.100.{number}, 203.0.113.7"}
         answer = Client(REMOTE_ADDR=PROXY).post("/accounts/login/", {"login": f"nobody-{number}", "password": "wrong"}, headers=made_up)
@@ -50,6 +50,6 @@ def test_a_header_that_somebody_made_up_passes_no_limit(settings: LazySettings, 
 
 def test_the_record_of_a_key_that_travelled_names_who_sent_it(settings: LazySettings, ingest_key: str) -> None:
     settings.TRUSTED_PROXIES = 1
-    with pytest.raises(Refused, match="URL"):
+    with pytest.raises(RefusalError, match="URL"):
         key_require({"QUERY_STRING": f"key={ingest_key}", "REMOTE_ADDR": PROXY, "HTTP_X_FORWARDED_FOR": "198.51.100.1, 203.0.113.7"})
     assert AuditEntry.objects.get(action="key.exposed").address == "203.0.113.7"

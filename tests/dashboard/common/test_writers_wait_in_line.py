@@ -3,11 +3,11 @@
 import time
 from threading import Barrier, Thread
 
-from dashboard.common.write_lock import FirstComeLock
+from dashboard.common.write_lock import FifoLock
 
 
 def test_first_come_first_served() -> None:
-    lock, order = FirstComeLock(), list[int]()
+    lock, order = FifoLock(), list[int]()
 
     def work(number: int) -> None:
         lock.acquire()
@@ -30,7 +30,7 @@ def test_first_come_first_served() -> None:
 
 
 def test_one_at_a_time_and_again_by_its_holder() -> None:
-    lock, inside, most, barrier = FirstComeLock(), [0], [0], Barrier(8)
+    lock, inside, most, barrier = FifoLock(), [0], [0], Barrier(8)
 
     def work() -> None:
         barrier.wait()

@@ -13,7 +13,7 @@ from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import RegionMinute
 from dashboard.fleet.tasks import retention
 from dashboard.projects.models import Project
-from dashboard.projects.retention import retention_of
+from dashboard.projects.retention import read_retention
 
 HOUR, DAY, YEAR = 3600, 86400, 365 * 86400
 START = 20_000 * DAY + 45_000
@@ -81,7 +81,7 @@ def test_a_minute_a_year_ahead(time: Time, report: Callable[[], None], project: 
 
 def test_what_is_too_old_goes_where_the_clock_was_right_for_a_day(time: Time, report: Callable[[], None], project: Project) -> None:
     report()
-    time.seconds += (retention_of(project.settings).instance_minutes + 2) * DAY
+    time.seconds += (read_retention(project.settings).instance_minutes + 2) * DAY
     time.go(19)
     assert len(days()) == 1
     time.go(3)

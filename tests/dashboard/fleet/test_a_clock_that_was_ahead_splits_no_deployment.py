@@ -9,10 +9,10 @@ import pytest
 from compilewatch.wire.messages import Request
 
 from dashboard.alerts.models import Alert
-from dashboard.alerts.services import alerts_sweep, silences_watch
-from dashboard.alerts.services.silence import looks_forget
+from dashboard.alerts.services import alerts_sync, silences_watch
+from dashboard.alerts.services.silence import reset_watch_times
 from dashboard.common import clock
-from dashboard.fleet.fold_service import deployments_update, fold_all
+from dashboard.fleet.fold_service import end_stale_deployments, fold_all
 from dashboard.fleet.models import Deployment, Instance, VersionMinute
 from dashboard.ingest.models import InboxRow
 from dashboard.regressions.judge_service import deployments_judge
@@ -45,22 +45,22 @@ class Server:
                     request.sent = self.now
                     self._store(request)
                 fold_all()
-            deployments_update(now_minute=clock.minute_of(clock.unix()))
+            end_stale_deployments(now_minute=clock.minute_of(clock.unix()))
             deployments_judge()
             for _ in range(4):
                 silences_watch()
                 self.now += 15
             self.now -= 60
-            alerts_sweep()
+            alerts_sync()
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, make_request: Callable[..., Request], store_reports: Callable[..., Any]) -> Iterator[Server]:
     running = Server(make_request, store_reports)
     monkeypatch.setattr(clock, "unix", running.unix)
-    looks_forget()
+    reset_watch_times()
     yield running
-    looks_forget()
+    reset_watch_times()
 
 
 def calls() -> int:

@@ -13,10 +13,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
-from dashboard.fleet.fold.cold_start import told_of
+from dashboard.fleet.fold.cold_start import parse_cold_start
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import ColdStart, Finding, ProcessMinute
-from dashboard.fleet.selectors.instances.instances import version_instances
+from dashboard.fleet.selectors.instances.instances import list_version_instances
 
 NOW = 1_790_000_045.0
 END = 1_790_000_040.0
@@ -58,7 +58,9 @@ def test_the_fullest_telling_wins_in_any_order(send: Send, order: tuple[int, ...
         send(seq=place + 1, **reports[place])
     start = ColdStart.objects.get()
     assert (start.total, start.unaccounted, start.phases["until"]) == (11.0, 1.0, "ready")
-    (instance,) = version_instances(project_id=start.project_id, version_ids=[start.version_id], environment=start.instance.environment)
+    (instance,) = list_version_instances(
+        project_id=start.project_id, version_ids=[start.version_id], environment=start.instance.environment
+    )
     assert instance.start is not None
     assert [name for name, _, _ in instance.start.stages] == ["before init", "import torch", "weights loaded", "compile"]
     assert instance.start.phases == {"dynamo": 1.5}
@@ -94,7 +96,7 @@ def test_the_telling_is_no_mark_of_the_job(send: Send) -> None:
     ],
 )
 def test_what_is_no_cold_start_is_not_taken_for_one(data: dict[str, Any]) -> None:
-    assert told_of(told("ready", 9.0, **data)) is None
+    assert parse_cold_start(told("ready", 9.0, **data)) is None
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dashboard.common import clock
 from dashboard.fleet import fold_attempts
-from dashboard.fleet.finding_states import lives_update
-from dashboard.fleet.fold.finding_state import ENOUGH, RULE, Life, Presence, finding_life
+from dashboard.fleet.finding_states import update_finding_states
+from dashboard.fleet.fold.finding_state import ABSENCE_MINUTES, RULE, FindingState, Presence, derive_finding_state
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.fleet.models import FindingLife, FindingVersion, WatchedModel
@@ -28,23 +28,23 @@ A, B, C = 1, 2, 3
 @pytest.mark.parametrize(
     ("shown", "present", "life"),
     [
-        ({A: 10}, [(A, 0, 500)], Life("new", 10)),
-        ({A: 10, B: 400}, [(A, 0, 500), (B, 400, 600)], Life("ongoing", 10)),
-        ({A: 10}, [(A, 0, 500), (B, 450, 559)], Life("new", 10)),
-        ({A: 10}, [(A, 0, 500), (B, 450, 560)], Life("gone", 500)),
-        ({A: 10}, [(A, 0, 900), (B, 450, 900)], Life("new", 10)),
-        ({A: 10, C: 700}, [(A, 0, 500), (B, 450, 690), (C, 700, 720)], Life("back", 700)),
-        ({A: 10, C: 530}, [(A, 0, 500), (B, 450, 529), (C, 530, 720)], Life("ongoing", 10)),
-        ({A: 10, C: 700}, [(A, 0, 500), (C, 600, 720)], Life("back", 700)),
-        ({A: 10}, [(A, 0, 500), (B, 450, 690), (A, 700, 720)], Life("back", 700)),
-        ({A: 10, C: 700}, [(A, 0, 500), (B, 450, 690), (C, 700, 720), (B, 721, 900)], Life("gone", 720)),
-        ({A: 10}, [(A, 0, 500)] + [(B, 501 + 40 * n, 510 + 40 * n) for n in range(6)], Life("gone", 500)),
-        ({A: 10}, [(A, 0, 500), (B, 501, 540), (C, 501, 540)], Life("new", 10)),
-        ({A: 10}, [(A, 0, 5)], Life("new", 10)),
+        ({A: 10}, [(A, 0, 500)], FindingState("new", 10)),
+        ({A: 10, B: 400}, [(A, 0, 500), (B, 400, 600)], FindingState("ongoing", 10)),
+        ({A: 10}, [(A, 0, 500), (B, 450, 559)], FindingState("new", 10)),
+        ({A: 10}, [(A, 0, 500), (B, 450, 560)], FindingState("gone", 500)),
+        ({A: 10}, [(A, 0, 900), (B, 450, 900)], FindingState("new", 10)),
+        ({A: 10, C: 700}, [(A, 0, 500), (B, 450, 690), (C, 700, 720)], FindingState("back", 700)),
+        ({A: 10, C: 530}, [(A, 0, 500), (B, 450, 529), (C, 530, 720)], FindingState("ongoing", 10)),
+        ({A: 10, C: 700}, [(A, 0, 500), (C, 600, 720)], FindingState("back", 700)),
+        ({A: 10}, [(A, 0, 500), (B, 450, 690), (A, 700, 720)], FindingState("back", 700)),
+        ({A: 10, C: 700}, [(A, 0, 500), (B, 450, 690), (C, 700, 720), (B, 721, 900)], FindingState("gone", 720)),
+        ({A: 10}, [(A, 0, 500)] + [(B, 501 + 40 * n, 510 + 40 * n) for n in range(6)], FindingState("gone", 500)),
+        ({A: 10}, [(A, 0, 500), (B, 501, 540), (C, 501, 540)], FindingState("new", 10)),
+        ({A: 10}, [(A, 0, 5)], FindingState("new", 10)),
     ],
 )
-def test_the_rule(shown: dict[int, int], present: list[tuple[int, int, int]], life: Life) -> None:
-    assert finding_life(shown, [Presence(*one) for one in present]) == life
+def test_the_rule(shown: dict[int, int], present: list[tuple[int, int, int]], life: FindingState) -> None:
+    assert derive_finding_state(shown, [Presence(*one) for one in present]) == life
 
 
 spans = st.builds(
@@ -55,11 +55,11 @@ spans = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(st.integers(1, 4), st.integers(0, 800), min_size=1), st.lists(spans, max_size=12), st.randoms(use_true_random=False))
 def test_the_order_of_what_is_known_changes_nothing(shown: dict[int, int], present: list[Presence], rnd: random.Random) -> None:
-    life = finding_life(shown, present)
+    life = derive_finding_state(shown, present)
     shuffled, keys = list(present), list(shown)
     rnd.shuffle(shuffled)
     rnd.shuffle(keys)
-    assert finding_life({key: shown[key] for key in keys}, shuffled) == life
+    assert derive_finding_state({key: shown[key] for key in keys}, shuffled) == life
     assert life.state in ("new", "ongoing", "gone", "back")
 
 
@@ -131,11 +131,11 @@ def test_any_order_of_arrival_tells_the_same_story(
             store_reports(piece)
         if number % 8 == 0:
             fold_all()
-            lives_update()
+            update_finding_states()
     fold_all()
-    lives_update()
+    update_finding_states()
     assert lives() == EXPECTED
-    assert lives_update() == 0 and StoredFinding.objects.count() == 1
+    assert update_finding_states() == 0 and StoredFinding.objects.count() == 1
 
 
 @pytest.mark.django_db
@@ -147,7 +147,7 @@ def test_what_a_version_cannot_show_is_not_gone_with_it(
     shown, silent, *_ = story(make_request)
     store_reports(shown, replace(silent, instance=replace(silent.instance, capabilities={"compilations": (tells, "read from outside")})))
     fold_all()
-    lives_update()
+    update_finding_states()
     assert [said[0] for said in lives().values()] == [state]
 
 
@@ -160,7 +160,7 @@ def test_the_model_page_says_the_word_since_when_and_by_what_rule(
     fold_all()
     address = f"/p/ranking/models/{WatchedModel.objects.get().pk}/?env=production"
     assert "</svg>back</span>" not in signed_in.get(address).content.decode()
-    lives_update()
+    update_finding_states()
     text = signed_in.get(address).content.decode()
     assert "</svg>back</span> since <time" in text and RULE in text
     assert "first in <bdi>1 on gpu-0</bdi>, last in <bdi>3 on gpu-2</bdi>" in text
@@ -174,9 +174,9 @@ def test_a_worker_that_read_too_early_leaves_the_work_due(
     first, *rest = story(make_request)
     store_reports(first)
     fold_all()
-    lives_update()
+    update_finding_states()
     WatchedModel.objects.update(lives_revision=0)
     store_reports(*rest)
     fold_all()
-    assert lives_update() == 2 and lives() == EXPECTED
-    assert ENOUGH == 60
+    assert update_finding_states() == 2 and lives() == EXPECTED
+    assert ABSENCE_MINUTES == 60

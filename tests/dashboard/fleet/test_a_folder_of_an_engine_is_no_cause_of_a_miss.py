@@ -7,20 +7,20 @@ import datetime as dt
 import pytest
 from compilewatch.wire.cache_miss_causes import ENGINE, FOLDER, OTHER_FOLDER, engine_component, engine_differences
 
-from dashboard.fleet.selectors.compilations.cache_miss_causes import Process, compared
+from dashboard.fleet.selectors.compilations.cache_miss_causes import CacheClient, explain_miss
 
 NOW = dt.datetime(2026, 11, 26, tzinfo=dt.UTC)
 KEY = {f"{ENGINE}config": "a", f"{ENGINE}env": "b", f"{ENGINE}version": "0.32"}
 
 
-def started(components: dict[str, str], minute: int) -> Process:
-    process = Process(minute, f"process {minute}", "H100", None, NOW + dt.timedelta(minutes=minute))
+def started(components: dict[str, str], minute: int) -> CacheClient:
+    process = CacheClient(minute, f"process {minute}", "H100", None, NOW + dt.timedelta(minutes=minute))
     process.components, process.keys = components, {"one", "two"}
     return process
 
 
 def cause(now: dict[str, str], before: dict[str, str]) -> str:
-    return compared(started(now, 1), started(before, 0)).cause
+    return explain_miss(started(now, 1), started(before, 0)).cause
 
 
 def test_a_factor_of_the_key_is_the_cause_where_the_folder_differs_too() -> None:

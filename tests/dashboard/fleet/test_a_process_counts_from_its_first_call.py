@@ -16,10 +16,10 @@ from dashboard.common import clock
 from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, Instance, ProcessMinute, VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.selectors.instances.instances import version_instances
-from dashboard.fleet.selectors.jobs import job_ranks, jobs_of, ranks_live
-from dashboard.fleet.selectors.judge_inputs.independent_units import processes_of
-from dashboard.fleet.selectors.judge_inputs.judge_processes import instance_states
+from dashboard.fleet.selectors.instances.instances import list_version_instances
+from dashboard.fleet.selectors.jobs import list_job_ranks, list_jobs, list_live_ranks
+from dashboard.fleet.selectors.judge_inputs.independent_units import read_processes
+from dashboard.fleet.selectors.judge_inputs.judge_processes import read_process_minutes
 from dashboard.ingest.models import Sender
 from tests.dashboard.requests import region_make, report_make, request_make
 
@@ -81,8 +81,8 @@ def test_what_compiles_in_a_parent_is_added_and_the_parent_is_not_counted(store_
     assert VersionProcessMinute.objects.get().compiles == 2
     deployment = Deployment.objects.get()
     where = {"project_id": deployment.project_id, "version_ids": [deployment.version_id], "environment": deployment.environment}
-    assert {int(one.instance_id) for one in version_instances(**where)} == {0, 4, 5}
-    assert {int(one.instance) for one in processes_of(deployment).values()} == {0, 4, 5}
+    assert {int(one.instance_id) for one in list_version_instances(**where)} == {0, 4, 5}
+    assert {int(one.instance) for one in read_processes(deployment).values()} == {0, 4, 5}
 
 
 def test_a_parent_that_begins_to_serve_counts_from_then_on(store_reports: Store) -> None:
@@ -150,16 +150,18 @@ def test_ranks_are_those_that_compiled_or_called(store_reports: Store) -> None:
     fold_all()
     deployment = Deployment.objects.get()
     where = {"project_id": deployment.project_id, "model_id": deployment.model_id, "environment": deployment.environment}
-    assert [one.instance_id[-1] for one in job_ranks(job="train-7", **where)] == ["0", "1"], "a rank that starts is on the board of its job"
-    assert [job.ranks for job in jobs_of(**where)] == [2]
-    assert [one.instance_id[-1] for one in ranks_live(since_minute=0)] == ["0"], "and is not compared yet"
+    assert [one.instance_id[-1] for one in list_job_ranks(job="train-7", **where)] == ["0", "1"], (
+        "a rank that starts is on the board of its job"
+    )
+    assert [job.ranks for job in list_jobs(**where)] == [2]
+    assert [one.instance_id[-1] for one in list_live_ranks(since_minute=0)] == ["0"], "and is not compared yet"
 
 
 def test_the_judge_reads_a_process_from_its_first_call_on(store_reports: Store) -> None:
     store_reports(request([NOTHING, NOTHING, CALLS, NOTHING]), request([NOTHING] * 4, instance=1))
     fold_all()
     minute = clock.minute_of(END)
-    found = instance_states(deployment=Deployment.objects.get(), baseline=None, from_minute=minute - 60, to_minute=minute, starts={})
+    found = read_process_minutes(deployment=Deployment.objects.get(), baseline=None, from_minute=minute - 60, to_minute=minute, starts={})
     assert [(int(one.instance), one.age) for one in found] == [(0, 0), (0, 1)]
 
 
@@ -186,8 +188,8 @@ def test_an_instance_that_the_earlier_release_writes_counts_as_it_did_there(stor
         cursor.execute(f"INSERT INTO instance ({columns}) SELECT {columns} FROM kept")
         cursor.execute("DROP TABLE kept")
     one, deployment = Instance.objects.get(), Deployment.objects.get()
-    assert is_counted(one) and len(version_instances(**_of(deployment))) == 1
-    assert [process.first_minute for process in processes_of(deployment).values()] == [one.first_minute]
+    assert is_counted(one) and len(list_version_instances(**_of(deployment))) == 1
+    assert [process.first_minute for process in read_processes(deployment).values()] == [one.first_minute]
     store_reports(request([CALLS, CALLS], first=4))
     fold_all()
     assert Instance.objects.get().active_minute == one.first_minute

@@ -12,7 +12,7 @@ from compilewatch.wire.messages import Request
 from dashboard.common import clock
 from dashboard.fleet import fold_attempts, fold_service, round_robin
 from dashboard.fleet.fold.facts import Facts
-from dashboard.fleet.fold_service import failed_fold, fold_all, poison_refold, shards_fold
+from dashboard.fleet.fold_service import fold_all, poison_refold, retry_failed_folds, shards_fold
 from dashboard.fleet.models import RegionMinute
 from dashboard.fleet.write_facts import facts_store
 from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
@@ -55,14 +55,14 @@ def test_unfoldable_reports_leave_others_folded_by_the_same_pass(
     hostile(make_request, store_reports, other_project)
     honest = [make_request(version=str(number), instance=number, minutes=3) for number in range(10)]
     store_reports(*honest)
-    [everything] = round_robin.turns()
+    [everything] = round_robin.iterate_turns()
     assert shards_fold(everything.shards, everything.projects) == (30, False)
     assert tries == [60, 60]  # once in company, once by itself; nothing is halved in the turn of others
     assert (waiting(project), waiting(other_project)) == (0, 60)
     assert set(FoldAttempt.objects.values_list("project_id", flat=True)) == {other_project.pk}
     late = make_request(version="late", instance=99, minutes=5)
     store_reports(late)
-    [mine] = [turn for turn in round_robin.turns() if project.pk in turn.projects]
+    [mine] = [turn for turn in round_robin.iterate_turns() if project.pk in turn.projects]
     assert shards_fold(mine.shards, mine.projects)[0] == 5 and tries == [60, 60]
     fold_all()
     assert (PoisonReport.objects.count(), InboxRow.objects.count(), FoldAttempt.objects.count()) == (60, 0, 0)
@@ -75,13 +75,13 @@ def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
 ) -> None:
     hostile(make_request, store_reports, other_project)
     fold_all(seconds=0.0001)
-    for turn in round_robin.turns():
+    for turn in round_robin.iterate_turns():
         shards_fold(turn.shards, turn.projects)
     assert FoldAttempt.objects.exists()
     before = len(tries)
-    assert failed_fold(stop=time.monotonic() - 1.0)[0] <= 2 and len(tries) <= before + 2  # what has begun ends, and no more begins
+    assert retry_failed_folds(stop=time.monotonic() - 1.0)[0] <= 2 and len(tries) <= before + 2  # what has begun ends, and no more begins
     store_reports(make_request(version="1", instance=1, minutes=3))
-    monkeypatch.setattr(fold_service, "FAILED_SECONDS", 0.0)
+    monkeypatch.setattr(fold_service, "RETRY_BUDGET_S", 0.0)
     passes = 0
     while waiting(project):
         fold_all(seconds=0.0001)
@@ -92,8 +92,8 @@ def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
 def test_what_failed_is_tried_again_in_small_parts(
     make_request: Make, store_reports: Store, project: Project, other_project: Project, tries: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fold_attempts, "FAILED_ROWS", 8)
-    monkeypatch.setattr(fold_service, "FAILED_ROWS", 8)
+    monkeypatch.setattr(fold_attempts, "MAX_RETRY_ROWS", 8)
+    monkeypatch.setattr(fold_service, "MAX_RETRY_ROWS", 8)
     hostile(make_request, store_reports, other_project)
     fold_all()
     assert (PoisonReport.objects.count(), InboxRow.objects.count(), FoldAttempt.objects.count()) == (60, 0, 0)
@@ -113,7 +113,7 @@ def test_fresh_reports_of_a_project_that_failed_go_on(
         facts_store(facts, **kwargs)
 
     monkeypatch.setattr(fold_service, "facts_store", refuse)
-    for turn in round_robin.turns():
+    for turn in round_robin.iterate_turns():
         shards_fold(turn.shards, turn.projects)
     later = make_request(version="2", instance=2, minutes=7)
     store_reports(later)
@@ -173,7 +173,7 @@ def test_what_an_earlier_release_noted_is_taken_up(make_request: Make, store_rep
     ids = sorted(InboxRow.objects.values_list("id", flat=True))
     shard = InboxRow.objects.values_list("shard", flat=True)[0]
     FoldAttempt.objects.create(shard=shard, first_id=ids[2], last_id=ids[6], started_at=clock.now(), worker="an earlier one")
-    [turn] = round_robin.turns()
+    [turn] = round_robin.iterate_turns()
     assert shards_fold(turn.shards, turn.projects)[0] == 4
     assert fold_all() == 5
     assert_all_counted([request])

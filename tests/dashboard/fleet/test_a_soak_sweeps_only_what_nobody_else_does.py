@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the settings of a soak leave it in a worker."""
-    monkeypatch.setattr(fallback_scheduler, "GRACE", fallback_scheduler.GRACE)
+    monkeypatch.setattr(fallback_scheduler, "GRACE_BOUNDS_S", fallback_scheduler.GRACE_BOUNDS_S)
     soak_pace.patient()
 
 

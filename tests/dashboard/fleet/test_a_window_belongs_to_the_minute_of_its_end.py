@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from compilewatch.wire.messages import Report
 
-from dashboard.fleet.fold.report_window import window_of
+from dashboard.fleet.fold.report_window import correct_window
 
 MINUTE = 29_833_333
 START = MINUTE * 60.0
@@ -26,14 +26,14 @@ START = MINUTE * 60.0
     ],
 )
 def test_the_end_decides(window: tuple[float, float], offset: float, minute: int) -> None:
-    assert window_of(Report((1, 1), window), offset).minute == minute
+    assert correct_window(Report((1, 1), window), offset).minute == minute
 
 
 @pytest.mark.parametrize(("seconds", "long"), [(10.0, False), (60.0, False), (60.0002, False), (60.1, True), (3600.0, True)])
 def test_a_window_over_a_minute_is_long(seconds: float, long: bool) -> None:
-    assert window_of(Report((1, 1), (START, START + seconds)), 0.0).long is long
+    assert correct_window(Report((1, 1), (START, START + seconds)), 0.0).long is long
 
 
 def test_a_long_window_was_there_from_its_start() -> None:
-    window = window_of(Report((1, 3), (START, START + 600)), 0.0)
+    window = correct_window(Report((1, 3), (START, START + 600)), 0.0)
     assert (window.first_minute, window.minute) == (MINUTE, MINUTE + 9)

@@ -16,7 +16,7 @@ from django.test import Client
 
 from dashboard.common import clock
 from dashboard.fleet import fold_attempts
-from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE_PREFIX
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import (
     ColdStart,
@@ -36,12 +36,12 @@ from dashboard.fleet.models import (
     WatchedModel,
 )
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
-from dashboard.fleet.writers.limits import known_forget
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import read_instance_minutes
+from dashboard.fleet.writers.limits import clear_known_keys
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 from dashboard.projects.services import limits_set
-from dashboard.regressions.due_deployments import deployments_due
+from dashboard.regressions.due_deployments import list_due_deployments
 from tests.dashboard.fleet.folder import folder_start
 from tests.dashboard.fleet.totals import assert_all_counted
 from tests.dashboard.requests import region_make
@@ -108,7 +108,7 @@ def totals() -> dict[str, Any]:
 def assert_within(limits: dict[str, int]) -> None:
     assert Deployment.objects.exclude(environment=OTHER).values("environment").distinct().count() == limits["environment"]
     assert ModelVersion.objects.exclude(name=OTHER).count() == limits["version"]
-    assert Instance.objects.exclude(instance_id__startswith=OTHER_INSTANCE).count() == limits["instance"]
+    assert Instance.objects.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).count() == limits["instance"]
     assert Series.objects.exclude(region=OTHER).count() == limits["series"]
     assert StoredFinding.objects.exclude(fingerprint=OTHER).count() == limits["finding"]
     assert not PoisonReport.objects.exists()
@@ -138,13 +138,13 @@ def test_totals_with_limits_are_totals_without(
         store_reports(*pieces[start : start + 10], project=narrow)
         fold_all()
         if start == 20:
-            known_forget()
+            clear_known_keys()
     assert totals() == expected
     assert_all_counted(requests)
     assert_within(FEW)
     reached = LimitReached.objects.filter(project=narrow)
     assert {row.kind for row in reached} == set(FEW) and all(row.count > 0 and row.example for row in reached)
-    assert not ColdStart.objects.filter(instance__instance_id__startswith=OTHER_INSTANCE).exists()
+    assert not ColdStart.objects.filter(instance__instance_id__startswith=OTHER_INSTANCE_PREFIX).exists()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -188,11 +188,11 @@ def test_what_stands_for_many_is_never_judged(make_request: MakeRequest, project
     fold_all()
     assert Deployment.objects.filter(version__name=OTHER).exists()
     now_minute = max(Deployment.objects.values_list("last_minute", flat=True)) + 1
-    due = list(deployments_due(now_minute=now_minute))
+    due = list(list_due_deployments(now_minute=now_minute))
     assert due and all(not one.version.is_other for deployment, earlier in due for one in (deployment, *earlier))
-    judged = [row for deployment, _ in due for row in instance_minutes(
+    judged = [row for deployment, _ in due for row in read_instance_minutes(
         deployment=deployment, baseline=None, from_minute=0, to_minute=now_minute)]  # fmt: skip
-    assert judged and not any(row.region == OTHER or row.instance.startswith(OTHER_INSTANCE) for row in judged)
+    assert judged and not any(row.region == OTHER or row.instance.startswith(OTHER_INSTANCE_PREFIX) for row in judged)
 
 
 def test_an_environment_there_is_no_room_for_keeps_its_versions_apart(
@@ -211,7 +211,7 @@ def test_an_environment_there_is_no_room_for_keeps_its_versions_apart(
     reached = LimitReached.objects.get(project=project)
     assert (reached.kind, reached.count, reached.example) == ("environment", 4, "pod-3")
     now_minute = max(Deployment.objects.values_list("last_minute", flat=True)) + 1
-    due = [(one.version.name, one.environment) for one, _ in deployments_due(now_minute=now_minute)]
+    due = [(one.version.name, one.environment) for one, _ in list_due_deployments(now_minute=now_minute)]
     assert due == [("1", "production")]
 
 

@@ -9,12 +9,12 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.metrics.aggregate import Calls, calls_binned, calls_totals, processes_binned, processes_totals
-from dashboard.fleet.metrics.time_bins import Window
+from dashboard.fleet.metrics.aggregate import CallTotals, bin_calls, bin_processes, sum_call_bins, sum_process_bins
+from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.selectors.versions.version_series import CallPoint, ProcessPoint
 
-WINDOW = Window(1000, 1060, 10)
-WHOLE = Window(1000, 1060, 60)
+WINDOW = TimeBins(1000, 1060, 10)
+WHOLE = TimeBins(1000, 1060, 60)
 versions, minutes = st.integers(1, 3), st.integers(1000, 1059)
 packed = st.none() | st.lists(st.integers(0, 640).map(lambda n: n / 64), max_size=5).map(lambda values: Sketch.of(values).pack())
 # Halves add up exactly in every order.
@@ -30,11 +30,11 @@ calls = st.builds(
 processes = st.builds(ProcessPoint, versions, minutes, counts, halves, known, st.none() | halves, halves, halves, known, known)
 
 
-def told_of_stalls(calls: Calls) -> tuple[object, ...]:
+def told_of_stalls(calls: CallTotals) -> tuple[object, ...]:
     return calls.stalled, calls.stalled_seconds, calls.reporting, calls.warmup
 
 
-def counted(calls: Calls) -> tuple[object, ...]:
+def counted(calls: CallTotals) -> tuple[object, ...]:
     return (
         calls.calls,
         calls.errors,
@@ -50,8 +50,8 @@ def counted(calls: Calls) -> tuple[object, ...]:
 
 @given(st.lists(calls, max_size=30))
 def test_calls(rows: list[CallPoint]) -> None:
-    totals = calls_totals(calls_binned(rows, WINDOW, "wall"))
-    expected = {version: bins[0] for version, bins in calls_binned(rows, WHOLE, "wall").items()}
+    totals = sum_call_bins(bin_calls(rows, WINDOW, "wall"))
+    expected = {version: bins[0] for version, bins in bin_calls(rows, WHOLE, "wall").items()}
     assert {version: counted(total) for version, total in totals.items()} == {id: counted(total) for id, total in expected.items()}
     for q in (0.5, 0.99):
         for version, total in totals.items():
@@ -61,6 +61,6 @@ def test_calls(rows: list[CallPoint]) -> None:
 
 @given(st.lists(processes, max_size=30))
 def test_processes(rows: list[ProcessPoint]) -> None:
-    totals = processes_totals(processes_binned(rows, WINDOW))
-    expected = {version: bins[0] for version, bins in processes_binned(rows, WHOLE).items()}
+    totals = sum_process_bins(bin_processes(rows, WINDOW))
+    expected = {version: bins[0] for version, bins in bin_processes(rows, WHOLE).items()}
     assert {version: asdict(total) for version, total in totals.items()} == {id: asdict(total) for id, total in expected.items()}

@@ -6,15 +6,15 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.call_columns import COLUMNS, CallColumns, calls_columns, columns_joined, rows_columns
-from dashboard.fleet.fold.counters import Calls
-from dashboard.fleet.metrics.aggregate import callers_shared, calls_summed
+from dashboard.fleet.fold.call_columns import COLUMNS, CallColumns, build_call_columns, concatenate_columns, parse_stored_rows
+from dashboard.fleet.fold.counters import CallCounts
+from dashboard.fleet.metrics.aggregate import all_report_stalls, sum_calls
 from dashboard.fleet.metrics.version_metrics import P99, STALLED, STALLED_TIME
 from dashboard.fleet.selectors.versions.version_series import CallPoint
 
 seconds = st.lists(st.integers(1, 640).map(lambda n: n / 64), max_size=4)
 rows = st.builds(
-    lambda steady, stalled: Calls(
+    lambda steady, stalled: CallCounts(
         calls=len(steady) + len(stalled or ()), latency=Sketch.of(steady), stalled=Sketch.of(stalled) if stalled is not None else None
     ),
     seconds,
@@ -28,15 +28,15 @@ def row_of(columns: CallColumns) -> dict[str, object]:
 
 
 @given(st.lists(rows, min_size=1, max_size=6), st.randoms(use_true_random=False), st.integers(0, 6))
-def test_the_order_and_grouping_of_merging_changes_nothing(calls: list[Calls], random: object, split: int) -> None:
-    columns = row_of(calls_columns(calls))
+def test_the_order_and_grouping_of_merging_changes_nothing(calls: list[CallCounts], random: object, split: int) -> None:
+    columns = row_of(build_call_columns(calls))
     shuffled = list(calls)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     stored = ("calls", "errors", "compiled")
-    parts = [calls_columns(part) for part in (shuffled[:split], shuffled[split:]) if part]
-    assert row_of(columns_joined(*parts)) == columns
+    parts = [build_call_columns(part) for part in (shuffled[:split], shuffled[split:]) if part]
+    assert row_of(concatenate_columns(*parts)) == columns
     merged = [part.merged([0] * len(part), 1) for part in parts]
-    again = rows_columns([tuple(row[: len(COLUMNS)]) for part in merged for row in part.rows()])
+    again = parse_stored_rows([tuple(row[: len(COLUMNS)]) for part in merged for row in part.rows()])
     assert {name: row_of(again)[name] for name in (*stored, "stalled_count", "caller_p99")} == {
         name: columns[name] for name in (*stored, "stalled_count", "caller_p99")
     }
@@ -63,8 +63,8 @@ def point(calls: int, steady: list[float], stalled: list[float] | None) -> CallP
 def test_shown_quantiles_contain_stalled_calls_only_where_every_row_reports_them() -> None:
     newer = [point(30, [0.01] * 20, [0.65] * 10)]
     mixed = [*newer, point(20, [0.01] * 20, None)]
-    assert (callers_shared(newer), callers_shared(mixed)) == (True, False)
-    columns, steady = calls_summed(newer, "wall", True), calls_summed(mixed, "wall", False)
+    assert (all_report_stalls(newer), all_report_stalls(mixed)) == (True, False)
+    columns, steady = sum_calls(newer, "wall", True), sum_calls(mixed, "wall", False)
     assert (P99.read(columns, None) or 0) > 0.6 > 0.02 > (P99.read(steady, None) or 0)
     assert STALLED.read(columns, None) == 1 / 3
     assert STALLED.read(steady, None) == 1 / 3, "of the calls of which it is known"
@@ -74,6 +74,6 @@ def test_shown_quantiles_contain_stalled_calls_only_where_every_row_reports_them
 
 def test_where_every_call_stalls_there_are_quantiles() -> None:
     only = [point(10, [], [0.5] * 10)]
-    columns = calls_summed(only, "wall", callers_shared(only))
+    columns = sum_calls(only, "wall", all_report_stalls(only))
     assert (STALLED.read(columns, None), STALLED_TIME.read(columns, None)) == (1.0, 1.0)
     assert (P99.read(columns, None) or 0) > 0.4

@@ -121,7 +121,7 @@ def sums() -> tuple[int, int]:
 
 
 def test_both_ways_nothing_is_lost_and_nobody_waits_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(column_retype, "PAGES", 50)
+    monkeypatch.setattr(column_retype, "INITIAL_BATCH_PAGES", 50)
     migrate(BEFORE)
     assert {kind for table in TABLES for kind in types(table)} == {"integer"}
     fill()

@@ -14,8 +14,8 @@ from django.db.models import BigIntegerField, IntegerField, SmallIntegerField
 from django.test import Client
 
 from dashboard.common import clock
-from dashboard.fleet.fold.counters import MOST
-from dashboard.fleet.fold.sketch_columns import sketches_of
+from dashboard.fleet.fold.counters import COUNTER_MAX
+from dashboard.fleet.fold.sketch_columns import build_sketch_columns
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding, LimitReached, ProcessMinute, RegionMinute, VersionHour, VersionProcessHour
 from dashboard.ingest.models import PoisonReport
@@ -108,13 +108,13 @@ def near_the_edge(**columns: int) -> None:
 def test_calls_saturate_and_the_health_page_says_so(make_request: Make, store_reports: Store, signed_in: Client, project: Project) -> None:
     store_reports(make_request(minutes=1, end=_now(), change=largest))
     fold_all()
-    assert VersionHour.objects.get().unknown == MOST
-    near_the_edge(calls=MOST - 5, errors=7)
+    assert VersionHour.objects.get().unknown == COUNTER_MAX
+    near_the_edge(calls=COUNTER_MAX - 5, errors=7)
     store_reports(make_request(minutes=1, end=_now(), first_seq=2, change=largest))
     fold_all()
     assert not PoisonReport.objects.exists()
     row = VersionHour.objects.get()
-    assert (row.calls, row.unknown, row.errors) == (MOST, MOST, 7) and row.latency_count == 1 << 41
+    assert (row.calls, row.unknown, row.errors) == (COUNTER_MAX, COUNTER_MAX, 7) and row.latency_count == 1 << 41
     [noted] = LimitReached.objects.all()
     assert (noted.kind, noted.project_id, noted.example) == ("counter", project.pk, "calls of forward")
     text = signed_in.get(f"/p/{project.slug}/health/").content.decode()
@@ -126,23 +126,23 @@ def test_counters_of_processes_saturate_and_are_noted(make_request: Make, store_
     store_reports(make_request(minutes=1, end=_now(), change=ooms))
     fold_all()
     for model in (ProcessMinute, VersionProcessHour):
-        model.objects.update(ooms=MOST - 1)
-    Finding.objects.update(count=MOST - 1)
+        model.objects.update(ooms=COUNTER_MAX - 1)
+    Finding.objects.update(count=COUNTER_MAX - 1)
     store_reports(make_request(minutes=1, end=_now(), first_seq=2, change=ooms))
     fold_all()
     assert not PoisonReport.objects.exists()
-    assert {VersionProcessHour.objects.get().ooms, ProcessMinute.objects.get().ooms, Finding.objects.get().count} == {MOST}
+    assert {VersionProcessHour.objects.get().ooms, ProcessMinute.objects.get().ooms, Finding.objects.get().count} == {COUNTER_MAX}
     assert LimitReached.objects.get().example == "ooms"
 
 
 def test_a_sketch_beyond_the_edge_keeps_its_quantiles_and_its_mean() -> None:
     values = [0.001 * number for number in range(1, 200)]
     full, small = Sketch.of(values), Sketch.of(values)
-    scale = MOST // full.count
+    scale = COUNTER_MAX // full.count
     full.bins, full.count, full.sum = [one * scale for one in full.bins], full.count * scale, full.sum * scale
-    many: Any = sketches_of([full, full, full, small])
+    many: Any = build_sketch_columns([full, full, full, small])
     three, one = many.merged([0, 0, 0, 1], 2).sketches()
-    assert MOST // 2 < three.count <= MOST and one == small
+    assert COUNTER_MAX // 2 < three.count <= COUNTER_MAX and one == small
     assert three.quantile(0.5) == pytest.approx(small.quantile(0.5), rel=0.01)
     assert three.sum / three.count == pytest.approx(small.sum / small.count, rel=0.01)
 

@@ -10,7 +10,7 @@ import pytest
 from compilewatch.wire.messages import Request
 
 from dashboard.common import clock
-from dashboard.fleet.fold_service import deployments_update, fold_all
+from dashboard.fleet.fold_service import end_stale_deployments, fold_all
 from dashboard.fleet.models import Deployment
 
 MINUTE = 29_833_333
@@ -90,8 +90,8 @@ def test_stretches_in_any_order_give_the_same(send: Callable[..., None], seed: i
 
 def test_it_ends_after_thirty_minutes_without_data_and_a_late_report_opens_it_again(send: Callable[..., None]) -> None:
     send((-5, 0))
-    assert deployments_update(now_minute=MINUTE + 30) == 0
-    assert deployments_update(now_minute=MINUTE + 31) == 1
+    assert end_stale_deployments(now_minute=MINUTE + 30) == 0
+    assert end_stale_deployments(now_minute=MINUTE + 31) == 1
     assert deployments() == [(-5, 0, 0)]
     send((-2, 0))
     assert deployments() == [(-5, 0, None)]

@@ -28,7 +28,7 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.decode import Row
+from dashboard.fleet.fold.decode import EncodedReport
 from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.fold_report import row_fold
 
@@ -102,18 +102,20 @@ def reports(draw: st.DrawFn, seq: int) -> Report:
 
 
 @st.composite
-def rows(draw: st.DrawFn) -> list[Row]:
+def rows(draw: st.DrawFn) -> list[EncodedReport]:
     found = []
     for number in range(draw(st.integers(1, 6))):
         instance = draw(st.sampled_from("ab")) * 26
         who = Identity(instance, BASE, "ranker", draw(st.sampled_from("12")), gpu="NVIDIA H200", simulated=draw(st.booleans()))
         found.append(
-            Row(number, 1, instance, draw(st.sampled_from([0.0, 90.0])), dumps(who), dumps(draw(reports(number + 1))), draw(received))
+            EncodedReport(
+                number, 1, instance, draw(st.sampled_from([0.0, 90.0])), dumps(who), dumps(draw(reports(number + 1))), draw(received)
+            )
         )
     return found
 
 
-def folded(found: list[Row]) -> Facts:
+def folded(found: list[EncodedReport]) -> Facts:
     facts = Facts()
     for row in found:
         facts.merge(row_fold(row))
@@ -135,7 +137,7 @@ def plain(facts: Facts) -> dict[str, Any]:
 
 @settings(max_examples=150, deadline=None)
 @given(rows(), st.randoms(use_true_random=False))
-def test_any_order_gives_the_same_facts(found: list[Row], rnd: random.Random) -> None:
+def test_any_order_gives_the_same_facts(found: list[EncodedReport], rnd: random.Random) -> None:
     shuffled = list(found)
     rnd.shuffle(shuffled)
     assert plain(folded(shuffled)) == plain(folded(found))
@@ -143,7 +145,7 @@ def test_any_order_gives_the_same_facts(found: list[Row], rnd: random.Random) ->
 
 @settings(max_examples=150, deadline=None)
 @given(rows(), st.integers(0, 6), st.integers(0, 6))
-def test_any_grouping_gives_the_same_facts(found: list[Row], first: int, second: int) -> None:
+def test_any_grouping_gives_the_same_facts(found: list[EncodedReport], first: int, second: int) -> None:
     low, high = sorted((first, second))
     parts = [folded(found[:low]), folded(found[low:high]), folded(found[high:])]
     left, right = Facts(), folded(found[low:high])
@@ -157,11 +159,11 @@ def test_any_grouping_gives_the_same_facts(found: list[Row], first: int, second:
 
 @settings(max_examples=100, deadline=None)
 @given(rows())
-def test_nothing_is_lost_between_reports_and_facts(found: list[Row]) -> None:
-    from dashboard.fleet.fold.decode import report_of
+def test_nothing_is_lost_between_reports_and_facts(found: list[EncodedReport]) -> None:
+    from dashboard.fleet.fold.decode import decode_report
 
     facts = folded(found)
-    sent = [region for row in found for region in report_of(row).regions]
+    sent = [region for row in found for region in decode_report(row).regions]
     kept = [*facts.minutes.values(), *facts.hours.values()]
     assert sum(region.calls for region in sent) == sum(calls.calls for calls in kept)
     assert sum(sum(region.eager_by.values()) + region.unknown for region in sent) == sum(sum(calls.eager) + calls.unknown for calls in kept)

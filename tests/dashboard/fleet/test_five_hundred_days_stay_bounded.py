@@ -11,12 +11,12 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.common import clock
-from dashboard.fleet.fold_service import deployments_update, fold_all
+from dashboard.fleet.fold_service import end_stale_deployments, fold_all
 from dashboard.fleet.models import Deployment, WatchedModel
-from dashboard.fleet.retention import KEPT_BY, retention_run
+from dashboard.fleet.retention import RETENTION_SETTING_BY_MODEL, retention_run
 from dashboard.projects.models import Project
 from dashboard.projects.retention import Retention
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from tests.faults.size import sized
@@ -40,7 +40,7 @@ class Clock:
 def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
     stopped = Clock()
     monkeypatch.setattr(clock, "unix", stopped.unix)
-    comparisons_forget()
+    clear_comparisons()
     return stopped
 
 
@@ -68,7 +68,7 @@ def test_tables_stay_bounded_and_charts_go_on_where_minutes_end(
         fleet("1")
         retention_run()
     kept = Retention().as_dict()
-    for model, setting in KEPT_BY.items():
+    for model, setting in RETENTION_SETTING_BY_MODEL.items():
         rows = model._default_manager.filter(project_id=project.pk)
         if setting != "compile_events":
             assert rows.count() == kept[setting] // EVERY + 1, model
@@ -98,9 +98,9 @@ def test_a_verdict_stands_when_the_minutes_it_rests_on_go(time_is: Clock, projec
         # A minute a day stands for traffic without a gap.
         candidate.update(last_minute=clock.minute_of(clock.unix()) - 2, ended_minute=None)
         fleet("2", p50=0.02, instances=(10, 11, 12, 13), minutes=1)
-        deployments_update(now_minute=clock.minute_of(clock.unix()))
+        end_stale_deployments(now_minute=clock.minute_of(clock.unix()))
         retention_run()
-        comparisons_forget()
+        clear_comparisons()
         deployments_judge()
     assert Deployment.objects.get(version__name="1").ended_minute is not None
     assert said("2") == "roll_back"

@@ -13,7 +13,7 @@ from compilewatch.wire.numerics import MAX_GOLDENS, Parity, parity_data
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding, Instance, ParityResult
-from dashboard.ui.pages.remedies import hint_for
+from dashboard.ui.pages.remedies import find_remedy
 from tests.dashboard.requests import request_make
 
 pytestmark = pytest.mark.django_db
@@ -55,7 +55,7 @@ def test_a_failure_is_one_finding_whatever_its_figures(tell: Callable[..., None]
     finding = Finding.objects.get()
     assert (finding.kind, finding.text) == ("parity", "batch: another result than eager")
     assert ParityResult.objects.filter(state="failed").count() == 3
-    assert "Hold the version back" in hint_for(finding.kind, finding.text)
+    assert "Hold the version back" in find_remedy(finding.kind, finding.text)
 
 
 def test_what_was_not_compared_and_what_passed_is_no_finding(tell: Callable[..., None]) -> None:

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.fleet.fold import sketch_columns as columns_of_sketches
-from dashboard.fleet.fold.sketch_columns import Sketches, joined, merged_by, sketches_of, sketches_unpacked
+from dashboard.fleet.fold.sketch_columns import (
+    SketchColumns,
+    build_sketch_columns,
+    concatenate_sketches,
+    merge_packed_by_key,
+    unpack_sketches,
+)
 
 values = st.one_of(st.floats(0, 1e12), st.integers(0, 64_000).map(lambda n: n / 64), st.just(0.0), st.just(1e-30))
 plain = st.lists(values, max_size=12).map(Sketch.of)
@@ -56,11 +62,11 @@ def test_merged_by_group(found: list[Sketch], data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.integers(0, size - 1), min_size=len(found), max_size=len(found)))
     expected = one_by_one(found, groups, size)
     half = len(found) // 2
-    both_ways = joined(sketches_of(found[:half]), sketches_unpacked([sketch.pack() for sketch in found[half:]]))
-    for columns in (sketches_of(found), sketches_unpacked([sketch.pack() for sketch in found]), both_ways):
+    both_ways = concatenate_sketches(build_sketch_columns(found[:half]), unpack_sketches([sketch.pack() for sketch in found[half:]]))
+    for columns in (build_sketch_columns(found), unpack_sketches([sketch.pack() for sketch in found]), both_ways):
         merged = columns.merged(groups, size)
         assert [said(sketch) for sketch in merged.sketches()] == [said(sketch) for sketch in expected]
-        again = sketches_unpacked(merged.packed()).merged(range(size), size)
+        again = unpack_sketches(merged.packed()).merged(range(size), size)
         assert [said(sketch) for sketch in again.sketches()] == [said(sketch) for sketch in expected]
         for q in QUANTILES:
             for mine, theirs in zip(merged.quantile(q), (sketch.quantile(q) for sketch in expected), strict=True):
@@ -76,7 +82,7 @@ def test_merged_by_key_in_parts_of_any_size(found: list[Sketch], data: st.DataOb
         expected.setdefault(key, Sketch()).merge(sketch)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(columns_of_sketches, "CHUNK", chunk)
-        merged = merged_by([*((key, sketch.pack()) for key, sketch in zip(keys, found, strict=True)), ("absent", None)])
+        merged = merge_packed_by_key([*((key, sketch.pack()) for key, sketch in zip(keys, found, strict=True)), ("absent", None)])
     assert list(merged) == list(expected)
     for key, sketch in expected.items():
         whole = merged[key]
@@ -94,20 +100,25 @@ def test_packed_as_the_wire_packs(found: list[Sketch]) -> None:
         whole.merge(sketch)
         whole.offset = min(filled, default=0)
         whole.bins = [filled.get(index, 0) for index in range(whole.offset, max(filled, default=whole.offset - 1) + 1)]
-    assert sketches_of(found).merged(range(len(found)), len(found)).packed() == [sketch.pack() for sketch in tight]
+    assert build_sketch_columns(found).merged(range(len(found)), len(found)).packed() == [sketch.pack() for sketch in tight]
 
 
 def test_nothing_is_merged_into_nothing() -> None:
-    assert len(sketches_of([])) == len(sketches_unpacked([])) == len(joined(sketches_of([]), sketches_unpacked([]))) == 0
-    empty: Sketches = sketches_of([]).merged([], 2)
+    assert (
+        len(build_sketch_columns([]))
+        == len(unpack_sketches([]))
+        == len(concatenate_sketches(build_sketch_columns([]), unpack_sketches([])))
+        == 0
+    )
+    empty: SketchColumns = build_sketch_columns([]).merged([], 2)
     assert empty.quantile(0.5) == [None, None]
     assert empty.sketches() == [Sketch(), Sketch()]
-    assert sketches_of([]).packed() == []
+    assert build_sketch_columns([]).packed() == []
 
 
 def test_what_is_cut_off_or_of_another_scale_is_refused() -> None:
     whole = Sketch.of([1.0, 2.0]).pack()
     with pytest.raises(ValueError, match="cut off"):
-        sketches_unpacked([whole, whole[:26]])
+        unpack_sketches([whole, whole[:26]])
     with pytest.raises(ValueError, match="scale"):
-        sketches_unpacked([Sketch(scale=4).pack()])
+        unpack_sketches([Sketch(scale=4).pack()])

@@ -12,9 +12,9 @@ from django.test import Client
 from dashboard.alerts.channels.base import Message
 from dashboard.alerts.channels.slack_blocks import message_blocks
 from dashboard.alerts.models import Alert
-from dashboard.alerts.payloads import alert_facts
+from dashboard.alerts.payloads import build_alert_payload
 from dashboard.common import clock
-from dashboard.common.unicode_safety import _IN_NAME, _IN_TEXT, visible_name, visible_text
+from dashboard.common.unicode_safety import _HIDDEN_IN_NAME, _HIDDEN_IN_TEXT, visible_name, visible_text
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.fleet.models import Finding as StoredFinding
@@ -35,8 +35,8 @@ HIDING = [
 @pytest.mark.parametrize("text", HIDING, ids=range(len(HIDING)))
 def test_nothing_hides_and_nothing_is_lost(text: str) -> None:
     shown = visible_name(text)
-    assert _IN_NAME.search(shown) is None and "<U+" in shown
-    assert visible_name(shown) == shown != visible_name(_IN_NAME.sub("", text))
+    assert _HIDDEN_IN_NAME.search(shown) is None and "<U+" in shown
+    assert visible_name(shown) == shown != visible_name(_HIDDEN_IN_NAME.sub("", text))
 
 
 def test_letters_of_any_script_stay() -> None:
@@ -84,8 +84,8 @@ def test_pages_and_messages_show_only_what_is_there(
     )  # fmt: skip
     for address in ("", f"models/{model.pk}/", f"models/{model.pk}.json", "alerts/", f"alerts/{alert.number}/"):
         text = signed_in.get(f"/p/ranking/{address}").content.decode()
-        assert _IN_TEXT.search(text) is None, address
+        assert _HIDDEN_IN_TEXT.search(text) is None, address
         assert "U+202E" in text, address
     assert "<bdi>v&lt;U+202E&gt;gnp.exe" in signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
-    said, blocks = message_blocks(Message("1", "opened", clock.now(), alert_facts(alert=alert, verdict=verdict)))
-    assert _IN_TEXT.search(said + str(blocks)) is None and "U+202E" in said
+    said, blocks = message_blocks(Message("1", "opened", clock.now(), build_alert_payload(alert=alert, verdict=verdict)))
+    assert _HIDDEN_IN_TEXT.search(said + str(blocks)) is None and "U+202E" in said

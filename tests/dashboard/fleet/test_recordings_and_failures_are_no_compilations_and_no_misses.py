@@ -13,13 +13,13 @@ from compilewatch.wire.messages import Compile, Report, Request
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CompileEvent, Instance, ProcessMinute
-from dashboard.fleet.selectors.compilations.cache_answers import caches_read
-from dashboard.fleet.selectors.compilations.cache_miss_causes import causes_compared
-from dashboard.fleet.selectors.compilations.cache_miss_costs import miss_costs
-from dashboard.fleet.selectors.compilations.compilations import processes_answers, version_compilations
-from dashboard.fleet.selectors.compilations.compile_events import compile_events_newest
-from dashboard.fleet.selectors.instances.instance_detail import instance_events
-from dashboard.fleet.selectors.jobs import compiled_rows
+from dashboard.fleet.selectors.compilations.cache_answers import read_cache_answers
+from dashboard.fleet.selectors.compilations.cache_miss_causes import find_miss_causes
+from dashboard.fleet.selectors.compilations.cache_miss_costs import read_miss_costs
+from dashboard.fleet.selectors.compilations.compilations import read_process_answers, read_version_compilations
+from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
+from dashboard.fleet.selectors.instances.instance_detail import list_instance_events
+from dashboard.fleet.selectors.jobs import read_compilation_rows
 
 NOW = 1_790_000_045.0
 END = 1_790_000_040.0
@@ -77,33 +77,33 @@ def test_the_counts_of_the_process_hold_neither(instance: Instance) -> None:
 
 def test_lists_of_compilations_hold_no_recording(instance: Instance) -> None:
     kinds = {"first", "autotune"}
-    rows = list(compile_events_newest(**within(instance), most=40))
+    rows = list(list_newest_compile_events(**within(instance), most=40))
     assert (len(rows), {row.kind for row in rows}) == (6, kinds)
-    assert (len(instance_events(instance)), {row.kind for row in instance_events(instance)}) == (6, kinds)
-    assert len(compiled_rows(project_id=instance.project_id, instances=[instance])) == 6
+    assert (len(list_instance_events(instance)), {row.kind for row in list_instance_events(instance)}) == (6, kinds)
+    assert len(read_compilation_rows(project_id=instance.project_id, instances=[instance])) == 6
     assert CompileEvent.objects.filter(kind="cuda_graph").count() == 2
 
 
 def test_the_version_has_its_recordings_apart(instance: Instance) -> None:
     since = clock.at(END) - timedelta(hours=2)
     place: dict[str, Any] = {"version_id": instance.version_id, "environment": instance.environment}
-    events, cut, recordings = version_compilations(project_id=instance.project_id, since=since, **place)
+    events, cut, recordings = read_version_compilations(project_id=instance.project_id, since=since, **place)
     assert (len(events), cut, recordings) == (6, False, (2, 0.75))
-    later = version_compilations(project_id=instance.project_id, since=since + timedelta(days=2), **place)
+    later = read_version_compilations(project_id=instance.project_id, since=since + timedelta(days=2), **place)
     assert later == ([], False, (0, 0.0))
 
 
 def test_no_query_counts_them_as_misses(instance: Instance) -> None:
     since = clock.at(END) - timedelta(hours=2)
     place = {"project_id": instance.project_id}
-    answers = processes_answers(instance_ids=[instance.pk], since=since, **place)
+    answers = read_process_answers(instance_ids=[instance.pk], since=since, **place)
     assert [(one.key, one.misses, one.hits, one.missed_seconds) for one in answers if one.misses or one.hits] == [("bb", 1, 0, 4.0)]
-    assert [(cost.cause, cost.compilations) for cost in miss_costs(now=clock.now(), **place)] == [("aot alone", 1)]
-    answered, starts = caches_read(within=within(instance), started=[instance.pk], since=since, **place)
+    assert [(cost.cause, cost.compilations) for cost in read_miss_costs(now=clock.now(), **place)] == [("aot alone", 1)]
+    answered, starts = read_cache_answers(within=within(instance), started=[instance.pk], since=since, **place)
     fields = [(one.answers, one.miss, one.compilations) for one in answered if one.answers]
     assert fields == [({"fx": "hit", "aot": "miss"}, "aot alone", 1)]
     assert [(one.cause, one.compilations) for one in starts[instance.pk]] == [("aot alone", 1)]
-    ranks = compiled_rows(instances=[instance], **place)
+    ranks = read_compilation_rows(instances=[instance], **place)
     assert sorted(row.cache for row in ranks) == ["", "", "", "", "", "miss"]
 
 
@@ -117,5 +117,5 @@ def test_a_process_that_only_failed_is_no_warm_one_to_compare_with(
     failed.sent, failed.instance.started = NOW, END - 7200.0
     store_reports(failed)
     fold_all()
-    (found,) = causes_compared(project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]).values()
+    (found,) = find_miss_causes(project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]).values()
     assert (found.cause, found.against) == (NO_RUN, "")

@@ -10,8 +10,8 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.cached_quantiles import NOTHING, asked_each, asked_merged
-from dashboard.fleet.fold.sketch_columns import Sketches, sketches_of
+from dashboard.fleet.fold.cached_quantiles import EMPTY_SKETCH, merge_cached_sketches, merge_packed_groups
+from dashboard.fleet.fold.sketch_columns import SketchColumns, build_sketch_columns
 
 sketches = st.lists(st.lists(st.floats(0, 1e12), max_size=12).map(Sketch.of), max_size=8)
 QUANTILES = (0.0, 0.01, 0.5, 0.95, 0.99, 1.0)
@@ -27,7 +27,7 @@ def test_each_group_answers_as_one_sketch(groups: list[list[Sketch]]) -> None:
     for whole, found in zip(expected, groups, strict=True):
         for sketch in found:
             whole.merge(sketch)
-    rows = asked_each([*(map(Sketch.pack, found) for found in groups), (None, b""), ()])
+    rows = merge_packed_groups([*(map(Sketch.pack, found) for found in groups), (None, b""), ()])
     assert len(rows) == len(groups) + 2
     for q in QUANTILES:
         assert all(same(row.quantile(q), sketch.quantile(q)) for row, sketch in zip(rows, expected, strict=False))
@@ -36,13 +36,13 @@ def test_each_group_answers_as_one_sketch(groups: list[list[Sketch]]) -> None:
 
 @given(found=sketches, data=st.data())
 def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.DataObject) -> None:
-    rows = asked_each([sketch.pack()] for sketch in found)
+    rows = merge_packed_groups([sketch.pack()] for sketch in found)
     chosen = data.draw(st.permutations(range(len(found))).map(lambda places: places[: len(places) // 2 + 1]))
     groups = data.draw(st.lists(st.integers(0, 2), min_size=len(chosen), max_size=len(chosen)))
     expected = [Sketch() for _ in range(3)]
     for place, group in zip(chosen, groups, strict=True):
         expected[group].merge(found[place])
-    merged = asked_merged([rows[place] for place in chosen], groups, 3)
+    merged = merge_cached_sketches([rows[place] for place in chosen], groups, 3)
     assert len(merged) == 3
     for q in QUANTILES:
         assert all(same(row.quantile(q), sketch.quantile(q)) for row, sketch in zip(merged, expected, strict=True))
@@ -51,22 +51,22 @@ def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.Dat
 @given(found=sketches, data=st.data())
 def test_each_row_can_be_asked_for_a_share_of_its_own(found: list[Sketch], data: st.DataObject) -> None:
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(found), max_size=len(found)))
-    told = sketches_of(found).quantile(np.array(shares))
+    told = build_sketch_columns(found).quantile(np.array(shares))
     assert all(same(value, sketch.quantile(q)) for value, sketch, q in zip(told, found, shares, strict=True))
 
 
 def test_a_question_is_worked_out_once_for_all() -> None:
     asked: list[int] = []
 
-    def counted(columns: Sketches) -> Sequence[int]:
+    def counted(columns: SketchColumns) -> Sequence[int]:
         asked.append(len(columns))
         return [int(count) for count in columns.count]
 
-    rows = asked_each([[Sketch.of([1.0, 2.0]).pack()], [Sketch.of([3.0]).pack()]])
+    rows = merge_packed_groups([[Sketch.of([1.0, 2.0]).pack()], [Sketch.of([3.0]).pack()]])
     assert [row.answer(counted) for row in rows * 2] == [2, 1, 2, 1]
     assert asked == [2]
 
 
 def test_nothing_knows_no_value() -> None:
-    assert NOTHING.quantile(0.5) is None
-    assert [row.quantile(0.5) for row in asked_merged([], [], 2)] == [None, None]
+    assert EMPTY_SKETCH.quantile(0.5) is None
+    assert [row.quantile(0.5) for row in merge_cached_sketches([], [], 2)] == [None, None]

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 
 from dashboard.fleet.fold_service import fold_all
-from dashboard.fleet.table_sizes import bytes_a_day, table_sizes
+from dashboard.fleet.table_sizes import read_table_sizes, sum_bytes_a_day
 
 pytestmark = pytest.mark.django_db
 
@@ -20,14 +20,14 @@ def test_a_day_is_reckoned_from_the_minutes_that_were_seen(store_reports: Callab
     for instance in range(3):
         store_reports(make_request(minutes=20, instance=instance))
     fold_all()
-    tables = {table.name: table for table in table_sizes()}
+    tables = {table.name: table for table in read_table_sizes()}
     assert (tables["region_minute"].rows, tables["region_minute"].minutes) == (60, 60)
     assert (tables["version_minute"].rows, tables["version_minute"].minutes) == (20, 20)
     assert tables["version_hour"].minutes in (60, 120)
     for table in ("region_minute", "version_minute"):
         assert tables[table].bytes_a_day == tables[table].bytes / tables[table].minutes * 1440
     both = [tables[name].bytes_a_day or 0 for name in ("region_minute", "process_minute", "compile_event")]
-    assert bytes_a_day(list(tables.values()), "instance") == pytest.approx(sum(both))
+    assert sum_bytes_a_day(list(tables.values()), "instance") == pytest.approx(sum(both))
     out = StringIO()
     call_command("storage", stdout=out)
     young = "KiB, reckoned from 60 minutes, too high as long as that is no whole day, for new tables are mostly empty"

@@ -11,7 +11,7 @@ from compilewatch.wire.messages import Request
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute, instance_minutes
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute, read_instance_minutes
 from dashboard.projects.models import Project
 from tests.dashboard.requests import instance_id
 
@@ -41,7 +41,7 @@ def test_both_sides_are_read_with_their_strata_and_units(send: Send, project: Pr
     send(version="1", instance=1, minutes=10, p50=0.01)
     send(version="2", instance=2, minutes=4, p50=0.03, world_size=8, job="train-7")
     baseline, candidate = (Deployment.objects.get(version__name=name) for name in "12")
-    rows = instance_minutes(deployment=candidate, baseline=baseline, from_minute=MINUTE - 5, to_minute=MINUTE)
+    rows = read_instance_minutes(deployment=candidate, baseline=baseline, from_minute=MINUTE - 5, to_minute=MINUTE)
     assert [(row.arm, row.minute - MINUTE) for row in rows if row.arm == "candidate"] == [("candidate", n) for n in (-3, -2, -1)]
     assert [row.minute - MINUTE for row in rows if row.arm == "baseline"] == [-5, -4, -3, -2, -1]
     one = next(row for row in rows if row.arm == "candidate")
@@ -69,7 +69,7 @@ def test_a_process_that_follows_another_on_its_host_is_no_further_instance(send:
     send(version="1", instance=3, minutes=9, host="a")
     send(version="1", instance=4, minutes=9, host="b")
     deployment = Deployment.objects.get()
-    rows = instance_minutes(deployment=deployment, baseline=None, from_minute=MINUTE - 30, to_minute=MINUTE)
+    rows = read_instance_minutes(deployment=deployment, baseline=None, from_minute=MINUTE - 30, to_minute=MINUTE)
     units = {row.instance: (row.unit, row.host) for row in rows}
     first, beside, other = instance_id(1), units[instance_id(3)], units[instance_id(4)]
     assert (units[first], units[instance_id(2)]) == ((first, "a"), (first, "a"))

@@ -60,7 +60,7 @@ def problems(project: Project, tmp_path: Path) -> Iterator[Callable[[], list[str
 
 @pytest.fixture
 def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[Any], Any]], None]:
-    """`spoil("window_of", change)`: what a function of the fold returns is changed once, the eighth time that the change applies."""
+    """`spoil("correct_window", change)`: what a function of the fold returns is changed once, the eighth time that the change applies."""
 
     def patch(name: str, change: Callable[[Any], Any]) -> None:
         right, left = getattr(fold_report, name), [8]
@@ -93,13 +93,13 @@ def test_a_fold_that_is_right_is_equal(problems: Callable[[], list[str]]) -> Non
 @pytest.mark.parametrize(
     ("name", "change", "table"),
     [
-        ("_calls_of", lambda calls: replace(calls, calls=2 * calls.calls) if calls.calls else None, "region_minute"),
-        ("_calls_of", lambda calls: replace(calls, errors=calls.errors - 1) if calls.errors else None, "region_minute"),
-        ("_calls_of", without_a_value, "region_minute"),
-        ("window_of", lambda window: None if window.long else replace(window, minute=window.minute + 1), "region_minute"),
-        ("window_of", lambda window: None if window.long else replace(window, minute=window.minute + 60), "version_hour"),
-        ("process_of", lambda process: replace(process, compiles=process.compiles - 1) if process.compiles else None, "process_minute"),
-        ("process_of", lambda process: replace(process, windows=process.windows + 1), "version_process_hour"),
+        ("_count_calls", lambda calls: replace(calls, calls=2 * calls.calls) if calls.calls else None, "region_minute"),
+        ("_count_calls", lambda calls: replace(calls, errors=calls.errors - 1) if calls.errors else None, "region_minute"),
+        ("_count_calls", without_a_value, "region_minute"),
+        ("correct_window", lambda window: None if window.long else replace(window, minute=window.minute + 1), "region_minute"),
+        ("correct_window", lambda window: None if window.long else replace(window, minute=window.minute + 60), "version_hour"),
+        ("fold_process", lambda process: replace(process, compiles=process.compiles - 1) if process.compiles else None, "process_minute"),
+        ("fold_process", lambda process: replace(process, windows=process.windows + 1), "version_process_hour"),
     ],
     ids=["doubles calls", "loses an error", "loses a value", "shifts a minute", "shifts an hour", "loses a compilation", "counts twice"],
 )
@@ -117,7 +117,7 @@ def test_a_fold_that_is_wrong_once_is_found(
 def test_a_whole_minute_that_is_folded_twice_is_found(problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     right, folded = fold_report._row_add, []
 
-    def twice(facts: fold_report.Facts, row: fold_report.Row) -> None:
+    def twice(facts: fold_report.Facts, row: fold_report.EncodedReport) -> None:
         right(facts, row)
         folded.append(row)
         if len(folded) == 8:

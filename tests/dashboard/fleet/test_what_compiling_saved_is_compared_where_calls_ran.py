@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from dashboard.fleet.metrics.break_even import ENOUGH_CALLS, break_even, saved_against_eager
+from dashboard.fleet.metrics.break_even import MIN_CALLS, compute_break_even, estimate_savings
 
 
 @dataclass(frozen=True)
@@ -25,32 +25,32 @@ EAGER = Calls("eager", calls=50, latency_sum=0.1, latency_count=50, gpu_sum=0.45
 
 
 def test_a_caller_who_waits_for_nothing_says_little_of_the_gpu() -> None:
-    saved = saved_against_eager([Calls()], [EAGER])
+    saved = estimate_savings([Calls()], [EAGER])
     assert saved is not None and saved.seconds == pytest.approx(1000 * (0.009 - 0.004)) and saved.on_gpu == saved.calls == 1000
     assert saved.low < saved.seconds < saved.high
 
 
 def test_where_the_gpu_has_too_few_times_yet_nothing_is_said_rather_than_what_callers_saw() -> None:
     """Seen on a resnet50: 16 times from the GPU and 742 from callers, by whose times it saved a quarter of what it did."""
-    assert saved_against_eager([replace(Calls(), gpu_count=ENOUGH_CALLS - 1)], [EAGER]) is None
-    assert saved_against_eager([Calls()], [replace(EAGER, gpu_count=ENOUGH_CALLS - 1)]) is None
+    assert estimate_savings([replace(Calls(), gpu_count=MIN_CALLS - 1)], [EAGER]) is None
+    assert estimate_savings([Calls()], [replace(EAGER, gpu_count=MIN_CALLS - 1)]) is None
 
 
 def test_where_one_side_has_no_time_from_the_gpu_the_callers_times_are_compared() -> None:
-    saved = saved_against_eager([Calls()], [replace(EAGER, gpu_count=0, gpu_sum=0.0)])
+    saved = estimate_savings([Calls()], [replace(EAGER, gpu_count=0, gpu_sum=0.0)])
     assert saved is not None and saved.seconds == pytest.approx(1000 * (0.002 - 0.0004)) and saved.on_gpu == 0
 
 
 def test_another_place_or_too_few_calls_are_nothing_to_compare_with() -> None:
-    assert saved_against_eager([Calls()], [replace(EAGER, place=("forward", "2^5", "NVIDIA H200", 1))]) is None
-    assert saved_against_eager([Calls()], [replace(EAGER, latency_count=ENOUGH_CALLS - 1, gpu_count=0)]) is None
+    assert estimate_savings([Calls()], [replace(EAGER, place=("forward", "2^5", "NVIDIA H200", 1))]) is None
+    assert estimate_savings([Calls()], [replace(EAGER, latency_count=MIN_CALLS - 1, gpu_count=0)]) is None
 
 
 def test_calls_that_took_days_are_no_times_of_calls() -> None:
-    assert saved_against_eager([Calls()], [replace(EAGER, latency_sum=50 * 1e12, gpu_count=0)]) is None
-    assert saved_against_eager([replace(Calls(), gpu_sum=50 * 1e12)], [EAGER]) is None
+    assert estimate_savings([Calls()], [replace(EAGER, latency_sum=50 * 1e12, gpu_count=0)]) is None
+    assert estimate_savings([replace(Calls(), gpu_sum=50 * 1e12)], [EAGER]) is None
 
 
 def test_compiling_pays_after_so_many_calls_or_never() -> None:
-    assert break_even(30.0, 5.0, 1000) == pytest.approx(6000)
-    assert break_even(30.0, -5.0, 1000) is None and break_even(30.0, 0.0, 0) is None
+    assert compute_break_even(30.0, 5.0, 1000) == pytest.approx(6000)
+    assert compute_break_even(30.0, -5.0, 1000) is None and compute_break_even(30.0, 0.0, 0) is None

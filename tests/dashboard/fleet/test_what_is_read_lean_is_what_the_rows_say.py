@@ -3,11 +3,11 @@
 from django.db.models import Sum
 
 from dashboard.common import clock
-from dashboard.common.raw_queries import rows_plain
+from dashboard.common.raw_queries import fetch_rows
 from dashboard.fleet.models import Deployment, Instance, Series, VersionMinute
-from dashboard.fleet.selectors.instances.instance_states import blind_to, instance_state
-from dashboard.fleet.selectors.instances.recent_instances import Seen, instances_seen
-from dashboard.fleet.selectors.versions.fleet_page import Window, fleet_facts
+from dashboard.fleet.selectors.instances.instance_states import instance_state, list_missing_capabilities
+from dashboard.fleet.selectors.instances.recent_instances import RecentInstance, list_recent_instances
+from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, read_fleet
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_story import rolled_back
 
@@ -19,14 +19,14 @@ def test_an_instance_that_was_seen_says_what_its_row_says(project: Project) -> N
     blind.latched_eager = [{"frame": "forward", "cause": "limit", "at": 1}]
     blind.save()
     rows = {row.pk: row for row in Instance.objects.select_related("cold_start")}
-    seen, now = instances_seen(project_id=project.pk), clock.now()
+    seen, now = list_recent_instances(project_id=project.pk), clock.now()
     assert seen
     for one in seen:
         row = rows[one.pk]
-        said = {name: getattr(row, name) for name in Seen._fields if name != "cold_start"}
+        said = {name: getattr(row, name) for name in RecentInstance._fields if name != "cold_start"}
         start = getattr(row, "cold_start", None)
         assert one._asdict() == {**said, "cold_start": start.total if start else None}
-        assert (instance_state(one, now), blind_to(one)) == (instance_state(row, now), blind_to(row))
+        assert (instance_state(one, now), list_missing_capabilities(one)) == (instance_state(row, now), list_missing_capabilities(row))
     assert any(one.latched_eager for one in seen)
 
 
@@ -34,8 +34,8 @@ def test_plain_rows_are_those_of_the_query(project: Project) -> None:
     rolled_back(project)
     rows = VersionMinute.objects.filter(project_id=project.pk).order_by("series_id", "minute")
     asked = rows.values_list("minute", "latency", "calls", "p50", "series__region")
-    assert rows_plain(asked) == [tuple(row) for row in asked] != []
-    assert rows_plain(asked.filter(series_id__in=[])) == []
+    assert fetch_rows(asked) == [tuple(row) for row in asked] != []
+    assert fetch_rows(asked.filter(series_id__in=[])) == []
 
 
 def test_rows_of_calls_join_their_series(project: Project) -> None:
@@ -53,8 +53,8 @@ def test_an_environment_stays_listed_once_its_last_deployment_is_long_over(proje
     now = clock.minute_of(clock.unix())
     old = {"project": project, "model": made.model, "version": made.versions["2026.10.9"], "environment": "staging"}
     Deployment.objects.create(**old, started_minute=now - 90_000, last_minute=now - 80_000, ended_minute=now - 80_000)
-    window = Window(now - 60, now, 1)
-    everywhere, staging = (fleet_facts(project=project, window=window, environment=name) for name in ("", "staging"))
+    window = BinnedRange(now - 60, now, 1)
+    everywhere, staging = (read_fleet(project=project, window=window, environment=name) for name in ("", "staging"))
     assert everywhere.environments == staging.environments == ["production", "staging"]
     assert {one.environment for one in everywhere.deployments} == {"production"}
     assert staging.deployments == []

@@ -25,11 +25,11 @@ from dashboard.fleet.models import (
     VersionHour,
     VersionMinute,
 )
-from dashboard.fleet.partitions import PARTITIONED, days_of
-from dashboard.fleet.retention import KEPT_BY, retention_run
+from dashboard.fleet.partitions import PARTITIONED_TABLES, list_existing_days
+from dashboard.fleet.retention import RETENTION_SETTING_BY_MODEL, retention_run
 from dashboard.ingest.models import Intake, Refusal, Sender
 from dashboard.projects.models import Project
-from dashboard.projects.retention import retention_of
+from dashboard.projects.retention import read_retention
 from dashboard.projects.services import project_create, retention_set
 
 pytestmark = pytest.mark.django_db
@@ -78,8 +78,8 @@ def test_each_table_keeps_as_many_whole_days_as_the_project_says(time_is: Clock,
         report(project)
     retention_run()
     last = time_is.day
-    for model, setting in KEPT_BY.items():
-        kept = getattr(retention_of(project.settings), setting)
+    for model, setting in RETENTION_SETTING_BY_MODEL.items():
+        kept = getattr(read_retention(project.settings), setting)
         assert days(model, project) == [day for day in range(DAY_ONE, last + 1, 5) if day >= last - kept], model
     assert Finding.objects.count() == 0
     assert ModelVersion.objects.count() == 1
@@ -97,7 +97,7 @@ def test_projects_that_keep_for_different_times_share_a_table(
     assert days(RegionMinute, project) == days(ProcessMinute, project) == [last - 8, last - 4, last]
     assert days(RegionMinute, other_project) == days(ProcessMinute, other_project) == list(range(last - 20, last + 1, 4))
     if connection.vendor == "postgresql":
-        assert min(days_of("region_minute")) == last - 20
+        assert min(list_existing_days("region_minute")) == last - 20
         assert dropped.partitions == 2
         assert dropped.rows == 2 * 3
 
@@ -137,7 +137,7 @@ def test_what_nothing_refers_to_any_more_goes_with_the_hours(time_is: Clock, pro
 
 
 def test_counts_of_the_endpoint_go_with_the_hours(time_is: Clock, project: Project) -> None:
-    kept = retention_of(project.settings).version_hours
+    kept = read_retention(project.settings).version_hours
     first = 24 * (DAY_ONE - kept)
     for hour in (first - 30, first - 1, first, 24 * DAY_ONE):
         Intake.objects.create(project_id=project.pk, hour=hour, reports=1, bytes=1)
@@ -174,7 +174,7 @@ def test_a_day_without_a_partition_is_kept_until_it_has_one(time_is: Clock, proj
 def test_the_fold_finds_its_days_while_beat_is_dead(time_is: Clock, project: Project, report: Callable[..., None]) -> None:
     time_is.day += 100
     report(project)
-    assert all(time_is.day in days_of(table) for table in PARTITIONED)
+    assert all(time_is.day in list_existing_days(table) for table in PARTITIONED_TABLES)
 
 
 @pytest.mark.django_db(transaction=True)

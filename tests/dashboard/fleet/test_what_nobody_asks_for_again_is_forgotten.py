@@ -5,8 +5,8 @@ from __future__ import annotations
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Identity
 
-from dashboard.fleet.fold.decode import _label, _sender
-from dashboard.fleet.fold.ttl_cache import Remembered
+from dashboard.fleet.fold.decode import _clip_label, _decode_sender
+from dashboard.fleet.fold.ttl_cache import TtlCache
 
 
 class Asked:
@@ -15,7 +15,7 @@ class Asked:
     def __init__(self, most: int = 100) -> None:
         self.now = 0.0
         self.worked_out: list[str] = []
-        self.answer = Remembered(self._work_out, period=600.0, most=most, clock=lambda: self.now)
+        self.answer = TtlCache(self._work_out, period=600.0, most=most, clock=lambda: self.now)
 
     def _work_out(self, question: str) -> str:
         self.worked_out.append(question)
@@ -68,10 +68,10 @@ def test_however_many_ask_at_once_there_is_a_limit() -> None:
 def test_what_one_process_alone_says_of_itself_is_kept_by_nothing_else() -> None:
     def comes(number: int) -> None:
         identity = Identity(f"i-{number}", 1.0, "ranker", "1", host=f"pod-{number}", capabilities={"caches": ("yes", "")})
-        _sender(1, identity.id, dumps(identity))
+        _decode_sender(1, identity.id, dumps(identity))
 
     comes(0)
-    before = _label.cache_info().currsize
+    before = _clip_label.cache_info().currsize
     for number in range(1, 100):
         comes(number)
-    assert _label.cache_info().currsize == before
+    assert _clip_label.cache_info().currsize == before

@@ -11,7 +11,7 @@ from compilewatch.wire.messages import Request
 from django.db import DatabaseError, connection
 from django.test import RequestFactory
 
-from dashboard.common.http import ApiErrors
+from dashboard.common.http import ApiErrorMiddleware
 from dashboard.ingest.models import InboxRow
 from tests.dashboard.ingest.conftest import Endpoint
 
@@ -51,14 +51,14 @@ def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(pr
     from compilewatch.wire.codec import dumps
 
     from dashboard.ingest.batch import batch_read
-    from dashboard.ingest.group_commit import Waiting, group_commit
+    from dashboard.ingest.group_commit import PendingBatch, commit_group
 
-    def waiting(project_id: int, instance: int) -> Waiting:
+    def waiting(project_id: int, instance: int) -> PendingBatch:
         request = make_request(instance=instance)
-        return Waiting(batch_read(text=dumps(request), project_id=project_id, received=request.sent))
+        return PendingBatch(batch_read(text=dumps(request), project_id=project_id, received=request.sent))
 
     good, gone, also_good = waiting(project.pk, 1), waiting(987654, 2), waiting(project.pk, 3)
-    group_commit([good, gone, also_good])
+    commit_group([good, gone, also_good])
     assert good.result(0).acked == also_good.result(0).acked == [(1, 1)]
     with pytest.raises(DatabaseError):
         gone.result(0)
@@ -66,6 +66,6 @@ def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(pr
 
 
 def test_any_view_under_api_answers_a_failing_database_with_a_503() -> None:
-    answer = ApiErrors(lambda request: None).process_exception(RequestFactory().get("/api/v1/x"), DatabaseError("gone"))  # type: ignore[arg-type,return-value]
+    answer = ApiErrorMiddleware(lambda request: None).process_exception(RequestFactory().get("/api/v1/x"), DatabaseError("gone"))  # type: ignore[arg-type,return-value]
     assert answer is not None and answer.status_code == 503 and answer["Retry-After"]
-    assert ApiErrors(lambda request: None).process_exception(RequestFactory().get("/page"), DatabaseError("gone")) is None  # type: ignore[arg-type,return-value]
+    assert ApiErrorMiddleware(lambda request: None).process_exception(RequestFactory().get("/page"), DatabaseError("gone")) is None  # type: ignore[arg-type,return-value]

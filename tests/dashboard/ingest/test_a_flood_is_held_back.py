@@ -7,10 +7,10 @@ import pytest
 from compilewatch.wire.messages import Request
 
 from dashboard.ingest import endpoint as front
-from dashboard.ingest.admission import MAX_WHILE_STALLED, STALLED_AFTER, Admission, Bucket
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.admission import MAX_REQUESTS_WHILE_STALLED, STALLED_AFTER_S, Admission, TokenBucket
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.models import InboxRow
-from dashboard.projects.key_auth import key_checks_forget
+from dashboard.projects.key_auth import clear_key_cache
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
 
@@ -21,7 +21,7 @@ def test_a_project_above_its_rate_waits_and_others_do_not(
     endpoint: Endpoint, make_request: Callable[..., Request], project: Project
 ) -> None:
     Project.objects.filter(pk=project.pk).update(settings={"reports_per_second": 0.01})
-    key_checks_forget()
+    clear_key_cache()
     assert endpoint.report(make_request(minutes=5)).status == 200
     answer = endpoint.report(make_request(first_seq=6))
     assert answer.outcome == (429, "too_many") and int(answer.headers["Retry-After"]) > 1
@@ -42,31 +42,31 @@ def test_one_too_many_under_way_is_sent_away(
 def test_a_place_is_given_back_when_a_request_fails() -> None:
     admission = Admission(limit=1)
     for _ in range(3):
-        with pytest.raises(Refused, match="not JSON"), admission:
-            raise Refused("not_json", "not JSON")
+        with pytest.raises(RefusalError, match="not JSON"), admission:
+            raise RefusalError("not_json", "not JSON")
 
 
 def test_a_bucket_refills() -> None:
-    bucket = Bucket(rate=1e6)
+    bucket = TokenBucket(rate=1e6)
     bucket.charge(10**6)
     assert bucket.wait() == 0.0
-    slow = Bucket(rate=1e-3)
+    slow = TokenBucket(rate=1e-3)
     slow.charge(1)
     assert slow.wait() > 0
 
 
 def test_while_nothing_becomes_durable_few_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     admission = Admission()
-    for _ in range(MAX_WHILE_STALLED):
+    for _ in range(MAX_REQUESTS_WHILE_STALLED):
         admission.__enter__()
-    admission.commit_begun()
+    admission.on_commit_start()
     with admission:
         pass  # a commit that has just begun is no stall
     now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + STALLED_AFTER + 1)
-    with pytest.raises(Refused) as refused, admission:
+    monkeypatch.setattr(time, "monotonic", lambda: now + STALLED_AFTER_S + 1)
+    with pytest.raises(RefusalError) as refused, admission:
         pass
     assert refused.value.code == "busy"
-    admission.commit_ended()
+    admission.on_commit_end()
     with admission:
         pass

@@ -13,8 +13,8 @@ from dashboard.fleet.fold_service import fold_all, poison_refold
 from dashboard.fleet.models import Instance, ProcessMinute, VersionProcessHour
 from dashboard.ingest.batch import batch_read
 from dashboard.ingest.models import InboxRow, PoisonReport
-from dashboard.ingest.numbering import numbers_of, windows_of
-from dashboard.ingest.otlp.convert import requests_of
+from dashboard.ingest.numbering import count_windows, derive_numbers
+from dashboard.ingest.otlp.convert import convert_metrics
 from dashboard.ingest.services import reports_store
 from dashboard.projects.models import Project
 
@@ -43,7 +43,7 @@ def metrics(process: int, points: int, end: int) -> dict[str, Any]:
 def send(project: Project, process: int, points: int, end: int) -> int:
     """Puts the points into the inbox as the endpoint does; returns how many reports were stored."""
     now, stored = clock.unix(), 0
-    for request in requests_of(metrics(process, points, end), project.pk, now).requests:
+    for request in convert_metrics(metrics(process, points, end), project.pk, now).requests:
         [answer] = reports_store([batch_read(text=dumps(request), project_id=project.pk, received=now)])
         assert not answer.rejected
         stored += len(answer.acked)
@@ -87,10 +87,10 @@ def test_what_the_fault_quarantined_folds_after_the_upgrade(project: Project) ->
     ("start", "end"), [(1_795_000_000.0, 1_795_000_010.0), (1_795_000_000.123456, 1_795_000_000.123457), (1_795_000_001.9, 1_795_003_601.9)]
 )
 def test_numbers_made_of_time_are_known_by_their_window(start: float, end: float) -> None:
-    seq = numbers_of(round(start * 1e9), round(end * 1e9))
-    assert windows_of(Report(seq=seq, window=(start, end))) == 1
+    seq = derive_numbers(round(start * 1e9), round(end * 1e9))
+    assert count_windows(Report(seq=seq, window=(start, end))) == 1
 
 
 @pytest.mark.parametrize(("seq", "count"), [((4, 7), 4), ((1, 1), 1), ((9, 8), 1), ((2, 1 << 53), 10**6)])
 def test_an_agents_own_numbers_count_what_they_cover(seq: tuple[int, int], count: int) -> None:
-    assert windows_of(Report(seq=seq, window=(1_795_000_000.0, 1_795_000_010.0))) == count
+    assert count_windows(Report(seq=seq, window=(1_795_000_000.0, 1_795_000_010.0))) == count

@@ -10,7 +10,7 @@ from compilewatch.wire.messages import Request
 from dashboard.fleet.fold_service import fold_all
 from dashboard.ingest import admission
 from dashboard.ingest.models import InboxRow
-from dashboard.projects.key_auth import key_checks_forget
+from dashboard.projects.key_auth import clear_key_cache
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
 
@@ -22,8 +22,8 @@ Make = Callable[..., Request]
 def _quota(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five reports may wait, and are counted whenever one comes."""
     Project.objects.filter(pk=project.pk).update(settings={"reports_waiting": 5})
-    key_checks_forget()
-    monkeypatch.setattr(admission, "COUNTED_EVERY", 0.0)
+    clear_key_cache()
+    monkeypatch.setattr(admission, "COUNT_INTERVAL_S", 0.0)
     monkeypatch.setattr(admission, "_buckets", {})
 
 
@@ -45,6 +45,6 @@ def test_reports_of_others_do_not_count(
 
 
 def test_between_two_counts_what_came_here_counts(endpoint: Endpoint, make_request: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "COUNTED_EVERY", 3600.0)
+    monkeypatch.setattr(admission, "COUNT_INTERVAL_S", 3600.0)
     assert endpoint.report(make_request(minutes=5)).status == 200
     assert endpoint.report(make_request(first_seq=6)).outcome == (429, "too_many")

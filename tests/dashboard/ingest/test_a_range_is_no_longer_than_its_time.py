@@ -7,7 +7,7 @@ import pytest
 from compilewatch.wire.messages import Report, Request
 
 from dashboard.ingest.models import InboxRow
-from dashboard.ingest.numbering import numbers_of
+from dashboard.ingest.numbering import derive_numbers
 from tests.dashboard.ingest.conftest import Endpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -43,6 +43,6 @@ def test_a_window_that_starts_in_1970_buys_no_longer_range(endpoint: Endpoint, m
 def test_merged_windows_and_numbers_made_of_time_are_stored(endpoint: Endpoint, make_request: Make) -> None:
     request = make_request()
     start, end = request.reports[0].window
-    for first, last in ((1, 700), numbers_of(int(start * 1_000_000) * 1000, int(end * 1_000_000) * 1000)):
+    for first, last in ((1, 700), derive_numbers(int(start * 1_000_000) * 1000, int(end * 1_000_000) * 1000)):
         answer = endpoint.report(ranged(request, first, last)).json
         assert (answer.get("rejected", []), [first, last] in answer["acked"]) == ([], True)

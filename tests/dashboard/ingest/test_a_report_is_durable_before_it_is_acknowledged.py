@@ -7,7 +7,7 @@ import pytest
 from compilewatch.wire.codec import dumps, encode, loads
 from compilewatch.wire.messages import Report, Request
 
-from dashboard.ingest.batch import report_read, shard_of
+from dashboard.ingest.batch import compute_shard, report_read
 from dashboard.ingest.models import InboxRow, Sender
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
@@ -30,7 +30,7 @@ def test_a_row_holds_the_report_as_it_came(endpoint: Endpoint, make_request: Mak
     row = InboxRow.objects.get()
     assert (row.project_id, row.instance_id, row.seq_first, row.seq_last) == (project.pk, request.instance.id, 1, 1)
     # SQLite has one folder, and a line of its own for each version would only be longer.
-    assert row.shard == (shard_of(project.pk, "ranker", "7") if DATABASE == "postgresql" else 0)
+    assert row.shard == (compute_shard(project.pk, "ranker", "7") if DATABASE == "postgresql" else 0)
     assert bytes(row.report) == dumps(request.reports[0])
     assert bytes(row.identity) == dumps(request.instance)
     assert report_read(bytes(row.report)) == loads(Report, bytes(row.report)) == request.reports[0]

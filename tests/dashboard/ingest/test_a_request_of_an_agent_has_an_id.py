@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from compilewatch.wire.messages import Request
 
-from dashboard.common.log_throttle import Seldom
+from dashboard.common.log_throttle import LogThrottle
 from dashboard.ingest import endpoint as reports
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
@@ -27,7 +27,7 @@ def test_its_own_or_the_one_that_the_proxy_gave_it(endpoint: Endpoint, make_requ
 def test_a_refusal_is_told_once_a_minute_of_each_kind(
     endpoint: Endpoint, project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(reports, "_seldom", Seldom())
+    monkeypatch.setattr(reports, "_log_throttle", LogThrottle())
     caplog.set_level("INFO", logger="dashboard")
     for _ in range(3):
         assert endpoint.send(b"{}", headers={"Authorization": "Bearer nothing"}).status == 401

@@ -16,14 +16,14 @@ from pytest_django import Settings
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.common import clock
-from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CompileEvent, Instance, RegionMinute, Series
-from dashboard.fleet.selectors.instances.instance_states import blind_to
+from dashboard.fleet.selectors.instances.instance_states import list_missing_capabilities
 from dashboard.ingest.models import EngineTarget, InboxRow
-from dashboard.ingest.scrapers.histogram import sketch_of, widest
+from dashboard.ingest.scrapers.histogram import build_sketch, find_widest_ratio
 from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
-from dashboard.ingest.scrapers.parser import NotMetrics, snapshot_read
+from dashboard.ingest.scrapers.parser import MetricsParseError, snapshot_read
 from dashboard.ingest.scrapers.services import EngineError, engine_add, engine_read, engines_read
 from dashboard.projects.models import Project
 from tests.architecture.tree import REPOSITORY
@@ -91,7 +91,9 @@ def test_a_quantile_lies_in_the_bucket_of_the_true_one(target: EngineTarget, at:
     read(target, sample("vllm", times=2))
     assert calls() == 100
     [series] = Series.objects.filter(region="request").values_list("pk", flat=True)
-    sketch = merged_by((0, packed) for packed in RegionMinute.objects.filter(series_id=series).values_list("latency", flat=True))[0]
+    sketch = merge_packed_by_key((0, packed) for packed in RegionMinute.objects.filter(series_id=series).values_list("latency", flat=True))[
+        0
+    ]
     median, tail = sketch.quantile(0.5), sketch.quantile(0.99)
     assert median and tail and 1.0 < median <= 1.5 and 2.0 < tail <= 2.5 and sketch.sum == pytest.approx(118.5)
 
@@ -104,7 +106,9 @@ def test_what_an_engine_cannot_tell_is_blind(target: EngineTarget, at: Callable[
     fold_all()
     instance = Instance.objects.get()
     assert (
-        blind_to(instance) == ["compiled_calls", "compilations"] and instance.agent == "scraped vllm" and instance.host == "llm.example.com"
+        list_missing_capabilities(instance) == ["compiled_calls", "compilations"]
+        and instance.agent == "scraped vllm"
+        and instance.host == "llm.example.com"
     )
     answer, why = instance.capabilities["latency of request"]
     assert answer == "partly" and "300% wide" in why and instance.capabilities["errors"][0] == "no"
@@ -209,7 +213,7 @@ BROKEN = ["vllm:e2e_request_latency_seconds_bucket{le=", "a b c d", WIDE.replace
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_a_broken_answer_is_one_sentence(text: str) -> None:
-    with pytest.raises(NotMetrics, match="no text of Prometheus"):
+    with pytest.raises(MetricsParseError, match="no text of Prometheus"):
         snapshot_read(text, VLLM)
 
 
@@ -217,7 +221,7 @@ def test_a_broken_answer_is_one_sentence(text: str) -> None:
 def test_any_buckets_keep_their_counts_and_their_places(pairs: list[tuple[float, int]]) -> None:
     ordered = sorted(pairs)
     bounds, counts = [bound for bound, _ in ordered], [count for _, count in ordered]
-    sketch = sketch_of([*bounds, float("inf")], [*counts, 3], 1.0)
+    sketch = build_sketch([*bounds, float("inf")], [*counts, 3], 1.0)
     assert sketch.count == sum(counts) + 3 and sketch.problem() is None
     middle = sketch.quantile(0.5)
     place = next(place for place, upto in enumerate(accumulate([*counts, 3])) if upto >= sketch.count / 2)
@@ -228,7 +232,7 @@ def test_any_buckets_keep_their_counts_and_their_places(pairs: list[tuple[float,
         return
     lower = upper if place in (0, len(bounds)) else bounds[place - 1]
     assert lower * 0.97 <= middle <= upper * 1.05
-    assert widest([0.1, 0.2, 0.25]) == pytest.approx(1.0)
+    assert find_widest_ratio([0.1, 0.2, 0.25]) == pytest.approx(1.0)
 
 
 @pytest.mark.django_db

@@ -10,7 +10,7 @@ from django.test import Client
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, RegionMinute, WatchedModel
-from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import read_instance_minutes
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
@@ -66,7 +66,7 @@ def test_the_page_and_its_numbers_say_so(model: WatchedModel, signed_in: Client,
 
 def test_the_judge_divides_by_wall_time_too(model: WatchedModel) -> None:
     deployment = Deployment.objects.get()
-    rows = instance_minutes(
+    rows = read_instance_minutes(
         deployment=deployment, baseline=None, from_minute=deployment.started_minute, to_minute=deployment.last_minute + 1
     )
     found = [items_per_second(row) for row in rows if row.items]  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def test_a_region_of_an_agent_stays_by_call_time(store_reports: Callable[..., ob
     store_reports(request_make(end=clock.unix() - 20.0, p50=0.01))
     fold_all()
     deployment = Deployment.objects.get()
-    (row,) = instance_minutes(
+    (row,) = read_instance_minutes(
         deployment=deployment, baseline=None, from_minute=deployment.started_minute, to_minute=deployment.last_minute + 1
     )
     assert items_per_second(row) == pytest.approx(800.0, rel=0.1)  # type: ignore[arg-type]

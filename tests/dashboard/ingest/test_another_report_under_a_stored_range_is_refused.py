@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import InboxRow, Sender
-from dashboard.ingest.recent_digests import MOST, Recorded, recent_bytes, recent_of, recorded
-from dashboard.ingest.selectors import refusals_by_code
+from dashboard.ingest.recent_digests import MAX_RECENT_REPORTS, ReportDigest, digest_report, pack_recent, unpack_recent
+from dashboard.ingest.selectors import count_refusals_by_code
 from dashboard.ingest.sequence_ranges import COVERED, NEW, RANGE_CONFLICT, Coverage
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
@@ -22,8 +22,8 @@ from tests.dashboard.ingest.conftest import Endpoint
 Make = Callable[..., Request]
 
 
-def window(number: int, text: str = "", late: float = 0.0) -> Recorded:
-    return recorded((number, number), f"{number} {text}".encode(), 1000.0 + 10.0 * number + late)
+def window(number: int, text: str = "", late: float = 0.0) -> ReportDigest:
+    return digest_report((number, number), f"{number} {text}".encode(), 1000.0 + 10.0 * number + late)
 
 
 def stored(count: int) -> Coverage:
@@ -33,7 +33,7 @@ def stored(count: int) -> Coverage:
     return coverage
 
 
-@pytest.mark.parametrize("count", [1, MOST, 5 * MOST])
+@pytest.mark.parametrize("count", [1, MAX_RECENT_REPORTS, 5 * MAX_RECENT_REPORTS])
 def test_a_repeat_is_covered_and_another_report_is_a_conflict(count: int) -> None:
     coverage = stored(count)
     assert [coverage.take(window(number)) for number in range(1, count + 1)] == [COVERED] * count
@@ -47,7 +47,7 @@ def test_a_copy_that_wakes_up_long_after_the_newest_reports_is_a_conflict() -> N
 
 def test_a_part_of_a_stored_range_is_another_report() -> None:
     coverage = Coverage()
-    assert coverage.take(recorded((1, 4), b"merged", 1040.0)) == NEW
+    assert coverage.take(digest_report((1, 4), b"merged", 1040.0)) == NEW
     assert coverage.take(window(3)) == RANGE_CONFLICT
 
 
@@ -64,7 +64,7 @@ def test_reports_that_an_earlier_release_stored_are_taken_for_repeats() -> None:
 def test_whatever_order_reports_come_in_a_repeat_is_never_a_conflict(numbers: list[int]) -> None:
     coverage, before = Coverage(), set[int]()
     for number in numbers:
-        coverage = Coverage.of(coverage.ranges, coverage.closed, coverage.missing, recent_of(recent_bytes(coverage.recent)))
+        coverage = Coverage.of(coverage.ranges, coverage.closed, coverage.missing, unpack_recent(pack_recent(coverage.recent)))
         assert coverage.take(window(number)) == (COVERED if number in before else NEW)
         before.add(number)
 
@@ -81,17 +81,17 @@ def test_the_endpoint_refuses_and_counts_it(endpoint: Endpoint, make_request: Ma
     assert answer["rejected"][0]["code"] == RANGE_CONFLICT
     assert "a second process has the same instance id" in answer["rejected"][0]["detail"]
     COMMITTER.stop()
-    assert refusals_by_code(project=project) == {RANGE_CONFLICT: 1}
+    assert count_refusals_by_code(project=project) == {RANGE_CONFLICT: 1}
     assert InboxRow.objects.count() == 3
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_sender_keeps_so_many_digests_and_no_more(endpoint: Endpoint, make_request: Make) -> None:
-    for first in (1, MOST + 1, 2 * MOST + 1):
-        data = encode(make_request(minutes=MOST))
+    for first in (1, MAX_RECENT_REPORTS + 1, 2 * MAX_RECENT_REPORTS + 1):
+        data = encode(make_request(minutes=MAX_RECENT_REPORTS))
         for place, report in enumerate(data["reports"]):
             report["seq"] = [first + place, first + place]
         endpoint.send_json(json.dumps(data))
     sender = Sender.objects.get()
-    assert sender.ranges == [[1, 3 * MOST]]
-    assert [one.last for one in recent_of(sender.recent)] == list(range(2 * MOST + 1, 3 * MOST + 1))
+    assert sender.ranges == [[1, 3 * MAX_RECENT_REPORTS]]
+    assert [one.last for one in unpack_recent(sender.recent)] == list(range(2 * MAX_RECENT_REPORTS + 1, 3 * MAX_RECENT_REPORTS + 1))

@@ -14,8 +14,8 @@ from django.test import Client
 from dashboard.accounts.models import AuditEntry
 from dashboard.common import clock
 from dashboard.ingest.models import InboxRow
-from dashboard.projects.key_auth import key_checks_forget
-from dashboard.projects.key_format import key_text_make
+from dashboard.projects.key_auth import clear_key_cache
+from dashboard.projects.key_format import key_text_generate
 from dashboard.projects.models import Key, Project
 from dashboard.projects.services import key_create, key_revoke
 from tests.dashboard.ingest.conftest import PATH, Endpoint
@@ -62,7 +62,7 @@ def test_a_wrong_key_is_401(endpoint: Endpoint, make_request: Make, project: Pro
         "empty": bearer(""),
         "another scheme": bearer(f"Basic {endpoint.key}"),
         "mistyped": bearer(f"Bearer {mistyped}"),
-        "unknown": bearer(f"Bearer {key_text_make('ing').text}"),
+        "unknown": bearer(f"Bearer {key_text_generate('ing').text}"),
         "revoked": bearer(f"Bearer {revoked[1]}"),
         "expired": bearer(f"Bearer {expired[1]}"),
         "4 KiB long": bearer("Bearer " + "k" * 4096),
@@ -95,7 +95,7 @@ def test_a_key_whose_underscores_are_quoted_is_a_key_in_the_url(quoted: str, end
 def test_a_revoked_key_stops_working_within_a_second(endpoint: Endpoint, make_request: Make) -> None:
     assert endpoint.report(make_request()).status == 200
     key_revoke(key=Key.objects.get(kind="ing"))
-    key_checks_forget()
+    clear_key_cache()
     assert endpoint.report(make_request(first_seq=2)).outcome == BAD_KEY
     assert InboxRow.objects.count() == 1
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from dashboard.common import clock
-from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import RegionMinute, Series
 from dashboard.ingest.models import EngineTarget
@@ -42,7 +42,7 @@ def test_calls_seconds_and_tokens_are_those_that_vllm_counted(project: Project, 
     fold_all()
     for region, family in HISTOGRAMS.items():
         row, real = RegionMinute.objects.get(series_id=Series.objects.get(region=region).pk), truth(name, family)
-        sketch = merged_by([(0, row.latency)])[0]
+        sketch = merge_packed_by_key([(0, row.latency)])[0]
         assert (row.calls, sketch.count) == (real.count, real.count), region
         assert sketch.sum / sketch.count == pytest.approx(real.mean, rel=1e-6), region
     [tokens] = {row.items for row in RegionMinute.objects.filter(series_id=Series.objects.get(region="HTTP request").pk)}

@@ -27,11 +27,11 @@ from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, RegionMinute, Series
 from dashboard.ingest.batch import identity_read, report_read
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.models import InboxRow
-from dashboard.ingest.otlp.convert import requests_of
-from dashboard.ingest.otlp.histograms import NotASketch, sketch_of
-from dashboard.ingest.otlp.protobuf import metrics_read
+from dashboard.ingest.otlp.convert import convert_metrics
+from dashboard.ingest.otlp.histograms import HistogramError, convert_histogram
+from dashboard.ingest.otlp.protobuf import decode_metrics
 from tests.dashboard.ingest.conftest import Endpoint
 from tests.dashboard.requests import region_make, request_make
 
@@ -61,7 +61,9 @@ def there_and_back(request: Request) -> list[Request]:
     """Through OpenTelemetry's own message classes, as JSON and as protobuf."""
     told = metrics_of(request)
     message = ParseDict(told, ExportMetricsServiceRequest())
-    plain, binary = (requests_of(one, 1, request.sent) for one in (json.loads(json.dumps(told)), metrics_read(message.SerializeToString())))
+    plain, binary = (
+        convert_metrics(one, 1, request.sent) for one in (json.loads(json.dumps(told)), decode_metrics(message.SerializeToString()))
+    )
     assert (plain.left_out, plain.why, plain.requests) == (0, "", binary.requests)
     return plain.requests
 
@@ -148,7 +150,9 @@ def test_any_sdks_histogram_with_the_name_and_the_attribute_is_a_region(meter: M
 
 
 def test_bins_that_are_wider_are_spread_and_said_to_be() -> None:
-    [request] = requests_of(_metrics({**TIMES, "scale": 3, "count": 10, "positive": {"offset": 2, "bucketCounts": [10]}}), 1, 0.0).requests
+    [request] = convert_metrics(
+        _metrics({**TIMES, "scale": 3, "count": 10, "positive": {"offset": 2, "bucketCounts": [10]}}), 1, 0.0
+    ).requests
     [region] = request.reports[0].regions
     assert region.latency is not None and list(region.latency.items()) == [(8, 3), (9, 3), (10, 2), (11, 2)]
     assert request.instance.capabilities["latency"][0] == "partly"
@@ -162,7 +166,7 @@ def test_finer_bins_are_joined_exactly(values: list[float], finer: int) -> None:
     if len(spread) > 8192:
         return
     point = {"scale": SCALE + finer, "positive": {"offset": sketch.offset << finer, "bucketCounts": spread}, "zeroCount": sketch.zero}
-    joined = sketch_of({**point, "min": sketch.min, "max": sketch.max, "sum": sketch.sum})
+    joined = convert_histogram({**point, "min": sketch.min, "max": sketch.max, "sum": sketch.sum})
     assert joined == sketch
 
 
@@ -179,9 +183,9 @@ def test_finer_bins_are_joined_exactly(values: list[float], finer: int) -> None:
     ],
 )
 def test_a_histogram_that_is_none_is_left_out_with_the_reason(point: dict[str, Any], says: str) -> None:
-    with pytest.raises(NotASketch, match=says):
-        sketch_of(point)
-    taken = requests_of(_metrics({**TIMES, **point}), 1, 0.0)
+    with pytest.raises(HistogramError, match=says):
+        convert_histogram(point)
+    taken = convert_metrics(_metrics({**TIMES, **point}), 1, 0.0)
     assert taken.left_out == 1 and says in taken.why
 
 
@@ -217,8 +221,8 @@ def test_what_is_no_metrics_is_a_400(endpoint: Endpoint, body: bytes) -> None:
 @given(body=st.binary(max_size=300))
 def test_any_bytes_are_metrics_or_refused(body: bytes) -> None:
     try:
-        found = metrics_read(body)
-    except Refused as refused:
+        found = decode_metrics(body)
+    except RefusalError as refused:
         assert refused.code == "bad_request"
     else:
         assert isinstance(found, dict)

@@ -11,8 +11,8 @@ from django.db import DatabaseError
 from dashboard.ingest import group_commit
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import Refusal
-from dashboard.ingest.refusal_counters import refusal_note, refusals_take
-from dashboard.ingest.selectors import refusals_by_code
+from dashboard.ingest.refusal_counters import drain_refusals, record_refusal
+from dashboard.ingest.selectors import count_refusals_by_code
 from dashboard.projects.models import Project
 from tests.dashboard.ingest.conftest import Endpoint
 
@@ -27,7 +27,7 @@ def test_by_code_of_request_and_report(endpoint: Endpoint, make_request: Callabl
     data["reports"][0]["seq"] = [0, 0]
     endpoint.send_json(json.dumps(data))
     COMMITTER.stop()
-    assert refusals_by_code(project=project) == {"bad_request": 3, "invalid_seq": 1}
+    assert count_refusals_by_code(project=project) == {"bad_request": 3, "invalid_seq": 1}
     assert Refusal.objects.get(project_id=0).code == "bad_key"
 
 
@@ -35,12 +35,12 @@ def test_counts_that_could_not_be_written_are_kept(project: Project, monkeypatch
     def failing(counts: object) -> None:
         raise DatabaseError("gone")
 
-    refusal_note(project_id=project.pk, code="too_old", count=2)
+    record_refusal(project_id=project.pk, code="too_old", count=2)
     with monkeypatch.context() as patched:
         patched.setattr(group_commit, "refusals_write", failing)
         group_commit._write_refusals()
-    refusal_note(project_id=project.pk, code="too_old")
+    record_refusal(project_id=project.pk, code="too_old")
     group_commit._write_refusals()
     group_commit._write_refusals()
-    assert refusals_by_code(project=project) == {"too_old": 3}
-    assert not refusals_take()
+    assert count_refusals_by_code(project=project) == {"too_old": 3}
+    assert not drain_refusals()

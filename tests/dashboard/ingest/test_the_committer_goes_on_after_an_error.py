@@ -11,11 +11,11 @@ from compilewatch.wire.messages import Request
 from django.test import Client
 
 from dashboard.ingest import group_commit
-from dashboard.ingest.group_commit import COMMITTER, FAILURES_UNREADY
+from dashboard.ingest.group_commit import COMMITTER, MAX_FAILURES_IN_A_ROW
 from tests.dashboard.ingest.conftest import Endpoint
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PLACES = ("commit_note", "_write_refusals", "_write_intake")
+PLACES = ("record_commit", "_write_refusals", "_write_intake")
 
 
 @pytest.fixture(autouse=True)
@@ -59,10 +59,10 @@ def test_the_next_reports_are_committed(
 def test_requests_under_way_are_answered_at_once(
     endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fails(monkeypatch, "group_commit", KeyError("lost"), times=1)
+    fails(monkeypatch, "commit_group", KeyError("lost"), times=1)
     began = time.monotonic()
     answer = endpoint.report(make_request(instance=1))
-    assert answer.outcome == (503, "busy") and time.monotonic() - began < group_commit.PATIENCE
+    assert answer.outcome == (503, "busy") and time.monotonic() - began < group_commit.COMMIT_TIMEOUT_S
     assert endpoint.report(make_request(instance=1)).status == 200
 
 
@@ -79,11 +79,11 @@ def test_a_thread_that_is_gone_is_replaced(endpoint: Endpoint, make_request: Cal
 def test_readiness_asks_the_committer(
     client: Client, endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fails(monkeypatch, "group_commit", KeyError("lost"), times=FAILURES_UNREADY)
-    for _ in range(FAILURES_UNREADY):
+    fails(monkeypatch, "commit_group", KeyError("lost"), times=MAX_FAILURES_IN_A_ROW)
+    for _ in range(MAX_FAILURES_IN_A_ROW):
         assert client.get("/readyz").status_code == 200
         assert endpoint.report(make_request(instance=1)).status == 503
     answer = client.get("/readyz")
-    assert answer.status_code == 503 and answer.json()["checks"]["committer"]["value"] == FAILURES_UNREADY
+    assert answer.status_code == 503 and answer.json()["checks"]["committer"]["value"] == MAX_FAILURES_IN_A_ROW
     assert endpoint.report(make_request(instance=1)).status == 200
     assert client.get("/readyz").json()["checks"]["committer"]["ok"]

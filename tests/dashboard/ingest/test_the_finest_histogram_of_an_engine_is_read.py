@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.ingest.scrapers.histogram import sketch_of
+from dashboard.ingest.scrapers.histogram import build_sketch
 from dashboard.ingest.scrapers.metric_names import VLLM
-from dashboard.ingest.scrapers.parser import Snapshot, between, snapshot_read
-from dashboard.ingest.scrapers.to_report import capabilities
+from dashboard.ingest.scrapers.parser import Snapshot, diff_snapshots, snapshot_read
+from dashboard.ingest.scrapers.to_report import build_capabilities
 from tests.dashboard.ingest.recorded import FRONT, OWN, answer, truth
 
 RECORDED = ("default", "compile", "changed")
@@ -32,7 +32,7 @@ def polled(text: str, polls: int) -> str:
 def test_each_quantile_lies_in_the_bucket_of_the_true_one(name: str, q: float) -> None:
     found = snapshot_read(answer(name), VLLM)
     fine, real = found.parts["HTTP request"], truth(name, FRONT)
-    sketch = sketch_of(fine.bounds, fine.counts, fine.total)
+    sketch = build_sketch(fine.bounds, fine.counts, fine.total)
     lower, upper = real.bucket(q)
     value = sketch.quantile(q)
     assert value is not None and lower * 0.98 <= value <= upper * 1.02
@@ -42,16 +42,16 @@ def test_each_quantile_lies_in_the_bucket_of_the_true_one(name: str, q: float) -
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_engines_own_histogram_knows_a_bound_and_the_mean(name: str) -> None:
     own, real = snapshot_read(answer(name), VLLM).parts["request"], truth(name, OWN)
-    sketch = sketch_of(own.bounds, own.counts, own.total)
+    sketch = build_sketch(own.bounds, own.counts, own.total)
     assert real.bucket(0.5) == (0.0, 0.3) and sketch.quantile(0.5) is None
     assert sketch.sum / sketch.count == pytest.approx(real.mean)
 
 
 def test_a_request_is_counted_once_and_as_the_server_timed_it() -> None:
-    parts = VLLM.parts_in(snapshot_read(answer("default"), VLLM).parts)
+    parts = VLLM.select_parts(snapshot_read(answer("default"), VLLM).parts)
     assert [part.region for part in parts if part.outermost] == ["HTTP request"]
     assert [part.region for part in parts] == ["HTTP request", "request", "first token", "next token"]
-    without = VLLM.parts_in(snapshot_read(answer("default", front=False), VLLM).parts)
+    without = VLLM.select_parts(snapshot_read(answer("default", front=False), VLLM).parts)
     assert [part.region for part in without if part.outermost] == ["request"]
 
 
@@ -70,13 +70,13 @@ def test_without_either_histogram_of_the_server_the_engines_own_is_read(name: st
 
 def test_what_came_between_two_answers_is_of_both_histograms() -> None:
     first, second = (snapshot_read(answer("default", times=times), VLLM) for times in (1, 3))
-    kept = Snapshot.of_json(first.as_json())
-    found = between(kept, second)
+    kept = Snapshot.from_json(first.as_json())
+    found = diff_snapshots(kept, second)
     assert sum(found.parts["HTTP request"].counts) == 2 * truth("default", FRONT).count
     assert sum(found.parts["request"].counts) == 2 * truth("default", OWN).count
 
 
 def test_the_capability_says_which_histogram_a_latency_is_of() -> None:
     bounds = {name: one.bounds for name, one in snapshot_read(answer("default"), VLLM).parts.items()}
-    assert capabilities(VLLM, bounds)["latency of HTTP request"][0] == "partly"
-    assert "latency of HTTP request" not in capabilities(VLLM, {"request": bounds["request"]})
+    assert build_capabilities(VLLM, bounds)["latency of HTTP request"][0] == "partly"
+    assert "latency of HTTP request" not in build_capabilities(VLLM, {"request": bounds["request"]})

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dashboard.ingest.batch import Batch, batch_read
-from dashboard.ingest.body_decoder import Refused
-from dashboard.ingest.group_commit import Waiting, group_commit
+from dashboard.ingest.body_decoder import RefusalError
+from dashboard.ingest.group_commit import PendingBatch, commit_group
 from dashboard.ingest.models import InboxRow, Sender
 from dashboard.ingest.sequence_ranges import Coverage
 from dashboard.ingest.services import reports_append
@@ -41,8 +41,8 @@ def test_any_groups_of_any_ranges_are_stored_as_the_arithmetic_of_ranges_says(gr
     Sender.objects.all().delete()
     acked: dict[int, set[tuple[int, int]]] = {0: set(), 1: set(), 2: set()}
     for group in groups:
-        waiting = [(instance, Waiting(batch_of(make_request, project, instance, ranges))) for instance, ranges in group]
-        group_commit([each for _, each in waiting])
+        waiting = [(instance, PendingBatch(batch_of(make_request, project, instance, ranges))) for instance, ranges in group]
+        commit_group([each for _, each in waiting])
         for instance, each in waiting:
             acked[instance].update(each.result(0).acked)
     for instance, told in acked.items():
@@ -84,8 +84,8 @@ def test_a_commit_is_durable_whatever_the_server_was_told(make_request: Make, pr
 
 
 def test_a_request_gives_up_after_its_time_and_is_not_stored_later(make_request: Make, project: Project) -> None:
-    waiting = Waiting(batch_of(make_request, project, 0, [(1, 1)]))
-    with pytest.raises(Refused, match="too slow"):
+    waiting = PendingBatch(batch_of(make_request, project, 0, [(1, 1)]))
+    with pytest.raises(RefusalError, match="too slow"):
         waiting.result(0.01)
     assert waiting.given_up
 

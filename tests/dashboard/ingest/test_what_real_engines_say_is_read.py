@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dashboard.common import clock
-from dashboard.fleet.fold.sketch_columns import merged_by
+from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, RegionMinute, Series
 from dashboard.ingest.models import EngineTarget
@@ -36,7 +36,7 @@ def test_what_a_real_vllm_counted_is_what_is_stored(project: Project, monkeypatc
     for region, (calls, seconds, tokens) in COUNTED.items():
         series = Series.objects.get(region=region).pk
         row = RegionMinute.objects.get(series_id=series)
-        sketch = merged_by([(0, row.latency)])[0]
+        sketch = merge_packed_by_key([(0, row.latency)])[0]
         assert (row.calls, row.unknown, row.items, sketch.count) == (calls, calls, tokens, calls), region
         assert sketch.sum == pytest.approx(seconds, abs=1e-5)
     assert Instance.objects.get().started_at.timestamp() == pytest.approx(STARTED, abs=0.01)

@@ -14,19 +14,19 @@ from django.db import connection
 from django.test import Client
 
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.session_expiry import limits_forget
+from dashboard.accounts.session_expiry import reset_sign_in_limits
 from dashboard.common import clock
-from dashboard.projects.invitations import invitation_create, invitation_of, invitation_revoke
+from dashboard.projects.invitations import find_invitation, invitation_create, invitation_revoke
 from dashboard.projects.models import Invitation, Member, Project, Role
 from tests.dashboard.conftest import PASSWORD, sign_in
 
-VIEW = "dashboard.ui.views.projects.invitation_of"
+VIEW = "dashboard.ui.views.projects.find_invitation"
 MakeUser = Callable[..., User]
 
 
 @pytest.fixture(autouse=True)
 def _no_tries_before(db: None) -> None:
-    limits_forget()
+    reset_sign_in_limits()
 
 
 def made(project: Project, user: User, role: str = "operator") -> str:
@@ -38,7 +38,7 @@ def once_seen(monkeypatch: pytest.MonkeyPatch, then: Callable[[Invitation], Any]
     """Something happens after the page has found its invitation, and before it is taken."""
 
     def look(text: str) -> Invitation | None:
-        if (found := invitation_of(text)) is not None:
+        if (found := find_invitation(text)) is not None:
             then(found)
         return found
 

@@ -13,12 +13,12 @@ from django.conf import LazySettings
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.common import clock
-from dashboard.ingest.commands import Place, command_issue, commands_forget, commands_live
+from dashboard.ingest.commands import CommandTarget, clear_command_cache, command_issue, list_live_commands
 from dashboard.ingest.models import Command as Row
-from dashboard.projects.command_key import command_key, command_key_make, public_keys
+from dashboard.projects.command_key import command_key_create, derive_command_key, list_public_keys
 from dashboard.projects.models import Project
 
-PLACE = Place("ranker", "1", "production")
+PLACE = CommandTarget("ranker", "1", "production")
 Issue = Callable[[Project], dict[str, Any]]
 
 
@@ -27,18 +27,18 @@ def issue() -> Iterator[Issue]:
     """Issues a command, and answers it as an instance is given it."""
 
     def issued(project: Project) -> dict[str, Any]:
-        key, now = command_key(project), clock.unix()
+        key, now = derive_command_key(project), clock.unix()
 
         def order(counter: int) -> Command:
             return Command(f"a1.{counter}", key_project(key), "eager", counter, *PLACE, now, now + 60, share=1.0)
 
         command_issue(project=project, key=key, by="ada", order=order)
-        commands_forget()
-        [given] = commands_live(project_id=project.pk, place=PLACE, instance="i", job="")
+        clear_command_cache()
+        [given] = list_live_commands(project_id=project.pk, place=PLACE, instance="i", job="")
         return given
 
     yield issued
-    commands_forget()
+    clear_command_cache()
 
 
 def opened(given: dict[str, Any], public_key: str) -> Command:
@@ -48,31 +48,31 @@ def opened(given: dict[str, Any], public_key: str) -> Command:
 
 @pytest.mark.django_db
 def test_an_agent_opens_what_the_dashboard_signs(project: Project, issue: Issue) -> None:
-    command_key_make(project=project, actor_name="tests")
+    command_key_create(project=project, actor_name="tests")
     given = issue(project)
-    [public] = public_keys(project)
+    [public] = list_public_keys(project)
     assert opened(given, public).counter == 1 and list(given["ed25519"]) == [public]
 
 
 @pytest.mark.django_db
 def test_the_same_message_carries_the_mac_for_agents_of_the_release_before(project: Project, issue: Issue) -> None:
-    key = command_key_make(project=project, actor_name="tests")
+    key = command_key_create(project=project, actor_name="tests")
     given = issue(project)
-    [public] = public_keys(project)
+    [public] = list_public_keys(project)
     assert command_open(given, key) == opened(given, public)
 
 
 @pytest.mark.django_db
 def test_the_public_key_before_verifies_until_the_key_is_replaced_twice(project: Project, issue: Issue) -> None:
-    command_key_make(project=project, actor_name="tests")
-    [first] = public_keys(project)
-    command_key_make(project=project, actor_name="tests")
-    second, before = public_keys(project)
+    command_key_create(project=project, actor_name="tests")
+    [first] = list_public_keys(project)
+    command_key_create(project=project, actor_name="tests")
+    second, before = list_public_keys(project)
     assert before == first != second
     given = issue(project)
     assert opened(given, first) == opened(given, second)
-    command_key_make(project=project, actor_name="tests")
-    assert first not in public_keys(project) and public_keys(project)[1] == second
+    command_key_create(project=project, actor_name="tests")
+    assert first not in list_public_keys(project) and list_public_keys(project)[1] == second
     with pytest.raises(CommandRefused, match="not_signed"):
         opened(issue(project), first)
 
@@ -80,8 +80,8 @@ def test_the_public_key_before_verifies_until_the_key_is_replaced_twice(project:
 @pytest.mark.django_db
 def test_another_project_signs_with_another_key(project: Project, other_project: Project, issue: Issue) -> None:
     for one in (project, other_project):
-        command_key_make(project=one, actor_name="tests")
-    [ours], [theirs] = public_keys(project), public_keys(other_project)
+        command_key_create(project=one, actor_name="tests")
+    [ours], [theirs] = list_public_keys(project), list_public_keys(other_project)
     given = issue(other_project)
     with pytest.raises(CommandRefused, match="not_signed"):
         opened(given, ours)
@@ -92,26 +92,26 @@ def test_another_project_signs_with_another_key(project: Project, other_project:
 
 @pytest.mark.django_db
 def test_the_nonce_of_another_project_makes_another_key(project: Project, other_project: Project) -> None:
-    command_key_make(project=project, actor_name="tests")
+    command_key_create(project=project, actor_name="tests")
     other_project.settings = project.settings
-    assert public_keys(other_project) != public_keys(project)
+    assert list_public_keys(other_project) != list_public_keys(project)
 
 
 @pytest.mark.django_db
 def test_neither_the_symmetric_key_nor_the_database_alone_makes_the_private_one(project: Project, settings: LazySettings) -> None:
-    text = command_key_make(project=project, actor_name="tests")
-    [public] = public_keys(project)
+    text = command_key_create(project=project, actor_name="tests")
+    [public] = list_public_keys(project)
     stored = json.dumps(project.settings) + str(list(AuditEntry.objects.values_list("before", "after", "subject")))
     assert text not in stored and public not in json.dumps(project.settings)
     settings.KEY_PEPPER = "another pepper of thirty-two characters"
-    assert public_keys(project) != [public]
+    assert list_public_keys(project) != [public]
 
 
 @pytest.mark.django_db
 def test_what_became_of_the_public_key_is_on_record(project: Project) -> None:
-    command_key_make(project=project, actor_name="tests")
-    command_key_make(project=project, actor_name="tests")
-    second, first = public_keys(project)
+    command_key_create(project=project, actor_name="tests")
+    command_key_create(project=project, actor_name="tests")
+    second, first = list_public_keys(project)
     entry = AuditEntry.objects.filter(action="command_key.make").order_by("-pk")[0]
     assert (entry.before["public_key"], entry.after["public_key"]) == (first, second)
 
@@ -119,21 +119,21 @@ def test_what_became_of_the_public_key_is_on_record(project: Project) -> None:
 @pytest.mark.django_db
 def test_a_project_whose_key_was_made_by_the_release_before_has_a_public_one(project: Project) -> None:
     project.settings = {"command_key": {"nonce": "0" * 32, "made_at": "2026-01-01T00:00:00+00:00"}}
-    [public] = public_keys(project)
+    [public] = list_public_keys(project)
     assert PublicKey(bytes.fromhex(public)).encoded.hex() == public
 
 
 @pytest.mark.django_db
 def test_a_project_without_a_key_has_no_public_one(project: Project) -> None:
-    assert public_keys(project) == []
+    assert list_public_keys(project) == []
 
 
 @pytest.mark.django_db
 def test_a_row_that_was_written_without_signatures_gets_none_on_its_way(project: Project, issue: Issue) -> None:
     """As the release before writes it, or a person with access to the database."""
-    command_key_make(project=project, actor_name="tests")
+    command_key_create(project=project, actor_name="tests")
     issue(project)
     Row.objects.update(signatures=None)
-    commands_forget()
-    [given] = commands_live(project_id=project.pk, place=PLACE, instance="i", job="")
+    clear_command_cache()
+    [given] = list_live_commands(project_id=project.pk, place=PLACE, instance="i", job="")
     assert set(given) == {"signed"}

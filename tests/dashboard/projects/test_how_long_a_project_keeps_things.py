@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.projects.models import Project
-from dashboard.projects.retention import BOUNDS, Retention, longest, retention_of
+from dashboard.projects.retention import RETENTION_BOUNDS_DAYS, Retention, longest_retention, read_retention
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +21,7 @@ def said(*words: str) -> str:
 
 
 def test_a_project_that_says_nothing_keeps_the_usual(project: Project) -> None:
-    assert retention_of(project.settings) == Retention(instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35)
+    assert read_retention(project.settings) == Retention(instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35)
     assert "instance_minutes     8 days" in said()
 
 
@@ -32,7 +32,7 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
     assert "instance_minutes    14 days  (8 to 90, usually 8)" in text
     assert other_project.slug not in text
     project.refresh_from_db()
-    assert retention_of(project.settings) == Retention(instance_minutes=14, version_hours=800)
+    assert read_retention(project.settings) == Retention(instance_minutes=14, version_hours=800)
     assert project.settings["limits"] == {"series": 7}
     entry = AuditEntry.objects.get(action="retention.set")
     assert (entry.before["version_hours"], entry.after["version_hours"]) == (400, 800)
@@ -72,10 +72,12 @@ def test_a_project_that_is_not_there_is_refused(project: Project) -> None:
 
 @pytest.mark.parametrize("stored", [None, "8", {"instance_minutes": "9"}, {"instance_minutes": 10**9}, {"unknown": 9}])
 def test_rubbish_in_the_settings_keeps_the_usual(stored: object) -> None:
-    assert retention_of({"retention": stored}) == Retention()
+    assert read_retention({"retention": stored}) == Retention()
 
 
 def test_what_several_projects_share_is_kept_for_the_longest() -> None:
-    assert longest([Retention(instance_minutes=30), Retention(version_hours=900)]) == Retention(instance_minutes=30, version_hours=900)
-    assert longest([]) == Retention()
-    assert all(low <= getattr(Retention(), name) <= high for name, (low, high) in BOUNDS.items())
+    assert longest_retention([Retention(instance_minutes=30), Retention(version_hours=900)]) == Retention(
+        instance_minutes=30, version_hours=900
+    )
+    assert longest_retention([]) == Retention()
+    assert all(low <= getattr(Retention(), name) <= high for name, (low, high) in RETENTION_BOUNDS_DAYS.items())

@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.projects.models import Project
-from dashboard.projects.rate_limit import REPORTS_PER_SECOND, quota_of, rate_of
+from dashboard.projects.rate_limit import DEFAULT_REPORTS_PER_SECOND, read_quota, read_rate
 
 pytestmark = pytest.mark.django_db
 
@@ -21,11 +21,11 @@ def said(*words: str) -> str:
 
 
 def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
-    assert rate_of(project.settings) == REPORTS_PER_SECOND and "reports_per_second    5,000\n" in said()
+    assert read_rate(project.settings) == DEFAULT_REPORTS_PER_SECOND and "reports_per_second    5,000\n" in said()
     text = said("--project", project.slug, "--set", "reports_per_second=200")
     assert "reports_per_second      200  (usually 5,000)" in text and other_project.slug not in text
     project.refresh_from_db()
-    assert rate_of(project.settings) == 200
+    assert read_rate(project.settings) == 200
     entry = AuditEntry.objects.get(action="rate.set")
     assert (entry.before, entry.after) == ({"reports_per_second": 5000}, {"reports_per_second": 200})
 
@@ -34,7 +34,7 @@ def test_how_many_may_wait_is_set_beside_it(project: Project) -> None:
     text = said("--project", project.slug, "--set", "reports_waiting=900", "reports_per_second=7")
     assert "reports_waiting         900  (usually 200,000)" in text and "reports_per_second        7  (usually 5,000)" in text
     project.refresh_from_db()
-    assert quota_of(project.settings) == {"reports_per_second": 7.0, "reports_waiting": 900}
+    assert read_quota(project.settings) == {"reports_per_second": 7.0, "reports_waiting": 900}
     assert "reports_waiting         900" in said("--project", project.slug, "--set", "reports_per_second=8")
 
 

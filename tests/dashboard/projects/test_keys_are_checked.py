@@ -12,23 +12,23 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
 from dashboard.projects import key_auth
-from dashboard.projects.key_auth import KnownKey, key_check, key_checks_forget
-from dashboard.projects.key_format import KEY_ANYWHERE, key_digest, key_text_make, key_text_read
+from dashboard.projects.key_auth import VerifiedKey, clear_key_cache, key_check
+from dashboard.projects.key_format import KEY_SEARCH_PATTERN, key_digest, key_text_generate, key_text_parse
 from dashboard.projects.models import Key, Project
-from dashboard.projects.services import key_create, key_exposed, key_revoke
+from dashboard.projects.services import key_create, key_record_exposure, key_revoke
 
 pytestmark = pytest.mark.django_db
 
 
 def test_the_text_has_its_shape_and_its_checksum() -> None:
     for kind in ("ing", "api", "dep"):
-        made = key_text_make(kind)
+        made = key_text_generate(kind)
         assert re.fullmatch(rf"cw_{kind}_[0-9A-Za-z]{{8}}_[0-9A-Za-z]{{49}}", made.text)
-        assert key_text_read(made.text) == made and KEY_ANYWHERE.search(f"?key={made.text}&x")
+        assert key_text_parse(made.text) == made and KEY_SEARCH_PATTERN.search(f"?key={made.text}&x")
         for place in (3, 9, 30, len(made.text) - 1):
             mistyped = made.text[:place] + ("x" if made.text[place] != "x" else "y") + made.text[place + 1 :]
-            assert key_text_read(mistyped) is None
-    assert key_text_read("") is None and key_text_read(made.text + "\n") is None
+            assert key_text_parse(mistyped) is None
+    assert key_text_parse("") is None and key_text_parse(made.text + "\n") is None
 
 
 def test_only_a_hash_is_stored_and_it_needs_the_pepper(project: Project) -> None:
@@ -46,20 +46,20 @@ def test_a_key_speaks_for_its_project(project: Project, other_project: Project) 
 
 def test_right_lookup_but_wrong_secret_is_unknown(project: Project) -> None:
     key, _ = key_create(project=project)
-    other = key_text_make("ing")
+    other = key_text_generate("ing")
     Key.objects.filter(pk=key.pk).update(lookup=other.lookup)
     assert key_check(other.text) is None
 
 
 def test_of_many_threads_that_know_nothing_one_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, asked = key_text_make("ing"), list[str]()
+    made, asked = key_text_generate("ing"), list[str]()
 
-    def find(lookup: str, kind: str, digest: bytes) -> KnownKey:
+    def find(lookup: str, kind: str, digest: bytes) -> VerifiedKey:
         asked.append(lookup)
         time.sleep(0.2)
-        return KnownKey(1, kind, 1, {}, None)
+        return VerifiedKey(1, kind, 1, {}, None)
 
-    monkeypatch.setattr(key_auth, "_find", find)
+    monkeypatch.setattr(key_auth, "_query_key", find)
     for name in ("WAITS_FOR_ANOTHER", "TRUSTED_FOR", "TRUSTED_WHILE_ASKING"):
         monkeypatch.setattr(key_auth, name, 60.0)  # however slow the machine is
     with ThreadPoolExecutor(16) as pool:
@@ -80,9 +80,9 @@ def test_revoked_when_the_memory_is_half_a_second_old(project: Project, monkeypa
     key, text = key_create(project=project)
     assert key_check(text) is not None
     key_revoke(key=key, actor_name="tests")
-    later = time.monotonic() + key_auth.TRUSTED_FOR + 0.1
+    later = time.monotonic() + key_auth.CACHE_FRESH_S + 0.1
     monkeypatch.setattr(time, "monotonic", lambda: later)
-    assert key_auth.TRUSTED_FOR < 1.0 and key_check(text) is None
+    assert key_auth.CACHE_FRESH_S < 1.0 and key_check(text) is None
 
 
 def test_a_second_check_asks_nothing_and_use_is_noted_once_a_minute(project: Project) -> None:
@@ -96,7 +96,7 @@ def test_a_second_check_asks_nothing_and_use_is_noted_once_a_minute(project: Pro
         key_check(text)
     assert not queries.captured_queries
     Key.objects.filter(pk=key.pk).update(last_used_at=noted + timedelta(minutes=1))
-    key_checks_forget()
+    clear_key_cache()
     with CaptureQueriesContext(connection) as queries:
         key_check(text)
     assert [query["sql"].split()[0] for query in queries.captured_queries] == ["SELECT"]
@@ -106,7 +106,7 @@ def test_two_keys_live_side_by_side_while_rotating(project: Project) -> None:
     (old, old_text), (_, new_text) = key_create(project=project), key_create(project=project)
     assert key_check(old_text) and key_check(new_text)
     key_revoke(key=old)
-    key_checks_forget()
+    clear_key_cache()
     assert key_check(old_text) is None and key_check(new_text)
 
 
@@ -115,20 +115,20 @@ def test_exposure_is_noted_once_a_minute(project: Project) -> None:
 
     key, _ = key_create(project=project)
     for _ in range(3):
-        key_exposed(key_id=key.pk, where="URL", address="192.0.2.1")
+        key_record_exposure(key_id=key.pk, where="URL", address="192.0.2.1")
     assert AuditEntry.objects.filter(action="key.exposed").count() == 1
 
 
 def test_a_flood_of_made_up_keys_forgets_none_that_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_auth, "MAX_REMEMBERED", 8)
-    monkeypatch.setattr(key_auth, "TRUSTED_FOR", 60.0)  # a busy machine takes long for the flood
+    monkeypatch.setattr(key_auth, "MAX_CACHED_KEYS", 8)
+    monkeypatch.setattr(key_auth, "CACHE_FRESH_S", 60.0)  # a busy machine takes long for the flood
     _, text = key_create(project=project)
     assert key_check(text) is not None
     for _ in range(20):
-        assert key_check(key_text_make("ing").text) is None
+        assert key_check(key_text_generate("ing").text) is None
     with CaptureQueriesContext(connection) as caught:
         assert key_check(text) is not None
-    assert len(caught) == 0 and len(key_auth._refused) <= 8
+    assert len(caught) == 0 and len(key_auth._invalid_cache) <= 8
 
 
 def test_a_key_that_is_made_after_it_was_refused_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_a_key_that_is_made_after_it_was_refused_works(project: Project, monkeyp
     Key.objects.filter(pk=key.pk).update(revoked_at=clock.now())
     assert key_check(text) is None
     Key.objects.filter(pk=key.pk).update(revoked_at=None)
-    monkeypatch.setattr(key_auth, "TRUSTED_FOR", -1.0)
+    monkeypatch.setattr(key_auth, "CACHE_FRESH_S", -1.0)
     assert key_check(text) is not None
     Key.objects.filter(pk=key.pk).update(revoked_at=clock.now())
     assert key_check(text) is None

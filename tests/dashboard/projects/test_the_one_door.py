@@ -9,7 +9,7 @@ from django.http import Http404
 
 from dashboard.accounts.models import User
 from dashboard.projects.models import Key, Member, Project, Role
-from dashboard.projects.selectors import for_project, member_role, project_or_404, projects_of, role_includes
+from dashboard.projects.selectors import find_member_role, for_project, get_project_or_404, list_projects, role_includes
 from dashboard.projects.services import key_create, member_add
 
 pytestmark = pytest.mark.django_db
@@ -19,22 +19,22 @@ MakeUser = Callable[..., User]
 def test_a_member_comes_in(project: Project, make_user: MakeUser) -> None:
     for number, role in enumerate(Role):
         member = make_user(f"member{number}", project, role)
-        assert project_or_404(member, project.slug) == project
-        assert member_role(member, project) == role
+        assert get_project_or_404(member, project.slug) == project
+        assert find_member_role(member, project) == role
 
 
 def test_a_stranger_a_missing_project_and_nobody_see_the_same_404(project: Project, other_project: Project, make_user: MakeUser) -> None:
     stranger = make_user("eve", other_project, Role.ADMIN)
     for who, slug in ((stranger, project.slug), (stranger, "no-such-project"), (AnonymousUser(), project.slug)):
         with pytest.raises(Http404, match="There is no such project"):
-            project_or_404(who, slug)
+            get_project_or_404(who, slug)
 
 
 def test_who_may_no_longer_sign_in_is_a_stranger(project: Project, user: User) -> None:
     user.is_active = False
     with pytest.raises(Http404):
-        project_or_404(user, project.slug)
-    assert not projects_of(user).exists()
+        get_project_or_404(user, project.slug)
+    assert not list_projects(user).exists()
 
 
 def test_a_superuser_without_a_membership_is_a_stranger(project: Project, make_user: MakeUser) -> None:
@@ -42,7 +42,7 @@ def test_a_superuser_without_a_membership_is_a_stranger(project: Project, make_u
     root.is_superuser = root.is_staff = True
     root.save()
     with pytest.raises(Http404):
-        project_or_404(root, project.slug)
+        get_project_or_404(root, project.slug)
 
 
 def test_each_role_includes_the_one_before(project: Project, make_user: MakeUser) -> None:
@@ -53,9 +53,9 @@ def test_each_role_includes_the_one_before(project: Project, make_user: MakeUser
         [True, True, True],
     ]
     operator = make_user("oscar", project, Role.OPERATOR)
-    assert project_or_404(operator, project.slug, at_least=Role.OPERATOR) == project
+    assert get_project_or_404(operator, project.slug, at_least=Role.OPERATOR) == project
     with pytest.raises(PermissionDenied, match="admin"):
-        project_or_404(operator, project.slug, at_least=Role.ADMIN)
+        get_project_or_404(operator, project.slug, at_least=Role.ADMIN)
 
 
 def test_for_project_keeps_the_rows_of_others_out(project: Project, other_project: Project) -> None:
@@ -69,4 +69,4 @@ def test_for_project_keeps_the_rows_of_others_out(project: Project, other_projec
 def test_a_second_role_replaces_the_first(project: Project, user: User) -> None:
     member_add(project=project, user=user, role=Role.VIEWER, actor=user)
     assert Member.objects.get(project=project, user=user).role == Role.VIEWER
-    assert list(projects_of(user)) == [project]
+    assert list(list_projects(user)) == [project]

@@ -9,10 +9,10 @@ import pytest
 from compilewatch.wire.messages import VERSION, Request
 
 from dashboard.common import clock
-from dashboard.demo.sender import past
-from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.sender import build_past_reports
+from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build_instances
 from dashboard.fleet.fold_service import fold_all
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 
 JUDGED_MINUTES = 40
 NOW_MINUTE = 29_900_000
@@ -40,12 +40,12 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def side_by_side(time_is: Clock, store_reports: Callable[..., Any]) -> Iterator[list[SimulatedInstance]]:
     """Three instances of each version of `ranker`: the newer one is slower and partly eager for 39 minutes; not sent yet."""
-    comparisons_forget()
-    found = instances(fleet(judged_minutes=JUDGED_MINUTES)[:1], start_minute=NOW_MINUTE)
+    clear_comparisons()
+    found = build_instances(build_fleet(judged_minutes=JUDGED_MINUTES)[:1], start_minute=NOW_MINUTE)
     for instance in found:
         instance.first_minute = max(instance.first_minute, NOW_MINUTE - 70)
     yield found
-    comparisons_forget()
+    clear_comparisons()
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def send(store_reports: Callable[..., Any]) -> Callable[..., None]:
     """`send(instance, first, last)` stores and folds the windows of an instance with those numbers, counted from 1."""
 
     def sent(instance: SimulatedInstance, first: int = 1, last: int = 10_000) -> None:
-        reports = [report for report in past(instance, start_minute=NOW_MINUTE) if first <= report.seq[0] <= last]
+        reports = [report for report in build_past_reports(instance, start_minute=NOW_MINUTE) if first <= report.seq[0] <= last]
         store_reports(Request(VERSION, clock.unix(), instance.identity, reports))
         fold_all()
 

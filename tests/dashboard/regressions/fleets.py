@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.regressions.judge import InstanceMinute
-from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS, Learned, settings_for
+from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS, LearnedMetric, build_settings
 
 # Variance between healthy simulated instances after so many matched minutes, as the reference procedure learned it on its simulated fleet.
 LEARNED_VARIANCE = (
@@ -42,12 +42,12 @@ LEARNED_CACHES = 0.39
 """How far the misses of instances' starts lie apart beyond chance, as this judge learned it from 200 simulated healthy pairs
 (`Lesson` over 41 minutes of `Fleet(candidates=2)`, seeds 3800000 to 3800199); the reference procedure learned 0.37 on its own."""
 TAUGHT = {
-    "p50": Learned(ENOUGH_PAIRS, LEARNED_VARIANCE, LEARNED_DAYS),
-    "p99": Learned(ENOUGH_PAIRS, LEARNED_TAIL, LEARNED_DAYS),
-    "throughput": Learned(ENOUGH_PAIRS, (), LEARNED_DAYS),
-    "cache": Learned(ENOUGH_PAIRS, (), None, LEARNED_CACHES),
+    "p50": LearnedMetric(ENOUGH_PAIRS, LEARNED_VARIANCE, LEARNED_DAYS),
+    "p99": LearnedMetric(ENOUGH_PAIRS, LEARNED_TAIL, LEARNED_DAYS),
+    "throughput": LearnedMetric(ENOUGH_PAIRS, (), LEARNED_DAYS),
+    "cache": LearnedMetric(ENOUGH_PAIRS, (), None, LEARNED_CACHES),
 }
-LEARNED = settings_for({}, TAUGHT)
+LEARNED = build_settings({}, TAUGHT)
 
 ROW = InstanceMinute(
     instance="b1",

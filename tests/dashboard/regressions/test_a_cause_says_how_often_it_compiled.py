@@ -10,7 +10,7 @@ from compilewatch.wire.messages import Compile, Report, Request
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment
-from dashboard.regressions.stall_cause import stalled_cause
+from dashboard.regressions.stall_cause import find_stall_cause
 from tests.dashboard.regressions.conftest import Clock
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def test_once_in_each_process_is_once(
 
     store_reports(*(make_request(instance=number, change=compile_again) for number in range(instances)))
     fold_all()
-    assert stalled_cause(deployment=Deployment.objects.get(), now_minute=clock.minute_of(clock.unix()) + 1) == words
+    assert find_stall_cause(deployment=Deployment.objects.get(), now_minute=clock.minute_of(clock.unix()) + 1) == words
 
 
 def _compiled(report: Report, kind: str, reason: str) -> Compile:

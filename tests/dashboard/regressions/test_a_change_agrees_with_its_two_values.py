@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.alert_title import headline
+from dashboard.alerts.alert_title import build_alert_title
 from dashboard.common import numbers
-from dashboard.regressions.evidence_reader import change_of
-from dashboard.ui.evidence import evidence_rows
-from dashboard.ui.pages.change_exports import change_told
+from dashboard.regressions.evidence_reader import read_change
+from dashboard.ui.evidence import build_change_rows
+from dashboard.ui.pages.change_exports import serialize_change
 from dashboard.ui.pages.fleet.cells import cold_cell, peak_cell, share_cell
 
 S = "\u00a0"
@@ -23,23 +23,23 @@ def row(metric: str, unit: str, baseline: float, candidate: float, **more: Any) 
 
 
 def test_errors_since_the_deployment_are_not_those_of_the_last_minutes() -> None:
-    assert change_of(row("errors", "share", 0.0, 0.0017, window_minutes=0)).window_said == f"matched 180{S}min"
-    assert change_of(row("errors", "share", 0.0, 0.0017)).window_said == f"matched 180{S}min"
-    assert change_of(row("eager", "share", 0.0, 0.28, window_minutes=15)).window_said == f"last 15{S}min"
+    assert read_change(row("errors", "share", 0.0, 0.0017, window_minutes=0)).window_said == f"matched 180{S}min"
+    assert read_change(row("errors", "share", 0.0, 0.0017)).window_said == f"matched 180{S}min"
+    assert read_change(row("eager", "share", 0.0, 0.28, window_minutes=15)).window_said == f"last 15{S}min"
 
 
 def test_what_happens_once_at_a_start_has_no_minutes() -> None:
-    told = change_told(change_of(row("cold_start", "s", 40.2, 44.1, change=0.097)))
+    told = serialize_change(read_change(row("cold_start", "s", 40.2, 44.1, change=0.097)))
     assert (told["window"], told["window_minutes"]) == ("start", None)
 
 
 def test_memory_growth_is_a_rate_in_every_place() -> None:
     leak = row("leak", "share per hour", 0.051, 0.284, change=0.2214, low=0.11, high=0.35)
-    change = change_of(leak)
+    change = read_change(leak)
     assert (change.change_said, change.range_said) == (f"+23.3{S}%/h", f"11 to 35{S}%/h")
-    title = headline(model="m", version="2", sentence="", evidence={"evidence": [leak]})
+    title = build_alert_title(model="m", version="2", sentence="", evidence={"evidence": [leak]})
     assert title == f"m 2: Memory growth +23.3{S}%/h"
-    assert change_told(change)["change_ratio"] is None
+    assert serialize_change(change)["change_ratio"] is None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_memory_growth_is_a_rate_in_every_place() -> None:
     [(-0.00005, 0.0, f">{S}\u22120.01{S}%/h"), (0.0, 0.00005, f"0{S}%/h"), (0.0, -0.0, f"0{S}%/h")],
 )
 def test_a_slope_near_zero_is_not_minus_zero(baseline: float, candidate: float, said: str) -> None:
-    change = change_of(row("leak", "share per hour", baseline, candidate))
+    change = read_change(row("leak", "share per hour", baseline, candidate))
     assert change.baseline_said == said and "+<" not in change.change_said
 
 
@@ -64,18 +64,18 @@ def test_minutes_keep_their_seconds_where_a_change_is_seen() -> None:
 
 def test_a_title_of_two_regions_names_its_own() -> None:
     fast, slow = row("p50", "s", 0.01, 0.011, change=0.1, region="busy"), row("p50", "s", 0.01, 0.03, change=2.0, region="rare")
-    title = headline(model="m", version="2", sentence="", evidence={"evidence": [fast, slow]})
+    title = build_alert_title(model="m", version="2", sentence="", evidence={"evidence": [fast, slow]})
     assert title == f"m 2: p50 of rare 3{S}times as long"
-    assert headline(model="m", version="2", sentence="", evidence={"evidence": [slow]}) == f"m 2: p50 3{S}times as long"
+    assert build_alert_title(model="m", version="2", sentence="", evidence={"evidence": [slow]}) == f"m 2: p50 3{S}times as long"
 
 
 def test_a_title_of_recompiles_is_short() -> None:
     storm = row("recompiles", "per hour", 0.0, 12.0, window_minutes=15, excluded_baseline=3, excluded_candidate=21)
-    assert headline(model="m", version="2", sentence="", evidence={"evidence": [storm]}) == f"m 2: Recompiles +12{S}/h"
+    assert build_alert_title(model="m", version="2", sentence="", evidence={"evidence": [storm]}) == f"m 2: Recompiles +12{S}/h"
 
 
 def test_the_fleet_has_the_units_of_the_other_pages() -> None:
-    rows = evidence_rows({"evidence": [row("eager", "share", 0.0, 0.3, window_minutes=15)]}, "roll_back")
+    rows = build_change_rows({"evidence": [row("eager", "share", 0.0, 0.3, window_minutes=15)]}, "roll_back")
     still = share_cell(1.0, 1.0, rows, ("eager",))
     assert (still.change, still.css) == ("no change", ""), "the range did not move, although the last minutes did"
     assert share_cell(0.726, 1.0, rows, ("eager",)).css

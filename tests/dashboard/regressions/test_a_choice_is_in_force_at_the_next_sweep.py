@@ -14,9 +14,9 @@ from dashboard.projects.models import Project
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS, OverrideError
 from dashboard.regressions.judge_service import deployments_judge
-from dashboard.regressions.judging_settings import judging_set
+from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import JudgingChoice, LearnedVariance, Verdict
-from dashboard.regressions.settings_resolver import SettingsBook
+from dashboard.regressions.settings_resolver import SettingsResolver
 
 pytestmark = pytest.mark.django_db
 
@@ -27,9 +27,9 @@ def model(project: Project) -> WatchedModel:
 
 
 def test_a_models_choice_holds_for_it_alone(project: Project, other_project: Project, model: WatchedModel) -> None:
-    judging_set(project=project, values={"watch_alpha": 0.1, "p50.smallest_effect": 0.04})
-    judging_set(project=project, model=model, values={"p50.smallest_effect": 0.03})
-    book = SettingsBook()
+    detection_settings_set(project=project, values={"watch_alpha": 0.1, "p50.smallest_effect": 0.04})
+    detection_settings_set(project=project, model=model, values={"p50.smallest_effect": 0.03})
+    book = SettingsResolver()
     own, others = book.of(project_id=project.pk, model_id=model.pk), book.of(project_id=project.pk, model_id=model.pk + 1)
     assert (own.watch_alpha, others.watch_alpha) == (0.1, 0.1)
     assert [getattr(found.metrics[0], "smallest_effect", None) for found in (own, others)] == [0.03, 0.04]
@@ -38,10 +38,10 @@ def test_a_models_choice_holds_for_it_alone(project: Project, other_project: Pro
 
 
 def test_who_changed_what_is_in_the_record(project: Project, user: User, model: WatchedModel) -> None:
-    judging_set(project=project, values={"watch_alpha": 0.1, "eager.muted": True}, actor=user)
-    assert judging_set(project=project, values={"eager.muted": True}, actor=user)
-    assert not judging_set(project=project, values={"eager.muted": True}, actor=user)
-    judging_set(project=project, model=model, values={"eager.muted": False}, actor=user)
+    detection_settings_set(project=project, values={"watch_alpha": 0.1, "eager.muted": True}, actor=user)
+    assert detection_settings_set(project=project, values={"eager.muted": True}, actor=user)
+    assert not detection_settings_set(project=project, values={"eager.muted": True}, actor=user)
+    detection_settings_set(project=project, model=model, values={"eager.muted": False}, actor=user)
     rows = AuditEntry.objects.filter(action="judging.set").order_by("pk").values_list("actor_name", "subject", "before", "after")
     assert list(rows) == [
         ("ada", "ranking", {}, {"eager.muted": True, "watch_alpha": 0.1}),
@@ -51,9 +51,9 @@ def test_who_changed_what_is_in_the_record(project: Project, user: User, model: 
 
 
 def test_what_cannot_be_changes_nothing(project: Project, model: WatchedModel) -> None:
-    judging_set(project=project, values={"p50.smallest_effect": 0.09})
+    detection_settings_set(project=project, values={"p50.smallest_effect": 0.09})
     with pytest.raises(OverrideError, match="Tolerated change of p50 is 6 %, expected at least 9 %"):
-        judging_set(project=project, model=model, values={"p50.tolerated": 0.06})
+        detection_settings_set(project=project, model=model, values={"p50.tolerated": 0.06})
     assert JudgingChoice.objects.count() == 1
 
 
@@ -71,11 +71,11 @@ def test_a_change_is_judged_with_at_once_and_back(
         for metric in (*PRODUCTION.metrics, *PRODUCTION.process_metrics)
         if not getattr(metric, "instead_of", None)
     }
-    judging_set(project=project, model=model, values=muted)
+    detection_settings_set(project=project, model=model, values=muted)
     deployments_judge()
     assert current.get().kind == "not_enough_data"
     assert all(row["muted"] and not row["judged"] for row in current.get().evidence["evidence"])
-    judging_set(project=project, model=model, values={})
+    detection_settings_set(project=project, model=model, values={})
     deployments_judge()
     assert current.get().kind == "roll_back"
 
@@ -85,6 +85,6 @@ def test_what_the_fleet_taught_is_in_force_from_enough_pairs_on(project: Project
     for minutes, variance in ((10, 0.0027), (60, 0.0011)):
         LearnedVariance.objects.create(project=project, minutes=minutes, variance=variance, pairs=ENOUGH_PAIRS, **common)
         LearnedVariance.objects.create(project=other_project, minutes=minutes, variance=variance, pairs=ENOUGH_PAIRS - 1, **common)
-    book = SettingsBook()
+    book = SettingsResolver()
     assert getattr(book.of(project_id=project.pk).metrics[0], "prior_variance", None) == ((10, 0.0027), (60, 0.0011))
     assert book.of(project_id=other_project.pk) == PRODUCTION

@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import t
 
 from dashboard.regressions.judge import Outcome, evaluate
-from dashboard.regressions.judge.rate_ratio import Sums, rate_of
+from dashboard.regressions.judge.rate_ratio import Sums, estimate_rate
 from dashboard.regressions.judge.result import Evidence
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -30,7 +30,7 @@ def fleet(base_errors: int, cand_errors: int, instances: int = 3, calls: int = 1
 
 
 def test_a_rate_is_the_formula_by_hand():
-    rate = rate_of([(Sums(10, 10_000, 30, 5_000), 3, 2), (Sums(4, 1_000, 2, 500), 1, 1)], dispersion=0.5, prior_df=15)
+    rate = estimate_rate([(Sums(10, 10_000, 30, 5_000), 3, 2), (Sums(4, 1_000, 2, 500), 1, 1)], dispersion=0.5, prior_df=15)
     assert rate is not None
     expected = 5_000 * 10 / 10_000 + 500 * 4 / 1_000
     assert rate.expected == expected == 7

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.regressions.judge.self_drift import BLOCK, DAY, Drift, Drifted, Own
+from dashboard.regressions.judge.self_drift import BLOCK_MINUTES, DAY_BLOCKS, CusumDetector, FirstDayModel, SelfDrift
 from dashboard.regressions.judge.settings import P50, PRODUCTION
 from tests.dashboard.regressions.test_a_version_that_gets_slower_by_itself_is_watched import drift_of
 
@@ -20,7 +20,7 @@ def test_a_busy_half_hour_within_a_drift_does_not_size_it() -> None:
 
     found = drift_of(spiky, ONSET + 345).drifted
     assert found is not None
-    assert abs(found.since - ONSET) <= 2 * BLOCK
+    assert abs(found.since - ONSET) <= 2 * BLOCK_MINUTES
     mean = math.expm1((300 * math.log(1.12) + 40 * math.log(1.75)) / 340)
     assert found.change == pytest.approx(mean, abs=0.03)
 
@@ -31,13 +31,13 @@ def test_a_step_is_reported_with_its_size(size: float, after: int) -> None:
     assert found is not None and found.change == pytest.approx(size, abs=0.03)
 
 
-def drifted(rng: np.random.Generator, size: float) -> Drifted | None:
+def drifted(rng: np.random.Generator, size: float) -> SelfDrift | None:
     """An hour after its alarm, a step among levels that wander as those of one instance do."""
-    drift, own = Drift(P50, PRODUCTION), Own({}, 0.0, np.zeros(4), 0.0, 0.03, 0.03, 0.86, 0, 1439)
+    drift, own = CusumDetector(P50, PRODUCTION), FirstDayModel({}, 0.0, np.zeros(4), 0.0, 0.03, 0.03, 0.86, 0, 1439)
     level, alarm = 0.0, None
-    for block in range(3 * DAY):
+    for block in range(3 * DAY_BLOCKS):
         level = 0.86 * level + rng.normal(0, 0.03 * math.sqrt(1 - 0.86**2))
-        drift._step("forward", block, level + math.log1p(size) * (block >= DAY), 1, own)
+        drift._step("forward", block, level + math.log1p(size) * (block >= DAY_BLOCKS), 1, own)
         alarm = block if alarm is None and drift.drifted else alarm
         if alarm is not None and block == alarm + 12:
             return drift.drifted

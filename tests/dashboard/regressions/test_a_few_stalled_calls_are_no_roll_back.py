@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.judge import Known, Outcome, evaluate
-from dashboard.regressions.judge.certain_facts import Certain, fact_words
+from dashboard.regressions.judge import JudgeContext, Outcome, evaluate
+from dashboard.regressions.judge.certain_facts import CertainFact, describe_fact
 from tests.bench.fleet_sim import Fleet
 from tests.bench.stall_sim import Stalling, stalling_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -34,11 +34,11 @@ def test_calls_that_wait_in_every_minute_are_a_roll_back_within_the_hour(share: 
     assert next(minute for minute, verdict in outcome.transitions if verdict == "roll_back") <= 60
 
 
-def after_the_baseline_ended(*, baseline_stalls: int) -> Certain:
+def after_the_baseline_ended(*, baseline_stalls: int) -> CertainFact:
     """What is certain of a version half of whose calls stall, an hour after the baseline's last call."""
     rows = [*every_minute([instance("b1", stalled=baseline_stalls, stalled_sum=5.0)], 60)]
     rows += every_minute([instance("c1", first_minute=0, stalled=50, stalled_sum=30.0)], 120)
-    outcome = evaluate(rows, now_minute=120, deployed_minute=0, known=Known(stalled_budget=0.02))
+    outcome = evaluate(rows, now_minute=120, deployed_minute=0, known=JudgeContext(stalled_budget=0.02))
     return next(fact for fact in outcome.facts if fact.kind == "stalled_calls")
 
 
@@ -67,7 +67,7 @@ def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
 def test_what_is_told_adds_up_the_instances_beyond_the_budget(stalled: tuple[int, ...], seconds: tuple[float, ...], words: str) -> None:
     each = zip(("c1", "c2", "c3"), stalled, seconds, strict=True)
     rows = [instance(name, calls=100, stalled=count, stalled_sum=spent) for name, count, spent in each]
-    outcome = evaluate(every_minute(rows, 60), now_minute=60, deployed_minute=0, known=Known(stalled_budget=0.02))
+    outcome = evaluate(every_minute(rows, 60), now_minute=60, deployed_minute=0, known=JudgeContext(stalled_budget=0.02))
     (fact,) = outcome.facts
-    assert (fact.why, fact_words(fact)) == (words, words)
+    assert (fact.why, describe_fact(fact)) == (words, words)
     assert len(fact.instances) == sum(count > 2 for count in stalled)

@@ -11,7 +11,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, RegionMinute, Series, Stratum, WatchedModel
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.projects.models import Project
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from dashboard.ui.charts.fact_lines import fact_lines
@@ -28,7 +28,7 @@ START = NOW_MINUTE - DAY - SLOWER - 60
 @pytest.fixture
 def deployment(project: Project, time_is: Clock) -> Iterator[Deployment]:
     """A first version with one instance; its calls are not there yet."""
-    comparisons_forget()
+    clear_comparisons()
     for back in range(4):
         partitions_ensure(today=NOW_MINUTE // DAY - back)
     then = clock.now() - timedelta(days=2)
@@ -46,7 +46,7 @@ def deployment(project: Project, time_is: Clock) -> Iterator[Deployment]:
         last_minute=NOW_MINUTE - 1,
     )
     yield Deployment.objects.create(**where, started_minute=START, last_minute=NOW_MINUTE - 1)
-    comparisons_forget()
+    clear_comparisons()
 
 
 def call(deployment: Deployment, slower: float) -> None:

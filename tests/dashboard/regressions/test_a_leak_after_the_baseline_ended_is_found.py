@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Evidence, Outcome, outcome_of
+from dashboard.regressions.judge import Comparison, Evidence, Outcome, evaluate_comparison
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.process_sim import instance_states, simulate_processes
@@ -17,7 +17,7 @@ def watched(fleet: Fleet, *, with_past: bool = True) -> Outcome:
     minutes = zip(instance_minutes(fleet, -fleet.history), instance_states(fleet, -fleet.history), strict=True)
     for index, (rows, states) in enumerate(minutes):
         comparison.add_minute(index - fleet.history, rows, states)
-    return outcome_of(comparison, now_minute=fleet.minutes)
+    return evaluate_comparison(comparison, now_minute=fleet.minutes)
 
 
 def leak_row(outcome: Outcome) -> Evidence:

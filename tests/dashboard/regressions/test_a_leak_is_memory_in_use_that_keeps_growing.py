@@ -6,7 +6,7 @@ from math import exp, log
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, InstanceState, outcome_of
+from dashboard.regressions.judge import Comparison, InstanceProcessMinute, evaluate_comparison
 from tests.bench.bench_simple_rules import CASES, GIB, Case, State, memory, verdicts
 from tests.dashboard.regressions.fleets import instance
 
@@ -27,7 +27,7 @@ def test_a_leak_is_watched_and_rolled_back_after_the_second_look() -> None:
 def test_growth_that_ends_before_the_second_look_is_no_finding() -> None:
     """It may hold back HEALTHY at 6 h, when half of what is known still grew."""
 
-    def until_the_first_look(row: InstanceState) -> InstanceState:
+    def until_the_first_look(row: InstanceProcessMinute) -> InstanceProcessMinute:
         return memory(row, 40, 27 * exp(0.02 * min(row.age, 210) / 60) if row.arm == "candidate" else 27)
 
     said = {verdict for _, verdict in verdicts(Case("ends", 3, 720, state=until_the_first_look))}
@@ -52,19 +52,21 @@ def leak_of(state: State, minutes: int = 480) -> str:
         for name in ("b0", "b1", "b2", "c0", "c1", "c2")[: 6 if minute >= 0 else 3]:
             born = -5 if name[0] == "c" else -720
             rows.append(instance(name, minute=minute, first_minute=born))
-            states.append(state(InstanceState(name, name, rows[-1].arm, ("H100",), minute, born, 40 * GIB)))
+            states.append(state(InstanceProcessMinute(name, name, rows[-1].arm, ("H100",), minute, born, 40 * GIB)))
         comparison.add_minute(minute, rows, states)
-    rows_of = outcome_of(comparison, now_minute=minutes).evidence
+    rows_of = evaluate_comparison(comparison, now_minute=minutes).evidence
     return next(row.label for row in rows_of if row.metric == "leak")
 
 
 def test_where_no_agent_reports_memory_in_use_no_leak_is_judged() -> None:
-    def silent(row: InstanceState) -> InstanceState:
-        return InstanceState(row.instance, row.unit, row.arm, row.stratum, row.minute, row.first_minute, 30 * GIB + row.age * GIB // 60)
+    def silent(row: InstanceProcessMinute) -> InstanceProcessMinute:
+        return InstanceProcessMinute(
+            row.instance, row.unit, row.arm, row.stratum, row.minute, row.first_minute, 30 * GIB + row.age * GIB // 60
+        )
 
     comparison = Comparison(0)
     for minute in range(400):
         rows = [instance(name, minute=minute) for name in ("b0", "c0")]
-        found = [silent(InstanceState(row.instance, row.unit, row.arm, ("H100",), minute, -60)) for row in rows]
+        found = [silent(InstanceProcessMinute(row.instance, row.unit, row.arm, ("H100",), minute, -60)) for row in rows]
         comparison.add_minute(minute, rows, found)
-    assert "leak" not in {row.metric for row in outcome_of(comparison, now_minute=400).evidence}
+    assert "leak" not in {row.metric for row in evaluate_comparison(comparison, now_minute=400).evidence}

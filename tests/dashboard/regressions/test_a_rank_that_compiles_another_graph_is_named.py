@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.regressions.judge.rank_divergence import Compiled, Rank, divergences
-from dashboard.regressions.judge.text.ranks import divergence_words
+from dashboard.regressions.judge.rank_divergence import Rank, RankCompilation, find_divergences
+from dashboard.regressions.judge.text.ranks import describe_divergence
 from tests.agent.programs import run
 
 JOB = """
@@ -45,12 +45,12 @@ def test_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert [(one["frame"], bool(one["key"])) for one in told] == [("step", True)], os.getloadavg()
         cache = told[0]["cache"]
         events = tuple(
-            Compiled(newest, one["frame"], f"{one['file']}:{one['line']}", one["kind"], one["outcome"], one["key"], cache["aot"])
+            RankCompilation(newest, one["frame"], f"{one['file']}:{one['line']}", one["kind"], one["outcome"], one["key"], cache["aot"])
             for one in told
         )
         ranks.append(Rank(number, newest + 60.0, events))
-    found = [one for one in divergences(ranks) if one.kind == "graph"]
+    found = [one for one in find_divergences(ranks) if one.kind == "graph"]
     assert [(one.ranks, one.certain) for one in found] == [((2,), True)]
     keys = [rank.compiled[0].key for rank in ranks]
     assert keys[0] == keys[1] != keys[2]
-    assert f"(`{keys[2][:9]}`) than the 2\u00a0others (`{keys[0][:9]}`)" in divergence_words(found[0])
+    assert f"(`{keys[2][:9]}`) than the 2\u00a0others (`{keys[0][:9]}`)" in describe_divergence(found[0])

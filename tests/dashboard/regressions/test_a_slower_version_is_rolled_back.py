@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from dashboard.regressions.judge import PRODUCTION, Comparison, Settings, outcome_of
+from dashboard.regressions.judge import PRODUCTION, Comparison, Settings, evaluate_comparison
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import LEARNED
 
@@ -39,7 +39,7 @@ def test_a_fault_that_begins_later_is_found_after_it_began():
     comparison = Comparison(0)
     for minute, rows in enumerate(instance_minutes(Fleet(seed=84_000, candidates=2, minutes=400, fault="slow", size=1.0, onset=120))):
         comparison.add_minute(minute, rows)
-    outcome = outcome_of(comparison, now_minute=400)
+    outcome = evaluate_comparison(comparison, now_minute=400)
     assert outcome.verdict == "roll_back"
     assert outcome.since > 120
     (row,) = [row for row in outcome.evidence if row.drives]

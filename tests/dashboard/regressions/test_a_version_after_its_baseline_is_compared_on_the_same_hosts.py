@@ -9,7 +9,7 @@ from math import exp, log, sin, sqrt, tau
 import pytest
 from scipy.stats import t
 
-from dashboard.regressions.judge import Comparison, Evidence, InstanceMinute, Outcome, evaluate, outcome_of
+from dashboard.regressions.judge import Comparison, Evidence, InstanceMinute, Outcome, evaluate, evaluate_comparison
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -174,4 +174,4 @@ def test_a_comparison_without_the_day_before_asks_for_it_and_then_says_the_same(
     for minute in range(-DAY, 60):
         past.add_minute(minute, [row for row in rows if row.minute == minute])
     assert not past.wants_past
-    assert outcome_of(past, now_minute=60) == judged(rows)
+    assert evaluate_comparison(past, now_minute=60) == judged(rows)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build_instances
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison, Verdict
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
@@ -24,8 +24,8 @@ Sent = Callable[..., None]
 @pytest.fixture
 def one_after_the_other(time_is: Clock) -> Iterator[tuple[list[SimulatedInstance], list[SimulatedInstance]]]:
     """Two instances of the old version until the change, then two of the new, slower one on the same hosts; not sent yet."""
-    comparisons_forget()
-    found = instances(fleet(judged_minutes=AFTER)[:1], start_minute=NOW_MINUTE)
+    clear_comparisons()
+    found = build_instances(build_fleet(judged_minutes=AFTER)[:1], start_minute=NOW_MINUTE)
     versions: dict[str, list[SimulatedInstance]] = {}
     for instance in found:
         versions.setdefault(instance.identity.version, []).append(instance)
@@ -35,7 +35,7 @@ def one_after_the_other(time_is: Clock) -> Iterator[tuple[list[SimulatedInstance
         for instance in (before, after):
             instance.identity = replace(instance.identity, host=f"host-{number}")
     yield old, new
-    comparisons_forget()
+    clear_comparisons()
 
 
 def answer() -> tuple[str, str, dict[str, Any]]:
@@ -71,7 +71,7 @@ def test_late_data_of_the_day_before_gives_the_same_in_the_end(one_after_the_oth
     in_the_end = answer()
     assert in_the_end != incomplete
 
-    comparisons_forget()
+    clear_comparisons()
     Verdict.objects.all().delete()
     Comparison.objects.all().delete()
     deployments_judge()

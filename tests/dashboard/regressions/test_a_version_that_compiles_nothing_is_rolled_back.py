@@ -11,11 +11,11 @@ from compilewatch.recording.compile_requests import FINDING_TEXT, WHY_DROPPED, W
 from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Finding, Report
 
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.regressions.judge import Known, evaluate
-from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge import JudgeContext, evaluate
+from dashboard.regressions.judge.certain_facts import ObservedFact, group_certain_facts
 from dashboard.regressions.judge.text.verdict import first_version_sentence, verdict_sentence
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
@@ -26,13 +26,15 @@ from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import
 from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES
 
 WHY = "compilation was requested, and no call ran compiled"
-NOTHING = Fact("compiled_nothing", "candidate", "c1", 30, "forward", WHY)
-SERVED = Fact("compiled_nothing", "baseline", "", 0, "forward", passed=True)
+NOTHING = ObservedFact("compiled_nothing", "candidate", "c1", 30, "forward", WHY)
+SERVED = ObservedFact("compiled_nothing", "baseline", "", 0, "forward", passed=True)
 OLD, NEW = "2026.11.2", "2026.11.3"
 
 
-def said(*facts: Fact) -> tuple[str, str]:
-    outcome = evaluate(every_minute([instance(name) for name in NAMES], 90), now_minute=90, deployed_minute=0, known=Known(facts=facts))
+def said(*facts: ObservedFact) -> tuple[str, str]:
+    outcome = evaluate(
+        every_minute([instance(name) for name in NAMES], 90), now_minute=90, deployed_minute=0, known=JudgeContext(facts=facts)
+    )
     return outcome.verdict, verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
 
 
@@ -47,7 +49,7 @@ def test_the_rule_is_roll_back_where_the_baseline_served_it_compiled_and_watch_w
 
 
 def test_a_first_version_that_compiles_nothing_is_watched() -> None:
-    (fact,) = certain_facts([NOTHING], now_minute=60)
+    (fact,) = group_certain_facts([NOTHING], now_minute=60)
     sentence = first_version_sentence(fact, candidate="new", say_minute=str)
     assert sentence == f"`forward` compiled nothing: {WHY}, on an instance of new since 30."
 
@@ -98,7 +100,7 @@ def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
     assert found.kind == "roll_back"
     assert found.cause == f"`{region}` compiled nothing: {WHY}"
     assert f"on 3 instances of {NEW}" in found.sentence and found.sentence.endswith(f"{OLD} served it compiled.")
-    assert strongest_evidence(found.evidence)[0]["name"] == "Compiled nothing"
+    assert select_strongest_evidence(found.evidence)[0]["name"] == "Compiled nothing"
     (line,) = fact_lines(found.evidence)
     assert (line.mark, line.where) == ("roll_back", "on 3\u00a0instances, served compiled on the baseline")
     (stored,) = StoredFinding.objects.filter(kind="compiled_nothing")

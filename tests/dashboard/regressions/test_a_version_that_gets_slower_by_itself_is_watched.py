@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, outcome_of
+from dashboard.regressions.judge import Comparison, InstanceMinute, evaluate_comparison
 from dashboard.regressions.judge.inputs import CellRows, Traffic
-from dashboard.regressions.judge.self_drift import Drift
+from dashboard.regressions.judge.self_drift import CusumDetector
 from dashboard.regressions.judge.settings import P50, PRODUCTION
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from dashboard.ui.charts.fact_lines import fact_lines
@@ -48,7 +48,7 @@ def test_what_both_versions_show_later_is_watched_said_and_ends() -> None:
     comparison = followed(step, 2000, Comparison(0))
     assert comparison.policy.verdict == "healthy"
     followed(step, 2200, comparison)
-    outcome = outcome_of(comparison, now_minute=2200)
+    outcome = evaluate_comparison(comparison, now_minute=2200)
     (found,) = outcome.drift
     assert outcome.verdict == "watch" and 1990 <= found.since <= 2010
     assert 0.2 < found.change < 0.3 and found.instances == 2
@@ -57,13 +57,13 @@ def test_what_both_versions_show_later_is_watched_said_and_ends() -> None:
     evidence = json.loads(json.dumps(outcome.as_dict()))
     assert [line.where for line in fact_lines(evidence)] == ["over 2\u00a0instances"] and not fact_lines(evidence, sentence=said)
     followed(step, 2900, comparison)
-    assert outcome_of(comparison, now_minute=2900).drift == () and comparison.policy.verdict == "healthy"
+    assert evaluate_comparison(comparison, now_minute=2900).drift == () and comparison.policy.verdict == "healthy"
     assert "roll_back" not in {verdict for _, verdict in comparison.policy.transitions}
 
 
-def drift_of(slower: Level, minutes: int, *, turned: bool = False) -> Drift:
+def drift_of(slower: Level, minutes: int, *, turned: bool = False) -> CusumDetector:
     """The level of the candidate alone."""
-    found = Drift(P50, PRODUCTION)
+    found = CusumDetector(P50, PRODUCTION)
     for minute, rows in fleet(range(minutes), slower, names="c0 c1"):
         found.add("forward", minute, {("H100", ""): CellRows(Traffic(), candidate=rows[::-1] if turned else rows)})
     return found

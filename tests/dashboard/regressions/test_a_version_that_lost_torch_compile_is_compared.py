@@ -9,7 +9,7 @@ import pytest
 from compilewatch.wire.messages import VERSION, Report, Request
 
 from dashboard.common import clock
-from dashboard.demo.sender import past
+from dashboard.demo.sender import build_past_reports
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.fold_service import fold_all
 from dashboard.regressions.judge_service import deployments_judge
@@ -31,7 +31,9 @@ def run_as(report: Report, **way: str) -> Report:
 def send(store_reports: Store, fleet: Iterable[SimulatedInstance], way: Callable[[str, Report], dict[str, str]]) -> Verdict:
     """Stores the windows of every instance in its way, judges, and returns what is said of the newest version."""
     for instance in fleet:
-        reports = [run_as(report, **way(instance.identity.version, report)) for report in past(instance, start_minute=NOW_MINUTE)]
+        reports = [
+            run_as(report, **way(instance.identity.version, report)) for report in build_past_reports(instance, start_minute=NOW_MINUTE)
+        ]
         store_reports(Request(VERSION, clock.unix(), instance.identity, reports))
     fold_all()
     deployments_judge()

@@ -11,10 +11,10 @@ from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Report
 from compilewatch.wire.numerics import Parity, parity_data
 
-from dashboard.alerts.alert_title import headline
+from dashboard.alerts.alert_title import build_alert_title
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.regressions.judge import Known, Outcome, evaluate
-from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge import JudgeContext, Outcome, evaluate
+from dashboard.regressions.judge.certain_facts import ObservedFact, group_certain_facts
 from dashboard.regressions.judge.text.verdict import first_version_sentence, verdict_sentence
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
@@ -25,13 +25,13 @@ from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import
 from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES
 
 WHY = "output is off by 0.2, 100 times the tolerance of 0.002 (eager's own error is 0.0009)"
-FAILED = Fact("parity", "candidate", "c1", 30, "batch", WHY, place="gpu-01 / 0")
-PASSED = Fact("parity", "baseline", "b1", 10, "batch", passed=True)
+FAILED = ObservedFact("parity", "candidate", "c1", 30, "batch", WHY, place="gpu-01 / 0")
+PASSED = ObservedFact("parity", "baseline", "b1", 10, "batch", passed=True)
 
 
-def outcome_with(*facts: Fact, minutes: int = 90, now: int = 90) -> Outcome:
+def outcome_with(*facts: ObservedFact, minutes: int = 90, now: int = 90) -> Outcome:
     calls = every_minute([instance(name) for name in NAMES], minutes)
-    return evaluate(calls, now_minute=now, deployed_minute=0, known=Known(facts=facts))
+    return evaluate(calls, now_minute=now, deployed_minute=0, known=JudgeContext(facts=facts))
 
 
 def said(outcome: Outcome) -> str:
@@ -68,21 +68,21 @@ def test_what_passed_is_no_fact() -> None:
 
 def test_a_version_that_makes_no_call_yet_is_told_of_its_wrong_result() -> None:
     calls = every_minute([instance(name) for name in NAMES if name.startswith("b")], 20)
-    outcome = evaluate(calls, now_minute=20, deployed_minute=15, known=Known(facts=(FAILED, PASSED)))
+    outcome = evaluate(calls, now_minute=20, deployed_minute=15, known=JudgeContext(facts=(FAILED, PASSED)))
     assert outcome.verdict == "roll_back"
 
 
 def test_the_first_version_is_watched_and_many_places_are_counted() -> None:
     facts = [replace(FAILED, instance=f"c{number}", place=f"gpu-{number:02d} / 0") for number in range(5)]
-    (found,) = certain_facts(facts, now_minute=60)
+    (found,) = group_certain_facts(facts, now_minute=60)
     sentence = first_version_sentence(found, candidate="new", say_minute=str)
     assert found.severity == "watch" and "on 5 instances (gpu-00 / 0, gpu-01 / 0, gpu-02 / 0 and 2 more) of new since 30" in sentence
 
 
 def test_the_order_of_facts_says_nothing() -> None:
     facts = [FAILED, PASSED, replace(PASSED, arm="candidate", instance="c2"), replace(FAILED, about="z"), replace(FAILED, instance="c3")]
-    assert certain_facts(facts, now_minute=60) == certain_facts(facts[::-1], now_minute=60)
-    assert [fact.severity for fact in certain_facts(facts, now_minute=60)] == ["roll_back", "watch"]
+    assert group_certain_facts(facts, now_minute=60) == group_certain_facts(facts[::-1], now_minute=60)
+    assert [fact.severity for fact in group_certain_facts(facts, now_minute=60)] == ["roll_back", "watch"]
 
 
 def tell(one: SimulatedInstance, **fields: Any) -> None:
@@ -115,7 +115,7 @@ def test_what_agents_told_becomes_a_verdict_and_ends_with_the_process(
     assert f"`batch` gives another result compiled than eager: {WHY}, on {len(new) - 1} instances (" in verdict.sentence
     assert all(one.identity.host in verdict.sentence for one in new[1:])
     assert verdict.sentence.endswith(f"and passed on 1 other; it passed on {len(old)} of 2026.11.2.")
-    title = headline(model="ranker", version="2026.11.3", sentence=verdict.sentence, evidence=verdict.evidence)
+    title = build_alert_title(model="ranker", version="2026.11.3", sentence=verdict.sentence, evidence=verdict.evidence)
     assert title.startswith("ranker 2026.11.3: `batch` gives another result")
     (line,) = fact_lines(verdict.evidence)
     assert (line.mark, line.where) == (

@@ -10,10 +10,10 @@ from compilewatch.wire.messages import VERSION, Finding, Report, Request
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.common import clock
-from dashboard.demo.sender import past
+from dashboard.demo.sender import build_past_reports
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.fold_service import fold_all
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from dashboard.ui.charts.fact_lines import fact_lines
@@ -33,7 +33,7 @@ def as_an_older_agent(report: Report) -> Report:
 
 def report_all(instance: SimulatedInstance, store: Callable[..., None], older: bool) -> None:
     instance.rollout = replace(instance.rollout, fault=STALLS)
-    reports = list(past(instance, start_minute=NOW_MINUTE))
+    reports = list(build_past_reports(instance, start_minute=NOW_MINUTE))
     if older:
         reports = [as_an_older_agent(report) for report in reports]
     store(Request(VERSION, clock.unix(), instance.identity, reports))
@@ -77,12 +77,12 @@ def test_an_instance_with_an_older_agent_that_joins_later_changes_what_was_compa
     report_all(joined, store_reports, True)
     later = p99()
     assert len(later) > 2 and max(later.values()) < 0.1
-    comparisons_forget()
+    clear_comparisons()
     assert p99() == later
 
 
 def test_a_region_without_a_stalled_call_reports_that_it_has_none(side_by_side: list[SimulatedInstance]) -> None:
-    report = next(iter(past(side_by_side[0], start_minute=NOW_MINUTE)))
+    report = next(iter(build_past_reports(side_by_side[0], start_minute=NOW_MINUTE)))
     assert [region.stalled for region in report.regions] == [Sketch(), Sketch()]
 
 
@@ -108,7 +108,7 @@ def test_calls_without_a_graph_are_none_either(
     for instance in (side_by_side[0], side_by_side[-1]):
         instance.rollout = replace(instance.rollout, fault=Fault())
         old = instance.identity.version == "2026.11.2"
-        reports = [without_graphs(report, nothing=nothing, older=old) for report in past(instance, start_minute=NOW_MINUTE)]
+        reports = [without_graphs(report, nothing=nothing, older=old) for report in build_past_reports(instance, start_minute=NOW_MINUTE)]
         store_reports(Request(VERSION, clock.unix(), instance.identity, reports))
     fold_all()
     deployments_judge()

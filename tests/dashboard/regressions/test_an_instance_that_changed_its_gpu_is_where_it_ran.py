@@ -8,7 +8,7 @@ import pytest
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment, Instance
-from dashboard.regressions.comparison_cache import comparison_replayed
+from dashboard.regressions.comparison_cache import replay_comparison
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.process.levels import LevelSeries
 from tests.dashboard.regressions.conftest import NOW_MINUTE
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 
 def types_compared() -> set[str]:
     newer, older = (Deployment.objects.get(version__name=name) for name in ("2026.11.3", "2026.11.2"))
-    comparison = comparison_replayed(deployment=newer, baseline=older, until=NOW_MINUTE, settings=PRODUCTION)
+    comparison = replay_comparison(deployment=newer, baseline=older, until=NOW_MINUTE, settings=PRODUCTION)
     series = next(series for series, _ in comparison.process.entries if isinstance(series, LevelSeries))
     return {str(stratum[0]) for stratum in series.strata() if series.numbers("candidate", stratum)}
 

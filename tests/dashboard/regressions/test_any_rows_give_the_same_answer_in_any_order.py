@@ -6,7 +6,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, Settings, evaluate, outcome_of
+from dashboard.regressions.judge import Comparison, InstanceMinute, Settings, evaluate, evaluate_comparison
 from tests.bench.fleet_sim import Fleet, instance_minutes
 
 DURATIONS = st.none() | st.floats(min_value=0.0, max_value=1e6) | st.just(float("inf"))
@@ -73,4 +73,4 @@ def test_a_replay_says_at_every_minute_what_was_said_live():
         live.add_minute(minute, rows)
         if minute % 30 == 29:
             seen = [row for each in minutes[: minute + 1] for row in each]
-            assert evaluate(seen, now_minute=minute + 1, deployed_minute=0) == outcome_of(live, now_minute=minute + 1)
+            assert evaluate(seen, now_minute=minute + 1, deployed_minute=0) == evaluate_comparison(live, now_minute=minute + 1)

@@ -14,7 +14,7 @@ from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.budgets import Budgets, budgets_set
 from dashboard.projects.models import Project
 from dashboard.regressions.judge_service import deployments_judge
-from dashboard.regressions.judging_settings import judging_set
+from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import Verdict
 
 pytestmark = pytest.mark.django_db
@@ -101,7 +101,7 @@ def test_a_first_version_is_held_against_the_budget_alone(
 def test_a_first_version_is_left_alone_where_stalled_calls_are_muted(
     side_by_side: list[SimulatedInstance], send: Sent, project: Project, user: User
 ) -> None:
-    judging_set(project=project, values={"stalled.muted": True}, actor=user)
+    detection_settings_set(project=project, values={"stalled.muted": True}, actor=user)
     alone = side_by_side[-1]
     alone.rollout = replace(alone.rollout, fault=EVERY_THIRD)
     send(alone)

@@ -12,8 +12,8 @@ from compilewatch.wire.messages import Report
 
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.models import Instance
-from dashboard.regressions.judge import Known, Outcome, evaluate
-from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge import JudgeContext, Outcome, evaluate
+from dashboard.regressions.judge.certain_facts import ObservedFact, group_certain_facts
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
@@ -22,12 +22,12 @@ from tests.dashboard.regressions.fleets import every_minute, instance
 from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES, state, states
 from tests.dashboard.requests import instance_id
 
-LATCHED = Fact("latched_eager", "candidate", "c1", 30, "forward", "it reached its recompile limit")
+LATCHED = ObservedFact("latched_eager", "candidate", "c1", 30, "forward", "it reached its recompile limit")
 
 
-def outcome_with(*facts: Fact, minutes: int = 90) -> Outcome:
+def outcome_with(*facts: ObservedFact, minutes: int = 90) -> Outcome:
     calls = every_minute([instance(name) for name in NAMES], minutes)
-    return evaluate(calls, now_minute=minutes, deployed_minute=0, known=Known(facts=facts))
+    return evaluate(calls, now_minute=minutes, deployed_minute=0, known=JudgeContext(facts=facts))
 
 
 def test_a_latched_frame_turns_healthy_into_watch_and_is_told():
@@ -56,12 +56,12 @@ def test_another_frame_than_the_baselines_is_news():
 
 def test_facts_of_a_version_that_is_silent_say_nothing_of_today():
     calls = every_minute([instance(name) for name in NAMES], 90)
-    outcome = evaluate(calls, now_minute=150, deployed_minute=0, known=Known(facts=(LATCHED,)))
+    outcome = evaluate(calls, now_minute=150, deployed_minute=0, known=JudgeContext(facts=(LATCHED,)))
     assert outcome.verdict == "not_enough_data"
 
 
 def test_no_number_of_facts_is_a_roll_back():
-    stuck = Fact("stuck_compiling", "candidate", "c1", 30, "forward", "far longer than it ever took")
+    stuck = ObservedFact("stuck_compiling", "candidate", "c1", 30, "forward", "far longer than it ever took")
     outcome = outcome_with(LATCHED, stuck, *(replace(LATCHED, instance=f"c{i}", about=f"f{i}") for i in range(20)))
     assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
 
@@ -77,8 +77,8 @@ def test_a_lack_of_gpu_memory_counts_for_an_hour(last_minute: int, verdict: str)
 
 
 def test_the_order_of_facts_says_nothing():
-    facts = [LATCHED, replace(LATCHED, instance="c2", why="another reason"), Fact("out_of_memory", "candidate", "c0", 5, until=40)]
-    assert certain_facts(facts, now_minute=60) == certain_facts(reversed(facts), now_minute=60)
+    facts = [LATCHED, replace(LATCHED, instance="c2", why="another reason"), ObservedFact("out_of_memory", "candidate", "c0", 5, until=40)]
+    assert group_certain_facts(facts, now_minute=60) == group_certain_facts(reversed(facts), now_minute=60)
 
 
 def healthy(instances: list[SimulatedInstance]) -> None:

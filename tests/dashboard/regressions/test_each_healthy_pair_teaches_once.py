@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from dashboard.demo.simulated_fleet import SimulatedInstance, fleet, instances
+from dashboard.demo.simulated_fleet import SimulatedInstance, build_fleet, build_instances
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import HealthyPair, LearnedVariance, Verdict
-from dashboard.regressions.settings_resolver import SettingsBook
-from dashboard.regressions.variance_learning import SETTLED, variances_learn, variances_pool
+from dashboard.regressions.settings_resolver import SettingsResolver
+from dashboard.regressions.variance_learning import SETTLE_MINUTES, variances_learn, variances_pool
 from tests.dashboard.regressions.conftest import JUDGED_MINUTES, NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db
@@ -24,19 +24,19 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def over(time_is: Clock, store_reports: Callable[..., Any], send: Callable[..., None]) -> Iterator[Deployment]:
     """A version that ran beside its baseline for some minutes, was judged, and ended a while ago."""
-    comparisons_forget()
-    healthy: list[SimulatedInstance] = instances(fleet(judged_minutes=JUDGED_MINUTES)[1:2], start_minute=NOW_MINUTE)
+    clear_comparisons()
+    healthy: list[SimulatedInstance] = build_instances(build_fleet(judged_minutes=JUDGED_MINUTES)[1:2], start_minute=NOW_MINUTE)
     newest = max(one.first_minute for one in healthy)
     for one in healthy:
         one.first_minute = max(one.first_minute, NOW_MINUTE - 70) if one.first_minute < newest else NOW_MINUTE - 50
         send(one)
     deployments_judge()
-    time_is.minute += SETTLED + 5
+    time_is.minute += SETTLE_MINUTES + 5
     deployment = Deployment.objects.order_by("-started_minute").first()
     assert deployment is not None
     Deployment.objects.update(ended_minute=NOW_MINUTE)
     yield deployment
-    comparisons_forget()
+    clear_comparisons()
 
 
 def test_a_pair_teaches_once(over: Deployment, project: Project) -> None:
@@ -93,7 +93,7 @@ def test_what_was_learned_is_pooled_once_a_day_and_in_force_from_enough_pairs_on
     variances_learn()
     assert learned.get().pairs == ENOUGH_PAIRS
     assert learned.get().variance == pytest.approx(max(squares / freedom, 0.05**2 / 25))
-    metric = SettingsBook().of(project_id=project.pk).metrics[0]
+    metric = SettingsResolver().of(project_id=project.pk).metrics[0]
     assert dict(getattr(metric, "prior_variance", ()))[20] == pytest.approx(learned.get().variance, rel=0.05)
 
 

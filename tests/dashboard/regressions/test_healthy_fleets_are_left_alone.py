@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, outcome_of
+from dashboard.regressions.judge import Comparison, evaluate_comparison
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.fleet_worlds import CONFOUNDERS
 
@@ -34,7 +34,7 @@ def test_a_confounder_is_never_a_roll_back(name: str):
 
 def test_a_shifted_mix_is_reported_apart_from_the_change():
     comparison = watched(Fleet(seed=73_000, candidates=2, minutes=240, candidate_mix=0.25))
-    outcome = outcome_of(comparison, now_minute=240)
+    outcome = evaluate_comparison(comparison, now_minute=240)
     (shift,) = outcome.mix_shift
     assert shift.change == pytest.approx(2.5**0.25 - 1, abs=0.06)
     p50 = next(row for row in outcome.evidence if row.metric == "p50")

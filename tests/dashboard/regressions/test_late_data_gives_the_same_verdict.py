@@ -12,7 +12,7 @@ import pytest
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.regressions import comparison_cache
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge import Comparison as Running
 from dashboard.regressions.judge_service import deployments_judge
@@ -39,7 +39,7 @@ def test_late_windows_count_as_if_they_had_been_on_time(side_by_side: list[Simul
     in_the_end = answer()
     assert in_the_end != incomplete
 
-    comparisons_forget()
+    clear_comparisons()
     Verdict.objects.all().delete()
     Comparison.objects.all().delete()
     deployments_judge()
@@ -56,7 +56,7 @@ def test_a_worker_that_starts_anew_says_the_same(side_by_side: list[SimulatedIns
         send(instance, first=instance_windows(instance) - 4)
     deployments_judge()
     continued = answer()
-    comparisons_forget()
+    clear_comparisons()
     Comparison.objects.all().delete()
     deployments_judge()
     assert answer() == continued
@@ -76,21 +76,21 @@ def test_more_deployments_than_are_kept_do_not_drop_each_other(
         send(instance, last=5)
     baseline, candidate = Deployment.objects.select_related("version", "project").order_by("started_minute")
     pairs = [(candidate, replaced(baseline, number)) for number in range(5)]
-    monkeypatch.setattr(comparison_cache, "KEPT", 3)
+    monkeypatch.setattr(comparison_cache, "MAX_COMPARISONS", 3)
 
     def sweep(minute: int) -> list[Running]:
         return [
-            comparison_cache.comparison_at(deployment=one, baseline=other, now_minute=minute, settings=PRODUCTION) for one, other in pairs
+            comparison_cache.get_comparison(deployment=one, baseline=other, now_minute=minute, settings=PRODUCTION) for one, other in pairs
         ]
 
     start = candidate.started_minute
     found = [sweep(start + minute) for minute in (1, 2, 3)]
     assert [sum(before is after for before, after in zip(*each, strict=True)) for each in pairwise(found)] == [3, 3]
     # What nobody asks for any more is let go of, however much room there is: a worker would hold the comparisons of all old versions.
-    later = start + 3 + comparison_cache.FORGOTTEN_AFTER + 1
+    later = start + 3 + comparison_cache.EXPIRE_AFTER_MINUTES + 1
     pairs = [(candidate, replaced(baseline, number)) for number in (7, 8)]
     assert all(before is after for before, after in zip(sweep(later), sweep(later), strict=True))
-    assert set(comparison_cache._running) == {(candidate.pk, 1007), (candidate.pk, 1008)}
+    assert set(comparison_cache._cache) == {(candidate.pk, 1007), (candidate.pk, 1008)}
 
 
 def replaced(deployment: Deployment, number: int) -> Deployment:
@@ -111,7 +111,7 @@ def test_late_data_that_goes_on_coming_is_read_again_every_few_minutes_only(
 
     def looked(minute: int) -> Running:
         older, newer = Deployment.objects.select_related("version", "project").order_by("started_minute")
-        return comparison_cache.comparison_at(deployment=newer, baseline=older, now_minute=minute, settings=PRODUCTION)
+        return comparison_cache.get_comparison(deployment=newer, baseline=older, now_minute=minute, settings=PRODUCTION)
 
     now = Deployment.objects.latest("started_minute").last_minute + 1
     first = looked(now)
@@ -121,7 +121,7 @@ def test_late_data_that_goes_on_coming_is_read_again_every_few_minutes_only(
     waits = looked(now + 1)
     again = looked(now + comparison_cache.LATE_MINUTES)
     assert [second is first, waits is second, again is waits] == [False, True, False]
-    comparisons_forget()
+    clear_comparisons()
     anew = looked(now)
     assert [entry.track for entry in anew.judged()] == [entry.track for entry in again.judged()]
     assert anew.calls() == again.calls() != second.calls()

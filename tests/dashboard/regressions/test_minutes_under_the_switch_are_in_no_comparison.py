@@ -10,8 +10,8 @@ import pytest
 from dashboard.common import clock
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import CommandReceipt, Instance
-from dashboard.fleet.selectors.judge_inputs.excluded_minutes import minutes_in_force
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.fleet.selectors.judge_inputs.excluded_minutes import list_minutes_in_force
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison, Verdict
 from tests.dashboard.regressions.conftest import JUDGED_MINUTES, NOW_MINUTE
@@ -28,7 +28,7 @@ def receipt(instance: str, state: str, minute: float, counter: int = 1) -> None:
 
 
 def said() -> str:
-    comparisons_forget()
+    clear_comparisons()
     Verdict.objects.all().delete()
     Comparison.objects.all().delete()
     deployments_judge()
@@ -87,4 +87,4 @@ def test_it_is_in_force_from_the_word_of_the_instance_until_its_end_or_its_last_
     told: list[tuple[str, float]], minutes: set[int]
 ) -> None:
     rows = [(state, clock.at_minute(BEGUN) + timedelta(minutes=minute)) for state, minute in told]
-    assert {minute - BEGUN for minute in minutes_in_force(rows, BEGUN, BEGUN + 20)} == minutes
+    assert {minute - BEGUN for minute in list_minutes_in_force(rows, BEGUN, BEGUN + 20)} == minutes

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, evaluate, outcome_of, pooled_estimate
+from dashboard.regressions.judge import Comparison, InstanceMinute, evaluate, evaluate_comparison, pooled_estimate
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -39,22 +39,22 @@ def units(comparison: Comparison) -> int:
 
 def test_instances_that_are_long_gone_are_let_go_and_the_verdict_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = pods(2200, 40, 0.3)
-    monkeypatch.setattr(pooled_estimate, "MOST_UNITS", 20)
+    monkeypatch.setattr(pooled_estimate, "MAX_UNITS", 20)
     bounded = pods(2200, 40, 0.3)
     assert units(whole) == 110 and units(bounded) <= 2 * (1440 // 40 + 2)
-    outcomes = [outcome_of(comparison, now_minute=2200) for comparison in (whole, bounded)]
+    outcomes = [evaluate_comparison(comparison, now_minute=2200) for comparison in (whole, bounded)]
     assert [outcome.verdict for outcome in outcomes] == ["roll_back", "roll_back"]
     (before,), (after,) = ([row for row in outcome.evidence if row.metric == "p50"] for outcome in outcomes)
     assert before.change == pytest.approx(after.change, abs=0.01) and before.matched_minutes == after.matched_minutes
 
 
 def test_a_large_fleet_that_lives_is_never_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pooled_estimate, "MOST_UNITS", 20)
+    monkeypatch.setattr(pooled_estimate, "MAX_UNITS", 20)
     comparison = Comparison(0)
     rows = [instance(f"{arm}{number}") for arm in "bc" for number in range(40)]
     for minute in range(60):
         comparison.add_minute(minute, [replace(row, minute=minute) for row in rows])
-    (row,) = [row for row in outcome_of(comparison, now_minute=60).evidence if row.metric == "p50"]
+    (row,) = [row for row in evaluate_comparison(comparison, now_minute=60).evidence if row.metric == "p50"]
     assert (row.baseline_instances, row.candidate_instances) == (40, 40)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import beta
 
 from dashboard.regressions.judge import InstanceMinute, evaluate
-from dashboard.regressions.judge.instance_windows import above
+from dashboard.regressions.judge.instance_windows import exceeds_threshold
 from dashboard.regressions.judge.settings import EAGER
 from tests.bench.bench_simple_rules import CASES, Case, known, verdicts
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -41,7 +41,7 @@ def test_a_wholly_eager_candidate_is_rolled_back(name: str, by: int) -> None:
 @pytest.mark.parametrize(("events", "calls"), [(5, 5), (5, 38), (5, 39), (4, 4), (15, 293), (15, 294), (300, 10_000), (200, 10_000)])
 def test_the_bound_is_that_of_clopper_and_pearson(events: int, calls: int) -> None:
     lower = beta.ppf(EAGER.tail, events, calls - events + 1)
-    assert above(events, calls, EAGER) == (events >= 5 and lower > 0.02)
+    assert exceeds_threshold(events, calls, EAGER) == (events >= 5 and lower > 0.02)
 
 
 def test_a_small_share_of_few_calls_is_found_once_enough_were_looked_up() -> None:

@@ -6,14 +6,14 @@ import pytest
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts.models import Alert
-from dashboard.alerts.services import alerts_sweep
+from dashboard.alerts.services import alerts_sync
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 from dashboard.regressions.baseline_choices import ChoiceError, baseline_choice_end, baseline_choose
-from dashboard.regressions.baseline_selection import baseline_of
+from dashboard.regressions.baseline_selection import select_baseline
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict
-from dashboard.regressions.selectors import choices_made, chosen_of
+from dashboard.regressions.selectors import group_baseline_choices, list_baseline_choices
 
 pytestmark = pytest.mark.django_db
 START = 29_900_000
@@ -57,12 +57,12 @@ def test_a_pin_holds_until_it_is_ended(model: WatchedModel, user: User) -> None:
     Verdict.objects.create(
         project=model.project, deployment=earlier[1], kind="healthy", sentence="", evidence={}, minute=START, created_at=clock.now()
     )
-    assert baseline_of(deployment=newest, earlier=earlier) == earlier[1]
+    assert select_baseline(deployment=newest, earlier=earlier) == earlier[1]
     choice = choose(model, "1", user, note="before the rewrite")
-    assert baseline_of(deployment=newest, earlier=earlier) == earlier[0]
+    assert select_baseline(deployment=newest, earlier=earlier) == earlier[0]
     baseline_choice_end(choice=choice, actor=user)
     baseline_choice_end(choice=choice, actor=user)
-    assert baseline_of(deployment=newest, earlier=earlier) == earlier[1]
+    assert select_baseline(deployment=newest, earlier=earlier) == earlier[1]
     choice.refresh_from_db()
     assert choice.ended_by_name == "ada"
     record = AuditEntry.objects.filter(action__startswith="baseline.").order_by("pk")
@@ -77,7 +77,7 @@ def test_a_new_choice_ends_the_one_before(model: WatchedModel, user: User) -> No
     assert choose(model, "1", user) == first
     second = choose(model, "2", user)
     assert list(BaselineChoice.objects.filter(ended_at=None)) == [second]
-    assert chosen_of(choices_made(model=model, environment="production")).active == second
+    assert group_baseline_choices(list_baseline_choices(model=model, environment="production")).active == second
 
 
 def test_one_name_in_two_environments_is_two_choices(model: WatchedModel, user: User) -> None:
@@ -86,9 +86,9 @@ def test_one_name_in_two_environments_is_two_choices(model: WatchedModel, user: 
         earlier = [deployed(model, name, start=START - 100 * age, environment=environment) for name, age in (("1", 2), ("2", 1))]
         sides[environment] = (deployed(model, "3", start=START, environment=environment), earlier)
     choose(model, "1", user, environment="staging")
-    found = {name: baseline_of(deployment=newest, earlier=earlier) for name, (newest, earlier) in sides.items()}
+    found = {name: select_baseline(deployment=newest, earlier=earlier) for name, (newest, earlier) in sides.items()}
     assert {name: baseline.version.name for name, baseline in found.items() if baseline} == {"production": "2", "staging": "1"}
-    assert chosen_of(choices_made(model=model, environment="production")).active is None
+    assert group_baseline_choices(list_baseline_choices(model=model, environment="production")).active is None
 
 
 def test_any_of_five_hundred_versions_can_be_pinned(model: WatchedModel, user: User) -> None:
@@ -98,8 +98,8 @@ def test_any_of_five_hundred_versions_can_be_pinned(model: WatchedModel, user: U
     rows = [Deployment(version=version, started_minute=START - 500 + at, **common) for at, version in enumerate(versions)]
     deployments = Deployment.objects.bulk_create(rows)
     choose(model, "v3", user)
-    assert baseline_of(deployment=deployments[-1], earlier=deployments[:-1]) == deployments[3]
-    assert baseline_of(deployment=deployments[2], earlier=deployments[:2]) != deployments[3]
+    assert select_baseline(deployment=deployments[-1], earlier=deployments[:-1]) == deployments[3]
+    assert select_baseline(deployment=deployments[2], earlier=deployments[:2]) != deployments[3]
 
 
 def test_what_runs_is_judged_anew(model: WatchedModel, user: User) -> None:
@@ -134,7 +134,7 @@ def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verd
     deployment = deployed(model, "2", start=START)
     for one in (elsewhere, deployment):
         said(one, "watch")
-    alerts_sweep()
+    alerts_sync()
     choose(model, "2", user, kind="accept", note="it does more work now")
     alert = Alert.objects.get(deployment=deployment)
     assert (alert.state, alert.outcome) == ("resolved", "accepted")
@@ -148,12 +148,12 @@ def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verd
 def test_an_accepted_version_stays_quiet_unless_it_gets_worse(model: WatchedModel, user: User) -> None:
     deployment = deployed(model, "2", start=START)
     said(deployment, "watch")
-    alerts_sweep()
+    alerts_sync()
     choose(model, "2", user, kind="accept", note="it does more work now")
     for kind in ("healthy", "watch"):
         said(deployment, kind)
-        alerts_sweep()
+        alerts_sync()
     assert Alert.objects.count() == 1
     said(deployment, "roll_back")
-    alerts_sweep()
+    alerts_sync()
     assert Alert.objects.filter(deployment=deployment).exclude(state="resolved").count() == 1

@@ -8,17 +8,17 @@ from dashboard.regressions.judge import PRODUCTION, evaluate
 from dashboard.regressions.judge.settings import Metric
 from dashboard.regressions.judge.settings_overrides import (
     ENOUGH_PAIRS,
-    Learned,
+    LearnedMetric,
     OverrideError,
-    layered,
-    muted,
-    overrides_checked,
-    settable,
-    settings_for,
+    build_settings,
+    check_overrides,
+    list_muted_metrics,
+    list_settings,
+    merge_layers,
 )
 from tests.dashboard.regressions.fleets import every_minute, instance
 
-NAMES = settable()
+NAMES = list_settings()
 
 
 def metric(settings: object, name: str) -> Metric:
@@ -26,7 +26,7 @@ def metric(settings: object, name: str) -> Metric:
 
 
 def test_without_choices_the_settings_are_those_that_were_calibrated() -> None:
-    assert settings_for({}) == PRODUCTION
+    assert build_settings({}) == PRODUCTION
 
 
 def test_every_metric_of_the_table_can_be_muted_but_what_stands_in_for_another() -> None:
@@ -40,23 +40,23 @@ def test_every_default_is_within_its_bounds_and_is_read_back_as_it_is_written() 
     for setting in NAMES.values():
         assert setting.effect
         assert setting.read(f"{setting.said(setting.default)} {setting.unit}") == pytest.approx(setting.default)
-    assert overrides_checked({name: setting.default for name, setting in NAMES.items()})
+    assert check_overrides({name: setting.default for name, setting in NAMES.items()})
 
 
 def test_what_stands_in_for_a_metric_follows_its_choices() -> None:
-    settings = settings_for({"p50.smallest_effect": 0.08, "p50.muted": True})
+    settings = build_settings({"p50.smallest_effect": 0.08, "p50.muted": True})
     assert {getattr(metric(settings, name), "smallest_effect", None) for name in ("p50", "gpu_p50")} == {0.08}
     assert metric(settings, "gpu_p50").muted
 
 
 def test_equal_choices_give_equal_settings() -> None:
     choices = {"p50.smallest_effect": 0.08, "watch_alpha": 0.1}
-    assert settings_for(choices) == settings_for(dict(reversed(choices.items())))
-    assert settings_for(choices) != settings_for(choices | {"eager.muted": True})
+    assert build_settings(choices) == build_settings(dict(reversed(choices.items())))
+    assert build_settings(choices) != build_settings(choices | {"eager.muted": True})
 
 
 def test_a_models_choice_comes_before_its_projects() -> None:
-    settings = settings_for(layered({"p50.tolerated": 0.2, "roll_back_alpha": 0.02}, {"p50.tolerated": 0.15}))
+    settings = build_settings(merge_layers({"p50.tolerated": 0.2, "roll_back_alpha": 0.02}, {"p50.tolerated": 0.15}))
     assert getattr(metric(settings, "p50"), "tolerated", None) == 0.15
     assert settings.roll_back_alpha == 0.02
 
@@ -90,24 +90,24 @@ def test_what_cannot_be_is_a_sentence_that_names_the_setting(name: str, text: st
 )
 def test_choices_that_contradict_each_other_are_refused(choices: dict[str, float], said: str) -> None:
     with pytest.raises(OverrideError) as refused:
-        overrides_checked(choices)
+        check_overrides(choices)
     assert str(refused.value).startswith(said)
 
 
 def test_stored_choices_that_make_no_sense_any_more_are_passed_over() -> None:
-    assert settings_for({"gone.muted": True, "p50.tolerated": 99.0, "watch_alpha": "x", "p50.hold_minutes": True}) == PRODUCTION
+    assert build_settings({"gone.muted": True, "p50.tolerated": 99.0, "watch_alpha": "x", "p50.hold_minutes": True}) == PRODUCTION
 
 
 def test_what_was_learned_counts_from_thirty_pairs_on() -> None:
     taught = ((10, 0.00268), (60, 0.00113))
-    few = {"p50": Learned(ENOUGH_PAIRS - 1, taught)}
-    assert settings_for({}, few) == PRODUCTION
-    enough = settings_for({}, {"p50": Learned(ENOUGH_PAIRS, taught)})
+    few = {"p50": LearnedMetric(ENOUGH_PAIRS - 1, taught)}
+    assert build_settings({}, few) == PRODUCTION
+    enough = build_settings({}, {"p50": LearnedMetric(ENOUGH_PAIRS, taught)})
     assert getattr(metric(enough, "p50"), "prior_variance", None) == ((10, 0.0027), (60, 0.0011))
 
 
 def test_a_night_that_teaches_next_to_nothing_changes_no_settings() -> None:
-    one, other = (settings_for({}, {"p50": Learned(40, ((10, variance),))}) for variance in (0.002701, 0.002744))
+    one, other = (build_settings({}, {"p50": LearnedMetric(40, ((10, variance),))}) for variance in (0.002701, 0.002744))
     assert one == other
 
 
@@ -118,7 +118,7 @@ def slow_fleet() -> list[object]:
 
 def test_a_muted_metric_is_shown_and_not_judged() -> None:
     loud = evaluate(slow_fleet(), now_minute=60, deployed_minute=0)  # type: ignore[arg-type]
-    settings = settings_for({"p50.muted": True})
+    settings = build_settings({"p50.muted": True})
     quiet = evaluate(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
     assert loud.verdict == "roll_back"
     assert quiet.verdict == "not_enough_data"
@@ -126,17 +126,17 @@ def test_a_muted_metric_is_shown_and_not_judged() -> None:
     assert row.muted
     assert not row.judged
     assert row.change == pytest.approx(0.5)
-    assert muted(settings)[:1] == ["p50"]
+    assert list_muted_metrics(settings)[:1] == ["p50"]
 
 
 def test_with_every_level_muted_nothing_is_ever_healthy() -> None:
-    every = settings_for({name: True for name in NAMES if name.endswith(".muted")})
+    every = build_settings({name: True for name in NAMES if name.endswith(".muted")})
     rows = every_minute([instance(name) for name in ("b1", "b2", "b3", "c1", "c2", "c3")], 120)
     outcome = evaluate(rows, now_minute=120, deployed_minute=0, settings=every)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "muted")
 
 
 def test_a_larger_smallest_effect_leaves_a_small_change_alone() -> None:
-    settings = settings_for({"p50.smallest_effect": 0.9, "p50.tolerated": 0.9})
+    settings = build_settings({"p50.smallest_effect": 0.9, "p50.tolerated": 0.9})
     outcome = evaluate(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
     assert outcome.verdict != "roll_back"

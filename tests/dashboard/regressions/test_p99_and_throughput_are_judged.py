@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Outcome, evaluate, outcome_of
-from dashboard.regressions.judge.call_metrics import STRETCH, tail
+from dashboard.regressions.judge import Comparison, Outcome, evaluate, evaluate_comparison
+from dashboard.regressions.judge.call_metrics import STRETCH, stretch_tail
 from dashboard.regressions.judge.result import Evidence
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet, instance_minutes
@@ -31,7 +31,7 @@ def watched(fleet: Fleet) -> Outcome:
     comparison = Comparison(0)
     for minute, rows in enumerate(instance_minutes(fleet)):
         comparison.add_minute(minute, rows)
-    return outcome_of(comparison, now_minute=fleet.minutes)
+    return evaluate_comparison(comparison, now_minute=fleet.minutes)
 
 
 def drivers(outcome: Outcome) -> set[str]:
@@ -112,7 +112,7 @@ def test_a_quieter_version_is_not_slower_at_its_tail():
     few = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[30])
     many = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[900])
     assert few < many
-    assert tail(0.010, few, 30) == pytest.approx(tail(0.010, many, 900))
+    assert stretch_tail(0.010, few, 30) == pytest.approx(stretch_tail(0.010, many, 900))
 
 
 def test_gpu_p99_stands_in_and_call_time_says_nothing_where_calls_return_early():

@@ -12,16 +12,16 @@ from dashboard.common import clock
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
-from dashboard.regressions.backtest import ALONE, DROPPED, LATER, UNJUDGED, deployments_rejudge
+from dashboard.regressions.backtest import REASON_DROPPED, REASON_NEVER_JUDGED, REASON_NO_BASELINE, REASON_TIME_LIMIT, backtest_deployments
 from dashboard.regressions.judge import PRODUCTION
-from dashboard.regressions.judge.settings_overrides import settable, settings_for
+from dashboard.regressions.judge.settings_overrides import build_settings, list_settings
 from dashboard.regressions.judge_service import deployments_judge
-from dashboard.regressions.judging_settings import judging_set
+from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import Comparison, JudgingChoice, Verdict
 from tests.dashboard.regressions.conftest import NOW_MINUTE, Clock
 
 pytestmark = pytest.mark.django_db
-MUTED = {name: True for name in settable() if name.endswith(".muted")}
+MUTED = {name: True for name in list_settings() if name.endswith(".muted")}
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_with_the_same_settings_the_same_is_said(judged: Deployment) -> None:
     assert "ranker 2026.11.3 in production" in said
     assert "then ROLL BACK        now ROLL BACK\n" in said
     assert "1 deployments judged again, 0 would have been told something else." in said
-    assert f"1 left out: they {ALONE}." in said
+    assert f"1 left out: they {REASON_NO_BASELINE}." in said
     assert "Nothing is changed." in said
 
 
@@ -73,40 +73,40 @@ def test_what_still_runs_is_judged_anew_and_history_stays(judged: Deployment, pr
 
 
 def test_what_was_said_once_counts_even_where_it_was_taken_back(judged: Deployment, project: Project) -> None:
-    judging_set(project=project, values=MUTED, actor_name="tests")
+    detection_settings_set(project=project, values=MUTED, actor_name="tests")
     deployments_judge()
-    found = deployments_rejudge(project=project, since_minute=0, settings_of=lambda _: PRODUCTION)
+    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION)
     assert [(line.then, line.now, line.differs) for line in found.lines] == [("roll_back", "roll_back", False)]
 
 
 def test_minutes_that_are_gone_are_not_guessed(judged: Deployment, project: Project, time_is: Clock) -> None:
     time_is.minute += 9 * 1440
-    found = deployments_rejudge(project=project, since_minute=0, settings_of=lambda _: PRODUCTION)
+    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION)
     assert not found.lines
-    assert found.left_out == {DROPPED: 2}
+    assert found.left_out == {REASON_DROPPED: 2}
 
 
 def test_only_the_asked_for_part_of_a_deployment_is_looked_at(judged: Deployment, project: Project) -> None:
     Verdict.objects.filter(deployment=judged).update(minute=judged.started_minute + 12)
-    found = deployments_rejudge(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=15)
+    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=15)
     [line] = found.lines
     assert (line.then, line.now, line.differs) == ("roll_back", "watch", True)
-    found = deployments_rejudge(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=5)
-    assert found.left_out == {ALONE: 1, UNJUDGED: 1}
+    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=5)
+    assert found.left_out == {REASON_NO_BASELINE: 1, REASON_NEVER_JUDGED: 1}
 
 
 def test_what_takes_too_long_is_counted(judged: Deployment, project: Project) -> None:
-    found = deployments_rejudge(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, seconds=0.0)
-    assert found.left_out == {LATER: 2}
+    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, seconds=0.0)
+    assert found.left_out == {REASON_TIME_LIMIT: 2}
 
 
 def test_another_project_is_not_looked_at(judged: Deployment, other_project: Project) -> None:
-    found = deployments_rejudge(project=other_project, since_minute=0, settings_of=lambda _: PRODUCTION)
+    found = backtest_deployments(project=other_project, since_minute=0, settings_of=lambda _: PRODUCTION)
     assert (found.lines, dict(found.left_out)) == ([], {})
 
 
 def test_trying_settings_does_not_disturb_what_runs(judged: Deployment, project: Project, time_is: Clock) -> None:
-    deployments_rejudge(project=project, since_minute=0, settings_of=lambda _: settings_for(MUTED))
+    backtest_deployments(project=project, since_minute=0, settings_of=lambda _: build_settings(MUTED))
     Comparison.objects.update(judged_minute=0)
     deployments_judge()
     assert Verdict.objects.get(deployment=judged, current=True).kind == "roll_back"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Evidence, InstanceStart, InstanceState, Outcome, evaluate, outcome_of
+from dashboard.regressions.judge import Comparison, Evidence, InstanceProcessMinute, InstanceStart, Outcome, evaluate, evaluate_comparison
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet
 from tests.bench.process_sim import instance_states
@@ -18,17 +18,17 @@ NAMES = [f"b{i}" for i in range(6)] + [f"c{i}" for i in range(6)]
 START = InstanceStart(compile_time=40.0, cold_start=60.0, cold_start_minute=-59, hits=38, misses=2, hit_seconds=10.0, miss_seconds=1.0)
 
 
-def state(name: str, **changes: object) -> InstanceState:
+def state(name: str, **changes: object) -> InstanceProcessMinute:
     arm = "candidate" if name.startswith("c") else "baseline"
-    plain = InstanceState(name, name, arm, ("H100",), 0, -60, 30 * GIB, 8 * GIB, start=START, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
+    plain = InstanceProcessMinute(name, name, arm, ("H100",), 0, -60, 30 * GIB, 8 * GIB, start=START, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def states(minutes: int, *rows: InstanceState) -> list[InstanceState]:
+def states(minutes: int, *rows: InstanceProcessMinute) -> list[InstanceProcessMinute]:
     return [replace(row, minute=minute) for minute in range(minutes) for row in rows]
 
 
-def judged(found: Iterable[InstanceState], minutes: int, names: list[str] = NAMES) -> Outcome:
+def judged(found: Iterable[InstanceProcessMinute], minutes: int, names: list[str] = NAMES) -> Outcome:
     calls = every_minute([instance(name) for name in names], minutes)
     return evaluate(calls, now_minute=minutes, deployed_minute=0, states=found)
 
@@ -52,7 +52,7 @@ def simulated(fleet: Fleet) -> Outcome:
     calls = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(fleet.candidates)]
     for minute, found in enumerate(instance_states(fleet)):
         comparison.add_minute(minute, [replace(call, minute=minute) for call in calls], found)
-    return outcome_of(comparison, now_minute=fleet.minutes)
+    return evaluate_comparison(comparison, now_minute=fleet.minutes)
 
 
 def test_equal_processes_do_not_keep_a_version_from_being_healthy():
@@ -197,7 +197,7 @@ def test_restarts_on_one_host_are_not_so_many_machines_with_more_memory_in_use()
             rows.append(instance(unit, minute=minute))
             life = f"{unit}{minute // 60}"
             born = minute - minute % 60
-            states.append(InstanceState(life, unit, rows[-1].arm, ("H100", ""), minute, born, gpu_peak=peak, life=life))
+            states.append(InstanceProcessMinute(life, unit, rows[-1].arm, ("H100", ""), minute, born, gpu_peak=peak, life=life))
     outcome = evaluate(rows, states=states, now_minute=600, deployed_minute=0)
     assert [verdict for _, verdict in outcome.transitions] == ["not_enough_data"]
     memory = next(row for row in outcome.evidence if row.metric == "gpu_memory")
@@ -211,7 +211,7 @@ def test_each_process_of_a_host_has_a_start_of_its_own():
             rows.append(instance(unit, minute=minute))
             life, age = f"{unit}{minute // 60}", minute % 60
             start = InstanceStart(compile_time=30.0) if age >= 20 else None
-            states.append(InstanceState(life, unit, rows[-1].arm, ("H100", ""), minute, minute - age, start=start, life=life))
+            states.append(InstanceProcessMinute(life, unit, rows[-1].arm, ("H100", ""), minute, minute - age, start=start, life=life))
     outcome = evaluate(rows, states=states, now_minute=180, deployed_minute=0)
     compiled = next(row for row in outcome.evidence if row.metric == "compile_time")
     assert (compiled.baseline_instances, compiled.candidate_instances) == (3, 3)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.regressions.comparison_cache import comparisons_forget
-from dashboard.regressions.judge import Comparison, InstanceStart, InstanceState, evaluate, outcome_of
+from dashboard.regressions.comparison_cache import clear_comparisons
+from dashboard.regressions.judge import Comparison, InstanceProcessMinute, InstanceStart, evaluate, evaluate_comparison
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison as Kept
 from dashboard.regressions.models import Verdict
@@ -34,7 +34,7 @@ STARTS = st.builds(
     miss_seconds=st.floats(0.0, 100.0),
 )
 STATES = st.builds(
-    InstanceState,
+    InstanceProcessMinute,
     instance=NAMES,
     unit=NAMES,
     arm=st.sampled_from(["baseline", "candidate"]),
@@ -51,7 +51,7 @@ STATES = st.builds(
 
 @settings(max_examples=100, deadline=None)
 @given(states=st.lists(STATES, max_size=60), seed=st.integers(0, 1000))
-def test_any_states_have_an_answer_that_their_order_does_not_change(states: list[InstanceState], seed: int):
+def test_any_states_have_an_answer_that_their_order_does_not_change(states: list[InstanceProcessMinute], seed: int):
     calls = [row for minute in instance_minutes(Fleet(seed=1, minutes=20)) for row in minute]
     outcome = evaluate(calls, now_minute=91, deployed_minute=0, states=states).as_dict()
     json.dumps(outcome, allow_nan=False)
@@ -67,7 +67,7 @@ def test_a_whole_fleet_gives_the_same_bits_in_any_order():
     for minute, rows in enumerate(calls):
         live.add_minute(minute, rows, random.Random(minute).sample(states[minute], len(states[minute])))
     every_call, every_state = [[row for minute in kind for row in minute] for kind in (calls, states)]
-    assert evaluate(every_call, now_minute=240, deployed_minute=0, states=every_state) == outcome_of(live, now_minute=240)
+    assert evaluate(every_call, now_minute=240, deployed_minute=0, states=every_state) == evaluate_comparison(live, now_minute=240)
 
 
 def memory() -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_late_minutes_of_a_process_count_as_if_they_had_been_on_time(side_by_sid
     deployments_judge()
     in_the_end = memory()
     assert sum(dot["n"] for dot in in_the_end["dots"]) == sum(dot["n"] for dot in incomplete["dots"]) + 14
-    comparisons_forget()
+    clear_comparisons()
     Kept.objects.all().delete()
     deployments_judge()
     assert memory() == in_the_end

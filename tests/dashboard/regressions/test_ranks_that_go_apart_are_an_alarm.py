@@ -11,12 +11,12 @@ from compilewatch.wire.messages import STAGE, Compile, Gauges, Identity, Region,
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.alerts.models import Alert
-from dashboard.alerts.services import alerts_sweep
+from dashboard.alerts.services import alerts_sync
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.projects.models import Project
 from dashboard.regressions import rank_monitor
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from tests.dashboard.requests import instance_id
@@ -68,10 +68,10 @@ class Job:
 
 @pytest.fixture
 def job(store_reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, project: Project) -> Iterator[Job]:
-    comparisons_forget()
-    rank_monitor.looked_forget()
+    clear_comparisons()
+    rank_monitor.clear_last_looks()
     yield Job(store_reports, monkeypatch)
-    comparisons_forget()
+    clear_comparisons()
 
 
 def said() -> Verdict:
@@ -87,7 +87,7 @@ def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over
     verdict = said()
     assert verdict.kind == "watch" and verdict.sentence.startswith("Ranks of one job went apart: rank 2 compiled `step (train.py:8)`")
     assert verdict.evidence["facts"][0]["instances"] == [job.ranks[2].id]
-    alerts_sweep()
+    alerts_sync()
     assert [(alert.severity, alert.state) for alert in Alert.objects.all()] == [("watch", "open")]
     job.window()
     assert rank_monitor.ranks_watch() == 0, "it is said once"

@@ -8,13 +8,13 @@ import pytest
 from compilewatch.wire.messages import REASON_KINDS, Compile, Report
 from django.test import Client
 
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.fleet.metrics.recompile_reasons import AGAIN, REASONS, varies_words
+from dashboard.fleet.metrics.recompile_reasons import REASONS, REPEAT_REASONS, summarize_reason
 from dashboard.projects.models import Project
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
-from dashboard.ui.charts.evidence_table import evidence_rows
+from dashboard.ui.charts.evidence_table import build_evidence_rows
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
 from tests.dashboard.ui.version_story import HIT, Story, compiled, part, shown, url_of
 
@@ -56,16 +56,16 @@ def test_the_verdict_names_the_cause_of_recompiles(side_by_side: list[SimulatedI
     verdict = Verdict.objects.get(current=True, deployment__version__name=NEW)
     assert (verdict.kind, verdict.cause) == ("watch", CAUSES[kind])
     assert f"; {CAUSES[kind]}; by itself no reason to roll back." in verdict.sentence
-    (row,) = [row for row in evidence_rows(verdict.evidence, verdict="watch") if row.key == "recompiles"]
+    (row,) = [row for row in build_evidence_rows(verdict.evidence, verdict="watch") if row.key == "recompiles"]
     assert row.label == "REGRESSED" and row.causes.startswith(f"{kind} ")
-    line = next(line for line in strongest_evidence(verdict.evidence) if line["metric"] == "recompiles")
+    line = next(line for line in select_strongest_evidence(verdict.evidence) if line["metric"] == "recompiles")
     assert line["causes"][kind] > 60 and f"{kind} " in line["text"]
 
 
 def test_every_kind_of_reason_has_words_and_those_without_a_guard_a_remedy() -> None:
     assert set(REASONS) == set(REASON_KINDS)
-    assert all(reason.remedy for reason in AGAIN.values())
-    assert varies_words("reset", "") == "After a reset" and varies_words("guard", "a == 1\nb == 2") == "a == 1"
+    assert all(reason.remedy for reason in REPEAT_REASONS.values())
+    assert summarize_reason("reset", "") == "After a reset" and summarize_reason("guard", "a == 1\nb == 2") == "a == 1"
 
 
 @pytest.mark.django_db
@@ -74,16 +74,16 @@ def test_the_pages_name_them_in_the_list_of_compilations_and_on_the_time_line(
 ) -> None:
     story = Story(store_reports)
     first = compiled(0, 5.0, HIT)
-    events = [first, *(compiled(0, 1.0, HIT, kind="recompile", reason_kind=kind) for kind in AGAIN)]
+    events = [first, *(compiled(0, 1.0, HIT, kind="recompile", reason_kind=kind) for kind in REPEAT_REASONS)]
     story.start("1", ago=29, timed=events)
     story.fold()
     text = shown(signed_in, project, "1")
     events_card = part(text, "events")
-    for kind, reason in AGAIN.items():
+    for kind, reason in REPEAT_REASONS.items():
         assert f"on gpu-01 / rank 0, {reason.name.lower()}" in events_card, "a mark on the time line"
         assert f"recompile, {reason.name.lower()}" in events_card, "a row of the table"
         assert kind in signed_in.get(url_of(project, "1", ".csv")).content.decode()
     assert "After a reset" in part(text, "room"), "what varies"
     model = signed_in.get(url_of(project, "1").split("versions/")[0]).content.decode()
-    for reason in AGAIN.values():
+    for reason in REPEAT_REASONS.values():
         assert f'<span class="tag line">{reason.name.lower()}</span>' in model and reason.remedy in model

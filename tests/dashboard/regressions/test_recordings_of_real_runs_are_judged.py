@@ -16,8 +16,8 @@ from compilewatch.wire.sketch import Sketch
 
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, ProcessMinute
-from dashboard.regressions.comparison_cache import comparison_replayed, comparisons_forget
-from dashboard.regressions.judge import PRODUCTION, Outcome, outcome_of
+from dashboard.regressions.comparison_cache import clear_comparisons, replay_comparison
+from dashboard.regressions.judge import PRODUCTION, Outcome, evaluate_comparison
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 
@@ -31,7 +31,7 @@ def replayed(time_is: Any, store_reports: Callable[..., Any]) -> Callable[..., N
     """`replayed("cpu-1-none", ...)` folds the recordings whose names begin so, at the minute after their end."""
 
     def replay(*names: str, instances: int = 2) -> None:
-        comparisons_forget()
+        clear_comparisons()
         requests: dict[str, Request] = {}
         for path in sorted(path for name in names for path in RECORDINGS.glob(f"{name}*.jsonl.gz")):
             with gzip.open(path, "rt") as lines:
@@ -59,8 +59,8 @@ def looked_at(**changes: Any) -> Outcome:
     """What the judge says of the newer version with other settings."""
     older, newer = Deployment.objects.select_related("version", "project", "model").order_by("version__name")
     until = newer.last_minute + 1
-    comparison = comparison_replayed(deployment=newer, baseline=older, until=until, settings=replace(PRODUCTION, **changes))
-    return outcome_of(comparison, now_minute=until)
+    comparison = replay_comparison(deployment=newer, baseline=older, until=until, settings=replace(PRODUCTION, **changes))
+    return evaluate_comparison(comparison, now_minute=until)
 
 
 def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]) -> None:

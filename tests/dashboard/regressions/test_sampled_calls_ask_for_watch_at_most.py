@@ -11,10 +11,10 @@ from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Report
 from compilewatch.wire.numerics import Parity, parity_data
 
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding
-from dashboard.regressions.judge.certain_facts import Fact, certain_facts
+from dashboard.regressions.judge.certain_facts import ObservedFact, group_certain_facts
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from dashboard.ui.charts.fact_lines import fact_lines
@@ -23,9 +23,11 @@ from tests.dashboard.regressions.test_a_wrong_result_asks_for_a_roll_back import
 from tests.dashboard.regressions.test_certain_facts_ask_for_watch_at_most import healthy
 
 WHY = "output holds NaN or infinite values in 3 of 500 sampled calls"
-NAN = Fact("non_finite", "candidate", "c1", 30, "forward", WHY, place="gpu-01 / 0")
-NONE = Fact("non_finite", "baseline", "b1", 10, "forward", passed=True)
-APART = Fact("shadow_parity", "candidate", "c1", 30, "forward", "30 of 900 sampled calls are beyond the tolerance", place="gpu-01 / 0")
+NAN = ObservedFact("non_finite", "candidate", "c1", 30, "forward", WHY, place="gpu-01 / 0")
+NONE = ObservedFact("non_finite", "baseline", "b1", 10, "forward", passed=True)
+APART = ObservedFact(
+    "shadow_parity", "candidate", "c1", 30, "forward", "30 of 900 sampled calls are beyond the tolerance", place="gpu-01 / 0"
+)
 
 
 def test_nan_where_the_baseline_had_none_is_watched() -> None:
@@ -48,7 +50,7 @@ def test_nan_that_was_there_before_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("before", [(), (replace(APART, arm="baseline", instance="b1", passed=True),)])
-def test_shadow_calls_that_differ_are_watched_whatever_the_baseline_showed(before: tuple[Fact, ...]) -> None:
+def test_shadow_calls_that_differ_are_watched_whatever_the_baseline_showed(before: tuple[ObservedFact, ...]) -> None:
     outcome = outcome_with(APART, *before)
     assert outcome.verdict == "watch"
     ending = "it passed on 1 of old." if before else "old did not compare it."
@@ -58,7 +60,7 @@ def test_shadow_calls_that_differ_are_watched_whatever_the_baseline_showed(befor
 
 def test_a_golden_batch_of_that_name_is_another_matter() -> None:
     facts = [replace(APART, kind="parity"), replace(APART, arm="baseline", instance="b1", passed=True)]
-    assert [fact.severity for fact in certain_facts(facts, now_minute=60)] == ["watch"]
+    assert [fact.severity for fact in group_certain_facts(facts, now_minute=60)] == ["watch"]
 
 
 def tell(one: SimulatedInstance, *told: Parity) -> None:
@@ -88,5 +90,5 @@ def test_what_agents_told_becomes_a_verdict(side_by_side: list[SimulatedInstance
     (fact,) = verdict.evidence["facts"]
     assert (fact["kind"], fact["severity"], fact["about"], len(fact["instances"])) == ("non_finite", "watch", "forward", 3)
     assert "gives NaN or infinite values" in verdict.sentence and Finding.objects.filter(kind="parity").count() == 0
-    assert strongest_evidence(verdict.evidence)[0]["name"] == "NaN or infinite"
+    assert select_strongest_evidence(verdict.evidence)[0]["name"] == "NaN or infinite"
     assert "none in sampled calls of the baseline" in str(fact_lines(verdict.evidence))

@@ -9,7 +9,7 @@ import pytest
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, Series, Stratum, VersionHour, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.regressions.baseline_selection import baseline_of
+from dashboard.regressions.baseline_selection import select_baseline
 from dashboard.regressions.models import BaselineChoice, Verdict
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ def deployed(model: WatchedModel, name: str, *, start: int, last: int, calls: in
 
 
 def test_without_an_earlier_deployment_there_is_none(model: WatchedModel) -> None:
-    assert baseline_of(deployment=deployed(model, "1", start=START, last=START + 50), earlier=[]) is None
+    assert select_baseline(deployment=deployed(model, "1", start=START, last=START + 50), earlier=[]) is None
 
 
 def test_the_one_with_most_traffic_that_ran_beside_it(model: WatchedModel) -> None:
@@ -44,7 +44,7 @@ def test_the_one_with_most_traffic_that_ran_beside_it(model: WatchedModel) -> No
     main = deployed(model, "1", start=START - 1000, last=START + 50, calls=5000)
     canary = deployed(model, "2", start=START - 500, last=START + 50, calls=20)
     newest = deployed(model, "3", start=START, last=START + 50)
-    assert baseline_of(deployment=newest, earlier=[gone, main, canary]) == main
+    assert select_baseline(deployment=newest, earlier=[gone, main, canary]) == main
 
 
 def test_it_takes_as_many_queries_for_many_versions_as_for_two(model: WatchedModel, django_assert_num_queries: Any) -> None:
@@ -52,7 +52,7 @@ def test_it_takes_as_many_queries_for_many_versions_as_for_two(model: WatchedMod
     newest = deployed(model, "newest", start=START, last=START + 50)
     for beside in (others[:2], others):
         with django_assert_num_queries(4):
-            found = baseline_of(deployment=newest, earlier=beside)
+            found = select_baseline(deployment=newest, earlier=beside)
     assert found == others[13]
 
 
@@ -62,7 +62,7 @@ def test_a_healthy_one_comes_before_one_with_more_traffic(model: WatchedModel) -
     Verdict.objects.create(
         project=model.project, deployment=healthy, kind="healthy", sentence="", evidence={}, minute=START, created_at=clock.now()
     )
-    assert baseline_of(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, healthy]) == healthy
+    assert select_baseline(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, healthy]) == healthy
 
 
 def test_a_pinned_version_comes_first(model: WatchedModel) -> None:
@@ -70,18 +70,18 @@ def test_a_pinned_version_comes_first(model: WatchedModel) -> None:
     pinned = deployed(model, "2", start=START - 500, last=START + 50, calls=20)
     choice = {"environment": "production", "kind": "pin", "chosen_at": clock.now(), "chosen_by_name": "ada"}
     BaselineChoice.objects.create(project=model.project, model=model, version=pinned.version, **choice)
-    assert baseline_of(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, pinned]) == pinned
+    assert select_baseline(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, pinned]) == pinned
 
 
 def test_one_that_ended_before_is_named_when_nothing_ran_beside_it(model: WatchedModel) -> None:
     before = deployed(model, "1", start=START - 1000, last=START - 1)
-    assert baseline_of(deployment=deployed(model, "2", start=START, last=START + 50), earlier=[before]) == before
+    assert select_baseline(deployment=deployed(model, "2", start=START, last=START + 50), earlier=[before]) == before
 
 
 def test_a_canary_that_was_stopped_long_before_is_not_what_was_replaced(model: WatchedModel) -> None:
     main = deployed(model, "1", start=START - 9000, last=START - 1)
     canary = deployed(model, "2", start=START - 5000, last=START - 4000)
-    assert baseline_of(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, canary]) == main
+    assert select_baseline(deployment=deployed(model, "3", start=START, last=START + 50), earlier=[main, canary]) == main
 
 
 def told(deployment: Deployment, kind: str) -> None:
@@ -95,5 +95,5 @@ def test_a_version_to_be_rolled_back_is_none_while_there_is_another(model: Watch
     bad = deployed(model, "2", start=START - 1000, last=START + 50, calls=5000)
     newest = deployed(model, "3", start=START, last=START + 50)
     told(bad, "roll_back")
-    assert baseline_of(deployment=newest, earlier=[sound, bad]) == sound
-    assert baseline_of(deployment=newest, earlier=[bad]) == bad
+    assert select_baseline(deployment=newest, earlier=[sound, bad]) == sound
+    assert select_baseline(deployment=newest, earlier=[bad]) == bad

@@ -10,10 +10,18 @@ import pytest
 
 from dashboard.regressions.judge import PRODUCTION, Comparison, Settings
 from dashboard.regressions.judge.process.inputs import START_MINUTES
-from dashboard.regressions.judge.process.metrics import MissShare
+from dashboard.regressions.judge.process.metrics import MissShareMetric
 from dashboard.regressions.judge.settings import EAGER, P50
-from dashboard.regressions.judge.settings_overrides import rounded, settings_for
-from dashboard.regressions.judge.variance_prior import LEAST_PAIRS, SMALLEST, Days, Lesson, Taught, counts_sums, learned_from
+from dashboard.regressions.judge.settings_overrides import build_settings, round_variance
+from dashboard.regressions.judge.variance_prior import (
+    LEAST_PAIRS,
+    MIN_VARIANCE_SHARE,
+    DayPairs,
+    Lesson,
+    LessonSums,
+    pool_lessons,
+    sum_dispersion,
+)
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.process_sim import HIT_SD, HIT_SHARE, instance_states
 from tests.dashboard.regressions.fleets import LEARNED_VARIANCE, instance
@@ -22,7 +30,7 @@ ONLY = Settings(metrics=(P50, EAGER))
 SEEDS = range(640_000, 640_016)
 
 
-def pair(fleet: Fleet) -> Taught:
+def pair(fleet: Fleet) -> LessonSums:
     comparison, lesson = Comparison(0, ONLY), Lesson(ONLY)
     for minute, rows in enumerate(instance_minutes(fleet)):
         comparison.add_minute(minute, rows)
@@ -30,8 +38,8 @@ def pair(fleet: Fleet) -> Taught:
     return lesson.taught()
 
 
-def spread(pairs: list[Taught]) -> dict[int, float]:
-    return {minutes: math.sqrt(variance) for minutes, variance in learned_from(pairs, ONLY)["p50"].variance}
+def spread(pairs: list[LessonSums]) -> dict[int, float]:
+    return {minutes: math.sqrt(variance) for minutes, variance in pool_lessons(pairs, ONLY)["p50"].variance}
 
 
 def test_instances_that_differ_by_a_known_amount_teach_it() -> None:
@@ -58,14 +66,14 @@ def test_a_shift_of_the_whole_candidate_teaches_no_other_spread() -> None:
 
 def test_a_point_that_few_pairs_reached_is_left_out() -> None:
     long, short = {"p50": {"points": {"10": [0.02, 8], "20": [0.01, 8]}}}, {"p50": {"points": {"10": [0.02, 8]}}}
-    learned = learned_from([long] * (LEAST_PAIRS - 1) + [short], ONLY)["p50"]
+    learned = pool_lessons([long] * (LEAST_PAIRS - 1) + [short], ONLY)["p50"]
     assert learned.pairs == LEAST_PAIRS
     assert learned.variance == ((10, pytest.approx(0.0025)),)
 
 
 def test_instances_that_never_differ_teach_no_certainty() -> None:
-    pairs: list[Taught] = [{"p50": {"points": {"10": [0.0, 8]}}}] * 40
-    assert learned_from(pairs, ONLY)["p50"].variance == ((10, SMALLEST * 0.05**2),)
+    pairs: list[LessonSums] = [{"p50": {"points": {"10": [0.0, 8]}}}] * 40
+    assert pool_lessons(pairs, ONLY)["p50"].variance == ((10, MIN_VARIANCE_SHARE * 0.05**2),)
 
 
 def test_pairs_without_a_common_minute_teach_nothing() -> None:
@@ -75,7 +83,7 @@ def test_pairs_without_a_common_minute_teach_nothing() -> None:
         comparison.add_minute(minute, rows)
         lesson.observe(comparison, rows)
     assert lesson.taught() == {}
-    assert learned_from([{}] * 40) == {}
+    assert pool_lessons([{}] * 40) == {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,15 +99,15 @@ def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> 
     sums = []
     for _ in range(60):
         units = [(int(rng.poisson(100 * rng.gamma(1 / variation**2, variation**2))), 10_000) for _ in range(6)]
-        sums.append({"eager": {"counts": counts_sums([units])}})
+        sums.append({"eager": {"counts": sum_dispersion([units])}})
     values = {**{name: getattr(EAGER, name) for name in EAGER.__dataclass_fields__}, "dispersion": 0.5}
-    learned = learned_from(sums, replace(ONLY, metrics=(Dispersed(**values),)))["eager"].dispersion
+    learned = pool_lessons(sums, replace(ONLY, metrics=(Dispersed(**values),)))["eager"].dispersion
     assert learned == pytest.approx(variation, rel=0.2)
 
 
 def test_counts_by_chance_alone_teach_the_smallest_dispersion() -> None:
     rng = np.random.default_rng(640_200)
-    beyond, scale = counts_sums([[(int(rng.poisson(100)), 10_000) for _ in range(400)]])
+    beyond, scale = sum_dispersion([[(int(rng.poisson(100)), 10_000) for _ in range(400)]])
     assert abs(beyond / scale) < 0.05**2
 
 
@@ -112,19 +120,19 @@ def test_starts_teach_how_far_their_caches_lie_apart() -> None:
             comparison.add_minute(minute, (), states)
             lesson.observe(comparison, ())
         pairs.append(lesson.taught())
-    learned = learned_from(pairs)["cache"]
+    learned = pool_lessons(pairs)["cache"]
     assert learned.pairs == len(pairs)
     assert learned.dispersion is not None
     assert learned.dispersion == pytest.approx(HIT_SD / (1 - HIT_SHARE), rel=0.2)
-    caches = [metric for metric in settings_for({}, {"cache": learned}).process_metrics if isinstance(metric, MissShare)]
-    assert [metric.dispersion for metric in caches] == [rounded(learned.dispersion)]
+    caches = [metric for metric in build_settings({}, {"cache": learned}).process_metrics if isinstance(metric, MissShareMetric)]
+    assert [metric.dispersion for metric in caches] == [round_variance(learned.dispersion)]
 
 
 def test_days_teach_what_all_instances_do_together_apart_from_what_each_does_alone() -> None:
     rng = np.random.default_rng(640_300)
     totals = []
     for _ in range(30):
-        days = Days(ONLY)
+        days = DayPairs(ONLY)
         common = {hour: rng.normal(0, 0.03) for hour in range(2)}
         own = {(name, hour): rng.normal(0, 0.02) for name in ("c1", "c2", "c3") for hour in range(2)}
         for day in (0, 1):

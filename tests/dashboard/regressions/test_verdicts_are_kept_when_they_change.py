@@ -11,7 +11,7 @@ import pytest
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.regressions import judge_service
-from dashboard.regressions.comparison_cache import comparison_at
+from dashboard.regressions.comparison_cache import get_comparison
 from dashboard.regressions.judge import Comparison
 from dashboard.regressions.judge_service import Judgement, deployments_judge, verdict_write
 from dashboard.regressions.models import Verdict
@@ -108,9 +108,9 @@ def test_a_deployment_that_cannot_be_judged_does_not_stop_the_others(
     def broken(**known: Any) -> Comparison:
         if known["baseline"] is not None:
             raise RuntimeError("no comparison today")
-        return comparison_at(**known)
+        return get_comparison(**known)
 
-    monkeypatch.setattr("dashboard.regressions.judge_service.comparison_at", broken)
+    monkeypatch.setattr("dashboard.regressions.judge_service.get_comparison", broken)
     assert deployments_judge() == 1
     assert Verdict.objects.get().deployment.version.name == "2026.11.2"
     assert "could not be judged" in caplog.text

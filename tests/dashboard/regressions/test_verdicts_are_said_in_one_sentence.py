@@ -4,7 +4,7 @@ import pytest
 
 from dashboard.common.numbers import magnitude as percent
 from dashboard.regressions.judge import Outcome, evaluate
-from dashboard.regressions.judge.text.numbers import duration
+from dashboard.regressions.judge.text.numbers import format_duration
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -137,4 +137,4 @@ def test_changes_have_the_digits_that_mean_something(ratio: float, text: str):
 
 
 def test_durations_are_said_as_people_do():
-    assert [duration(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == ["0 min", "45 min", "1 h", "1 h 35 min"]
+    assert [format_duration(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == ["0 min", "45 min", "1 h", "1 h 35 min"]

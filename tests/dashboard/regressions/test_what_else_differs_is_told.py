@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.regressions.judge.environment_diff import environment_diff
+from dashboard.regressions.judge.environment_diff import diff_environments
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 
@@ -18,40 +18,40 @@ INSTANCES = st.lists(st.dictionaries(st.sampled_from(["gpu", "torch", "driver"])
 
 
 def test_another_torch_is_told_with_its_instances():
-    (found,) = environment_diff([H100, H100], [H100 | {"torch": "2.12.0"}])
+    (found,) = diff_environments([H100, H100], [H100 | {"torch": "2.12.0"}])
     assert (found.key, found.baseline, found.candidate) == ("torch", (("2.11.0", 2),), (("2.12.0", 1),))
 
 
 def test_another_mix_of_the_same_gpus_is_a_difference():
-    (found,) = environment_diff([H100, H100, A100], [H100, A100, A100])
+    (found,) = diff_environments([H100, H100, A100], [H100, A100, A100])
     assert (found.key, found.baseline) == ("gpu", (("H100", 2), ("A100", 1)))
-    assert not environment_diff([H100, A100], [H100, H100, A100, A100])
+    assert not diff_environments([H100, A100], [H100, H100, A100, A100])
 
 
 def test_what_one_side_does_not_set_is_told_as_unset():
     bare = H100 | {"cache folder access": "read and write"}
-    (found,) = environment_diff([bare], [bare | {"inductor_config max_autotune": "9f"}])
+    (found,) = diff_environments([bare], [bare | {"inductor_config max_autotune": "9f"}])
     assert (found.baseline, found.candidate) == ((("", 1),), (("9f", 1),))
 
 
 def test_what_an_older_agent_does_not_tell_is_no_difference():
     tells = H100 | {"driver": "580", "cache folder": "aa", "inductor_config max_autotune": "9f", "env TORCHINDUCTOR_FREEZING": "1b"}
-    assert environment_diff([H100], [tells]) == () == environment_diff([tells], [H100, H100])
-    (found,) = environment_diff([tells, H100], [tells | {"driver": "570"}, H100])
+    assert diff_environments([H100], [tells]) == () == diff_environments([tells], [H100, H100])
+    (found,) = diff_environments([tells, H100], [tells | {"driver": "570"}, H100])
     assert (found.key, found.baseline, found.candidate) == ("driver", (("580", 1),), (("570", 1),)), "over those that tell it"
 
 
 def test_machines_come_before_configuration():
-    found = environment_diff([{"a config": "1", "driver": "570", "gpu": "H100"}], [{"a config": "2", "driver": "580", "gpu": "A100"}])
+    found = diff_environments([{"a config": "1", "driver": "570", "gpu": "H100"}], [{"a config": "2", "driver": "580", "gpu": "A100"}])
     assert [one.key for one in found] == ["gpu", "driver", "a config"]
 
 
 @given(baseline=INSTANCES, candidate=INSTANCES)
 def test_order_and_number_say_nothing(baseline: list[dict[str, str]], candidate: list[dict[str, str]]):
-    found = environment_diff(baseline, candidate)
-    assert environment_diff(baseline[::-1], candidate[::-1]) == found
-    assert not environment_diff(baseline, baseline * 2)
-    assert [one.key for one in environment_diff(candidate, baseline)] == [one.key for one in found]
+    found = diff_environments(baseline, candidate)
+    assert diff_environments(baseline[::-1], candidate[::-1]) == found
+    assert not diff_environments(baseline, baseline * 2)
+    assert [one.key for one in diff_environments(candidate, baseline)] == [one.key for one in found]
 
 
 @pytest.mark.django_db

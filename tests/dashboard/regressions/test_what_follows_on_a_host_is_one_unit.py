@@ -8,8 +8,8 @@ import pytest
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment, Instance
-from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
-from dashboard.fleet.selectors.judge_inputs.judge_processes import instance_states
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import read_instance_minutes
+from dashboard.fleet.selectors.judge_inputs.judge_processes import read_process_minutes
 from tests.dashboard.regressions.conftest import NOW_MINUTE
 
 pytestmark = pytest.mark.django_db
@@ -25,9 +25,9 @@ def test_a_restart_keeps_the_unit_and_has_a_life_of_its_own(side_by_side: list[S
     Instance.objects.filter(pk=second.pk).update(first_minute=NOW_MINUTE - 19)
     Instance.objects.filter(pk=third.pk).update(host="node-2", gpu="H100")
     span = {"from_minute": NOW_MINUTE - 18, "to_minute": NOW_MINUTE}
-    states = instance_states(deployment=candidate, baseline=None, starts={}, **span)
+    states = read_process_minutes(deployment=candidate, baseline=None, starts={}, **span)
     found = {state.instance: (state.unit, state.life) for state in states}
     assert found[second.instance_id] == (first.instance_id, second.instance_id)
     assert found[third.instance_id] == (third.instance_id, None)
-    calls = {row.instance: row.unit for row in instance_minutes(deployment=candidate, baseline=None, **span)}
+    calls = {row.instance: row.unit for row in read_instance_minutes(deployment=candidate, baseline=None, **span)}
     assert {name: unit for name, (unit, _) in found.items()}.items() <= calls.items()

@@ -12,7 +12,7 @@ import pytest
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import Refusal
 from dashboard.serving import request_limits
-from dashboard.serving.asgi_front import Front
+from dashboard.serving.asgi_front import AsgiFront
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = [(b"host", b"testserver")]
@@ -24,7 +24,9 @@ def echo(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
     return [body]
 
 
-def asked(front: Front, parts: list[bytes], *, pause: float = 0.0, ends: bool = True, path: str = "/api/v1/reports", **more: str) -> Any:
+def asked(
+    front: AsgiFront, parts: list[bytes], *, pause: float = 0.0, ends: bool = True, path: str = "/api/v1/reports", **more: str
+) -> Any:
     """Status, headers and JSON, or text, of the answer to a body that comes in parts; a body that does not end goes on for ever."""
     headers = HOST + [(name.replace("_", "-").encode(), value.encode()) for name, value in more.items()]
     scope = {"type": "http", "method": "POST", "raw_path": path.encode(), "query_string": b"", "scheme": "http", "http_version": "1.1"}
@@ -49,10 +51,10 @@ def asked(front: Front, parts: list[bytes], *, pause: float = 0.0, ends: bool = 
 
 
 @pytest.fixture
-def front(monkeypatch: pytest.MonkeyPatch) -> Front:
+def front(monkeypatch: pytest.MonkeyPatch) -> AsgiFront:
     """With a deadline of a moment."""
     monkeypatch.setattr(request_limits, "GRACE_SECONDS", 0.2)
-    return Front(echo)
+    return AsgiFront(echo)
 
 
 def counted() -> dict[str, int]:
@@ -62,19 +64,19 @@ def counted() -> dict[str, int]:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/reports", "/accounts/login/"])
-def test_a_body_that_stops_is_a_408_in_the_shape_of_all_errors(front: Front, path: str) -> None:
+def test_a_body_that_stops_is_a_408_in_the_shape_of_all_errors(front: AsgiFront, path: str) -> None:
     status, headers, found = asked(front, [b"abc"], ends=False, path=path, content_length="100")
     assert (status, found["cw"], found["code"]) == (408, 1, "too_slow")
     assert headers[b"connection"] == b"close" and headers[b"x-request-id"]
     assert counted() == {"too_slow": 1}
 
 
-def test_a_body_above_the_lowest_rate_takes_longer_than_the_grace(front: Front) -> None:
+def test_a_body_above_the_lowest_rate_takes_longer_than_the_grace(front: AsgiFront) -> None:
     parts = [b"x" * 400] * 8
     assert asked(front, parts, pause=0.1, content_length="3200")[::2] == (200, b"x" * 3200)
 
 
-def test_a_client_that_ends_within_a_body_is_a_400(front: Front) -> None:
+def test_a_client_that_ends_within_a_body_is_a_400(front: AsgiFront) -> None:
     status, _, found = asked(front, [b"abc"], content_length="100")
     assert (status, found["code"]) == (400, "bad_request") and "3 bytes" in found["detail"]
 
@@ -83,7 +85,7 @@ def test_a_client_that_ends_within_a_body_is_a_400(front: Front) -> None:
     ("more", "status", "code"),
     [({"content_length": "99999999"}, 413, "too_large"), ({"transfer_encoding": "chunked"}, 411, "no_length")],
 )
-def test_what_no_path_takes_is_refused_unread(front: Front, more: dict[str, str], status: int, code: str) -> None:
+def test_what_no_path_takes_is_refused_unread(front: AsgiFront, more: dict[str, str], status: int, code: str) -> None:
     found = asked(front, [], ends=False, **more)
     assert (found[0], found[2]["code"]) == (status, code)
     assert counted() == {code: 1}

@@ -12,7 +12,7 @@ import pytest
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import Refusal
 from dashboard.serving import request_limits
-from dashboard.serving.asgi_front import Front
+from dashboard.serving.asgi_front import AsgiFront
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SIZE = 1 << 20
@@ -23,7 +23,7 @@ def large(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]
     return [bytes(SIZE)]
 
 
-async def ask(front: Front, client: tuple[str, int]) -> None:
+async def ask(front: AsgiFront, client: tuple[str, int]) -> None:
     """A request whose answer is never taken."""
     scope = {"type": "http", "method": "GET", "raw_path": b"/", "query_string": b"", "scheme": "http", "http_version": "1.1", "headers": []}
 
@@ -43,7 +43,7 @@ def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
         accepted, address = listener.accept()
 
         async def run() -> None:
-            await ask(Front(large), address)
+            await ask(AsgiFront(large), address)
             await asyncio.sleep(1.5)
 
         with accepted:
@@ -56,8 +56,8 @@ def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_too_many_ends_the_first() -> None:
     async def run() -> list[bool]:
-        front = Front(large)
-        front._answers = request_limits.Budget(3 * SIZE)
+        front = AsgiFront(large)
+        front._answers = request_limits.ByteBudget(3 * SIZE)
         tasks = [asyncio.create_task(ask(front, ("127.0.0.1", 1))) for _ in range(4)]
         while front._answers.held < 3 * SIZE or not any(task.done() for task in tasks):
             await asyncio.sleep(0.01)

@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import pytest
 
-from dashboard.ingest.body_decoder import Refused
+from dashboard.ingest.body_decoder import RefusalError
 from dashboard.serving import thread_lanes
-from dashboard.serving.request_limits import Budget
+from dashboard.serving.request_limits import ByteBudget
 from dashboard.serving.thread_lanes import Lane, Lanes
 from tests.flow.stack import wait_for
 
 
 def test_the_transfer_that_began_first_makes_room() -> None:
     ended: list[str] = []
-    budget = Budget(100)
+    budget = ByteBudget(100)
 
     def take(name: str, size: int) -> None:
         budget.take(name, size, lambda: ended.append(name))
@@ -44,12 +44,12 @@ def held() -> Callable[[Lane], threading.Event]:
 
 
 def test_a_full_lane_refuses_and_the_other_lanes_go_on(held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_lanes, "THREADS", dict.fromkeys(thread_lanes.THREADS, 1))
-    monkeypatch.setattr(thread_lanes, "WAITING_BYTES", 100)
+    monkeypatch.setattr(thread_lanes, "LANE_THREADS", dict.fromkeys(thread_lanes.LANE_THREADS, 1))
+    monkeypatch.setattr(thread_lanes, "MAX_WAITING_BYTES", 100)
     those = Lanes()
     ends = held(those.of("/accounts/login/"))
     those.of("/p/flow/").put(lambda _: None, 90)
-    with pytest.raises(Refused, match="wait to be answered") as refused:
+    with pytest.raises(RefusalError, match="wait to be answered") as refused:
         those.of("/p/flow/").put(lambda _: None, 20)
     assert refused.value.code == "busy"
     for path in ("/healthz", "/readyz", "/api/v1/reports"):
@@ -61,7 +61,7 @@ def test_a_full_lane_refuses_and_the_other_lanes_go_on(held: Callable[[Lane], th
 
 
 def test_a_job_that_waited_too_long_is_not_run(held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_lanes, "PATIENCE", 0.0)
+    monkeypatch.setattr(thread_lanes, "MAX_WAIT_S", 0.0)
     lane, seen = Lane("pages", 1), list[bool]()
     ends = held(lane)
     lane.put(seen.append)

@@ -10,10 +10,10 @@ from compilewatch.sources.dynamo.compile_history import REPEAT_REASONS as AGENT_
 from compilewatch.wire.messages import FINDING_KINDS
 from django.test import Client
 
-from dashboard.fleet.metrics.recompile_reasons import AGAIN
+from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS
 from dashboard.projects.models import Project
 from dashboard.ui.pages.findings_columns import KINDS
-from dashboard.ui.pages.remedies import hint_for
+from dashboard.ui.pages.remedies import find_remedy
 from tests.dashboard.ui.charts_factory import Plan, charted
 from tests.dashboard.ui.charts_story import finding
 
@@ -41,7 +41,7 @@ NEW = {
 
 @pytest.mark.parametrize("text", GUARDS)
 def test_a_guard_has_the_remedy_of_its_kind_and_no_other(text: str) -> None:
-    assert [part for part in GUARDS.values() if part in hint_for("guard", text)] == [GUARDS[text]]
+    assert [part for part in GUARDS.values() if part in find_remedy("guard", text)] == [GUARDS[text]]
 
 
 def test_the_page_shows_each_with_its_own(signed_in: Client, project: Project) -> None:
@@ -57,8 +57,8 @@ def test_every_kind_of_the_wire_has_a_title() -> None:
 
 
 def test_a_function_that_is_compiled_again_has_the_remedy_of_its_cause() -> None:
-    assert {reason: hint_for("guard", text) for reason, text in AGENT_AGAIN.items()} == {
-        reason: known.remedy for reason, known in AGAIN.items()
+    assert {reason: find_remedy("guard", text) for reason, text in AGENT_AGAIN.items()} == {
+        reason: known.remedy for reason, known in REPEAT_REASONS.items()
     }
 
 
@@ -74,8 +74,10 @@ def test_new_kinds_have_a_title_and_a_remedy_on_the_page(signed_in: Client, proj
     ("why", "remedy"), [(WHY_DROPPED, "not self = torch.compile(self)"), (WHY_FAILED, "Fix the error"), (WHY_SKIPPED, "fullgraph")]
 )
 def test_a_region_that_compiled_nothing_has_the_remedy_of_its_cause(why: str, remedy: str) -> None:
-    assert remedy in hint_for("compiled_nothing", FINDING_TEXT.format(region="score", why=why))
+    assert remedy in find_remedy("compiled_nothing", FINDING_TEXT.format(region="score", why=why))
 
 
 def test_a_compilation_that_fails_has_a_remedy() -> None:
-    assert "aot_eager" in hint_for("compile_error", "BackendCompilerFailed: backend='inductor' raised: RuntimeError: no C++ compiler here")
+    assert "aot_eager" in find_remedy(
+        "compile_error", "BackendCompilerFailed: backend='inductor' raised: RuntimeError: no C++ compiler here"
+    )

@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.projects.models import Project
-from dashboard.ui.charts.guard_variation import REMEDIES, variation
+from dashboard.ui.charts.guard_variation import REMEDIES, build_variation
 from tests.dashboard.api.reading import read
 from tests.dashboard.ui.version_story import Story, part, shown
 
@@ -39,14 +39,14 @@ NAMES = [f"Block{letter}" for letter in "ABCDEFGH"]
     ],
 )
 def test_the_pattern_is_said_in_words(values: list[str], distinct: int, pattern: str, text: str, words: str, remedy: str) -> None:
-    found = variation(values, distinct, pattern, text)
+    found = build_variation(values, distinct, pattern, text)
     assert found.words == words
     assert remedy in found.remedy and bool(remedy) == bool(found.remedy)
 
 
 def test_every_pattern_of_the_wire_has_a_remedy() -> None:
-    assert {pattern for pattern in PATTERNS if variation(["1"], 2, pattern, "n == *").remedy} == set(PATTERNS) >= set(REMEDIES)
-    assert variation(["1", "2"], 2, "a newer one", "n == *").words == "2 values: 1, 2", "a newer agent's pattern is left out"
+    assert {pattern for pattern in PATTERNS if build_variation(["1"], 2, pattern, "n == *").remedy} == set(PATTERNS) >= set(REMEDIES)
+    assert build_variation(["1", "2"], 2, "a newer one", "n == *").words == "2 values: 1, 2", "a newer agent's pattern is left out"
 
 
 @pytest.mark.django_db

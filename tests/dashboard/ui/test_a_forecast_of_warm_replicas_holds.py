@@ -11,7 +11,7 @@ import pytest
 from compilewatch.wire.codec import loads
 from compilewatch.wire.messages import COLD_START, Request
 
-from dashboard.ui.pages.rollout_forecast import forecast
+from dashboard.ui.pages.rollout_forecast import forecast_rollout
 from tests.architecture.tree import REPOSITORY
 
 ROLL_OUTS = 150
@@ -28,7 +28,7 @@ def test_it_is_within_a_fifth_and_its_range_is_honest(seen: int, spread: float, 
 
     within = inside = 0
     for _ in range(ROLL_OUTS):
-        told, slowest = forecast("cold", starts(seen), replicas), max(starts(replicas))
+        told, slowest = forecast_rollout("cold", starts(seen), replicas), max(starts(replicas))
         assert told.low is not None and told.middle is not None and told.high is not None
         within += abs(told.middle / slowest - 1.0) <= 0.2
         inside += told.low <= slowest <= told.high
@@ -37,7 +37,7 @@ def test_it_is_within_a_fifth_and_its_range_is_honest(seen: int, spread: float, 
 
 
 def test_the_same_starts_are_told_the_same() -> None:
-    assert forecast("cold", [40.0, 41.0, 44.0], 10_000) == forecast("cold", [40.0, 41.0, 44.0], 10_000)
+    assert forecast_rollout("cold", [40.0, 41.0, 44.0], 10_000) == forecast_rollout("cold", [40.0, 41.0, 44.0], 10_000)
 
 
 class Start(NamedTuple):
@@ -59,7 +59,7 @@ def test_a_third_into_a_recorded_roll_out_the_rest_is_foretold_within_a_fifth(na
     first, rest = starts[: len(starts) // 3], starts[len(starts) // 3 :]
     groups = [rest[at : at + at_once] for at in range(0, len(rest), at_once)]
     assert len(first) == at_once and all(max(one).began - min(one).began < 1.0 for one in groups)
-    told = forecast("all", [one.total for one in first], len(rest), at_once)
+    told = forecast_rollout("all", [one.total for one in first], len(rest), at_once)
     # What a group takes until its last replica is warm; who starts the next one, and when, is the roll-out's own affair.
     came = sum(max(start.began + start.total for start in group) - group[0].began for group in groups)
     assert told.middle is not None and abs(told.middle / came - 1.0) <= 0.2
@@ -67,7 +67,7 @@ def test_a_third_into_a_recorded_roll_out_the_rest_is_foretold_within_a_fifth(na
 
 def test_groups_one_after_the_other_take_the_sum_of_their_slowest() -> None:
     seen = [40.0, 40.0, 40.0, 40.0]
-    one, three = forecast("cold", seen, 4).middle, forecast("cold", seen, 12, 4).middle
+    one, three = forecast_rollout("cold", seen, 4).middle, forecast_rollout("cold", seen, 12, 4).middle
     assert one is not None and three is not None and three == pytest.approx(3 * one, rel=0.02)
-    many = forecast("cold", seen, 4000, 4).middle
+    many = forecast_rollout("cold", seen, 4000, 4).middle
     assert many is not None and many == pytest.approx(1000 * one, rel=0.02)

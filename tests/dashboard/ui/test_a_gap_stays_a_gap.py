@@ -1,6 +1,6 @@
 """The sparkline: two bands, lines that stop where nothing was reported, a flat line that stays flat."""
 
-from dashboard.ui.charts.recovery_chart import recovery_draw, span_of
+from dashboard.ui.charts.recovery_chart import choose_span, recovery_draw
 from dashboard.ui.charts.sparkline import spark_draw
 
 
@@ -23,11 +23,11 @@ def test_noise_looks_like_noise() -> None:
 
 def test_without_a_call_nothing_is_drawn() -> None:
     assert spark_draw([], 72, []).lines == []
-    assert recovery_draw(span_of(1000, 1100), [(1, {}), (2, {})], [], None) is None
+    assert recovery_draw(choose_span(1000, 1100), [(1, {}), (2, {})], [], None) is None
 
 
 def test_the_band_lies_around_the_level_before() -> None:
-    chart = recovery_draw(span_of(1000, 1100), [(1, {0: 0.014, 1: 0.014}), (2, {20: 0.0184})], [(1000, "deployment")], 0.014)
+    chart = recovery_draw(choose_span(1000, 1100), [(1, {0: 0.014, 1: 0.014}), (2, {20: 0.0184})], [(1000, "deployment")], 0.014)
     assert chart is not None
     assert chart.unit == "ms"
     assert chart.band is not None

@@ -12,8 +12,8 @@ from django.test import Client
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, ModelVersion, VersionHour
-from dashboard.fleet.selectors.versions.daily_calls import series_days
-from dashboard.fleet.selectors.versions.fleet_page import Window, fleet_facts
+from dashboard.fleet.selectors.versions.daily_calls import read_series_days
+from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, read_fleet
 from dashboard.ingest.models import BucketLayout, EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
@@ -133,10 +133,10 @@ def test_a_sparkline_and_the_weeks_draw_no_slow_minutes_alone(project: Project, 
     run(project, "v1", "compile", 420.0, monkeypatch)
     version = ModelVersion.objects.get()
     now = clock.minute_of(clock.unix())
-    assert not fleet_facts(project=project, window=Window(now - 60, now, 5)).versions[version.pk].points
+    assert not read_fleet(project=project, window=BinnedRange(now - 60, now, 5)).versions[version.pk].points
     today = VersionHour.objects.values_list("day", flat=True).first() or now // 1440
     days: dict[str, Any] = {"project_id": project.pk, "model_id": version.model_id, "environment": "production"}
-    assert {(day.timed, day.p50, day.p99) for day in series_days(**days, first_day=today - 1, last_day=today + 2)} == {(0, 0, 0)}
+    assert {(day.timed, day.p50, day.p99) for day in read_series_days(**days, first_day=today - 1, last_day=today + 2)} == {(0, 0, 0)}
 
 
 def test_with_the_servers_histogram_the_pages_have_a_value(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dashboard.common import clock
 from dashboard.projects.models import Project
-from dashboard.ui.http.time_range import FURTHEST, MOST_BINS, picker_of, range_chosen
+from dashboard.ui.http.time_range import MAX_BINS, MAX_RANGE_MINUTES, build_range_picker, read_time_range
 from tests.dashboard.ui.charts_factory import HEALTHY, WORSE, charted
 from tests.dashboard.ui.factory import now_minute
 
@@ -30,11 +30,11 @@ def at(minute: int) -> str:
         (f"from={at(NOW - 90)}&to={at(NOW - 30)}", "custom", NOW - 90, NOW - 30),
         (f"from={at(NOW - 90)}", "custom", NOW - 90, NOW),
         (f"from={at(NOW - 90)}&to={at(NOW + 9999)}", "custom", NOW - 90, NOW),
-        (f"from={at(NOW - 10 * 525_960)}", "custom", NOW - FURTHEST, NOW),
+        (f"from={at(NOW - 10 * 525_960)}", "custom", NOW - MAX_RANGE_MINUTES, NOW),
     ],
 )
 def test_an_address_says_from_when_to_when(query: str, key: str, first: int, last: int) -> None:
-    chosen = range_chosen(QueryDict(query), now=NOW, since=NOW - 777)
+    chosen = read_time_range(QueryDict(query), now=NOW, since=NOW - 777)
     assert (chosen.key, chosen.first, chosen.last) == (key, first, last)
 
 
@@ -52,25 +52,25 @@ def test_an_address_says_from_when_to_when(query: str, key: str, first: int, las
     ],
 )
 def test_a_range_that_cannot_be_is_named_and_the_usual_one_shown(query: str, name: str) -> None:
-    chosen = range_chosen(QueryDict(query), now=NOW)
+    chosen = read_time_range(QueryDict(query), now=NOW)
     assert chosen.note.startswith(f"{name}: ")
     assert (chosen.first, chosen.last) == (NOW - 360, NOW)
 
 
 @settings(max_examples=60)
-@given(st.integers(1, FURTHEST), st.integers(0, FURTHEST), st.integers(0, NOW))
+@given(st.integers(1, MAX_RANGE_MINUTES), st.integers(0, MAX_RANGE_MINUTES), st.integers(0, NOW))
 def test_every_range_has_as_many_bins_as_a_chart_can_show(length: int, back: int, minutes_from: int) -> None:
-    first = max(NOW - FURTHEST, NOW - back - length)
-    chosen = range_chosen(QueryDict(f"from={first}&to={max(first + 1, NOW - back)}"), now=NOW)
+    first = max(NOW - MAX_RANGE_MINUTES, NOW - back - length)
+    chosen = read_time_range(QueryDict(f"from={first}&to={max(first + 1, NOW - back)}"), now=NOW)
     window = chosen.bins(minutes_from=minutes_from)
-    assert 1 <= window.count <= MOST_BINS
+    assert 1 <= window.count <= MAX_BINS
     assert window.first <= chosen.first and window.last >= chosen.last
     assert window.first >= minutes_from or window.step % 60 == 0
 
 
 def test_a_link_of_the_picker_keeps_the_filters_and_drops_the_old_range() -> None:
     query = QueryDict(f"env=production&from={NOW - 9}&to={NOW}&page=3")
-    picker = picker_of(query, range_chosen(query, now=NOW), deployed=True)
+    picker = build_range_picker(query, read_time_range(query, now=NOW), deployed=True)
     assert {label for label, *_ in picker.links} == {"1\u00a0h", "6\u00a0h", "24\u00a0h", "7\u00a0d", "30\u00a0d", "Since deployment"}
     assert all("from" not in QueryDict(url[1:]) and QueryDict(url[1:])["env"] == "production" for _, url, _ in picker.links)
     assert picker.kept == [("env", "production")]

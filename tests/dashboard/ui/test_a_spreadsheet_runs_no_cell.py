@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from dashboard.ui.http.csv_export import csv_cell, csv_response
+from dashboard.ui.http.csv_export import csv_response, escape_csv_cell
 
 FORMULAS = ("=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", "\n=1+1", "\uff1d1+1", " =1+1")
 PARTS = (";", "\t", "\n", "\r", ";'", '; "')
@@ -15,20 +15,20 @@ PARTS = (";", "\t", "\n", "\r", ";'", '; "')
 
 @pytest.mark.parametrize("text", FORMULAS)
 def test_a_cell_that_begins_as_a_formula_is_quoted(text: str) -> None:
-    assert csv_cell(text) == f"'{text}" or csv_cell(text).startswith("'")
+    assert escape_csv_cell(text) == f"'{text}" or escape_csv_cell(text).startswith("'")
 
 
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("formula", ["=cmd()", "+1", "-1", "@x"])
 def test_a_formula_behind_another_separator_is_quoted(part: str, formula: str) -> None:
-    cell = csv_cell(f"model{part}{formula}")
+    cell = escape_csv_cell(f"model{part}{formula}")
     behind = cell.split(part[0], 1)[1].lstrip("'\" ")
     assert behind == formula and f"'{formula}" in cell
 
 
 @pytest.mark.parametrize("value", [1.5, -3, 0, "model-1", "a;b", "x = 1; y = 2", "2026-11-26T10:00:00+00:00", True])
 def test_what_is_no_formula_stays_as_it_is(value: object) -> None:
-    assert csv_cell(value) == value
+    assert escape_csv_cell(value) == value
 
 
 def test_a_file_reads_back_in_both_dialects() -> None:

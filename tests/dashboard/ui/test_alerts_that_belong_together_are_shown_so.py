@@ -10,7 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.alerts.models import Alert, AlertGroup
-from dashboard.alerts.services import alerts_sweep, groups_form
+from dashboard.alerts.services import alerts_correlate, alerts_sync
 from dashboard.projects.models import Project
 from tests.dashboard.alerts.fleet import fleet_make
 
@@ -29,8 +29,8 @@ def together(project: Project) -> list[Alert]:
             elsewhere = fleet.deploy("2", "staging")
             fleet.run(elsewhere, "another", gpu="T4", torch="2.9")
             fleet.say(elsewhere, "watch")
-    alerts_sweep()
-    groups_form()
+    alerts_sync()
+    alerts_correlate()
     return list(Alert.objects.order_by("number"))
 
 
@@ -87,7 +87,7 @@ def test_more_alerts_ask_no_more_questions(signed_in: Client, together: list[Ale
             deployment = fleet.deploy("2")
             fleet.run(deployment, HOSTILE)
             fleet.say(deployment, "roll_back")
-        alerts_sweep()
-        groups_form()
+        alerts_sync()
+        alerts_correlate()
     assert counts[0] == counts[1]
     assert AlertGroup.objects.get().alerts.count() == 3 + 18

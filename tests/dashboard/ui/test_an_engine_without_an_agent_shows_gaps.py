@@ -10,8 +10,8 @@ from django.test import Client
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, ModelVersion
-from dashboard.fleet.selectors.judge_inputs.execution_modes import changed_ways
-from dashboard.fleet.selectors.judge_inputs.judge_minutes import instance_minutes
+from dashboard.fleet.selectors.judge_inputs.execution_modes import read_mode_changes
+from dashboard.fleet.selectors.judge_inputs.judge_minutes import read_instance_minutes
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
@@ -65,9 +65,9 @@ def test_failures_that_only_a_newer_engine_counts_are_no_difference(
     now = clock.unix()
     baseline = read(project, "v1", now - 3600, before, monkeypatch)
     candidate = read(project, "v2", now - 1800, TOLD, monkeypatch)
-    assert changed_ways(deployment=candidate, baseline=baseline) == {}
+    assert read_mode_changes(deployment=candidate, baseline=baseline) == {}
     span = {"from_minute": int(now // 60) - 70, "to_minute": int(now // 60)}
-    rows = instance_minutes(deployment=candidate, baseline=baseline, **span)
+    rows = read_instance_minutes(deployment=candidate, baseline=baseline, **span)
     assert {row.errors for row in rows if row.region == "request"} == errors
     assert len({row.stratum for row in rows}) == 1 and {row.arm for row in rows} == {"baseline", "candidate"}
 

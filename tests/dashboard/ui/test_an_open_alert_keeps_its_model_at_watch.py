@@ -10,9 +10,9 @@ import pytest
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.alerts.current_verdict import verdict_standing
+from dashboard.alerts.current_verdict import resolve_current_verdict
 from dashboard.alerts.models import Alert, AlertState
-from dashboard.alerts.services import alert_resolve, alerts_sweep
+from dashboard.alerts.services import alert_resolve, alerts_sync
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -32,10 +32,10 @@ NOTHING_YET = "2026.11.3 is the first version seen here: there is nothing to com
 def opened(fleet: Fleet, new: Deployment, time: Time) -> Alert:
     """An alert of ranks whose verdict became NOT ENOUGH DATA an hour later."""
     fleet.say(new, "watch", SENTENCE, rows=[], facts=[RANKS])
-    alerts_sweep()
+    alerts_sync()
     time.go(3660)
     fleet.say(new, "not_enough_data", NOTHING_YET, rows=[], facts=[])
-    alerts_sweep()
+    alerts_sync()
     Deployment.objects.update(last_minute=clock.minute_of(clock.unix()))
     return Alert.objects.get()
 
@@ -83,10 +83,10 @@ def test_machines_read_the_same(signed_in: Client, client: Client, api_key: str,
 
 def test_a_last_known_roll_back_fails_the_gate(client: Client, api_key: str, fleet: Fleet, new: Deployment, time: Time) -> None:
     fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.")
-    alerts_sweep()
+    alerts_sync()
     time.go(3660)
     fleet.say(new, "not_enough_data")
-    alerts_sweep()
+    alerts_sync()
     asked: dict[str, Any] = {"model": "ranker", "version": "2026.11.3", "environment": "prod"}
     gate = client.get("/api/v1/gate", asked, headers={"authorization": f"Bearer {api_key}"}).json()
     assert (gate["state"], gate["verdict"]) == ("fail", "roll_back")
@@ -148,4 +148,4 @@ def test_the_silence_of_a_model_is_about_each_of_its_live_versions(
     assert 'verdict="watch"' in metrics and 'verdict="healthy"' not in metrics
     Deployment.objects.filter(pk=old.pk).update(ended_minute=clock.minute_of(clock.unix()))
     ended = Verdict.objects.get(deployment=old, current=True)
-    assert verdict_standing(deployment_id=ended.deployment_id).kind == "healthy", "a version that ended is not silent"
+    assert resolve_current_verdict(deployment_id=ended.deployment_id).kind == "healthy", "a version that ended is not silent"

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import FindingVersion, Instance, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.compilations.cache_miss_causes import SAME_CONFIGURATION, causes_compared
+from dashboard.fleet.selectors.compilations.cache_miss_causes import SAME_CONFIGURATION, find_miss_causes
 from dashboard.projects.models import Project
 
 HIT, MISS = {"fx": "hit", "aot": "hit"}, {"fx": "miss", "aot": "miss"}
@@ -66,7 +66,7 @@ def page(client: Client) -> str:
 def cause_of(number: int) -> tuple[str, str]:
     """What comparison says of an instance, and with which other one it was made."""
     instance = Instance.objects.get(instance_id__endswith=str(number))
-    found = causes_compared(project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk])[instance.pk]
+    found = find_miss_causes(project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk])[instance.pk]
     return found.cause, found.against
 
 

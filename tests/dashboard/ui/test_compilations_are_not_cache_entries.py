@@ -10,7 +10,7 @@ from django.test import Client
 
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.projects.models import Project
-from dashboard.ui.pages.recompile_headroom import Entries, fullest
+from dashboard.ui.pages.recompile_headroom import CacheEntries, find_fullest
 from tests.dashboard.ui.version_story import HIT, Story, compiled, part, shown, url_of
 
 pytestmark = pytest.mark.django_db
@@ -76,7 +76,7 @@ def test_a_limit_that_was_reached_is_reported_by_the_agent_alone(story: Story, s
     story.start("1", ago=20, timed=[again(8)])
     card = room(story, signed_in, project, again(2))
     assert "<b>8 of 8 cache entries</b>, 0 left" in card and "limit reached" not in card
-    assert Entries(361, 361).left == 0 and fullest([Entries(), Entries(9), Entries(1, 8)]) == Entries(1, 8)
+    assert CacheEntries(361, 361).left == 0 and find_fullest([CacheEntries(), CacheEntries(9), CacheEntries(1, 8)]) == CacheEntries(1, 8)
 
 
 def test_the_page_of_a_guard_says_the_same(story: Story, signed_in: Client, project: Project) -> None:

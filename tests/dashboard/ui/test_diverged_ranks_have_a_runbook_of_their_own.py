@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.alerts.alert_title import headline
+from dashboard.alerts.alert_title import build_alert_title
 from dashboard.alerts.models import Alert, AlertEvent
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance
@@ -53,7 +53,7 @@ def diverged(made: Made, *, size: int = 10, odd: tuple[int, ...] = (2,)) -> Aler
     bad = verdict(made, "watch", size - 1, current=False, instances=[ranks[number].instance_id for number in odd])
     alert = Alert.objects.create(
         project=made.project, deployment=bad.deployment, number=2, verdict=bad, severity="watch", worst="watch", opened_at=bad.created_at,
-        title=headline(model=made.model.name, version="1", sentence=bad.sentence, evidence=bad.evidence),
+        title=build_alert_title(model=made.model.name, version="1", sentence=bad.sentence, evidence=bad.evidence),
     )  # fmt: skip
     AlertEvent.objects.create(alert=alert, at=bad.created_at, kind="opened", text=bad.sentence, verdict=bad)
     verdict(made, "not_enough_data", size - 1, current=True, instances=[])

@@ -9,8 +9,8 @@ from compilewatch.sources import SOURCES
 
 from dashboard.ingest.otlp import convert
 from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
-from dashboard.ingest.scrapers.to_report import capabilities
-from dashboard.ui.pages.capabilities import LATENCY_OF, MEANS, capabilities_explained, capability_means
+from dashboard.ingest.scrapers.to_report import build_capabilities
+from dashboard.ui.pages.capabilities import CAPABILITY_MEANINGS, LATENCY_OF, explain_capabilities, explain_capability
 from tests.architecture.tree import REPOSITORY
 
 AGENT = REPOSITORY / "agents" / "compilewatch"
@@ -39,23 +39,23 @@ def keys_of_agents() -> set[str]:
 
 def keys_of_readers() -> set[str]:
     """Engines that are read from outside, and OpenTelemetry's reports."""
-    engines = {key for one in (VLLM, SGLANG) for key in capabilities(one, {})}
-    return {key for key in engines if not key.startswith(LATENCY_OF)} | {*convert.NOT_TOLD, "latency"}
+    engines = {key for one in (VLLM, SGLANG) for key in build_capabilities(one, {})}
+    return {key for key in engines if not key.startswith(LATENCY_OF)} | {*convert.UNREPORTED_CAPABILITIES, "latency"}
 
 
 def test_each_key_has_an_explanation() -> None:
-    assert sorted((keys_of_agents() | keys_of_readers()) - set(MEANS)) == []
+    assert sorted((keys_of_agents() | keys_of_readers()) - set(CAPABILITY_MEANINGS)) == []
 
 
 def test_each_explanation_has_a_key() -> None:
-    assert sorted(set(MEANS) - keys_of_agents() - keys_of_readers()) == []
+    assert sorted(set(CAPABILITY_MEANINGS) - keys_of_agents() - keys_of_readers()) == []
 
 
 def test_a_region_of_an_engine_is_explained_by_the_kind_of_its_key() -> None:
-    regions = {key for one in (VLLM, SGLANG) for key in capabilities(one, {}) if key.startswith(LATENCY_OF)}
-    assert regions and all(capability_means(key) for key in regions)
+    regions = {key for one in (VLLM, SGLANG) for key in build_capabilities(one, {}) if key.startswith(LATENCY_OF)}
+    assert regions and all(explain_capability(key) for key in regions)
 
 
 def test_a_key_of_a_newer_agent_is_shown_without_an_explanation() -> None:
-    [one] = capabilities_explained({"of_tomorrow": ["partly", "why"]})
+    [one] = explain_capabilities({"of_tomorrow": ["partly", "why"]})
     assert (one.name, one.means, one.answer, one.why) == ("of tomorrow", "", "partly", "why")

@@ -17,7 +17,7 @@ from dashboard.accounts.models import User
 from dashboard.alerts import links
 from dashboard.alerts.channels import CHANNELS, Message
 from dashboard.alerts.models import Alert, Channel, DeliveryKind
-from dashboard.alerts.payloads import Facts, GroupFacts, alert_facts, channel_test_facts, digest_facts
+from dashboard.alerts.payloads import GroupPayload, MessagePayload, build_alert_payload, build_channel_test_payload, build_digest_payload
 from dashboard.common import clock
 from dashboard.ingest import urls as ingest_urls
 from dashboard.projects.models import Project, Role
@@ -44,20 +44,20 @@ def answer(client: Client, link: str) -> int:
     return client.get(link.removeprefix(settings.ORIGIN).partition("#")[0]).status_code
 
 
-def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, Facts]]:
+def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, MessagePayload]]:
     """Everything that a message can be about."""
     channel = Channel(project=alert.project, name="#ranking", kind="slack")
     verdict = Verdict.objects.filter(deployment=alert.deployment).latest("pk")
-    facts = alert_facts(alert=alert, verdict=verdict)
+    facts = build_alert_payload(alert=alert, verdict=verdict)
     yield from ((kind, facts) for kind in KINDS)
-    yield DeliveryKind.TEST, channel_test_facts(channel=channel)
-    yield DeliveryKind.DIGEST, digest_facts(channel=channel, told=[("opened", facts)], covers=[])
+    yield DeliveryKind.TEST, build_channel_test_payload(channel=channel)
+    yield DeliveryKind.DIGEST, build_digest_payload(channel=channel, told=[("opened", facts)], covers=[])
     for link in (
         links.group_url(project=alert.project.slug, group=alert.group_id or 1),
         links.version_alerts_url(project=alert.project.slug, version=alert.deployment.version_id),
     ):
-        group = GroupFacts(kind="environment", title="Environment: 3 alerts share a host", alerts=["A-1"], link=link)
-        yield DeliveryKind.DIGEST, digest_facts(channel=channel, told=[("opened", facts)], covers=[], group=group)
+        group = GroupPayload(kind="environment", title="Environment: 3 alerts share a host", alerts=["A-1"], link=link)
+        yield DeliveryKind.DIGEST, build_digest_payload(channel=channel, told=[("opened", facts)], covers=[], group=group)
 
 
 @pytest.mark.parametrize("kind", CHANNELS)

@@ -7,7 +7,7 @@ from django.utils.html import escape
 from dashboard.accounts.models import User
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.glossary import GLOSSARY
-from dashboard.ui.layout.navigation import SECTIONS, links_of
+from dashboard.ui.layout.navigation import SECTIONS, build_navigation
 from dashboard.ui.urls import urlpatterns
 
 
@@ -44,4 +44,4 @@ def test_every_address_of_a_project_belongs_to_a_section(name: str) -> None:
 def test_letters_that_lead_to_pages_differ() -> None:
     letters = [section.key for section in SECTIONS]
     assert len(set(letters)) == len(letters)
-    assert [link.current for link in links_of("ranking", "compare") if link.current] == ["true"]
+    assert [link.current for link in build_navigation("ranking", "compare") if link.current] == ["true"]

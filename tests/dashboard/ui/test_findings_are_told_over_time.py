@@ -11,7 +11,7 @@ from django.test import Client
 from dashboard.common import clock
 from dashboard.fleet.models import Finding, FindingLife
 from dashboard.projects.models import Project
-from dashboard.ui.charts.finding_timeline import MOST, WIDTH, Stretch, lifeline
+from dashboard.ui.charts.finding_timeline import MAX_ROWS, WIDTH, VersionSpan, build_finding_timeline
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, HEALTHY, WORSE, charted, now_minute
 from tests.dashboard.ui.charts_story import finding
 
@@ -41,8 +41,12 @@ def test_a_day_tells_what_was_new_and_what_is_gone_or_back_since(signed_in: Clie
 
 
 def test_versions_that_ran_stand_beside_those_that_showed_it() -> None:
-    ran = [Stretch(1, "a", "production", 100, 200), Stretch(1, "a", "production", 400, 500), Stretch(2, "b", "production", 600, 1100)]
-    line = lifeline(ran=ran, shown=[Stretch(1, "a", "production", 150, 151, 7)], now=1100)
+    ran = [
+        VersionSpan(1, "a", "production", 100, 200),
+        VersionSpan(1, "a", "production", 400, 500),
+        VersionSpan(2, "b", "production", 600, 1100),
+    ]
+    line = build_finding_timeline(ran=ran, shown=[VersionSpan(1, "a", "production", 150, 151, 7)], now=1100)
     newest, oldest = line.rows
     assert (newest.version, newest.shown, newest.times) == ("b", None, 0)
     assert [bar.x for bar in oldest.ran] == [0.0, 300.0] and oldest.times == 7
@@ -52,9 +56,9 @@ def test_versions_that_ran_stand_beside_those_that_showed_it() -> None:
 
 
 def test_hundreds_of_versions_are_the_newest_of_them() -> None:
-    line = lifeline(ran=[Stretch(n, str(n), "production", n, n + 1) for n in range(500)], shown=[], now=1000)
-    assert len(line.rows) == MOST and line.left_out == 500 - MOST and line.rows[0].version == "499"
-    assert lifeline(ran=[], shown=[], now=5).rows == []
+    line = build_finding_timeline(ran=[VersionSpan(n, str(n), "production", n, n + 1) for n in range(500)], shown=[], now=1000)
+    assert len(line.rows) == MAX_ROWS and line.left_out == 500 - MAX_ROWS and line.rows[0].version == "499"
+    assert build_finding_timeline(ran=[], shown=[], now=5).rows == []
 
 
 def test_the_page_of_a_finding_draws_it(signed_in: Client, project: Project) -> None:

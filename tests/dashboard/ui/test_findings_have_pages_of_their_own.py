@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock
-from dashboard.fleet.finding_states import lives_update
+from dashboard.fleet.finding_states import update_finding_states
 from dashboard.fleet.models import CompileEvent, Finding, FindingLife, FindingVersion, Instance
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_factory import ENVIRONMENT, Made, Plan, charted
@@ -61,7 +61,7 @@ def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, projec
     made = two_versions(project)
     finding(made, "guard", GUARD, "ranker/score.py:118 in score", {"2": 53})
     finding(made, "graph_break", "Tensor.item() call", "ranker/features.py:61", {"1": 4, "2": 3})
-    lives_update()
+    update_finding_states()
     assert "2 findings" in shown(signed_in, LIST)
     for query in (f"model={made.model.pk}&version={made.versions['1'].pk}", "kind=graph_break", "q=FEATURES.py", "state=ongoing"):
         text = shown(signed_in, f"{LIST}?{query}")
@@ -115,7 +115,7 @@ def test_a_project_without_findings_says_when_one_appears(signed_in: Client, pro
 def test_one_finding_is_told_by_version_and_instance(signed_in: Client, project: Project) -> None:
     made = two_versions(project)
     one = finding(made, "graph_break", "GB0124 Unsupported Tensor.item() call\nsecond line", "ranker/features.py:61", {"1": 4, "2": 3})
-    lives_update()
+    update_finding_states()
     text = shown(signed_in, f"{LIST}{one.pk}/")
     assert "gb0124.html" in text and "second line" in text and "7 times on 4 instances" in text
     assert "capture_scalar_outputs" in text and "ongoing since" in text and "gpu-h200-00 / rank 0" in text

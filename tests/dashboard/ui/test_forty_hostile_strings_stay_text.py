@@ -15,7 +15,7 @@ from dashboard.fleet.models import Finding
 from dashboard.projects.invitations import invitation_create
 from dashboard.projects.models import Member, Project, Role
 from dashboard.projects.services import key_create
-from dashboard.ui.http.csv_export import RISKY
+from dashboard.ui.http.csv_export import FORMULA_PREFIXES
 from tests.dashboard.ui.test_what_strangers_write_stays_text import Dangers
 
 HOSTILE = [
@@ -103,4 +103,4 @@ def test_none_of_them_is_a_formula_in_a_spreadsheet(signed_in: Client, alert: Al
     rows = list(csv.reader(signed_in.get("/p/ranking/settings/audit.csv").content.decode().splitlines()))
     cells = [cell for row in rows for cell in row]
     assert len(rows) > 120 and sum(text in cell for text in HOSTILE for cell in cells) >= 40
-    assert [cell for cell in cells if cell.startswith(RISKY)] == []
+    assert [cell for cell in cells if cell.startswith(FORMULA_PREFIXES)] == []

@@ -80,7 +80,7 @@ def test_that_holds_for_every_alphabet(taken: str, tried: str, project: Project)
 def test_who_is_a_moment_too_late_gets_no_account_either(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     path, seen = invited(signed_in), Invitation.objects.get()
     assert Client().post(path, {"username": "mara", "password": PASSWORD}).status_code == 302
-    monkeypatch.setattr("dashboard.ui.views.projects.invitation_of", lambda _: seen)
+    monkeypatch.setattr("dashboard.ui.views.projects.find_invitation", lambda _: seen)
     late = Client().post(path, {"username": "eve", "password": PASSWORD})
     assert (late.status_code, User.objects.filter(username="eve").exists()) == (400, False)
 

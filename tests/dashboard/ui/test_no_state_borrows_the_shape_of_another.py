@@ -11,7 +11,7 @@ from django.test import Client
 from dashboard.alerts.models import Alert, AlertState, DeliveryState
 from dashboard.fleet.models import InstanceState
 from dashboard.projects.models import Project
-from dashboard.ui.layout.icons import MARKS, mark
+from dashboard.ui.layout.icons import MARKS, draw_mark
 from dashboard.ui.templatetags.badges import state_mark
 from tests.dashboard.ui import stories
 
@@ -40,5 +40,5 @@ def test_the_list_shows_the_shape_and_the_word_of_each_state(signed_in: Client, 
     stories.fleet(project, every=400)
     Alert.objects.update(state=state)
     shapes = CELL.findall(signed_in.get(f"/p/{project.slug}/alerts/").content.decode())
-    assert shapes and all(shape == state_mark("alert", state) != mark("state-healthy") for shape, _ in shapes)
+    assert shapes and all(shape == state_mark("alert", state) != draw_mark("state-healthy") for shape, _ in shapes)
     assert {word for _, word in shapes} <= {AlertState(state).label, "Resolved", "Rolled"}

@@ -17,7 +17,7 @@ from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
 from dashboard.alerts.models import Alert
-from dashboard.alerts.services import alerts_sweep, channel_create, deliveries_send
+from dashboard.alerts.services import alerts_sync, channel_create, deliveries_send
 from dashboard.common import numbers
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.projects.models import Project
@@ -61,7 +61,7 @@ def judged(project: Project, side_by_side: list[SimulatedInstance], send: Callab
     for instance in side_by_side:
         send(instance)
     deployments_judge()
-    alerts_sweep()
+    alerts_sync()
     time_is.minute += 1
     deliveries_send()
     verdict = Verdict.objects.get(current=True, deployment__version__name="2026.11.3")

@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Alert, RollbackGuide
-from dashboard.alerts.payloads import alert_facts
+from dashboard.alerts.payloads import build_alert_payload
 from dashboard.fleet.models import ModelVersion
 from dashboard.projects.models import Project, Role
 from tests.dashboard.ui.factory import Shape, model
@@ -38,7 +38,7 @@ def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(s
     shown = signed_in.get(story).content.decode()
     assert f"# from 2026.11.3 &amp; #1 to {before}" in shown
     assert f'href="https://runbooks.example.com/ranker?leave=2026.11.3%20%26%20%231&amp;to={before}"' in shown
-    facts = alert_facts(alert=alert, verdict=alert.verdict)
+    facts = build_alert_payload(alert=alert, verdict=alert.verdict)
     assert facts["roll_back_guide"] == f"kubectl argo rollouts undo ranker\n# from 2026.11.3 & #1 to {before}"
     assert facts["links"]["roll_back_guide"] == f"https://runbooks.example.com/ranker?leave=2026.11.3%20%26%20%231&to={before}"
     assert "That is what was there before." in save(signed_in, alert)[1]

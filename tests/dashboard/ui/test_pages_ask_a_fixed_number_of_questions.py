@@ -8,7 +8,7 @@ from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.fleet.models import Finding, Instance, LimitReached, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.regressions.judging_settings import judging_set
+from dashboard.regressions.judging_settings import detection_settings_set
 from tests.dashboard.ui.charts_story import rolled_back
 from tests.dashboard.ui.factory import Shape, model
 
@@ -83,7 +83,7 @@ def test_the_judging_page_asks_as_much_for_many_models_and_choices_as_for_few(si
     few = queries(signed_in, address)
     for number in range(9):
         one = model(project, f"model-{number}", [Shape("1", 0.01, 50, 60)], every=60)
-        judging_set(project=project, model=one, values={"p50.muted": True, "watch_alpha": 0.1}, actor_name="tests")
+        detection_settings_set(project=project, model=one, values={"p50.muted": True, "watch_alpha": 0.1}, actor_name="tests")
     assert len(queries(signed_in, address)) == len(few)
 
 

@@ -6,7 +6,7 @@ from urllib.parse import quote
 from django.test import Client
 
 from dashboard.accounts.models import User
-from dashboard.accounts.reauthentication import SURE_FOR
+from dashboard.accounts.reauthentication import REAUTHENTICATION_VALID_S
 from dashboard.alerts.models import Alert, Channel, Rule
 from dashboard.alerts.services import channel_create
 from dashboard.fleet.models import ModelVersion, WatchedModel
@@ -109,7 +109,7 @@ def test_an_operator_acts_on_alerts_but_makes_no_keys(as_role: Callable[[Role], 
 
 def test_another_signing_secret_asks_again_who_it_is(client: Client, user: User, alert: Alert) -> None:
     channel = channel_create(project=alert.project, user=user, kind="webhook", name="ci", address="https://hooks.example.com/in")
-    late, act = sign_in(client, user, ago=SURE_FOR + 5.0), f"/p/ranking/setup/channels/{channel.pk}"
+    late, act = sign_in(client, user, ago=REAUTHENTICATION_VALID_S + 5.0), f"/p/ranking/setup/channels/{channel.pk}"
     assert late.post(f"{act}/rotate/").headers["Location"].startswith("/accounts/reauthenticate/")
     assert Channel.objects.get(pk=channel.pk).secret == channel.secret
     assert late.post(f"{act}/disable/").headers["Location"] == "/p/ranking/setup/"

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from dashboard.alerts.channels import CHANNELS, Message
-from dashboard.alerts.payloads import alert_facts
+from dashboard.alerts.payloads import build_alert_payload
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
@@ -37,10 +37,10 @@ def test_code_and_markup_around_one_stay_as_they_are() -> None:
 @pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-5)), timezone(timedelta(hours=5, minutes=45))])
 def test_what_is_written_is_read_again(zone: timezone) -> None:
     at = datetime(2026, 11, 24, 23, 35, tzinfo=UTC)
-    written = clock.written(at.astimezone(zone))
-    assert written == "2026-11-24 23:35 UTC" == clock.written_minute(int(at.timestamp()) // 60)
-    [found] = clock.WRITTEN.findall(written)
-    assert clock.read_written(found) == at
+    written = clock.format_timestamp(at.astimezone(zone))
+    assert written == "2026-11-24 23:35 UTC" == clock.format_minute(int(at.timestamp()) // 60)
+    [found] = clock.TIMESTAMP_PATTERN.findall(written)
+    assert clock.parse_timestamp(found) == at
 
 
 @pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_every_channel_keeps_utc_and_every_page_turns_it(signed_in: Client, proj
     alert = stories.fleet(project, every=400)
     Verdict.objects.filter(deployment=alert.deployment).update(sentence=SENTENCE)
     verdict = Verdict.objects.filter(deployment=alert.deployment).latest("pk")
-    facts = alert_facts(alert=alert, verdict=verdict)
+    facts = build_alert_payload(alert=alert, verdict=verdict)
     for channel in CHANNELS.values():
         body = channel.build(Message(id="m-1", kind="opened", at=clock.now(), facts=facts)).body.decode()
         assert "since 2026-11-24 23:35 UTC" in body and "<time" not in body

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from dashboard.demo.sender import past
-from dashboard.demo.simulated_fleet import fleet, instances
+from dashboard.demo.sender import build_past_reports
+from dashboard.demo.simulated_fleet import build_fleet, build_instances
 from dashboard.fleet.fold_service import fold_all
 from dashboard.projects.models import Project
-from dashboard.regressions.comparison_cache import comparisons_forget
+from dashboard.regressions.comparison_cache import clear_comparisons
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import JudgingChoice, Verdict
 from dashboard.ui.pages import settings_backtest
@@ -28,10 +28,10 @@ def judged(time_is: Clock, project: Project, store_reports: Callable[..., Any]) 
     """Two versions of `ranker` side by side, of which the newer one was told to roll back."""
     from compilewatch.wire.messages import VERSION, Request
 
-    comparisons_forget()
-    for one in instances(fleet(judged_minutes=40)[:1], start_minute=NOW_MINUTE):
+    clear_comparisons()
+    for one in build_instances(build_fleet(judged_minutes=40)[:1], start_minute=NOW_MINUTE):
         one.first_minute = max(one.first_minute, NOW_MINUTE - 70)
-        store_reports(Request(VERSION, time_is.unix(), one.identity, list(past(one, start_minute=NOW_MINUTE))))
+        store_reports(Request(VERSION, time_is.unix(), one.identity, list(build_past_reports(one, start_minute=NOW_MINUTE))))
     fold_all()
     deployments_judge()
 
@@ -61,13 +61,13 @@ def test_values_that_cannot_be_are_not_tried(judged: None, signed_in: Client) ->
 
 
 def test_a_trial_ends_in_time_and_says_what_it_left_out(judged: None, signed_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings_backtest, "SECONDS", 0.0)
+    monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
     assert "No deployment of these days can be judged again." in page
     assert "2 left out: they would have taken too long here." in page
 
 
 def test_one_trial_at_a_time(judged: None, signed_in: Client) -> None:
-    with settings_backtest._one_at_a_time:
+    with settings_backtest._lock:
         assert "Another trial is running" in signed_in.post(TRY, {}).content.decode()
     assert "Another trial is running" not in signed_in.post(TRY, {}).content.decode()

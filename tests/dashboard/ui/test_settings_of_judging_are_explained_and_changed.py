@@ -10,8 +10,8 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.projects.models import Project, Role
-from dashboard.regressions.judge.settings_overrides import settable
-from dashboard.regressions.judging_settings import judging_set
+from dashboard.regressions.judge.settings_overrides import list_settings
+from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.regressions.models import JudgingChoice, LearnedVariance
 
 PAGE, SAVE = "/p/ranking/settings/judging/", "/p/ranking/settings/judging/save/"
@@ -23,7 +23,7 @@ def html(client: Client, address: str = PAGE) -> str:
 
 def test_every_setting_is_there_with_its_effect_and_default(signed_in: Client, project: Project) -> None:
     page = html(signed_in)
-    for setting in settable().values():
+    for setting in list_settings().values():
         assert f'name="{setting.name}"' in page
         assert setting.effect in page
         if not isinstance(setting.default, bool):
@@ -56,7 +56,7 @@ def test_what_cannot_be_is_said_beside_its_field_and_nothing_is_saved(signed_in:
 
 
 def test_a_models_page_shows_what_its_project_has(signed_in: Client, project: Project, alert: Alert) -> None:
-    judging_set(project=project, values={"p50.tolerated": 0.15}, actor_name="tests")
+    detection_settings_set(project=project, values={"p50.tolerated": 0.15}, actor_name="tests")
     address = f"{PAGE}?model={alert.deployment.model_id}"
     assert "the project has 15 %" in html(signed_in, address)
     answer = signed_in.post(SAVE, {"model": alert.deployment.model_id, "p50.smallest_effect": "16"})

@@ -10,8 +10,8 @@ from dashboard.accounts.models import AuditEntry, User
 from dashboard.accounts.services import audit_write
 from dashboard.projects.key_auth import key_check
 from dashboard.projects.models import Key, Project
-from dashboard.projects.retention import retention_of
-from dashboard.ui.selectors.audit import audit_said
+from dashboard.projects.retention import read_retention
+from dashboard.ui.selectors.audit import format_audit_value
 
 SETTINGS = "/p/ranking/settings/"
 
@@ -49,7 +49,7 @@ def test_days_are_kept_within_their_bounds(signed_in: Client, project: Project) 
     fields = {"instance_minutes": "8", "version_minutes": "35", "version_hours": "800", "compile_events": ""}
     signed_in.post(SETTINGS + "data/save/", fields)
     project.refresh_from_db()
-    assert retention_of(project.settings).version_hours == 800
+    assert read_retention(project.settings).version_hours == 800
     assert project.settings["retention"] == {"version_hours": 800}
     for name, value in (("version_hours", "3651"), ("version_hours", "36e1"), ("compile_events", "7"), ("version_minutes", "-1")):
         answer = signed_in.post(SETTINGS + "data/save/", {**fields, name: value})
@@ -97,6 +97,8 @@ def test_every_settings_page_leads_to_the_others(signed_in: Client, project: Pro
 
 
 def test_the_record_is_said_in_words_and_without_what_is_empty() -> None:
-    said = audit_said({"name": "rocket", "kind": "ing", "revoked_at": None, "rank": 0, "told": False, "models": ["a", "b"], "note": ""})
+    said = format_audit_value(
+        {"name": "rocket", "kind": "ing", "revoked_at": None, "rank": 0, "told": False, "models": ["a", "b"], "note": ""}
+    )
     assert said == "name: rocket, kind: sends reports, rank: 0, told: no, models: a b"
-    assert audit_said(None) == audit_said({"until": None}) == ""
+    assert format_audit_value(None) == format_audit_value({"until": None}) == ""

@@ -14,7 +14,7 @@ from dashboard.accounts.models import AuditEntry
 from dashboard.alerts.models import Channel, Delivery
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
-from dashboard.projects.command_key import command_key, command_key_make, public_keys
+from dashboard.projects.command_key import command_key_create, derive_command_key, list_public_keys
 from dashboard.projects.models import Key, Project, Role
 from dashboard.projects.services import key_create
 from tests.dashboard.ui.factory import Shape, model
@@ -156,9 +156,9 @@ def test_the_public_key_is_shown_to_every_member_with_the_lines_to_set(as_role: 
     viewer = as_role(Role.VIEWER)
     assert "COMPILEWATCH_COMMAND_PUBLIC_KEY" not in viewer.get(SETUP).content.decode()
     for _ in range(2):
-        text = command_key_make(project=project, actor_name="tests")
+        text = command_key_create(project=project, actor_name="tests")
     page = viewer.get(SETUP).content.decode()
-    newest, before = public_keys(project)
+    newest, before = list_public_keys(project)
     assert f"export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport COMPILEWATCH_COMMAND_PUBLIC_KEY={newest}<" in page
     assert before not in page and text not in page and "Replace the command key" not in page
 
@@ -171,7 +171,7 @@ def test_the_symmetric_command_key_is_shown_once_and_replaced_at_once(signed_in:
         assert found and made["Cache-Control"] == "no-store"
         texts.append(found[1])
     project.refresh_from_db()
-    assert texts[0] != texts[1] == command_key(project)
+    assert texts[0] != texts[1] == derive_command_key(project)
     assert texts[1] not in signed_in.get(SETUP).content.decode() and texts[1] not in json.dumps(project.settings)
     assert AuditEntry.objects.filter(action="command_key.make").count() == 2
     assert texts[1] not in str(list(AuditEntry.objects.values_list("before", "after", "subject")))

@@ -13,9 +13,9 @@ PLOTLY = "/static/vendor/plotly.min.js"
 
 
 def test_the_heaviest_file_is_compressed_for_the_first_who_asks_and_no_other(client: Client) -> None:
-    static_files._kept.cache_clear()
+    static_files._load_compressed.cache_clear()
     first, second = (client.get(PLOTLY, headers=ASK) for _ in range(2))
-    assert (static_files._kept.cache_info().misses, static_files._kept.cache_info().hits) == (1, 1)
+    assert (static_files._load_compressed.cache_info().misses, static_files._load_compressed.cache_info().hits) == (1, 1)
     assert first.content == second.content and first["Content-Encoding"] == "gzip" and int(first["Content-Length"]) == len(first.content)
     assert gzip.decompress(first.content) == Path(str(finders.find("vendor/plotly.min.js"))).read_bytes()
     assert first["Content-Type"].startswith("text/javascript") and "Accept-Encoding" in first["Vary"]

@@ -3,7 +3,7 @@
 import pytest
 from django.http import QueryDict
 
-from dashboard.ui.http.paging import paged
+from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.sortable_table import Column, Order
 
 COLUMNS = (Column("Name", "name"), Column("Cost", "cost", right=True, most_first=True), Column("Note"))
@@ -37,8 +37,8 @@ def test_a_head_turns_its_order_round_and_leads_to_the_first_page() -> None:
 def test_what_has_no_value_comes_last_in_both_directions() -> None:
     rows = [("a", None), ("b", 1.0), ("c", 3.0)]
     keys = {"cost": lambda row: row[1]}
-    assert Order("cost", True).sorted(rows, keys) == [("c", 3.0), ("b", 1.0), ("a", None)]
-    assert Order("cost", False).sorted(rows, keys) == [("b", 1.0), ("c", 3.0), ("a", None)]
+    assert Order("cost", True).sort_rows(rows, keys) == [("c", 3.0), ("b", 1.0), ("a", None)]
+    assert Order("cost", False).sort_rows(rows, keys) == [("b", 1.0), ("c", 3.0), ("a", None)]
 
 
 def test_fields_of_a_database_are_turned_round_together() -> None:
@@ -47,7 +47,7 @@ def test_fields_of_a_database_are_turned_round_together() -> None:
 
 @pytest.mark.parametrize(("asked", "number"), [("", 1), ("2", 2), ("99999", 3), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("9" * 30, 1)])
 def test_a_page_beyond_the_end_is_the_last(asked: str, number: int) -> None:
-    page = paged(QueryDict(f"page={asked}"), total=101, size=50)
+    page = paginate(QueryDict(f"page={asked}"), total=101, size=50)
     assert page.number == number
     assert page.shown == (50 * number - 49, min(50 * number, 101))
     assert bool(page.before) == (number > 1)
@@ -55,5 +55,5 @@ def test_a_page_beyond_the_end_is_the_last(asked: str, number: int) -> None:
 
 
 def test_no_rows_are_one_empty_page() -> None:
-    page = paged(QueryDict(""), total=0, size=50)
+    page = paginate(QueryDict(""), total=0, size=50)
     assert (page.shown, page.before, page.after) == ((0, 0), "", "")

@@ -10,7 +10,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Instance, ModelVersion
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.evidence import evidence_rows
+from dashboard.ui.evidence import build_change_rows
 
 
 def page(client: Client, alert: Alert) -> str:
@@ -40,7 +40,7 @@ def test_the_time_line_is_newest_first_with_the_evidence_of_each_moment(signed_i
 
 def test_a_metric_of_which_less_is_worse_is_told_as_it_is() -> None:
     entry = {"metric": "throughput", "label": "REGRESSED", "worse": -1, "change": 0.31, "low": 0.1, "high": 0.55}
-    row = evidence_rows({"evidence": [entry]})[0]
+    row = build_change_rows({"evidence": [entry]})[0]
     assert (row.frozen.change_said, row.interval) == ("\u221224\u00a0%", "\u221235 to \u22129.1\u00a0%")
 
 

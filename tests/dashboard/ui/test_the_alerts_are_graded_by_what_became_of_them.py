@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from dashboard.alerts.alert_quality import Share, grades_of
+from dashboard.alerts.alert_quality import Proportion, read_alert_quality
 from dashboard.alerts.models import Alert, AlertEvent
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
@@ -55,10 +55,10 @@ def test_every_end_counts_as_one_thing(fleet: Fleet, project: Project, other_pro
     alert(version(fleet, "9", hours=(30, 20)), "dismissed", worst="watch")
     alert(version(fleet, "10", hours=(30, 20)), "dismissed", days=91)
     alert(version(fleet_make(other_project), "1", hours=(30, 20)), "dismissed")
-    rolled, watched = grades_of(project=project).graded
+    rolled, watched = read_alert_quality(project=project).graded
     assert (rolled.count("right"), rolled.count("false"), rolled.count("not graded")) == (2, 2, 5)
     assert (watched.count("right"), watched.count("false"), watched.count("not graded")) == (0, 1, 0)
-    assert rolled.precision == Share(2, 4)
+    assert rolled.precision == Proportion(2, 4)
 
 
 def test_a_roll_back_without_an_alert_is_a_miss(fleet: Fleet, project: Project) -> None:
@@ -67,7 +67,7 @@ def test_a_roll_back_without_an_alert_is_a_miss(fleet: Fleet, project: Project) 
     alert(version(fleet, "3 told", hours=(80, 70)), "rolled_back")
     alert(version(fleet, "4 watched", hours=(60, 50)), "recovered", worst="watch")
     version(fleet, "5 elsewhere", hours=(40, 30), environment="staging")
-    found = grades_of(project=project).roll_backs
+    found = read_alert_quality(project=project).roll_backs
     assert (found.told, found.watched, found.missed, found.recall.whole) == (1, 1, 1, 3)
 
 
@@ -75,14 +75,14 @@ def test_a_version_that_a_later_one_replaced_was_not_rolled_back(fleet: Fleet, p
     version(fleet, "1", hours=(200, 1))
     version(fleet, "2", hours=(100, 50))
     version(fleet, "3", hours=(52, None))
-    assert grades_of(project=project).roll_backs.recall.whole == 0
+    assert read_alert_quality(project=project).roll_backs.recall.whole == 0
 
 
 def test_an_interval_says_how_little_is_known() -> None:
-    assert Share(0, 0).value is None and Share(0, 0).interval is None
-    low, high = Share(9, 10).interval or (0, 0)
+    assert Proportion(0, 0).value is None and Proportion(0, 0).interval is None
+    low, high = Proportion(9, 10).interval or (0, 0)
     assert (round(low, 3), round(high, 3)) == (0.596, 0.982), "Wilson's, as in the tables"
-    assert not Share(9, 9).enough and Share(9, 10).enough
+    assert not Proportion(9, 9).enough and Proportion(9, 10).enough
 
 
 def test_the_page_says_counts_and_no_percentage_of_a_few(signed_in: Client, fleet: Fleet, project: Project) -> None:

@@ -16,7 +16,7 @@ from dashboard.common import clock
 from dashboard.common.numbers import duration
 from dashboard.fleet.models import Deployment, VersionHour, WatchedModel
 from dashboard.projects.models import Project
-from dashboard.ui.selectors.fleet_period_comparison import KEPT
+from dashboard.ui.selectors.fleet_period_comparison import CACHE_TTL_S
 from tests.dashboard.ui.weeks_story import weeks
 
 pytestmark = pytest.mark.django_db
@@ -132,7 +132,7 @@ def test_days_that_are_over_are_added_up_once_and_again_a_quarter_of_an_hour_lat
     hours = VersionHour._meta.db_table
     assert [hours in " ".join(queries) for queries in (first, second)] == [True, False]
     assert signed_in.get(f"{ADDRESS}.json").json() == said
-    monkeypatch.setattr("django.core.cache.backends.db.tz_now", lambda: clock.now() + timedelta(seconds=KEPT + 1))
+    monkeypatch.setattr("django.core.cache.backends.db.tz_now", lambda: clock.now() + timedelta(seconds=CACHE_TTL_S + 1))
     assert signed_in.get(f"{ADDRESS}.json").json() != said
 
 

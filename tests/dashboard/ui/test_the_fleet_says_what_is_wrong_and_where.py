@@ -167,8 +167,8 @@ def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(signed
         row.series_id, row.calls, row.latency_count, row.latency_sum, row.p50 = decode.pk, 200_000, 6_250, 6_250 * 55e-6, 55e-6
         row.save(force_insert=True)
     minutes.update(calls=100, latency_count=100, latency_sum=1.0)
-    window = fleet_page.Window(prefill.last_minute - 60, prefill.last_minute, 1)
-    facts = fleet_page.fleet_facts(project=project, window=window).versions[version.pk]
+    window = fleet_page.BinnedRange(prefill.last_minute - 60, prefill.last_minute, 1)
+    facts = fleet_page.read_fleet(project=project, window=window).versions[version.pk]
     # 11 s a minute in decode, of which 0.3 s were timed, and 1 s in prefill.
     assert facts.calls % 200_000 == 0 and facts.calls > 0
     assert {round(point.p50 / point.weight, 9) for point in facts.points.values()} == {55e-6}

@@ -14,12 +14,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from dashboard.common import clock, health
-from dashboard.common.heartbeat import fold_ended, heartbeat_note
+from dashboard.common.heartbeat import heartbeat_write, record_fold_end
 from dashboard.common.models import Heartbeat
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, LimitReached, StorageMeasure
 from dashboard.fleet.storage_sampling import storage_measure
-from dashboard.ingest.intake_counters import intake_note, intake_take
+from dashboard.ingest.intake_counters import drain_intake, record_intake
 from dashboard.ingest.models import InboxRow, PoisonReport
 from dashboard.ingest.services import intake_write, refusals_write
 from dashboard.projects.models import Project
@@ -30,9 +30,9 @@ HEALTH = "/p/ranking/health/"
 @pytest.fixture
 def worker(db: None) -> None:
     """A worker that folds, and beat."""
-    fold_ended()
-    heartbeat_note(name="celery@gpu-host", kind="worker")
-    heartbeat_note(name="beat@gpu-host", kind="beat")
+    record_fold_end()
+    heartbeat_write(name="celery@gpu-host", kind="worker")
+    heartbeat_write(name="beat@gpu-host", kind="beat")
 
 
 def page(client: Client) -> str:
@@ -90,31 +90,31 @@ def test_redis_is_what_workers_say_of_it(signed_in: Client, settings: object) ->
     assert "not used by the embedded mode" in page(signed_in)
     settings.EMBEDDED = False  # type: ignore[attr-defined]
     assert "not known: no worker tells" in page(signed_in)
-    heartbeat_note(name="celery@gpu-host", kind="worker", broker="redis:6379")
+    heartbeat_write(name="celery@gpu-host", kind="worker", broker="redis:6379")
     text = page(signed_in)
     assert "redis:6379 does not answer; workers sweep without it" in text
     assert "Redis at redis:6379 does not answer: workers sweep by their own timer" in text
-    heartbeat_note(name="celery@gpu-host", kind="worker")
+    heartbeat_write(name="celery@gpu-host", kind="worker")
     assert "<dt>Redis</dt><dd>answers</dd>" in page(signed_in)
 
 
 def test_a_slow_database(signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "SLOW", 0.0)
+    monkeypatch.setattr(health, "SLOW_DATABASE_S", 0.0)
     assert "it is slow." in page(signed_in)
 
 
 def test_a_disk_that_is_nearly_full(signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.search(r"[0-9.]+ GiB of [0-9.]+ GiB are free on the disk of the data folder\.", page(signed_in))
-    monkeypatch.setattr(health, "FREE_BYTES", 1 << 60)
-    monkeypatch.setattr(health, "FREE_SHARE", 1.1)
+    monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 60)
+    monkeypatch.setattr(health, "MIN_FREE_RATIO", 1.1)
     html = page(signed_in)
     assert "NOT WELL" in html and html.count("The disk of the data folder is nearly full:") == 2, "at the top, and in the list"
 
 
 def test_what_was_taken_and_refused(signed_in: Client, project: Project, other_project: Project) -> None:
     hour = int(clock.unix() // 3600)
-    intake_note(project_id=project.pk, reports=1234, size=5 << 20)
-    intake_write(intake_take())
+    record_intake(project_id=project.pk, reports=1234, size=5 << 20)
+    intake_write(drain_intake())
     refusals_write({(project.pk, hour, "too_old"): 3, (project.pk, hour - 1, "too_old"): 4, (other_project.pk, hour, "bad_request"): 9})
     html = page(signed_in)
     assert "1,234 taken, 5 MiB on the wire" in html and "<code>too_old</code>" in html and "bad_request" not in html
@@ -210,7 +210,7 @@ def test_it_asks_a_fixed_number_of_questions(signed_in: Client, project: Project
     few = len(caught.captured_queries)
     for number in range(30):
         poison(project, f"error {number}")
-        heartbeat_note(name=f"celery@{number}", kind="worker")
+        heartbeat_write(name=f"celery@{number}", kind="worker")
     with CaptureQueriesContext(connection) as caught:
         page(signed_in)
     assert len(caught.captured_queries) <= few + 1

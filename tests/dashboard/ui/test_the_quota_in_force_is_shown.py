@@ -9,7 +9,7 @@ from compilewatch.wire.messages import Request
 from django.test import Client
 
 from dashboard.projects.models import Project
-from dashboard.projects.services import rate_set
+from dashboard.projects.services import quota_set
 
 pytestmark = pytest.mark.django_db
 
@@ -26,7 +26,7 @@ def test_the_defaults(signed_in: Client, project: Project) -> None:
 def test_what_was_set(
     signed_in: Client, project: Project, make_request: Callable[..., Request], store_reports: Callable[..., object]
 ) -> None:
-    rate_set(project=project, changes={"reports_waiting": 40, "reports_per_second": 7}, actor_name="rate")
+    quota_set(project=project, changes={"reports_waiting": 40, "reports_per_second": 7}, actor_name="rate")
     store_reports(make_request(minutes=3))
     text = page(signed_in, project, "settings/data/")
     assert "<dd>7 <small" in text and "<dt>Reports waiting</dt><dd>40 " in text

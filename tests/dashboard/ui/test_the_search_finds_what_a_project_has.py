@@ -44,7 +44,7 @@ def test_models_versions_findings_instances_and_alerts_are_found(signed_in: Clie
     assert f'href="/p/ranking/models/{version.model_id}/versions/{version.pk}/"' in found(signed_in, f"{name} {version.name[-3:]}")
     assert "Tensor.item() called in &lt;b&gt;score&lt;/b&gt;" in found(signed_in, "item score")
     instances = found(signed_in, host[:6])
-    assert host in instances and str(icons.mark("instance")) in instances and str(icons.mark("state-healthy")) not in instances
+    assert host in instances and str(icons.draw_mark("instance")) in instances and str(icons.draw_mark("state-healthy")) not in instances
     assert f"/alerts/{alert.number}/" in found(signed_in, f"A-{alert.number}")
 
 

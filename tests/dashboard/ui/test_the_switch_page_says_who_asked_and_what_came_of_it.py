@@ -12,7 +12,7 @@ from dashboard.alerts.kill_switch.models import Switch
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance
-from dashboard.projects.command_key import command_key_make
+from dashboard.projects.command_key import command_key_create
 from dashboard.projects.models import Role
 
 
@@ -39,7 +39,7 @@ def receipt(one: Instance, switch: Switch, state: str, **more: object) -> None:
 def test_it_says_what_is_missing_before_anything_can_be_switched(as_role: Callable[[Role], Client], alert: Alert) -> None:
     client = as_role(Role.OPERATOR)
     assert "This project has no command key." in client.get(address(alert)).content.decode()
-    command_key_make(project=alert.project, actor_name="tests")
+    command_key_create(project=alert.project, actor_name="tests")
     missing = client.get(address(alert)).content.decode()
     assert "COMPILEWATCH_ALLOW_REMOTE=freeze,eager" in missing and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in missing
     allow(alert)
@@ -48,7 +48,7 @@ def test_it_says_what_is_missing_before_anything_can_be_switched(as_role: Callab
 
 
 def test_it_says_how_many_follow_what_another_job_signs(as_role: Callable[[Role], Client], alert: Alert) -> None:
-    command_key_make(project=alert.project, actor_name="tests")
+    command_key_create(project=alert.project, actor_name="tests")
     one, client = allow(alert), as_role(Role.VIEWER)
 
     def page(**capabilities: list[str]) -> str:
@@ -62,7 +62,7 @@ def test_it_says_how_many_follow_what_another_job_signs(as_role: Callable[[Role]
 
 
 def test_an_operator_asks_and_everybody_reads_what_came_of_it(as_role: Callable[[Role], Client], alert: Alert) -> None:
-    command_key_make(project=alert.project, actor_name="tests")
+    command_key_create(project=alert.project, actor_name="tests")
     one, client = allow(alert), as_role(Role.OPERATOR)
     given = {"environment": "production", "version": alert.deployment.version.name, "verb": "freeze", "minutes": "15"}
     assert "Note: say why" in client.post(address(alert, "begin/"), given, follow=True).content.decode()

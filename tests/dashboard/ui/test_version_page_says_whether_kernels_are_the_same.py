@@ -11,9 +11,9 @@ from django.test import Client
 
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
-from dashboard.fleet.selectors.instances.instance_traits import instance_traits
+from dashboard.fleet.selectors.instances.instance_traits import read_instance_traits
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.environment_diff import environment_diff
+from dashboard.regressions.judge.environment_diff import diff_environments
 from tests.dashboard.ui.version_story import Story, part, shown, url_of
 
 pytestmark = pytest.mark.django_db
@@ -68,12 +68,12 @@ def test_a_kernel_that_all_have_is_a_trait_and_one_that_some_have_not_met_is_non
     start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "cublas cc"})
     ids = list(Instance.objects.order_by("pk").values_list("pk", flat=True))
     since, newest = clock.now() - timedelta(days=1), clock.minute_of(clock.unix())
-    traits = instance_traits(project_id=project.pk, instance_ids=ids, since=since, newest=newest)
+    traits = read_instance_traits(project_id=project.pk, instance_ids=ids, since=since, newest=newest)
     assert [traits[id].get(MM) for id in ids] == ["triton_mm aa", "cublas cc"]
     assert not any(ADDMM in one for one in traits.values())
 
 
 def test_versions_are_compared_by_kernels_that_both_have_chosen() -> None:
-    both = environment_diff([{MM: "a", ADDMM: "b"}, {}], [{MM: "c"}])
+    both = diff_environments([{MM: "a", ADDMM: "b"}, {}], [{MM: "c"}])
     assert [(one.key, one.baseline, one.candidate) for one in both] == [(MM, (("a", 1),), (("c", 1),))]
-    assert environment_diff([{MM: "a"}, {}], [{MM: "a"}]) == ()
+    assert diff_environments([{MM: "a"}, {}], [{MM: "a"}]) == ()

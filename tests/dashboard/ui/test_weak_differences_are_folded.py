@@ -9,7 +9,7 @@ from django.test import Client
 
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.pages.trait_differences import differs
+from dashboard.ui.pages.trait_differences import compare_traits
 from tests.dashboard.ui import stories
 
 WORDS = {"bad_words": "of the new version", "good_words": "of the old version"}
@@ -17,7 +17,7 @@ WORDS = {"bad_words": "of the new version", "good_words": "of the old version"}
 
 def shown(bad: int, good: int, *, clear: bool) -> str:
     traits = {one: {"host": f"gpu-{one}"} | ({"driver": "2" if one < bad else "1"} if clear else {}) for one in range(bad + good)}
-    page = differs(traits, range(bad), range(bad, bad + good), **WORDS)
+    page = compare_traits(traits, range(bad), range(bad, bad + good), **WORDS)
     return render_to_string("ui/parts/differs.html", {"differs": page, "title": "What changed?"})
 
 
@@ -35,7 +35,7 @@ def test_a_clear_difference_is_shown_at_once() -> None:
 
 
 def test_nothing_to_fold_has_no_fold() -> None:
-    page = differs({1: {"host": "a"}, 2: {"host": "a"}}, [1], [2], **WORDS)
+    page = compare_traits({1: {"host": "a"}, 2: {"host": "a"}}, [1], [2], **WORDS)
     assert "<details" not in render_to_string("ui/parts/differs.html", {"differs": page, "title": "What changed?"})
 
 

@@ -7,27 +7,27 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from compilewatch.wire.cache_miss_causes import ONLY_AOT_PREFIX, OTHER_SIZES, THREAD_COUNT
 
-from dashboard.fleet.selectors.compilations.compilations import Answers
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.compilations.compilations import ProcessCacheAnswers
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.ui.pages.version.cache_misses import misses_card
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 FREEZING = "env TORCHINDUCTOR_FREEZING"
 
 
-def process(number: int, version: int, **components: str) -> Started:
+def process(number: int, version: int, **components: str) -> ProcessStart:
     named = {FREEZING if name == "freezing" else name: value for name, value in components.items()}
     at = NOW + timedelta(minutes=number)
-    return Started(
+    return ProcessStart(
         number, f"host-{number} / rank 0", f"host-{number}", version, str(version), "production", "", 0, 1, at, 0, False, None, named
     )
 
 
-def answers(number: int, miss: str = "") -> Answers:
-    return Answers(number, "key", miss, 1, 0 if miss else 1, 1 if miss else 0, 4.0, 4.0 if miss else 0.0)
+def answers(number: int, miss: str = "") -> ProcessCacheAnswers:
+    return ProcessCacheAnswers(number, "key", miss, 1, 0 if miss else 1, 1 if miss else 0, 4.0, 4.0 if miss else 0.0)
 
 
-def brought(miss: str, *processes: Started) -> str:
+def brought(miss: str, *processes: ProcessStart) -> str:
     """By whom the last of these, the first of which was warm and the others not, has what it missed for."""
     said = [answers(one.id, miss if one is not processes[0] else "") for one in processes]
     (row,) = misses_card(processes[-1:], processes[::-1], said).rows

@@ -10,13 +10,13 @@ import pytest
 from compilewatch.wire.messages import EAGER_CAUSES, Finding, Region
 from django.test import Client
 
-from dashboard.alerts.evidence_lines import strongest_evidence
-from dashboard.fleet.fold.counters import EAGER
-from dashboard.fleet.metrics.eager_causes import CAUSES, WhyEager, causes_words
+from dashboard.alerts.evidence_lines import select_strongest_evidence
+from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
+from dashboard.fleet.metrics.eager_causes import CAUSES, EagerBreakdown, format_causes
 from dashboard.fleet.models import Instance, ModelVersion
 from dashboard.projects.models import Project
-from dashboard.ui.charts.evidence_table import evidence_rows as compare_rows
-from dashboard.ui.evidence import evidence_rows as alert_rows
+from dashboard.ui.charts.evidence_table import build_evidence_rows as compare_rows
+from dashboard.ui.evidence import build_change_rows as alert_rows
 from tests.dashboard.api.reading import read
 from tests.dashboard.requests import region_make
 from tests.dashboard.ui.version_story import Story, part, shown, url_of
@@ -61,7 +61,7 @@ def assert_breakdown(text: str) -> None:
 
 
 def test_every_cause_of_the_wire_has_words() -> None:
-    assert set(CAUSES) == set(EAGER) == set(EAGER_CAUSES)
+    assert set(CAUSES) == set(COUNTED_EAGER_CAUSES) == set(EAGER_CAUSES)
 
 
 def test_the_version_page_and_its_file_show_the_causes(story: Story, signed_in: Client, project: Project) -> None:
@@ -102,16 +102,16 @@ def test_evidence_and_alert_text_name_the_causes_with_their_counts(project: Proj
     row = {"metric": "eager", "region": "mixed", "unit": "share", "label": "REGRESSED", "drives": True, "judged": True, "causes": BY}
     evidence: dict[str, Any] = {"evidence": [row | {"baseline": 0.0, "candidate": 0.65, "candidate_instances": 2, "affected_instances": 2}]}
     words = "eager stance 500, no graph to run 40, recompile limit reached 30, compilation failed 7, frame skipped by torch 5"
-    (line,) = strongest_evidence(evidence)
+    (line,) = select_strongest_evidence(evidence)
     assert words in line["text"] and line["causes"] == BY
     assert alert_rows(evidence)[0].causes.startswith(words) and compare_rows(evidence)[0].causes.startswith(words)
     old: dict[str, Any] = {"evidence": [{name: value for name, value in evidence["evidence"][0].items() if name != "causes"}]}
-    assert strongest_evidence(old)[0]["text"].startswith("65\u00a0% of calls"), "a verdict of an earlier release names none"
+    assert select_strongest_evidence(old)[0]["text"].startswith("65\u00a0% of calls"), "a verdict of an earlier release names none"
 
 
 def test_a_cause_of_a_newer_agent_is_shown_under_its_own_name() -> None:
-    assert causes_words({"another_reason": 3, "limit": 0}) == "another reason 3"
-    assert WhyEager(unknown=5).lines[0].share is None and WhyEager().lines == []
+    assert format_causes({"another_reason": 3, "limit": 0}) == "another reason 3"
+    assert EagerBreakdown(unknown=5).lines[0].share is None and EagerBreakdown().lines == []
 
 
 def test_a_version_that_compiled_nothing_served_nothing_compiled(story: Story, signed_in: Client, project: Project) -> None:

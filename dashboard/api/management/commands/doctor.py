@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from dashboard.api.doctor import doctor
-from dashboard.common.log_formatters import without_secrets
+from dashboard.api.doctor import run_doctor
+from dashboard.common.log_formatters import redact_secrets
 
 
 class Command(BaseCommand):
@@ -21,13 +21,13 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = doctor()
+        found = run_doctor()
         well = all(check.ok for check in found)
         if options["json"]:
-            self.stdout.write(without_secrets(json.dumps({"ok": well, "checks": [asdict(check) for check in found]}, indent=1)))
+            self.stdout.write(redact_secrets(json.dumps({"ok": well, "checks": [asdict(check) for check in found]}, indent=1)))
         else:
             for check in found:
-                self.stdout.write(without_secrets(f"{'ok  ' if check.ok else 'BAD '}  {check.name:<11} {check.sentence}"))
+                self.stdout.write(redact_secrets(f"{'ok  ' if check.ok else 'BAD '}  {check.name:<11} {check.sentence}"))
             bad = sum(not check.ok for check in found)
             self.stdout.write("Everything is well." if well else f"{bad} of {len(found)} checks say what to mend.")
         if not well:

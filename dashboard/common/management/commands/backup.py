@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
-from dashboard.common.backups import NoBackup, integrity_check
+from dashboard.common.backups import BackupError, integrity_check
 
 
 class Command(BaseCommand):
@@ -34,7 +34,7 @@ class Command(BaseCommand):
             unfinished.unlink(missing_ok=True)
             _copy(place, unfinished)
             unfinished.rename(path)
-        except NoBackup as error:
+        except BackupError as error:
             unfinished.unlink(missing_ok=True)
             raise CommandError(f"The copy of {place} {error}. No backup was made.") from error
         except (OSError, sqlite3.Error) as error:

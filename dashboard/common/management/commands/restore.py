@@ -11,7 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection
 
-from dashboard.common.backups import NoBackup, backup_check, header_check
+from dashboard.common.backups import BackupError, backup_check, header_check
 
 
 class Command(BaseCommand):
@@ -43,7 +43,7 @@ class Command(BaseCommand):
                 copy.replace(place)
             finally:
                 copy.unlink(missing_ok=True)
-        except NoBackup as error:
+        except BackupError as error:
             raise CommandError(f"{backup} {error}. Nothing was changed.") from error
         self.stdout.write(f"{place}: restored from {backup}" + (f"; what was there is in {kept}" if kept.exists() else ""))
 
@@ -54,14 +54,14 @@ def _checked(backup: Path, place: Path, copy: Path) -> None:
         raise CommandError(f"There is no backup {backup}.")
     for path, what in ((place, "is the database itself"), (copy, "is where a restore puts its copy: give it another name")):
         if path.exists() and backup.samefile(path):
-            raise NoBackup(what)
+            raise BackupError(what)
     try:
         header_check(backup)
     except OSError as error:
-        raise NoBackup(f"cannot be read: {error.strerror}") from error
+        raise BackupError(f"cannot be read: {error.strerror}") from error
     size, free = backup.stat().st_size, shutil.disk_usage(place.parent).free if place.parent.is_dir() else None
     if free is not None and size > free:
-        raise NoBackup(f"has {size} bytes, and on the disk of {place} only {free} are free")
+        raise BackupError(f"has {size} bytes, and on the disk of {place} only {free} are free")
 
 
 def _copied(backup: Path, copy: Path) -> None:

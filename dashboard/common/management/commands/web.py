@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.common.bind_port import CONNECTIONS, HEAD_SECONDS, PortTaken, descriptors_raise, port_look
-from dashboard.common.fatal_database_errors import database_refusal
+from dashboard.common.bind_port import MAX_CONNECTIONS, REQUEST_HEAD_TIMEOUT_S, PortUnavailableError, port_probe, raise_descriptor_limit
+from dashboard.common.fatal_database_errors import find_database_refusal
 from dashboard.environment.settings import ROOT, SettingError
 
 logger = logging.getLogger(__name__)
@@ -19,9 +19,9 @@ MOST_WORKERS = 4
 OPTIONS = {
     "interface": "asginl",
     "http": "1",
-    "backlog": CONNECTIONS,
-    "backpressure": CONNECTIONS,
-    "http1-header-read-timeout": HEAD_SECONDS * 1000,
+    "backlog": MAX_CONNECTIONS,
+    "backpressure": MAX_CONNECTIONS,
+    "http1-header-read-timeout": REQUEST_HEAD_TIMEOUT_S * 1000,
     "http1-buffer-size": 32 << 10,
     "respawn-interval": 1,
     "workers-kill-timeout": 10,
@@ -43,18 +43,18 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.EMBEDDED:
             raise CommandError("COMPILEWATCH_MODE is embedded, where one process does everything: start it with manage.py serve.")
-        if refusal := database_refusal():
+        if refusal := find_database_refusal():
             raise SettingError(refusal)
         host, port = options["host"], settings.ENV.port
         try:
             # Granian takes addresses and no names, and says what is in the way as a crash of its own.
-            host = port_look(host=host, port=port)
-        except PortTaken as error:
+            host = port_probe(host=host, port=port)
+        except PortUnavailableError as error:
             raise SettingError(str(error)) from error
         command = words(application="dashboard.asgi:application", host=host, port=port, workers=options["workers"])
         where = f"{host} port {port}, {settings.BASE_URL} in links"
         logger.info("web listens on %s, with %d processes", where, options["workers"])
-        descriptors_raise()
+        raise_descriptor_limit()
         os.execv(command[0], command)
 
 

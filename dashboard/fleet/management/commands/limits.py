@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from dashboard.projects.cardinality_limits import COUNTED, Limits, limits_of
+from dashboard.projects.cardinality_limits import LIMIT_PERIODS, CardinalityLimits, read_limits
 from dashboard.projects.management.settings_command import SettingsCommand
 from dashboard.projects.models import Project
 from dashboard.projects.services import limits_set
@@ -12,7 +12,7 @@ class Command(SettingsCommand):
     """`manage.py limits --project ranking --set version=400 series=10000`"""
 
     help = "Shows or changes how many different things a project may report of each kind. What is beyond is counted under `other`."
-    names, example = COUNTED, "version=400"
+    names, example = LIMIT_PERIODS, "version=400"
 
     def change(self, project: Project, changes: dict[str, int]) -> None:
         """Other limits."""
@@ -20,7 +20,7 @@ class Command(SettingsCommand):
 
     def lines(self, project: Project) -> Iterator[str]:
         """A kind a line, with what is usual where it differs."""
-        for name, number in limits_of(project.settings).as_dict().items():
-            usual = getattr(Limits(), name)
+        for name, number in read_limits(project.settings).as_dict().items():
+            usual = getattr(CardinalityLimits(), name)
             told = "" if number == usual else f"  (usually {usual:,})"
-            yield f"{name:<12}{number:>9,} {COUNTED[name]}{told}"
+            yield f"{name:<12}{number:>9,} {LIMIT_PERIODS[name]}{told}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dashboard.projects.management.settings_command import SettingsCommand
 from dashboard.projects.models import Project
-from dashboard.projects.retention import BOUNDS, WORDS, Retention, retention_of
+from dashboard.projects.retention import RETENTION_BOUNDS_DAYS, RETENTION_LABELS, Retention, read_retention
 from dashboard.projects.services import retention_set
 
 
@@ -12,7 +12,7 @@ class Command(SettingsCommand):
     """`manage.py retention --project ranking --set instance_minutes=14 version_hours=800`"""
 
     help = "Shows how many days each project keeps what, or changes it. Verdicts, findings and alerts are kept for ever."
-    names, metavar, number, example = BOUNDS, "NAME=DAYS", "a whole number of days", "version_hours=400"
+    names, metavar, number, example = RETENTION_BOUNDS_DAYS, "NAME=DAYS", "a whole number of days", "version_hours=400"
 
     def change(self, project: Project, changes: dict[str, int]) -> None:
         """Other numbers of days."""
@@ -20,8 +20,8 @@ class Command(SettingsCommand):
 
     def lines(self, project: Project) -> Iterator[str]:
         """A setting a line, with its bounds and what it is about."""
-        kept, usual = retention_of(project.settings).as_dict(), Retention().as_dict()
+        kept, usual = read_retention(project.settings).as_dict(), Retention().as_dict()
         for name, days in kept.items():
-            least, most = BOUNDS[name]
+            least, most = RETENTION_BOUNDS_DAYS[name]
             told = "" if days == usual[name] else f", usually {usual[name]}"
-            yield f"{name:<17}{days:>5} days  ({least} to {most}{told})  {WORDS[name]}"
+            yield f"{name:<17}{days:>5} days  ({least} to {most}{told})  {RETENTION_LABELS[name]}"

@@ -6,7 +6,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 
-from dashboard.fleet.table_sizes import GOALS, MINUTES_A_DAY, bytes_a_day, database_bytes, minutes_seen, table_sizes
+from dashboard.fleet.table_sizes import (
+    GOAL_BYTES_A_DAY,
+    MINUTES_A_DAY,
+    find_fewest_minutes,
+    read_database_bytes,
+    read_table_sizes,
+    sum_bytes_a_day,
+)
 
 KIB = 1024
 
@@ -23,7 +30,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Reads every table once."""
         try:
-            tables = table_sizes()
+            tables = read_table_sizes()
         except DatabaseError as error:
             if connection.vendor == "sqlite" and "dbstat" in str(error):
                 raise CommandError("This SQLite was built without dbstat: it does not know the size of a table.") from error
@@ -35,9 +42,9 @@ class Command(BaseCommand):
                 day = table.bytes_a_day
                 said = f"{day / KIB:,.0f} KiB of one {table.of}" if day is not None else ""
                 self.stdout.write(f"{table.name:<28}{table.rows:>12,}{table.bytes / KIB:>12,.0f}{a_row:>13}   {said}".rstrip())
-        self.stdout.write(f"{'the whole database':<28}{sum(table.rows for table in tables):>12,}{database_bytes() / KIB:>12,.0f}")
-        for of, goal in GOALS.items():
-            day, minutes = bytes_a_day(tables, of), minutes_seen(tables, of)
+        self.stdout.write(f"{'the whole database':<28}{sum(table.rows for table in tables):>12,}{read_database_bytes() / KIB:>12,.0f}")
+        for of, goal in GOAL_BYTES_A_DAY.items():
+            day, minutes = sum_bytes_a_day(tables, of), find_fewest_minutes(tables, of)
             said = f"{day / KIB:,.0f} KiB, reckoned from {minutes:,} minutes" if day is not None else "not known: nothing was seen yet"
             said += ", too high as long as that is no whole day, for new tables are mostly empty" if 0 < minutes < MINUTES_A_DAY else ""
             self.stdout.write(f"a day of one {of}: {said} (goal: at most {goal / KIB:,.0f} KiB)")

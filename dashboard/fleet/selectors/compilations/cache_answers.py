@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from django.db.models import Count, Max, QuerySet, Sum
 
-from dashboard.common.raw_queries import rows_together
+from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.models import CompileEvent
-from dashboard.fleet.selectors.compilations.cache_outcomes import ASKED
-from dashboard.fleet.selectors.compilations.compile_events import compile_events_within
+from dashboard.fleet.selectors.compilations.cache_outcomes import CACHE_LOOKUP
+from dashboard.fleet.selectors.compilations.compile_events import filter_compile_events
 
 CACHES = ("fx", "aot", "autotune", "bundle", "mega")
 MOST_UNEXPLAINED, MOST_STARTS = 40, 60
 
 
-class Answered(NamedTuple):
+class VersionCacheAnswers(NamedTuple):
     """Compilations of one version that got the same answers, and missed for one cause if they missed; seconds are those of the whole
     compilations."""
 
@@ -30,7 +30,7 @@ class Answered(NamedTuple):
     saved: float
 
 
-class Unexplained(NamedTuple):
+class UnexplainedMiss(NamedTuple):
     """Compilations of one instance that missed, and whose agent knew no earlier run."""
 
     version_id: int
@@ -39,7 +39,7 @@ class Unexplained(NamedTuple):
     seconds: float
 
 
-class StartMissed(NamedTuple):
+class StartMisses(NamedTuple):
     """Compilations of one instance that were in no cache, by cause."""
 
     cause: str
@@ -47,39 +47,43 @@ class StartMissed(NamedTuple):
     seconds: float
 
 
-def caches_read(
+def read_cache_answers(
     *, within: Mapping[str, Any], project_id: int, started: Collection[int], since: datetime | None
-) -> tuple[list[Answered], dict[int, list[StartMissed]]]:
-    """In one query: what the compilations `within` (as `compile_events_within` takes it) got for an answer, and by instance of those that
+) -> tuple[list[VersionCacheAnswers], dict[int, list[StartMisses]]]:
+    """In one query: what the compilations `within` (as `filter_compile_events` takes it) got for an answer, and by instance of those that
     `started` why its compilations were in no cache, the most costly cause first. `since` is before all of their starts."""
-    answered, missed = rows_together(_answered(within), _missed(project_id, started, since))
+    answered, missed = fetch_rows_together(_query_version_answers(within), _query_start_misses(project_id, started, since))
     answers = [
-        Answered(version, {cache: said for cache, said in zip(CACHES, row, strict=True) if said}, miss, n, seconds or 0.0, saved or 0.0)
+        VersionCacheAnswers(
+            version, {cache: said for cache, said in zip(CACHES, row, strict=True) if said}, miss, n, seconds or 0.0, saved or 0.0
+        )
         for version, miss, *row, n, seconds, saved in answered
     ]
-    starts: dict[int, list[StartMissed]] = {}
+    starts: dict[int, list[StartMisses]] = {}
     for instance, miss, n, seconds in sorted(missed, key=lambda row: (-(row[3] or 0.0), row[1])):
-        starts.setdefault(instance, []).append(StartMissed(miss, n, seconds or 0.0))
+        starts.setdefault(instance, []).append(StartMisses(miss, n, seconds or 0.0))
     return answers, starts
 
 
-def _answered(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
-    of = compile_events_within(**within).filter(ASKED).values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
+def _query_version_answers(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
+    of = filter_compile_events(**within).filter(CACHE_LOOKUP).values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
     counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total"), spared=Sum("saved")).order_by()
     return counted
 
 
-def unexplained_misses(within: Mapping[str, Any]) -> list[Unexplained]:
+def list_unexplained_misses(within: Mapping[str, Any]) -> list[UnexplainedMiss]:
     """The instances whose agents could not compare; the newest first."""
-    rows = compile_events_within(**within).filter(ASKED, miss=NO_EARLIER_RUN).values("version_id", "instance_id")
+    rows = filter_compile_events(**within).filter(CACHE_LOOKUP, miss=NO_EARLIER_RUN).values("version_id", "instance_id")
     found = rows.annotate(n=Count("number"), seconds=Sum("total"), newest=Max("at")).order_by("-newest", "instance_id")
-    return [Unexplained(row["version_id"], row["instance_id"], row["n"], row["seconds"] or 0.0) for row in found[:MOST_UNEXPLAINED]]
+    return [UnexplainedMiss(row["version_id"], row["instance_id"], row["n"], row["seconds"] or 0.0) for row in found[:MOST_UNEXPLAINED]]
 
 
-def _missed(project_id: int, started: Collection[int], since: datetime | None) -> QuerySet[Any, Any] | None:
+def _query_start_misses(project_id: int, started: Collection[int], since: datetime | None) -> QuerySet[Any, Any] | None:
     if not started or since is None:
         return None
-    rows = CompileEvent.objects.filter(ASKED, project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=started)
+    rows = CompileEvent.objects.filter(
+        CACHE_LOOKUP, project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=started
+    )
     of = rows.exclude(miss="").values_list("instance_id", "miss")
     counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total")).order_by()
     return counted

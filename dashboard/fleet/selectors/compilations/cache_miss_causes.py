@@ -25,17 +25,17 @@ from compilewatch.wire.cache_miss_causes import (
 from django.db.models import Count, Q
 
 from dashboard.fleet.models import CompileEvent, Instance
-from dashboard.fleet.names import NAME_COLUMNS, Named, process_name
-from dashboard.fleet.selectors.compilations.cache_outcomes import ASKED, HIT, MISS
+from dashboard.fleet.names import NAME_COLUMNS, NameColumns, process_name
+from dashboard.fleet.selectors.compilations.cache_outcomes import CACHE_LOOKUP, HIT, MISS
 
 CANDIDATES = 300
-LACKING = defaultdict(lambda: LACKING_FOLDER, {READ_ONLY: UNWRITABLE_FOLDER, WRITTEN: EMPTY_FOLDER})
+CAUSE_BY_ACCESS = defaultdict(lambda: LACKING_FOLDER, {READ_ONLY: UNWRITABLE_FOLDER, WRITTEN: EMPTY_FOLDER})
 """Why the same folder lacks what was asked for, by what the agent told of its access."""
 SAME_CONFIGURATION = "graph or its inputs: nothing that we can see of the configuration differs"
 
 
 @dataclass
-class Process:
+class CacheClient:
     """One instance as far as it matters here."""
 
     id: int
@@ -56,7 +56,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Compared:
+class MissExplanation:
     """A cause, and the instance that it was found against; empty where there was none."""
 
     cause: str
@@ -64,19 +64,19 @@ class Compared:
     warm: bool = False
 
 
-def causes_compared(*, project_id: int, model_id: int, instance_ids: Collection[int]) -> dict[int, Compared]:
+def find_miss_causes(*, project_id: int, model_id: int, instance_ids: Collection[int]) -> dict[int, MissExplanation]:
     """The cause for each of these instances; a handful of queries, none where nothing is asked."""
     if not instance_ids:
         return {}
     known = _processes(project_id, model_id, instance_ids)
     _answers_add(project_id, known)
-    pairs = {id: reference_of(known[id], known.values()) for id in instance_ids if id in known}
+    pairs = {id: choose_reference(known[id], known.values()) for id in instance_ids if id in known}
     needed = {id for id, other in pairs.items() if other is not None} | {other.id for other in pairs.values() if other is not None}
     _details_add(project_id, known, needed)
-    return {id: compared(known[id], other) for id, other in pairs.items()}
+    return {id: explain_miss(known[id], other) for id, other in pairs.items()}
 
 
-def reference_of(process: Process, others: Iterable[Process]) -> Process | None:
+def choose_reference(process: CacheClient, others: Iterable[CacheClient]) -> CacheClient | None:
     """The last warm process on the same type of GPU that started before, of the same rank if there is one: ranks compile for devices
     of different numbers. Without a warm one the last that compiled at all."""
     before = [
@@ -87,48 +87,48 @@ def reference_of(process: Process, others: Iterable[Process]) -> Process | None:
     return max(before, key=lambda other: (other.warm, other.rank == process.rank, other.started_at, other.id), default=None)
 
 
-def compared(process: Process, other: Process | None) -> Compared:
+def explain_miss(process: CacheClient, other: CacheClient | None) -> MissExplanation:
     """Torch asked for the same and it was not there, or it asked for something else and the configuration says why."""
     if other is None:
-        return Compared(NO_EARLIER_RUN, "")
+        return MissExplanation(NO_EARLIER_RUN, "")
     same = len(process.keys & other.keys)
     if same and same * 2 >= len(process.keys):
-        cause = _why_lacking(process.components, other.components)
+        cause = _explain_missing_entry(process.components, other.components)
     else:
         cause = first_difference(_without_folder(process.components), _without_folder(other.components))
         cause = cause or (SAME_CONFIGURATION if process.keys and other.keys else NOTHING_DIFFERS)
-    return Compared(cause, other.name, other.warm)
+    return MissExplanation(cause, other.name, other.warm)
 
 
-def _why_lacking(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
+def _explain_missing_entry(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
     """Why a process looked where nothing is: an engine by its own key, or in another folder. An engine's own folder is no component."""
     if any(engine_differences(mine, theirs)):
         return first_difference(mine, theirs)
     if FOLDER in mine and FOLDER in theirs and is_changed(FOLDER, mine, theirs):
         return OTHER_FOLDER
-    return LACKING[mine.get(ACCESS, "")]
+    return CAUSE_BY_ACCESS[mine.get(ACCESS, "")]
 
 
 def _without_folder(components: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in components.items() if name != FOLDER}
 
 
-def _processes(project_id: int, model_id: int, instance_ids: Collection[int]) -> dict[int, Process]:
+def _processes(project_id: int, model_id: int, instance_ids: Collection[int]) -> dict[int, CacheClient]:
     """These instances, and the newest others of the model."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id)
     columns = ("id", "gpu", "started_at", *NAME_COLUMNS)
     newest = list(rows.order_by("-started_at", "-id").values_list(*columns)[:CANDIDATES])
     asked = list(rows.filter(id__in=instance_ids).values_list(*columns))
-    named = [(id, gpu, at, Named._make(who)) for id, gpu, at, *who in newest + asked]
-    return {id: Process(id, process_name(who), gpu, who.rank, at) for id, gpu, at, who in named}
+    named = [(id, gpu, at, NameColumns._make(who)) for id, gpu, at, *who in newest + asked]
+    return {id: CacheClient(id, process_name(who), gpu, who.rank, at) for id, gpu, at, who in named}
 
 
-def _events(project_id: int, known: Mapping[int, Process], ids: Collection[int]) -> Q:
+def _events(project_id: int, known: Mapping[int, CacheClient], ids: Collection[int]) -> Q:
     since = min(known[id].started_at for id in ids)
     return Q(project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=list(ids))
 
 
-def _answers_add(project_id: int, known: dict[int, Process]) -> None:
+def _answers_add(project_id: int, known: dict[int, CacheClient]) -> None:
     if not known:
         return
     rows = CompileEvent.objects.filter(_events(project_id, known, known)).values("instance_id")
@@ -136,11 +136,11 @@ def _answers_add(project_id: int, known: dict[int, Process]) -> None:
         known[row["instance_id"]].hits, known[row["instance_id"]].misses = row["hits"], row["misses"]
 
 
-def _details_add(project_id: int, known: dict[int, Process], ids: Collection[int]) -> None:
+def _details_add(project_id: int, known: dict[int, CacheClient], ids: Collection[int]) -> None:
     if not ids:
         return
     for id, components in Instance.objects.filter(id__in=ids).values_list("id", "components"):
         known[id].components = {str(name): str(value) for name, value in components.items()}
-    rows = CompileEvent.objects.filter(_events(project_id, known, ids), ASKED).exclude(cache_key="")
+    rows = CompileEvent.objects.filter(_events(project_id, known, ids), CACHE_LOOKUP).exclude(cache_key="")
     for id, key in rows.values_list("instance_id", "cache_key").distinct().order_by():
         known[id].keys.add(key)

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from django.db.models import Count, Sum
 
 from dashboard.fleet.models import CompileEvent, Instance
-from dashboard.fleet.selectors.compilations.cache_outcomes import ASKED
-from dashboard.fleet.selectors.instances.cold_starts import gpus_held
+from dashboard.fleet.selectors.compilations.cache_outcomes import CACHE_LOOKUP
+from dashboard.fleet.selectors.instances.cold_starts import count_gpus
 
 DAYS = 7
-MOST = 900
+MAX_ROWS = 900
 """Processes and causes that are added up, those that lost most."""
 
 
@@ -27,13 +27,13 @@ class MissCost:
     models: list[str] = field(default_factory=list)
 
 
-def miss_costs(*, project_id: int, now: datetime) -> list[MissCost]:
+def read_miss_costs(*, project_id: int, now: datetime) -> list[MissCost]:
     """Of the last days, the most costly first; two queries."""
     since = now - timedelta(days=DAYS)
     day = int(since.timestamp() // 86400)
-    rows = CompileEvent.objects.filter(ASKED, project_id=project_id, day__gte=day, at__gte=since).exclude(miss="")
+    rows = CompileEvent.objects.filter(CACHE_LOOKUP, project_id=project_id, day__gte=day, at__gte=since).exclude(miss="")
     lost = rows.values("miss", "instance_id").annotate(n=Count("number"), seconds=Sum("total")).order_by("-seconds", "miss", "instance_id")
-    found = list(lost.values_list("miss", "instance_id", "n", "seconds")[:MOST])
+    found = list(lost.values_list("miss", "instance_id", "n", "seconds")[:MAX_ROWS])
     columns = ("pk", "gpu", "world_size", "identity", "model__name")
     known = {row[0]: row[1:] for row in Instance.objects.filter(pk__in={row[1] for row in found}).values_list(*columns)}
     costs: dict[str, MissCost] = {}
@@ -43,7 +43,7 @@ def miss_costs(*, project_id: int, now: datetime) -> list[MissCost]:
         gpu, world_size, identity, model = known[instance]
         cost = costs.setdefault(miss, MissCost(miss))
         cost.seconds += seconds or 0.0
-        cost.gpu_seconds += (seconds or 0.0) * gpus_held(gpu, world_size, identity)
+        cost.gpu_seconds += (seconds or 0.0) * count_gpus(gpu, world_size, identity)
         cost.compilations += compilations
         cost.models += [] if model in cost.models else [model]
     return sorted(costs.values(), key=lambda one: (-one.seconds, one.cause))

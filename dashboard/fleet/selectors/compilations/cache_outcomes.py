@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from dashboard.fleet.fold.process import RECORDING, SUCCEEDED, cache_answer
+from dashboard.fleet.fold.process import RECORDING, SUCCESS_OUTCOME, cache_answer
 from dashboard.fleet.models import CompileEvent
 
 COMPILATION = ~Q(kind=RECORDING)
-ASKED = COMPILATION & Q(outcome=SUCCEEDED)
-MISS = ASKED & (Q(cache_fx="miss") | Q(cache_aot="miss"))
-HIT = ASKED & (Q(cache_fx="hit") | Q(cache_aot="hit")) & ~(Q(cache_fx="miss") | Q(cache_aot="miss"))
+CACHE_LOOKUP = COMPILATION & Q(outcome=SUCCESS_OUTCOME)
+MISS = CACHE_LOOKUP & (Q(cache_fx="miss") | Q(cache_aot="miss"))
+HIT = CACHE_LOOKUP & (Q(cache_fx="hit") | Q(cache_aot="hit")) & ~(Q(cache_fx="miss") | Q(cache_aot="miss"))
 
 
-def answer_of(event: CompileEvent) -> str:
+def derive_cache_answer(event: CompileEvent) -> str:
     """The same of one compilation: hit, miss, bypass, or empty where no cache answered."""
     return cache_answer(event.kind, event.outcome, (event.cache_fx, event.cache_aot))

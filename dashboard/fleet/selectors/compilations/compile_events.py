@@ -11,7 +11,7 @@ from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
 
 
-def compile_events_within(
+def filter_compile_events(
     *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int
 ) -> QuerySet[CompileEvent]:
     """The compilations of versions in an environment within minutes since 1970, the last excluded; recordings of CUDA graphs are none."""
@@ -28,9 +28,9 @@ def compile_events_within(
     )
 
 
-def compile_events_newest(
+def list_newest_compile_events(
     *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int, most: int
 ) -> QuerySet[CompileEvent]:
     """The newest compilations within minutes since 1970, newest first."""
-    rows = compile_events_within(project_id=project_id, version_ids=version_ids, environment=environment, first=first, last=last)
+    rows = filter_compile_events(project_id=project_id, version_ids=version_ids, environment=environment, first=first, last=last)
     return rows.order_by("-at", "seq", "number")[:most]

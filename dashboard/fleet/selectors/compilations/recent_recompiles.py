@@ -13,7 +13,7 @@ RECENT_MINUTES = 60
 MOST_REASONS = 500
 
 
-class Again(NamedTuple):
+class RecompileCount(NamedTuple):
     """Recompiles of one function for one kind of reason; `text` is the first line of the most frequent reason."""
 
     frame: str
@@ -22,7 +22,7 @@ class Again(NamedTuple):
     times: int
 
 
-def recompiled(*, deployment: Deployment, now_minute: int) -> list[Again]:
+def count_recompiles(*, deployment: Deployment, now_minute: int) -> list[RecompileCount]:
     """The recompiles of the last hour, the most frequent first; one query."""
     since = max(deployment.started_minute, now_minute - RECENT_MINUTES)
     rows = CompileEvent.objects.filter(
@@ -35,8 +35,8 @@ def recompiled(*, deployment: Deployment, now_minute: int) -> list[Again]:
         at__gte=at_minute(since),
     )
     counted = rows.values("frame", "reason_kind", "reason").annotate(n=Count("number")).order_by("-n", "frame", "reason_kind", "reason")
-    found: dict[tuple[str, str], Again] = {}
+    found: dict[tuple[str, str], RecompileCount] = {}
     for frame, kind, reason, count in counted.values_list("frame", "reason_kind", "reason", "n")[:MOST_REASONS]:
-        known = found.get((frame, kind), Again(frame, kind, next(iter(reason.strip().splitlines()), ""), 0))
+        known = found.get((frame, kind), RecompileCount(frame, kind, next(iter(reason.strip().splitlines()), ""), 0))
         found[frame, kind] = known._replace(times=known.times + count)
     return sorted(found.values(), key=lambda one: (-one.times, one.frame, one.kind))

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from django.db.models import Count, F, Sum
 
 from dashboard.common import clock
-from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER, OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Deployment, FindingInstance, RegionMinute, Series, VersionHour
 from dashboard.fleet.selectors.judge_inputs.deterministic_facts import LIVE_MINUTES, CertainRow
 from dashboard.fleet.selectors.versions.compiled_share import EAGER_RUNTIME
 
-KIND = "compiled_nothing"
-WHY = "compilation was requested, and no call ran compiled"
-_REASON = "no call met compiled code: "
+FACT_KIND = "compiled_nothing"
+DEFAULT_REASON = "compilation was requested, and no call ran compiled"
+_REASON_PREFIX = "no call met compiled code: "
 """What stands before the agent's own reason."""
 BASELINE_HOURS = 24
 """How long before its last minute a baseline is asked whether it served a region compiled."""
@@ -31,11 +31,11 @@ class _Text(NamedTuple):
 
     def why(self) -> str:
         """The first clause of the agent's reason, and the place."""
-        reason = self.text.partition(_REASON)[2].partition(":")[0]
-        return f"{reason} ({self.where})" if reason and self.where else reason or WHY
+        reason = self.text.partition(_REASON_PREFIX)[2].partition(":")[0]
+        return f"{reason} ({self.where})" if reason and self.where else reason or DEFAULT_REASON
 
 
-class _Reported(NamedTuple):
+class _InstanceReport(NamedTuple):
     instance: str
     since: int
     texts: tuple[_Text, ...] = ()
@@ -45,17 +45,17 @@ class _Reported(NamedTuple):
         return next((text.why() for text in self.texts if text.names(region)), None)
 
 
-def nothing_compiled(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
+def list_uncompiled_regions(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
     """One row for each live instance and region; one query where no instance reported it, else two."""
     first = now_minute - LIVE_MINUTES
     here = {"instance__version_id": deployment.version_id, "instance__environment": deployment.environment}
-    seen = FindingInstance.objects.filter(finding__kind=KIND, **here, instance__last_minute__gte=first)
-    seen = seen.exclude(instance__instance_id__startswith=OTHER_INSTANCE).order_by("first_seen_at", "pk")
-    reported: dict[int, _Reported] = {}
+    seen = FindingInstance.objects.filter(finding__kind=FACT_KIND, **here, instance__last_minute__gte=first)
+    seen = seen.exclude(instance__instance_id__startswith=OTHER_INSTANCE_PREFIX).order_by("first_seen_at", "pk")
+    reported: dict[int, _InstanceReport] = {}
     for pk, instance, at, text, where in seen.values_list(
         "instance_id", "instance__instance_id", "first_seen_at", "finding__text", "finding__where"
     ):
-        known = reported.get(pk, _Reported(instance, clock.minute_of(at.timestamp())))
+        known = reported.get(pk, _InstanceReport(instance, clock.minute_of(at.timestamp())))
         reported[pk] = known._replace(texts=(*known.texts, _Text(text, where)))
     if not reported:
         return []
@@ -65,12 +65,12 @@ def nothing_compiled(*, deployment: Deployment, now_minute: int) -> list[Certain
         regions = eager.get(pk, {})
         named = {region: why for region in regions if (why := one.why(region)) is not None}
         # Of regions that no report names, those that run eager on purpose are left out.
-        others = {region: WHY for region, on_purpose in regions.items() if not on_purpose}
-        found += [CertainRow(KIND, one.instance, one.since, region, why) for region, why in (named or others).items()]
+        others = {region: DEFAULT_REASON for region, on_purpose in regions.items() if not on_purpose}
+        found += [CertainRow(FACT_KIND, one.instance, one.since, region, why) for region, why in (named or others).items()]
     return found
 
 
-def regions_compiled(*, deployment: Deployment, regions: Collection[str]) -> dict[str, bool]:
+def read_compiled_regions(*, deployment: Deployment, regions: Collection[str]) -> dict[str, bool]:
     """The regions of which a version served compiled calls in its last day, and whether its agents tell those without a graph apart: those
     that do not report stalled calls count them as compiled. One query."""
     last = deployment.last_minute // 60

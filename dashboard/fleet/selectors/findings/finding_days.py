@@ -10,15 +10,15 @@ from django.db.models.functions import TruncDate
 
 from dashboard.common import clock
 from dashboard.fleet.models import FindingLife
-from dashboard.fleet.selectors.findings.finding_list import Wanted, findings_matching
+from dashboard.fleet.selectors.findings.finding_list import FindingFilter, filter_findings
 
 DAYS = 30
-DAY = 1440
-EPOCH = date(1970, 1, 1).toordinal()
+DAY_MINUTES = 1440
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 
 @dataclass
-class Day:
+class FindingDay:
     """One day, in days since 1970, UTC. `new` is what was first seen then; `gone` and `back` are in that state since then until now."""
 
     day: int
@@ -27,20 +27,24 @@ class Day:
     back: int = 0
 
 
-def finding_days(*, project_id: int, wanted: Wanted) -> list[Day]:
+def count_findings_by_day(*, project_id: int, wanted: FindingFilter) -> list[FindingDay]:
     """The last days with those of today, whatever state is asked for; two queries."""
-    today = clock.minute_of(clock.unix()) // DAY
-    days = {day: Day(day) for day in range(today - DAYS + 1, today + 1)}
-    matching = findings_matching(project_id, wanted, but="state")
-    since = clock.at_minute(min(days) * DAY)
+    today = clock.minute_of(clock.unix()) // DAY_MINUTES
+    days = {day: FindingDay(day) for day in range(today - DAYS + 1, today + 1)}
+    matching = filter_findings(project_id, wanted, but="state")
+    since = clock.at_minute(min(days) * DAY_MINUTES)
     seen = matching.filter(first_seen_at__gte=since).annotate(on=TruncDate("first_seen_at", tzinfo=UTC))
     for on, count in seen.values_list("on").annotate(n=Count("pk")).order_by():
-        found = days.get(on.toordinal() - EPOCH)
+        found = days.get(on.toordinal() - EPOCH_ORDINAL)
         if found:
             found.new += count
-    lives = FindingLife.objects.filter(finding__in=matching.values("pk"), state__in=("gone", "back"), since_minute__gte=min(days) * DAY)
+    lives = FindingLife.objects.filter(
+        finding__in=matching.values("pk"), state__in=("gone", "back"), since_minute__gte=min(days) * DAY_MINUTES
+    )
     lives = lives.filter(environment=wanted.environment) if wanted.environment else lives
-    for state, day, count in lives.values_list("state", F("since_minute") / DAY).annotate(n=Count("finding", distinct=True)).order_by():
+    for state, day, count in (
+        lives.values_list("state", F("since_minute") / DAY_MINUTES).annotate(n=Count("finding", distinct=True)).order_by()
+    ):
         found = days.get(int(day))
         if found:
             setattr(found, state, getattr(found, state) + count)

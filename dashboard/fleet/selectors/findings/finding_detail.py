@@ -14,12 +14,12 @@ from dashboard.fleet.models import CompileEvent, Deployment, Finding, FindingIns
 from dashboard.fleet.names import NAME_COLUMNS, process_name
 
 MOST_INSTANCES, MOST_COMPILATIONS = 100, 5000
-COMPILATIONS_KEPT = timedelta(days=35)
-_PLACE = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?: in (?P<frame>.+))?$", re.DOTALL)
+COMPILATION_RETENTION = timedelta(days=35)
+_SOURCE_LOCATION = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?: in (?P<frame>.+))?$", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class VersionSeen:
+class VersionSighting:
     """How often a version showed it in an environment."""
 
     version_id: int
@@ -33,7 +33,7 @@ class VersionSeen:
 
 
 @dataclass(frozen=True)
-class InstanceSeen:
+class InstanceSighting:
     """How often one process showed it."""
 
     instance_id: str
@@ -56,7 +56,7 @@ class InstanceSeen:
         return process_name(self)
 
 
-class CompiledThere(NamedTuple):
+class FrameCompilation(NamedTuple):
     """One compilation at the place of the finding."""
 
     version_id: int
@@ -73,7 +73,7 @@ class CompiledThere(NamedTuple):
     limit: int | None
 
 
-class Ran(NamedTuple):
+class VersionRun(NamedTuple):
     """A version that reported, in minutes since 1970; `last` is None while it runs."""
 
     version_id: int
@@ -90,25 +90,25 @@ class FindingDetail:
 
     finding: Finding
     lives: list[FindingLife]
-    versions: list[VersionSeen]
-    instances: list[InstanceSeen]
+    versions: list[VersionSighting]
+    instances: list[InstanceSighting]
     instances_total: int
-    compiled: list[CompiledThere]
-    ran: list[Ran]
+    compiled: list[FrameCompilation]
+    ran: list[VersionRun]
 
     @property
     def place(self) -> tuple[str, int] | None:
         """File and line, where its place is one."""
-        return place_of(self.finding.where)
+        return parse_source_location(self.finding.where)
 
 
-def place_of(where: str) -> tuple[str, int] | None:
+def parse_source_location(where: str) -> tuple[str, int] | None:
     """File and line of a place as agents tell it."""
-    found = _PLACE.match(where)
+    found = _SOURCE_LOCATION.match(where)
     return (found["file"], int(found["line"])) if found and len(found["line"]) < 10 else None
 
 
-def finding_detail(*, project_id: int, finding_id: int) -> FindingDetail | None:
+def read_finding_detail(*, project_id: int, finding_id: int) -> FindingDetail | None:
     """None where the project has no such finding; else seven queries."""
     rows = Finding.objects.filter(project_id=project_id, pk=finding_id).select_related("model", "first_version", "last_version")
     finding = rows.first()
@@ -120,31 +120,31 @@ def finding_detail(*, project_id: int, finding_id: int) -> FindingDetail | None:
         versions=_versions(finding),
         instances=_instances(finding),
         instances_total=FindingInstance.objects.filter(finding=finding).count(),
-        compiled=_compiled(finding),
-        ran=_ran(finding),
+        compiled=_read_compilations(finding),
+        ran=_read_runs(finding),
     )
 
 
-def _versions(finding: Finding) -> list[VersionSeen]:
+def _versions(finding: Finding) -> list[VersionSighting]:
     same = Q(finding__instances__instance__version=F("version"), finding__instances__instance__environment=F("environment"))
     rows = FindingVersion.objects.filter(finding=finding).annotate(on_instances=Count("finding__instances", filter=same))
     columns = ("version_id", "version__name", "environment", "count", "seconds", "on_instances", "first_seen_at", "last_seen_at")
-    return [VersionSeen(*row) for row in rows.order_by("-first_seen_at", "-pk").values_list(*columns)]
+    return [VersionSighting(*row) for row in rows.order_by("-first_seen_at", "-pk").values_list(*columns)]
 
 
-def _instances(finding: Finding) -> list[InstanceSeen]:
+def _instances(finding: Finding) -> list[InstanceSighting]:
     rows = FindingInstance.objects.filter(finding=finding).order_by("-last_seen_at", "-pk")
     of_instance = (*NAME_COLUMNS, "gpu", "version_id", "version__name", "environment")
     columns = (*(f"instance__{name}" for name in of_instance), "count", "first_seen_at", "last_seen_at")
-    return [InstanceSeen(*row) for row in rows.values_list(*columns)[:MOST_INSTANCES]]
+    return [InstanceSighting(*row) for row in rows.values_list(*columns)[:MOST_INSTANCES]]
 
 
-def _compiled(finding: Finding) -> list[CompiledThere]:
+def _read_compilations(finding: Finding) -> list[FrameCompilation]:
     """The newest compilations of the frame that the finding names, of every version of the model."""
-    place = place_of(finding.where)
+    place = parse_source_location(finding.where)
     if place is None:
         return []
-    since = max(finding.first_seen_at - timedelta(days=1), clock.now() - COMPILATIONS_KEPT)
+    since = max(finding.first_seen_at - timedelta(days=1), clock.now() - COMPILATION_RETENTION)
     rows = CompileEvent.objects.filter(
         project_id=finding.project_id,
         day__gte=int(since.timestamp() // 86400),
@@ -156,15 +156,15 @@ def _compiled(finding: Finding) -> list[CompiledThere]:
         *("version_id", "environment", "instance_id", "compile_id", "frame", "kind", "reason", "outcome", "at"),
         *("reason_kind", "entries", "entry_limit"),
     )
-    return [CompiledThere(*row) for row in rows.order_by("-at", "-seq", "-number").values_list(*columns)[:MOST_COMPILATIONS]]
+    return [FrameCompilation(*row) for row in rows.order_by("-at", "-seq", "-number").values_list(*columns)[:MOST_COMPILATIONS]]
 
 
-def _ran(finding: Finding) -> list[Ran]:
+def _read_runs(finding: Finding) -> list[VersionRun]:
     """Every deployment of the model since the finding was seen first, newest first; the version that stands for many is none."""
     since = clock.minute_of(finding.first_seen_at.timestamp())
     rows = Deployment.objects.filter(model_id=finding.model_id, last_minute__gte=since).select_related("version")
     return [
-        Ran(row.version_id, row.version.name, row.environment, row.started_minute, row.last_minute, row.ended_minute is None)
+        VersionRun(row.version_id, row.version.name, row.environment, row.started_minute, row.last_minute, row.ended_minute is None)
         for row in rows.order_by("-started_minute", "-pk")
         if not row.version.is_other
     ]

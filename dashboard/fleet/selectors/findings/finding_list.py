@@ -18,7 +18,7 @@ MOST_CHOICES = 200
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FindingFilter:
     """What the address asks for; empty means any."""
 
     model_id: int | None = None
@@ -31,7 +31,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Life:
+class EnvironmentState:
     """What has become of a finding in an environment."""
 
     environment: str
@@ -40,7 +40,7 @@ class Life:
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedFinding:
     """One finding of the list; `times` is within the version and environment that were asked for."""
 
     id: int
@@ -56,7 +56,7 @@ class Listed:
     last_seen_at: datetime
     times: int
     instances: int
-    lives: list[Life] = field(default_factory=list)
+    lives: list[EnvironmentState] = field(default_factory=list)
     values: list[str] = field(default_factory=list)
     distinct: int = 0
     pattern: str = ""
@@ -66,7 +66,7 @@ class Listed:
 class FindingList:
     """One page of the list, how long the whole list is, and what else may be chosen with how many each would show."""
 
-    rows: list[Listed]
+    rows: list[ListedFinding]
     total: int
     kinds: dict[str, int]
     states: dict[str, int]
@@ -74,13 +74,13 @@ class FindingList:
     versions: list[tuple[int, str]]
 
 
-def finding_list(*, project_id: int, wanted: Wanted, page: int, size: int) -> FindingList:
+def read_finding_list(*, project_id: int, wanted: FindingFilter, page: int, size: int) -> FindingList:
     """One page of so many rows, the last one where there are fewer; six queries, seven where a model is chosen."""
-    matching = findings_matching(project_id, wanted)
+    matching = filter_findings(project_id, wanted)
     total = matching.count()
     first = (min(page, max(1, -(-total // size))) - 1) * size
     rows = _rows(matching, wanted, first, size)
-    kinds = findings_matching(project_id, wanted, but="kind").values("kind").annotate(n=Count("pk")).order_by()
+    kinds = filter_findings(project_id, wanted, but="kind").values("kind").annotate(n=Count("pk")).order_by()
     return FindingList(
         rows=rows,
         total=total,
@@ -91,7 +91,7 @@ def finding_list(*, project_id: int, wanted: Wanted, page: int, size: int) -> Fi
     )
 
 
-def findings_matching(project_id: int, wanted: Wanted, *, but: str = "") -> QuerySet[Finding]:
+def filter_findings(project_id: int, wanted: FindingFilter, *, but: str = "") -> QuerySet[Finding]:
     """The findings that fit, one of the filters left out."""
     rows = Finding.objects.filter(project_id=project_id)
     if wanted.model_id is not None:
@@ -101,31 +101,31 @@ def findings_matching(project_id: int, wanted: Wanted, *, but: str = "") -> Quer
     if wanted.kind and but != "kind":
         rows = rows.filter(kind=wanted.kind)
     if wanted.state and but != "state":
-        rows = rows.filter(Exists(_lives(wanted).filter(finding=OuterRef("pk"), state=wanted.state)))
+        rows = rows.filter(Exists(_filter_states(wanted).filter(finding=OuterRef("pk"), state=wanted.state)))
     if wanted.text:
         rows = rows.filter(Q(text__icontains=wanted.text) | Q(where__icontains=wanted.text))
     return rows
 
 
-def _sightings(wanted: Wanted) -> QuerySet[FindingVersion]:
+def _sightings(wanted: FindingFilter) -> QuerySet[FindingVersion]:
     seen = FindingVersion.objects.filter(finding=OuterRef("pk"))
     seen = seen.filter(version_id=wanted.version_id) if wanted.version_id is not None else seen
     return seen.filter(environment=wanted.environment) if wanted.environment else seen
 
 
-def _lives(wanted: Wanted) -> QuerySet[FindingLife]:
+def _filter_states(wanted: FindingFilter) -> QuerySet[FindingLife]:
     rows = FindingLife.objects.all()
     return rows.filter(environment=wanted.environment) if wanted.environment else rows
 
 
-def _states(project_id: int, wanted: Wanted) -> dict[str, int]:
+def _states(project_id: int, wanted: FindingFilter) -> dict[str, int]:
     """Findings by state; one that is new here and gone there counts in both."""
-    matching = findings_matching(project_id, wanted, but="state").values("pk")
-    rows = _lives(wanted).filter(finding__in=matching).values("state").annotate(n=Count("finding", distinct=True)).order_by()
+    matching = filter_findings(project_id, wanted, but="state").values("pk")
+    rows = _filter_states(wanted).filter(finding__in=matching).values("state").annotate(n=Count("finding", distinct=True)).order_by()
     return {row["state"]: row["n"] for row in rows}
 
 
-def _rows(matching: QuerySet[Finding], wanted: Wanted, first: int, most: int) -> list[Listed]:
+def _rows(matching: QuerySet[Finding], wanted: FindingFilter, first: int, most: int) -> list[ListedFinding]:
     times = F("count")
     if wanted.version_id is not None or wanted.environment:
         summed = _sightings(wanted).order_by().values("finding").annotate(n=Sum("count")).values("n")
@@ -135,9 +135,9 @@ def _rows(matching: QuerySet[Finding], wanted: Wanted, first: int, most: int) ->
     seen_on = FindingInstance.objects.filter(finding=OuterRef("pk")).order_by().values("finding").annotate(n=Count("pk")).values("n")
     rows = rows.annotate(on_instances=Coalesce(Subquery(seen_on), 0)).select_related("model", "first_version", "last_version")
     found = list(rows.order_by(*wanted.order)[first : first + most])
-    lives = _lives_of([row.pk for row in found])
+    lives = _read_states([row.pk for row in found])
     return [
-        Listed(
+        ListedFinding(
             id=row.pk,
             kind=row.kind,
             text=row.text,
@@ -160,11 +160,11 @@ def _rows(matching: QuerySet[Finding], wanted: Wanted, first: int, most: int) ->
     ]
 
 
-def _lives_of(ids: Collection[int]) -> dict[int, list[Life]]:
-    found: dict[int, list[Life]] = {}
+def _read_states(ids: Collection[int]) -> dict[int, list[EnvironmentState]]:
+    found: dict[int, list[EnvironmentState]] = {}
     rows = FindingLife.objects.filter(finding_id__in=list(ids)).order_by("environment")
     for finding, environment, state, since in rows.values_list("finding_id", "environment", "state", "since_minute"):
-        found.setdefault(finding, []).append(Life(environment, state, since))
+        found.setdefault(finding, []).append(EnvironmentState(environment, state, since))
     return found
 
 

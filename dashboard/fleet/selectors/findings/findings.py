@@ -10,12 +10,12 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 
 from dashboard.fleet.models import Finding, FindingInstance, FindingLife, FindingVersion
 
-MOST = 400
-CERTAIN = ("latched_eager", "oom", "parity", "compile_error", "compiled_nothing")
+MAX_FINDINGS = 400
+CERTAIN_KINDS = ("latched_eager", "oom", "parity", "compile_error", "compiled_nothing")
 
 
 @dataclass(frozen=True)
-class Seen:
+class FindingSighting:
     """A finding in one version and environment."""
 
     count: int
@@ -27,7 +27,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class LifeFacts:
+class FindingHistory:
     """What has become of a finding in an environment, who showed it first, and who last; machines are named by host."""
 
     state: str
@@ -39,7 +39,7 @@ class LifeFacts:
 
 
 @dataclass(frozen=True)
-class FindingFacts:
+class FindingData:
     """A finding, and what each version saw of it."""
 
     id: int
@@ -47,8 +47,8 @@ class FindingFacts:
     text: str
     where: str
     first_version_id: int
-    versions: dict[int, Seen]
-    life: LifeFacts | None = None
+    versions: dict[int, FindingSighting]
+    life: FindingHistory | None = None
     """None until the job that reads lives has come by."""
     values: list[str] = field(default_factory=list)
     distinct: int = 0
@@ -57,10 +57,10 @@ class FindingFacts:
     @property
     def certain(self) -> bool:
         """True for facts that need no statistics."""
-        return self.kind in CERTAIN
+        return self.kind in CERTAIN_KINDS
 
 
-def version_findings(
+def list_version_findings(
     *,
     project_id: int,
     model_id: int,
@@ -68,7 +68,7 @@ def version_findings(
     environment: str,
     finding_ids: Collection[int] | None = None,
     with_lives: bool = True,
-) -> list[FindingFacts]:
+) -> list[FindingData]:
     """The findings that some versions (None: all) saw in an environment, the newest first, or just some findings; two queries, one
     without what became of them."""
     same = Q(finding__instances__instance__version=F("version"), finding__instances__instance__environment=F("environment"))
@@ -78,13 +78,13 @@ def version_findings(
     if finding_ids is not None:
         seen = seen.filter(finding_id__in=finding_ids)
     rows = seen.select_related("finding").annotate(on_instances=Count("finding__instances", filter=same)).order_by("-last_seen_at", "pk")
-    found: dict[int, tuple[Finding, dict[int, Seen]]] = {}
-    for row in rows[: MOST if finding_ids is None else None]:
+    found: dict[int, tuple[Finding, dict[int, FindingSighting]]] = {}
+    for row in rows[: MAX_FINDINGS if finding_ids is None else None]:
         versions = found.setdefault(row.finding_id, (row.finding, {}))[1]
-        versions[row.version_id] = Seen(row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds)
-    lives = _lives(found, environment) if with_lives else {}
+        versions[row.version_id] = FindingSighting(row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds)
+    lives = _read_histories(found, environment) if with_lives else {}
     return [
-        FindingFacts(
+        FindingData(
             id=finding.pk,
             kind=finding.kind,
             text=finding.text,
@@ -100,7 +100,7 @@ def version_findings(
     ]
 
 
-def _lives(finding_ids: Collection[int], environment: str) -> dict[int, LifeFacts]:
+def _read_histories(finding_ids: Collection[int], environment: str) -> dict[int, FindingHistory]:
     if not finding_ids:
         return {}
     rows = FindingLife.objects.filter(finding_id__in=list(finding_ids), environment=environment)
@@ -110,7 +110,7 @@ def _lives(finding_ids: Collection[int], environment: str) -> dict[int, LifeFact
         first_host=_host(seen.order_by("first_seen_at", "instance__instance_id")),
         last_host=_host(seen.order_by("-last_seen_at", "-instance__instance_id")),
     )
-    return {finding: LifeFacts(*facts[:4], *(host or "" for host in facts[4:])) for finding, *facts in named.values_list(*columns)}
+    return {finding: FindingHistory(*facts[:4], *(host or "" for host in facts[4:])) for finding, *facts in named.values_list(*columns)}
 
 
 def _host(seen: QuerySet[FindingInstance]) -> Subquery:

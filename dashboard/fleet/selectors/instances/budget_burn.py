@@ -7,62 +7,62 @@ import math
 from django.db.models import F, Min, Sum
 
 from dashboard.common.numbers import significant
-from dashboard.fleet.budgets import budgets_in
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.budgets import resolve_budgets_with
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
-from dashboard.fleet.selectors.instances.role_filters import counted as counted_rows
+from dashboard.fleet.selectors.instances.role_filters import where_counted as counted_rows
 from dashboard.fleet.selectors.judge_inputs.deterministic_facts import CertainRow
 from dashboard.fleet.selectors.versions.compiled_share import EAGER_RUNTIME
-from dashboard.fleet.selectors.versions.observed_calls import looked_at
+from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 
 BURNING_MINUTES = 30
-WARM_UP = 5
+WARM_UP_MINUTES = 5
 """An instance's first minutes are left out, as the judge does; one that has run for less after them is not held against the budget."""
-SINCE_WITHIN = 6 * 60
+SINCE_WITHIN_MINUTES = 6 * 60
 """Minutes in which the begin is looked for."""
-ENOUGH = 200
-TIMES, SPREADS, BESIDE = 2.0, 3.0, 3.0
+MIN_CALLS = 200
+BUDGET_MULTIPLE, MIN_SIGMAS, EXTRA_CALLS = 2.0, 3.0, 3.0
 """Calls that did not run compiled are more than twice what the budget allows, and by three standard deviations and three calls."""
 
 
-def burning_rows(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
+def list_budget_burns(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
     """One row an instance that burns the budget; no query where none is set, else two, and a third where it burns."""
-    budget = budgets_in(deployment.model, deployment.project.settings).served
+    budget = resolve_budgets_with(deployment.model, deployment.project.settings).served
     if budget is None:
         return []
     first = now_minute - BURNING_MINUTES
     here = {"version_id": deployment.version_id, "environment": deployment.environment}
     ran = Instance.objects.filter(counted_rows(), **here, last_minute__gte=first)
-    ran = ran.filter(active_minute__lte=first - WARM_UP, first_minute__lte=first - WARM_UP)
-    names = dict(ran.exclude(instance_id__startswith=OTHER_INSTANCE).values_list("pk", "instance_id"))
+    ran = ran.filter(active_minute__lte=first - WARM_UP_MINUTES, first_minute__lte=first - WARM_UP_MINUTES)
+    names = dict(ran.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).values_list("pk", "instance_id"))
     series = Series.objects.filter(**here, outermost=True, last_minute__gte=first).exclude(stratum__runtime=EAGER_RUNTIME)
     rows = RegionMinute.objects.filter(
         project_id=deployment.project_id, day__lte=now_minute // 1440, series_id__in=series.values("pk"), minute__lt=now_minute
     ).order_by()
-    known = looked_at()
+    known = sum_observed_calls()
     late = rows.filter(day__gte=first // 1440, minute__gte=first)
     counted = late.values("instance_id").annotate(looked=Sum(known), served=Sum("compiled"))
     found = {
         pk: served / looked
         for pk, looked, served in counted.values_list("instance_id", "looked", "served")
-        if pk in names and looked and burns(round(looked), served, budget)
+        if pk in names and looked and exceeds_budget(round(looked), served, budget)
     }
     if not found:
         return []
-    begun = max(now_minute - SINCE_WITHIN, deployment.started_minute)
+    begun = max(now_minute - SINCE_WITHIN_MINUTES, deployment.started_minute)
     worse = rows.filter(day__gte=begun // 1440, minute__gte=begun, instance_id__in=found).annotate(looked=known)
-    worse = worse.filter(compiled__lt=F("looked") * (1 - TIMES * (1 - budget)))
+    worse = worse.filter(compiled__lt=F("looked") * (1 - BUDGET_MULTIPLE * (1 - budget)))
     since = dict(worse.values("instance_id").annotate(first=Min("minute")).values_list("instance_id", "first"))
-    return [CertainRow("budget_burning", names[pk], since.get(pk, first), "", _why(share, budget)) for pk, share in found.items()]
+    return [CertainRow("budget_burning", names[pk], since.get(pk, first), "", _describe_burn(share, budget)) for pk, share in found.items()]
 
 
-def burns(looked: int, served: int, budget: float) -> bool:
+def exceeds_budget(looked: int, served: int, budget: float) -> bool:
     """Whether so few of the calls that were looked at ran compiled that neither the budget nor chance explains it."""
     allowed = looked * (1 - budget)
-    return looked >= ENOUGH and looked - served > max(TIMES * allowed, allowed + SPREADS * math.sqrt(allowed) + BESIDE)
+    return looked >= MIN_CALLS and looked - served > max(BUDGET_MULTIPLE * allowed, allowed + MIN_SIGMAS * math.sqrt(allowed) + EXTRA_CALLS)
 
 
-def _why(share: float, budget: float) -> str:
+def _describe_burn(share: float, budget: float) -> str:
     return f"{_percent(share)} of its calls ran compiled in half an hour, {_percent(budget)} should"
 
 

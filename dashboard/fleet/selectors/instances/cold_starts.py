@@ -9,18 +9,18 @@ from typing import Any
 
 from django.db.models import Case, IntegerField, Q, Value, When
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Instance
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_states import has_ended
-from dashboard.fleet.selectors.instances.instances import StartFacts, start_facts
-from dashboard.fleet.selectors.instances.role_filters import counted
+from dashboard.fleet.selectors.instances.instances import ColdStartData, make_cold_start
+from dashboard.fleet.selectors.instances.role_filters import where_counted
 
-MOST, MOST_OTHERS = 400, 120
+MAX_STARTS, MOST_OTHERS = 400, 120
 
 
 @dataclass(frozen=True)
-class Started:
+class ProcessStart:
     """One process. `gpus` is how many GPUs it holds while it compiles; `start` is None until its start is known."""
 
     id: int
@@ -35,25 +35,27 @@ class Started:
     started_at: datetime
     last_minute: int
     ended: bool
-    start: StartFacts | None
+    start: ColdStartData | None
     components: dict[str, str] = field(default_factory=dict)
     capabilities: dict[str, Any] = field(default_factory=dict)
     latched: tuple[dict[str, Any], ...] = ()
 
 
-def processes_started(*, project_id: int, model_id: int, environment: str, version_ids: Collection[int]) -> list[Started]:
+def read_process_starts(*, project_id: int, model_id: int, environment: str, version_ids: Collection[int]) -> list[ProcessStart]:
     """The processes of these versions in an environment that count as instances, and the newest others of the model in any, newest
     first; one query."""
     wanted = Q(version_id__in=version_ids, environment=environment)
-    rows = Instance.objects.filter(counted(), project_id=project_id, model_id=model_id).exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = Instance.objects.filter(where_counted(), project_id=project_id, model_id=model_id).exclude(
+        instance_id__startswith=OTHER_INSTANCE_PREFIX
+    )
     rows = rows.annotate(apart=Case(When(wanted, then=Value(0)), default=Value(1), output_field=IntegerField()))
     read = rows.select_related("cold_start", "version").order_by("apart", "-started_at", "-pk")
-    found = list(read[:MOST])
+    found = list(read[:MAX_STARTS])
     chosen = [row for row in found if not row.apart] + [row for row in found if row.apart][:MOST_OTHERS]
-    return sorted((_started(row) for row in chosen), key=lambda one: (one.started_at, one.id), reverse=True)
+    return sorted((_make_start(row) for row in chosen), key=lambda one: (one.started_at, one.id), reverse=True)
 
 
-def gpus_held(gpu: str, world_size: int, identity: Any) -> int:
+def count_gpus(gpu: str, world_size: int, identity: Any) -> int:
     """A rank works on one GPU; a process alone holds those that it sees."""
     count = identity.get("gpu_count") if isinstance(identity, dict) else None
     if not gpu:
@@ -61,10 +63,10 @@ def gpus_held(gpu: str, world_size: int, identity: Any) -> int:
     return count if world_size <= 1 and isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= 64 else 1
 
 
-def _started(row: Instance) -> Started:
+def _make_start(row: Instance) -> ProcessStart:
     start = getattr(row, "cold_start", None)
     latched = row.latched_eager if isinstance(row.latched_eager, list) else []
-    return Started(
+    return ProcessStart(
         id=row.pk,
         name=process_name(row),
         host=row.host,
@@ -73,11 +75,11 @@ def _started(row: Instance) -> Started:
         environment=row.environment,
         gpu=row.gpu,
         rank=row.rank,
-        gpus=gpus_held(row.gpu, row.world_size, row.identity),
+        gpus=count_gpus(row.gpu, row.world_size, row.identity),
         started_at=row.started_at,
         last_minute=row.last_minute,
         ended=has_ended(row),
-        start=start_facts(start) if start else None,
+        start=make_cold_start(start) if start else None,
         components={str(name): str(value) for name, value in row.components.items()} if isinstance(row.components, dict) else {},
         capabilities=row.capabilities if isinstance(row.capabilities, dict) else {},
         latched=tuple(frame for frame in latched if isinstance(frame, dict)),

@@ -11,38 +11,38 @@ from typing import Any
 from django.db.models import F, FloatField, Q, Sum
 
 from dashboard.common import clock
-from dashboard.fleet.fold.sketch_columns import merged_by
-from dashboard.fleet.metrics.eager_causes import WhyEager
-from dashboard.fleet.metrics.first_bucket import Below, below
+from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
+from dashboard.fleet.metrics.eager_causes import EagerBreakdown
+from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute
 from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
-from dashboard.fleet.selectors.versions.eager_causes import SUMS, why_of
-from dashboard.fleet.selectors.versions.version_series import SeriesFacts, Span, series_outermost, spans_days
+from dashboard.fleet.selectors.versions.eager_causes import SUMS, build_breakdown
+from dashboard.fleet.selectors.versions.version_series import SeriesInfo, Span, filter_days, read_outermost_series
 
-MINUTES = 60
-EVENTS, FINDINGS, HISTORY = 40, 60, 2000
+WINDOW_MINUTES = 60
+MAX_EVENTS, MAX_FINDINGS, MAX_HISTORY = 40, 60, 2000
 
 
 @dataclass(frozen=True)
-class Numbers:
+class SeriesNumbers:
     """What one instance did in one series."""
 
     calls: int
     p50: float | None
     p99: float | None
     eager: float | None
-    why: WhyEager
-    p50_below: Below | None = None
-    p99_below: Below | None = None
+    why: EagerBreakdown
+    p50_below: QuantileBound | None = None
+    p99_below: QuantileBound | None = None
     """Where the quantile of an engine has no value."""
 
 
 @dataclass(frozen=True)
-class RegionBeside:
+class RegionVsOthers:
     """One instance in one series, and the median of the others of its version; `others` is how many there are."""
 
-    series: SeriesFacts
-    own: Numbers
+    series: SeriesInfo
+    own: SeriesNumbers
     others: int
     p50: float | None
     p99: float | None
@@ -61,7 +61,7 @@ class FrameHistory:
 
 
 @dataclass(frozen=True)
-class Shown:
+class InstanceFinding:
     """A finding on this instance."""
 
     finding_id: int
@@ -72,19 +72,19 @@ class Shown:
     last_seen_at: datetime
 
 
-def regions_beside(instance: Instance) -> list[RegionBeside]:
+def read_regions_vs_others(instance: Instance) -> list[RegionVsOthers]:
     """The newest hour that it reported, its busiest series first; two queries."""
-    project, span = instance.project_id, Span(instance.last_minute - MINUTES + 1, instance.last_minute + 1)
-    series = series_outermost(project_id=project, version_ids=[instance.version_id], environment=instance.environment)
+    project, span = instance.project_id, Span(instance.last_minute - WINDOW_MINUTES + 1, instance.last_minute + 1)
+    series = read_outermost_series(project_id=project, version_ids=[instance.version_id], environment=instance.environment)
     found = _numbers(project, series, span)
-    found |= _of_engines(project, [id for id, facts in series.items() if facts.outside], span, found)
-    beside = [_beside(facts, id, instance.pk, found) for id, facts in series.items() if (instance.pk, id) in found]
+    found |= _read_scraped_numbers(project, [id for id, facts in series.items() if facts.outside], span, found)
+    beside = [_compare_region(facts, id, instance.pk, found) for id, facts in series.items() if (instance.pk, id) in found]
     return sorted(beside, key=lambda one: (-one.own.calls, one.series.region, one.series.bucket))
 
 
-def _numbers(project_id: int, series: Mapping[int, SeriesFacts], span: Span) -> dict[tuple[int, int], Numbers]:
+def _numbers(project_id: int, series: Mapping[int, SeriesInfo], span: Span) -> dict[tuple[int, int], SeriesNumbers]:
     rows = RegionMinute.objects.filter(
-        spans_days([span]), project_id=project_id, series_id__in=list(series), minute__gte=span.first, minute__lt=span.last
+        filter_days([span]), project_id=project_id, series_id__in=list(series), minute__gte=span.first, minute__lt=span.last
     )
     summed: dict[str, Any] = {
         "n": Sum("calls"),
@@ -100,47 +100,47 @@ def _numbers(project_id: int, series: Mapping[int, SeriesFacts], span: Span) -> 
     found = list(rows.values("instance_id", "series_id").annotate(**summed).order_by())
     # What callers waited is shown where every instance reports it, else how long steady calls took on all of them.
     of = "" if any(row["silent"] for row in found) else "caller_"
-    return {(row["instance_id"], row["series_id"]): _of(row, of) for row in found}
+    return {(row["instance_id"], row["series_id"]): _make_numbers(row, of) for row in found}
 
 
-def _of_engines(
-    project_id: int, series: Collection[int], span: Span, found: Mapping[tuple[int, int], Numbers]
-) -> dict[tuple[int, int], Numbers]:
+def _read_scraped_numbers(
+    project_id: int, series: Collection[int], span: Span, found: Mapping[tuple[int, int], SeriesNumbers]
+) -> dict[tuple[int, int], SeriesNumbers]:
     """Of engines that are read from outside: a minute whose quantile lies in the first bucket has none, and is in no mean of minutes."""
     if not series:
         return {}
     rows = RegionMinute.objects.filter(
-        spans_days([span]), project_id=project_id, series_id__in=series, minute__gte=span.first, minute__lt=span.last
+        filter_days([span]), project_id=project_id, series_id__in=series, minute__gte=span.first, minute__lt=span.last
     )
-    sketches = merged_by(((id, of), packed) for id, of, packed in rows.values_list("instance_id", "series_id", "latency"))
+    sketches = merge_packed_by_key(((id, of), packed) for id, of, packed in rows.values_list("instance_id", "series_id", "latency"))
     return {
         key: replace(
             found[key],
             p50=sketch.quantile(0.5),
             p99=sketch.quantile(0.99),
-            p50_below=below(sketch, 0.5),
-            p99_below=below(sketch, 0.99),
+            p50_below=find_quantile_bound(sketch, 0.5),
+            p99_below=find_quantile_bound(sketch, 0.99),
         )
         for key, sketch in sketches.items()
         if key in found
     }
 
 
-def _of(row: Mapping[str, Any], of: str) -> Numbers:
-    why = why_of([row[name] for name in SUMS])
+def _make_numbers(row: Mapping[str, Any], of: str) -> SeriesNumbers:
+    why = build_breakdown([row[name] for name in SUMS])
     timed = row[f"{of}timed"]
     level, tail = (row[of + name] / timed if timed and row[of + name] is not None else None for name in ("level", "tail"))
-    return Numbers(row["n"], level, tail, why.share, why)
+    return SeriesNumbers(row["n"], level, tail, why.share, why)
 
 
-def _beside(facts: SeriesFacts, series: int, instance: int, found: Mapping[tuple[int, int], Numbers]) -> RegionBeside:
+def _compare_region(facts: SeriesInfo, series: int, instance: int, found: Mapping[tuple[int, int], SeriesNumbers]) -> RegionVsOthers:
     own = found[instance, series]
     others = [numbers for (id, of), numbers in found.items() if of == series and id != instance]
     levels = [one.p50 for one in others if one.p50 is not None]
     bounds = [one.p50_below.bound for one in others if one.p50_below is not None]
     tails = [one.p99 for one in others if one.p99 is not None]
     shares = [one.eager for one in others if one.eager is not None]
-    return RegionBeside(
+    return RegionVsOthers(
         series=facts,
         own=own,
         others=len(others),
@@ -152,21 +152,21 @@ def _beside(facts: SeriesFacts, series: int, instance: int, found: Mapping[tuple
     )
 
 
-def instance_events(instance: Instance) -> list[CompileEvent]:
+def list_instance_events(instance: Instance) -> list[CompileEvent]:
     """Its newest compilations."""
     since = int(instance.started_at.timestamp() // 86400) - 1
     rows = CompileEvent.objects.filter(COMPILATION, project_id=instance.project_id, instance_id=instance.pk, day__gte=since)
-    return list(rows.order_by("-at", "-seq", "-number")[:EVENTS])
+    return list(rows.order_by("-at", "-seq", "-number")[:MAX_EVENTS])
 
 
-def instance_findings(instance: Instance) -> list[Shown]:
+def list_instance_findings(instance: Instance) -> list[InstanceFinding]:
     """What it showed, the newest first."""
     rows = FindingInstance.objects.filter(instance=instance).order_by("-last_seen_at", "-pk")
     columns = ("finding_id", "finding__kind", "finding__text", "finding__where", "count", "last_seen_at")
-    return [Shown(*row) for row in rows.values_list(*columns)[:FINDINGS]]
+    return [InstanceFinding(*row) for row in rows.values_list(*columns)[:MAX_FINDINGS]]
 
 
-def frame_history(instance: Instance) -> FrameHistory | None:
+def read_frame_history(instance: Instance) -> FrameHistory | None:
     """Of the frame that it compiles, as far as the newest compilations of the model tell; None where it compiles none or none is known."""
     if not instance.compiling_frame:
         return None
@@ -178,5 +178,5 @@ def frame_history(instance: Instance) -> FrameHistory | None:
         frame=instance.compiling_frame,
         total__isnull=False,
     )
-    seconds = [float(total) for total in rows.order_by("-at").values_list("total", flat=True)[:HISTORY] if total is not None]
+    seconds = [float(total) for total in rows.order_by("-at").values_list("total", flat=True)[:MAX_HISTORY] if total is not None]
     return FrameHistory(len(seconds), median(seconds), max(seconds)) if seconds else None

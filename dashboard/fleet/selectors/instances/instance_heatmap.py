@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from django.db.models import F, FloatField, Q, Sum
 
 from dashboard.fleet.models import ProcessMinute, RegionMinute, VersionMinute
-from dashboard.fleet.selectors.versions.version_series import EAGER_COLUMNS, SeriesFacts, Span, spans_days
+from dashboard.fleet.selectors.versions.version_series import EAGER_COLUMNS, SeriesInfo, Span, filter_days
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Slots:
 
 
 @dataclass
-class Cell:
+class HeatmapCell:
     """One instance in one slot; `ratio` is its p50 over its version's, in the same series and minutes. None is no report."""
 
     covered: float = 0.0
@@ -58,25 +58,25 @@ class Cell:
 
 
 @dataclass
-class Levels:
+class Heatmap:
     """By instance id and slot; a slot that is missing was not reported."""
 
     slots: Slots
-    cells: dict[int, dict[int, Cell]] = field(default_factory=dict)
+    cells: dict[int, dict[int, HeatmapCell]] = field(default_factory=dict)
 
-    def cell(self, instance: int, slot: int) -> Cell:
+    def cell(self, instance: int, slot: int) -> HeatmapCell:
         """The cell, made where there is none."""
-        return self.cells.setdefault(instance, {}).setdefault(slot, Cell())
+        return self.cells.setdefault(instance, {}).setdefault(slot, HeatmapCell())
 
 
-def instance_levels(*, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesFacts], slots: Slots) -> Levels:
+def read_heatmap(*, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesInfo], slots: Slots) -> Heatmap:
     """Everything about these instances; three queries, none where there is no instance."""
-    levels = Levels(slots)
+    levels = Heatmap(slots)
     if not instance_ids:
         return levels
     _add_calls(levels, project_id, instance_ids, series)
     slot = (F("minute") - slots.span.first) / slots.step
-    rows = ProcessMinute.objects.filter(_within(slots), project_id=project_id, instance_id__in=instance_ids).values(
+    rows = ProcessMinute.objects.filter(_filter_span(slots), project_id=project_id, instance_id__in=instance_ids).values(
         "instance_id", slot=slot
     )
     for row in rows.annotate(seconds=Sum("covered"), compiling=Sum("compile_seconds")).order_by():
@@ -85,7 +85,7 @@ def instance_levels(*, project_id: int, instance_ids: Collection[int], series: M
     return levels
 
 
-def _add_calls(levels: Levels, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesFacts]) -> None:
+def _add_calls(levels: Heatmap, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesInfo]) -> None:
     if not series:
         return
     slots = levels.slots
@@ -98,11 +98,13 @@ def _add_calls(levels: Levels, project_id: int, instance_ids: Collection[int], s
         "caller_level": Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
         "silent": Sum("calls", filter=Q(stalled_count__isnull=True)),
     }
-    whole = VersionMinute.objects.filter(_within(slots), project_id=project_id, series_id__in=list(series)).values("series_id", slot=slot)
+    whole = VersionMinute.objects.filter(_filter_span(slots), project_id=project_id, series_id__in=list(series)).values(
+        "series_id", slot=slot
+    )
     found = list(whole.annotate(**weighted).order_by())
     usual = {(row["series_id"], row["slot"]): row for row in found}
     eager = {f"n_{name}": Sum(name) for name in (*EAGER_COLUMNS, "compiled", "partial")}
-    rows = RegionMinute.objects.filter(_within(slots), project_id=project_id, instance_id__in=instance_ids, series_id__in=list(series))
+    rows = RegionMinute.objects.filter(_filter_span(slots), project_id=project_id, instance_id__in=instance_ids, series_id__in=list(series))
     own = list(rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by())
     # What callers waited is compared where every instance reports it, else how long steady calls took.
     of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
@@ -118,5 +120,5 @@ def _add_calls(levels: Levels, project_id: int, instance_ids: Collection[int], s
             cell.add_ratio(row[f"{of}level"] / usual_level, row[f"{of}timed"])
 
 
-def _within(slots: Slots) -> Q:
-    return spans_days([slots.span]) & Q(minute__gte=slots.span.first, minute__lt=slots.span.last)
+def _filter_span(slots: Slots) -> Q:
+    return filter_days([slots.span]) & Q(minute__gte=slots.span.first, minute__lt=slots.span.last)

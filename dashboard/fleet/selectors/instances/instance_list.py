@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Instance
 from dashboard.ingest.models import Sender
 
-MOST = 10_000
+MAX_INSTANCES = 10_000
 
 
-def instances_since(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Instance]:
+def list_instances_since(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Instance]:
     """The newest first, with their versions; what stands for many processes is none. One query."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
-    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE).select_related("version").defer("identity", "components")
-    return list(rows.order_by("-last_seen_at", "pk")[:MOST])
+    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).select_related("version").defer("identity", "components")
+    return list(rows.order_by("-last_seen_at", "pk")[:MAX_INSTANCES])
 
 
-def windows_missing(*, project_id: int, instance_ids: Collection[str]) -> dict[str, int]:
+def count_missing_windows(*, project_id: int, instance_ids: Collection[str]) -> dict[str, int]:
     """How many windows of these instances never came and will not, where there are any; one query."""
     rows = Sender.objects.filter(project_id=project_id, instance_id__in=instance_ids, missing__gt=0)
     return dict(rows.values_list("instance_id", "missing"))
 
 
-def instance_find(*, project_id: int, model_id: int, instance_id: str) -> Instance | None:
+def find_instance(*, project_id: int, model_id: int, instance_id: str) -> Instance | None:
     """One instance of a model; None where there is none."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, instance_id=instance_id)
     return rows.select_related("model", "version", "cold_start").first()

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from dashboard.fleet.fold.roles import helps
+from dashboard.fleet.fold.roles import is_helper
 from dashboard.fleet.models import Instance, InstanceState
-from dashboard.fleet.selectors.instances.recent_instances import Seen
+from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 
-SILENT_AFTER = 180.0
-HUNG_AFTER = 900.0
-UNUSUAL, UNUSUAL_AFTER = 10.0, 120.0
+SILENT_AFTER_S = 180.0
+HUNG_AFTER_S = 900.0
+UNUSUAL_MULTIPLE, UNUSUAL_AFTER_S = 10.0, 120.0
 """So many times longer than the same frame ever took in that process, and for so many seconds: hung too."""
-WARMING_FOR = 900.0
-MOSTLY, SOME, ENOUGH_CALLS = 0.5, 0.02, 20
+WARM_UP_S = 900.0
+EAGER_SHARE, DEGRADED_SHARE, MIN_CALLS = 0.5, 0.02, 20
 """Shares of the calls of its newest window that ran eager, and from how many calls on they say anything."""
-CLOCK_SHOWN_OVER = 5.0
+CLOCK_SKEW_SHOWN_S = 5.0
 """Seconds that a clock may differ before the page says so; windows are moved to the right minute in any case."""
 # Without these an instance cannot say whether its calls run compiled.
 ESSENTIAL = ("compiled_calls", "compilations")
@@ -32,7 +32,7 @@ SEVERITY = [
     InstanceState.HEALTHY,
     InstanceState.ENDED,
 ]
-ORDERLY = ("SIGTERM", "SIGINT", "SIGHUP")
+ORDERLY_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
 """Signals by which processes are asked to end; any other one kills."""
 
 
@@ -40,72 +40,72 @@ class Rule(NamedTuple):
     """A state, when it holds, and the same in words."""
 
     state: InstanceState
-    holds: Callable[[Instance | Seen, datetime], bool]
+    holds: Callable[[Instance | RecentInstance, datetime], bool]
     words: str
 
 
-def hung_after(instance: Instance | Seen) -> float:
+def compute_hung_limit_s(instance: Instance | RecentInstance) -> float:
     """After how many seconds a compilation of this instance counts as hung."""
     if instance.compiling_usual is None:
-        return HUNG_AFTER
-    return min(HUNG_AFTER, max(UNUSUAL_AFTER, UNUSUAL * instance.compiling_usual))
+        return HUNG_AFTER_S
+    return min(HUNG_AFTER_S, max(UNUSUAL_AFTER_S, UNUSUAL_MULTIPLE * instance.compiling_usual))
 
 
-def eager_share(instance: Instance | Seen) -> float:
+def eager_share(instance: Instance | RecentInstance) -> float:
     """The share of eager calls in its newest window with calls; 0 where too few were looked at."""
-    return instance.eager_calls / instance.known_calls if instance.known_calls >= ENOUGH_CALLS else 0.0
+    return instance.eager_calls / instance.known_calls if instance.known_calls >= MIN_CALLS else 0.0
 
 
-def blind_to(instance: Instance | Seen) -> list[str]:
+def list_missing_capabilities(instance: Instance | RecentInstance) -> list[str]:
     """Which essential facts this instance cannot report."""
-    return [name for name in ESSENTIAL if not tells(instance.capabilities, name)]
+    return [name for name in ESSENTIAL if not can_report(instance.capabilities, name)]
 
 
-def blind_because(instance: Instance | Seen) -> str:
+def explain_missing_capabilities(instance: Instance | RecentInstance) -> str:
     """Why it cannot report them, as its agent says; empty where it says nothing."""
-    said = (instance.capabilities.get(name) for name in blind_to(instance))
+    said = (instance.capabilities.get(name) for name in list_missing_capabilities(instance))
     return "; ".join(dict.fromkeys(str(one[1]) for one in said if isinstance(one, list | tuple) and len(one) > 1 and one[1]))
 
 
-def tells(capabilities: Mapping[str, object], name: str) -> bool:
+def can_report(capabilities: Mapping[str, object], name: str) -> bool:
     """Whether a process can report this kind of thing; one that says nothing of it is taken to."""
     return _answer(capabilities.get(name)) != "no"
 
 
-def has_ended(instance: Instance | Seen) -> bool:
+def has_ended(instance: Instance | RecentInstance) -> bool:
     """Whether its last report says that it ends, and no report came from it later."""
     return instance.ended_at is not None and instance.ended_at >= instance.last_seen_at
 
 
-def ended_badly(instance: Instance | Seen) -> bool:
+def has_failed(instance: Instance | RecentInstance) -> bool:
     """Whether it ended with an error, or by a signal that kills."""
     if not has_ended(instance):
         return False
-    return instance.exit_signal not in ORDERLY if instance.exit_signal else bool(instance.exit_code)
+    return instance.exit_signal not in ORDERLY_SIGNALS if instance.exit_signal else bool(instance.exit_code)
 
 
-def ending_said(instance: Instance | Seen) -> str:
+def describe_end(instance: Instance | RecentInstance) -> str:
     """How it ended, in words that contain the state."""
     if instance.exit_signal:
-        return f"ended by {instance.exit_signal}" if instance.exit_signal in ORDERLY else f"ended, killed by {instance.exit_signal}"
+        return f"ended by {instance.exit_signal}" if instance.exit_signal in ORDERLY_SIGNALS else f"ended, killed by {instance.exit_signal}"
     if instance.exit_code is None:
         return "ended"
     return f"ended with an error, exit code {instance.exit_code}" if instance.exit_code else "ended, exit code 0"
 
 
-def is_silent(instance: Instance | Seen, now: datetime) -> bool:
+def is_silent(instance: Instance | RecentInstance, now: datetime) -> bool:
     """Whether it stopped reporting without an end."""
-    return not has_ended(instance) and (now - instance.last_seen_at).total_seconds() > SILENT_AFTER
+    return not has_ended(instance) and (now - instance.last_seen_at).total_seconds() > SILENT_AFTER_S
 
 
-def _starting(instance: Instance | Seen, _: datetime) -> bool:
-    return instance.active_minute is None and not helps(instance) and not instance.compiling_for
+def _is_starting(instance: Instance | RecentInstance, _: datetime) -> bool:
+    return instance.active_minute is None and not is_helper(instance) and not instance.compiling_for
 
 
-def _warming(instance: Instance | Seen, now: datetime) -> bool:
-    if helps(instance):
+def _is_warming_up(instance: Instance | RecentInstance, now: datetime) -> bool:
+    if is_helper(instance):
         return False
-    return instance.ready_at is None and (now - instance.started_at).total_seconds() < WARMING_FOR
+    return instance.ready_at is None and (now - instance.started_at).total_seconds() < WARM_UP_S
 
 
 RULES = (
@@ -117,24 +117,30 @@ RULES = (
     ),
     Rule(
         InstanceState.HUNG,
-        lambda one, _: one.compiling_for > hung_after(one),
+        lambda one, _: one.compiling_for > compute_hung_limit_s(one),
         "compiles the same frame for 15 min, or for 10 times as long as it ever took",
     ),
-    Rule(InstanceState.EAGER, lambda one, _: eager_share(one) > MOSTLY, "more than half of its calls ran eager in its newest window"),
+    Rule(InstanceState.EAGER, lambda one, _: eager_share(one) > EAGER_SHARE, "more than half of its calls ran eager in its newest window"),
     Rule(
         InstanceState.DEGRADED,
-        lambda one, _: bool(one.latched_eager) or eager_share(one) > SOME,
+        lambda one, _: bool(one.latched_eager) or eager_share(one) > DEGRADED_SHARE,
         "a frame runs eager until the process restarts, or over 2 % of its calls ran eager",
     ),
-    Rule(InstanceState.STARTING, _starting, "reports, and has neither called nor compiled anything yet: it is not counted as an instance"),
-    Rule(InstanceState.WARMING, _warming, "started less than 15 min ago and not ready yet"),
+    Rule(
+        InstanceState.STARTING, _is_starting, "reports, and has neither called nor compiled anything yet: it is not counted as an instance"
+    ),
+    Rule(InstanceState.WARMING, _is_warming_up, "started less than 15 min ago and not ready yet"),
     Rule(InstanceState.COMPILING, lambda one, _: one.compiling_for > 0, "compiles now"),
-    Rule(InstanceState.BLIND, lambda one, _: bool(blind_to(one)) and not helps(one), "its agent cannot tell what is compiled"),
+    Rule(
+        InstanceState.BLIND,
+        lambda one, _: bool(list_missing_capabilities(one)) and not is_helper(one),
+        "its agent cannot tell what is compiled",
+    ),
     Rule(InstanceState.HEALTHY, lambda one, now: True, "none of the above"),
 )
 
 
-def instance_state(instance: Instance | Seen, now: datetime) -> InstanceState:
+def instance_state(instance: Instance | RecentInstance, now: datetime) -> InstanceState:
     """The state as of `now`."""
     return next(rule.state for rule in RULES if rule.holds(instance, now))
 

@@ -12,32 +12,35 @@ from django.db.models import BigIntegerField, Count, OuterRef, QuerySet, Subquer
 from django.db.models.functions import Cast
 
 from dashboard.common import clock
-from dashboard.common.raw_queries import Rows, rows_together
+from dashboard.common.raw_queries import Rows, fetch_rows_together
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute, Series
 from dashboard.fleet.selectors.compilations.cache_outcomes import HIT, MISS
-from dashboard.fleet.selectors.versions.version_series import Span, spans_days
+from dashboard.fleet.selectors.versions.version_series import Span, filter_days
 
-MOST = 400
+MAX_INSTANCES = 400
 MOST_FINDINGS = 60
 SHAPE_MINUTES = 15
-OF_IDENTITY = ("gpu_count", "gpu_capability", "driver", "cuda", "triton", "python")
-_SHOWN = 100
+IDENTITY_TRAITS = ("gpu_count", "gpu_capability", "driver", "cuda", "triton", "python")
+_MAX_CHARS = 100
 
 Traits = dict[str, str]
 
 
-def instance_traits(*, project_id: int, instance_ids: Collection[int], since: datetime, newest: int) -> dict[int, Traits]:
+def read_instance_traits(*, project_id: int, instance_ids: Collection[int], since: datetime, newest: int) -> dict[int, Traits]:
     """The traits of at most so many instances, in one query; `since` is before their starts, `newest` the last minute that one of them
     reported."""
-    ids = sorted(instance_ids)[:MOST]
+    ids = sorted(instance_ids)[:MAX_INSTANCES]
     if not ids:
         return {}
     rows = Instance.objects.filter(project_id=project_id, pk__in=ids)
     columns = ("gpu", "host", "torch", "agent", "rank", "world_size", "job", "identity", "components")
-    told, answered, shaped, showed = rows_together(
-        rows.values_list("pk", *columns), _answered(project_id, ids, since), _shaped(project_id, ids, newest), _showed(ids)
+    told, answered, shaped, showed = fetch_rows_together(
+        rows.values_list("pk", *columns),
+        _query_answers(project_id, ids, since),
+        _query_shapes(project_id, ids, newest),
+        _query_findings(ids),
     )
-    found = {id: _of_identity(*known) for id, *known in told}
+    found = {id: _list_identity_traits(*known) for id, *known in told}
     _kernels_drop(found)
     _caches_add(found, answered)
     _shapes_add(found, shaped)
@@ -45,16 +48,18 @@ def instance_traits(*, project_id: int, instance_ids: Collection[int], since: da
     return found
 
 
-def _of_identity(gpu: str, host: str, torch: str, agent: str, rank: int, size: int, job: str, identity: Any, components: Any) -> Traits:
+def _list_identity_traits(
+    gpu: str, host: str, torch: str, agent: str, rank: int, size: int, job: str, identity: Any, components: Any
+) -> Traits:
     told = {"gpu": gpu, "host": host, "torch": torch, "agent": agent}
     if size > 1:
         told |= {"rank": str(rank), "world size": str(size), "job": job}
-    for key in OF_IDENTITY:
+    for key in IDENTITY_TRAITS:
         value = identity.get(key) if isinstance(identity, Mapping) else None
         if value:
-            told[key.replace("_", " ")] = str(value)[:_SHOWN]
+            told[key.replace("_", " ")] = str(value)[:_MAX_CHARS]
     for key, value in components.items() if isinstance(components, Mapping) else ():
-        told.setdefault(str(key)[:_SHOWN], str(value)[:_SHOWN])
+        told.setdefault(str(key)[:_MAX_CHARS], str(value)[:_MAX_CHARS])
     return {key: value for key, value in told.items() if value}
 
 
@@ -67,7 +72,7 @@ def _kernels_drop(found: dict[int, Traits]) -> None:
                 traits.pop(key, None)
 
 
-def _answered(project_id: int, ids: list[int], since: datetime) -> QuerySet[Any, Any]:
+def _query_answers(project_id: int, ids: list[int], since: datetime) -> QuerySet[Any, Any]:
     since = max(since, clock.now() - timedelta(days=35))
     rows = CompileEvent.objects.filter(project_id=project_id, day__gte=_day(since), instance_id__in=ids).values("instance_id")
     counted = rows.annotate(hits=Count("number", filter=HIT), misses=Count("number", filter=MISS)).order_by()
@@ -82,10 +87,10 @@ def _caches_add(found: dict[int, Traits], answered: Rows) -> None:
             found[instance]["compile caches"] = "served" if hits >= misses else "mostly missed"
 
 
-def _shaped(project_id: int, ids: list[int], newest: int) -> QuerySet[Any, Any]:
+def _query_shapes(project_id: int, ids: list[int], newest: int) -> QuerySet[Any, Any]:
     span = Span(newest - SHAPE_MINUTES + 1, newest + 1)
     rows = RegionMinute.objects.filter(
-        spans_days([span]), project_id=project_id, instance_id__in=ids, minute__gte=span.first, minute__lt=span.last
+        filter_days([span]), project_id=project_id, instance_id__in=ids, minute__gte=span.first, minute__lt=span.last
     )
     bucket = Subquery(Series.objects.filter(pk=OuterRef("series_id")).values("bucket"))
     shaped: QuerySet[Any, Any] = (
@@ -104,16 +109,16 @@ def _shapes_add(found: dict[int, Traits], shaped: Rows) -> None:
         found[instance]["shapes"] = f"mostly {max(sorted(by_bucket), key=lambda name: by_bucket[name])}"
 
 
-def _showed(ids: list[int]) -> QuerySet[Any, Any]:
+def _query_findings(ids: list[int]) -> QuerySet[Any, Any]:
     rows = FindingInstance.objects.filter(instance_id__in=ids).order_by("-finding__last_seen_at", "pk")
-    return rows.values_list("finding__last_seen_at", "pk", "instance_id", "finding__kind", "finding__text")[: MOST * MOST_FINDINGS]
+    return rows.values_list("finding__last_seen_at", "pk", "instance_id", "finding__kind", "finding__text")[: MAX_INSTANCES * MOST_FINDINGS]
 
 
 def _findings_add(found: dict[int, Traits], showed: Rows) -> None:
     """Findings that not every instance showed, as yes where one did; of very many the newest."""
     seen: dict[str, list[int]] = {}
     for _, _, instance, kind, told in sorted(showed, key=lambda row: (-row[0].timestamp(), row[1])):
-        seen.setdefault(f"{kind.replace('_', ' ')}: {' '.join(told.split())[:_SHOWN]}", []).append(instance)
+        seen.setdefault(f"{kind.replace('_', ' ')}: {' '.join(told.split())[:_MAX_CHARS]}", []).append(instance)
     for name, instances in list(seen.items())[:MOST_FINDINGS]:
         for instance in instances:
             if instance in found:

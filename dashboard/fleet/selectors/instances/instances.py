@@ -9,19 +9,19 @@ from typing import Any
 
 from django.db.models import OuterRef, Subquery
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import ColdStart, Instance
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instances.role_filters import counted
+from dashboard.fleet.selectors.instances.role_filters import where_counted
 from dashboard.ingest.models import Sender
 
-LATEST = 400
+MAX_INSTANCES = 400
 Configuration = tuple[int, dict[str, Any], dict[str, Any]]
 """Version id, identity and components of one instance."""
 
 
 @dataclass(frozen=True)
-class StartFacts:
+class ColdStartData:
     """One cold start: seconds, where it ended, its stages as (name, begin, seconds) in order, and what none of them explains."""
 
     total: float
@@ -34,7 +34,7 @@ class StartFacts:
 
 
 @dataclass(frozen=True)
-class InstanceFacts:
+class InstanceData:
     """One instance as the pages need it."""
 
     id: int
@@ -48,53 +48,53 @@ class InstanceFacts:
     started_minute: float
     cold_start: float | None
     latched_eager: list[dict[str, Any]]
-    start: StartFacts | None = None
+    start: ColdStartData | None = None
 
 
-def version_instances(*, project_id: int, version_ids: Collection[int], environment: str) -> list[InstanceFacts]:
+def list_version_instances(*, project_id: int, version_ids: Collection[int], environment: str) -> list[InstanceData]:
     """The instances of some versions seen last that count, with their cold start."""
-    rows = Instance.objects.filter(counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
-    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE)
+    rows = Instance.objects.filter(where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
+    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
     wanted = rows.select_related("cold_start").defer("identity", "capabilities", "components").order_by("-last_minute", "pk")
-    return [_facts(row) for row in wanted[:LATEST]]
+    return [_make_instance(row) for row in wanted[:MAX_INSTANCES]]
 
 
 @dataclass(frozen=True)
-class Reporting:
+class ReportingInstance:
     """An instance, and how many of its windows never came and will not."""
 
     instance: Instance
     missing: int
 
 
-def instances_reporting(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Reporting]:
+def list_reporting_instances(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[ReportingInstance]:
     """Processes of a model that reported since then, the newest first: instances, those that start, and those that only help."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
     mine = Sender.objects.filter(project_id=project_id, instance_id=OuterRef("instance_id"))
     found = (
-        rows.exclude(instance_id__startswith=OTHER_INSTANCE)
+        rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
         .annotate(missing=Subquery(mine.values("missing")[:1]))
         .select_related("version")
         .defer("identity", "components")
         .order_by("-last_seen_at", "pk")
     )
-    return [Reporting(one, one.missing or 0) for one in found[:LATEST]]
+    return [ReportingInstance(one, one.missing or 0) for one in found[:MAX_INSTANCES]]
 
 
-def instances_configured(
+def read_configured_instances(
     *, project_id: int, version_ids: Collection[int], environment: str
-) -> tuple[list[InstanceFacts], list[Configuration]]:
+) -> tuple[list[InstanceData], list[Configuration]]:
     """The instances of some versions seen last that count, and how each is configured; one query for both."""
-    rows = Instance.objects.filter(counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
-    found = list(rows.select_related("cold_start").defer("capabilities").order_by("-last_minute", "pk")[:LATEST])
-    named = [_facts(row) for row in found if not row.instance_id.startswith(OTHER_INSTANCE)]
+    rows = Instance.objects.filter(where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
+    found = list(rows.select_related("cold_start").defer("capabilities").order_by("-last_minute", "pk")[:MAX_INSTANCES])
+    named = [_make_instance(row) for row in found if not row.instance_id.startswith(OTHER_INSTANCE_PREFIX)]
     return named, [(row.version_id, row.identity, row.components) for row in found]
 
 
-def _facts(row: Instance) -> InstanceFacts:
+def _make_instance(row: Instance) -> InstanceData:
     start = getattr(row, "cold_start", None)
     latched = [frame for frame in row.latched_eager if isinstance(frame, dict)] if isinstance(row.latched_eager, list) else []
-    return InstanceFacts(
+    return InstanceData(
         row.pk,
         row.instance_id,
         process_name(row),
@@ -106,20 +106,20 @@ def _facts(row: Instance) -> InstanceFacts:
         row.started_at.timestamp() / 60,
         start.total if start else None,
         latched,
-        start_facts(start) if start else None,
+        make_cold_start(start) if start else None,
     )
 
 
-def start_facts(row: ColdStart) -> StartFacts | None:
+def make_cold_start(row: ColdStart) -> ColdStartData | None:
     """What the agent told, or the two stages that its reports show."""
     if row.total is None:
         return None
     said = row.phases if isinstance(row.phases, dict) else {}
     if "stages" in said:
         stages = [(str(name), float(begin), float(seconds)) for name, begin, seconds in said["stages"]]
-        return StartFacts(row.total, str(said.get("until", "")), stages, dict(said.get("phases", {})), row.unaccounted, told=True)
+        return ColdStartData(row.total, str(said.get("until", "")), stages, dict(said.get("phases", {})), row.unaccounted, told=True)
     before, compiling = said.get("before_compiling"), said.get("compiling")
     stages = []
     if before is not None and compiling is not None:
         stages = [("before compiling", 0.0, float(before)), ("compile", float(before), float(compiling))]
-    return StartFacts(row.total, "ready" if row.ready_at else "first call", stages, {}, row.unaccounted)
+    return ColdStartData(row.total, "ready" if row.ready_at else "first call", stages, {}, row.unaccounted)

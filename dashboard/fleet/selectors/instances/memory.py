@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db.models import Max, Q, QuerySet, Sum
 
 from dashboard.fleet.models import VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.selectors.versions.version_series import Span, spans_days, spans_grouped, spans_slots
+from dashboard.fleet.selectors.versions.version_series import Span, filter_days, group_spans, make_slot_filter
 
 _LARGEST = (
     "gpu_allocated",
@@ -22,7 +22,7 @@ _LARGEST = (
 )
 
 
-class MemoryFacts(NamedTuple):
+class MemoryData(NamedTuple):
     """Bytes, bytes per hour and a share; None where no agent could see it."""
 
     gpu_allocated: int | None
@@ -36,20 +36,20 @@ class MemoryFacts(NamedTuple):
     ooms: int
 
 
-def memory_rows(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
-    """What `memory_of` reads, each version over its own span; None where nothing is asked for."""
+def query_memory(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `parse_memory` reads, each version over its own span; None where nothing is asked for."""
     if not spans:
         return None
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
     wanted = Q()
-    for span, version_ids in spans_grouped(spans).items():
-        wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
-    rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
+    for span, version_ids in group_spans(spans).items():
+        wanted |= Q(version_id__in=version_ids, **make_slot_filter(span, hourly))
+    rows = table.objects.filter(wanted, filter_days(spans.values()), project_id=project_id, environment=environment)
     columns: tuple[Any, ...] = ("version_id", *(Max(name) for name in _LARGEST), Sum("ooms"))
     largest: QuerySet[Any, Any] = rows.values("version_id").order_by().values_list(*columns)
     return largest
 
 
-def memory_of(rows: Iterable[tuple[Any, ...]]) -> dict[int, MemoryFacts]:
+def parse_memory(rows: Iterable[tuple[Any, ...]]) -> dict[int, MemoryData]:
     """By version."""
-    return {version_id: MemoryFacts._make((*largest, int(ooms or 0))) for version_id, *largest, ooms in rows}
+    return {version_id: MemoryData._make((*largest, int(ooms or 0))) for version_id, *largest, ooms in rows}

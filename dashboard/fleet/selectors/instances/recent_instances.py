@@ -12,15 +12,15 @@ from django.db.models import Count, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from dashboard.common import clock
-from dashboard.common.raw_queries import rows_plain
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.common.raw_queries import fetch_rows
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Instance
-from dashboard.fleet.selectors.instances.role_filters import ended, helping
+from dashboard.fleet.selectors.instances.role_filters import where_ended, where_helping
 
-GONE_AFTER = 30 * 60
+GONE_AFTER_S = 30 * 60
 
 
-class Seen(NamedTuple):
+class RecentInstance(NamedTuple):
     """The columns of an instance under their own names, and its cold start in seconds."""
 
     pk: int
@@ -51,33 +51,33 @@ class Seen(NamedTuple):
     latched_eager: list[Any]
 
 
-_PLAIN = [name for name in Seen._fields if name not in ("cold_start", "capabilities", "latched_eager")]
+_PLAIN = [name for name in RecentInstance._fields if name not in ("cold_start", "capabilities", "latched_eager")]
 
 
-def instances_seen(*, project_id: int, environment: str = "", since: datetime | None = None) -> list[Seen]:
+def list_recent_instances(*, project_id: int, environment: str = "", since: datetime | None = None) -> list[RecentInstance]:
     """Those of a project, or of one environment of it, that reported since then, usually within the last half hour; what only helps a job
     is none."""
-    rows = _lately(project_id, since).exclude(helping())
+    rows = _filter_recent(project_id, since).exclude(where_helping())
     if environment:
         rows = rows.filter(environment=environment)
     # As texts: of the many only a few differ, and each of those is taken apart once.
     said = rows.annotate(can=Cast("capabilities", TextField()), latched=Cast("latched_eager", TextField()))
     read = cache(json.loads)
-    columns = rows_plain(said.values_list(*_PLAIN, "cold_start__total", "can", "latched"))
-    return [Seen._make((*row, read(can), read(latched))) for *row, can, latched in columns]
+    columns = fetch_rows(said.values_list(*_PLAIN, "cold_start__total", "can", "latched"))
+    return [RecentInstance._make((*row, read(can), read(latched))) for *row, can, latched in columns]
 
 
-def helpers_seen(*, project_id: int) -> Counter[str]:
+def count_recent_helpers(*, project_id: int) -> Counter[str]:
     """How many processes that only help a job reported within the last half hour, by role; one query."""
-    rows = _lately(project_id).filter(helping()).exclude(ended()).order_by()
+    rows = _filter_recent(project_id).filter(where_helping()).exclude(where_ended()).order_by()
     return Counter(dict(rows.values("role").annotate(n=Count("pk")).values_list("role", "n")))
 
 
-def silent_seen(*, project_id: int, after: float) -> bool:
+def has_silent_process(*, project_id: int, after: float) -> bool:
     """Whether any process of the last half hour has not reported for so many seconds, and did not report its end; one query."""
-    return _lately(project_id).filter(last_seen_at__lt=clock.now() - timedelta(seconds=after)).exclude(ended()).exists()
+    return _filter_recent(project_id).filter(last_seen_at__lt=clock.now() - timedelta(seconds=after)).exclude(where_ended()).exists()
 
 
-def _lately(project_id: int, since: datetime | None = None) -> QuerySet[Instance]:
-    since = since or clock.now() - timedelta(seconds=GONE_AFTER)
-    return Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE)
+def _filter_recent(project_id: int, since: datetime | None = None) -> QuerySet[Instance]:
+    since = since or clock.now() - timedelta(seconds=GONE_AFTER_S)
+    return Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)

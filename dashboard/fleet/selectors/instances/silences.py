@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dashboard.fleet.fold.roles import helps
-from dashboard.fleet.metrics.silence import Life, Silence, silence_of
+from dashboard.fleet.fold.roles import is_helper
+from dashboard.fleet.metrics.silence import InstanceSpan, Silence, find_silence
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instances.instance_states import has_ended, is_silent
-from dashboard.fleet.selectors.instances.recent_instances import Seen
+from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 
 
 @dataclass(frozen=True)
@@ -22,21 +22,21 @@ class Silences:
     models: dict[int, Silence]
 
 
-def silences_of(instances: Iterable[Instance | Seen], now: datetime) -> Silences:
+def find_silences(instances: Iterable[Instance | RecentInstance], now: datetime) -> Silences:
     """Instances that ended, that only start or that only help a job are no part of it."""
     lives = [
-        Life(one.model_id, one.started_at.timestamp(), one.last_seen_at.timestamp(), is_silent(one, now))
+        InstanceSpan(one.model_id, one.started_at.timestamp(), one.last_seen_at.timestamp(), is_silent(one, now))
         for one in instances
-        if one.active_minute is not None and not has_ended(one) and not helps(one)
+        if one.active_minute is not None and not has_ended(one) and not is_helper(one)
     ]
-    by_model: dict[int, list[Life]] = defaultdict(list)
+    by_model: dict[int, list[InstanceSpan]] = defaultdict(list)
     for life in lives:
         by_model[life.model].append(life)
-    found = ((model, silence_of(own)) for model, own in by_model.items())
-    return Silences(silence_of(lives), {model: silence for model, silence in found if silence is not None})
+    found = ((model, find_silence(own)) for model, own in by_model.items())
+    return Silences(find_silence(lives), {model: silence for model, silence in found if silence is not None})
 
 
-def place_most_silent(instances: Sequence[Seen], silence: Silence, now: datetime) -> tuple[int, str]:
+def find_most_silent_version(instances: Sequence[RecentInstance], silence: Silence, now: datetime) -> tuple[int, str]:
     """ModelVersion.id and environment of most of the silent instances."""
     silent = [one for one in instances if one.model_id in silence.models and is_silent(one, now)]
     counts = Counter((one.version_id, one.environment) for one in silent)

@@ -10,30 +10,30 @@ from compilewatch.wire.command import MAX_LIFETIME_SECONDS
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Deployment
 
-READ_BACK = 180
+LOOKBACK_MINUTES = 180
 """Minutes before the first one that is asked for: a switch lasts an hour, and what it does ends 15 min after its last command."""
-_TOLD = ("accepted", "applied", "ended")
+_RECEIPT_STATES = ("accepted", "applied", "ended")
 
-Told = tuple[str, datetime]
+Receipt = tuple[str, datetime]
 
 
-def switched_minutes(*, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int) -> dict[str, set[int]]:
+def read_excluded_minutes(*, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int) -> dict[str, set[int]]:
     """The minutes from `from_minute` up to but without `to_minute` in which a command was in force, by instance; one query."""
     rows = CommandReceipt.objects.filter(
         project_id=deployment.project_id,
         instance__version_id__in=[side.version_id for side in (deployment, baseline) if side],
         instance__environment=deployment.environment,
-        state__in=_TOLD,
-        at__gte=clock.at_minute(from_minute - READ_BACK),
+        state__in=_RECEIPT_STATES,
+        at__gte=clock.at_minute(from_minute - LOOKBACK_MINUTES),
     )
-    told: dict[str, list[Told]] = {}
+    told: dict[str, list[Receipt]] = {}
     for name, state, at in rows.order_by("at", "pk").values_list("instance__instance_id", "state", "at"):
         told.setdefault(name, []).append((state, at))
-    found = {name: minutes_in_force(rows, from_minute, to_minute) for name, rows in told.items()}
+    found = {name: list_minutes_in_force(rows, from_minute, to_minute) for name, rows in told.items()}
     return {name: minutes for name, minutes in found.items() if minutes}
 
 
-def minutes_in_force(told: Iterable[Told], from_minute: int, to_minute: int) -> set[int]:
+def list_minutes_in_force(told: Iterable[Receipt], from_minute: int, to_minute: int) -> set[int]:
     """Whole and broken minutes between what was applied and what ended; without an end it lasts as long as its last command may."""
     minutes: set[int] = set()
     since: float | None = None

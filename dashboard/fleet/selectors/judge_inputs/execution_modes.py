@@ -12,11 +12,11 @@ from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
 from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
 
 ARROW = " → "
-USUAL = 0.05
+USUAL_SHARE = 0.05
 """A way that fewer of a version's calls take is a start or an exception, not how it runs."""
 
 
-class Place(NamedTuple):
+class RegionPlacement(NamedTuple):
     """Where calls can be compared at all: the same region on the same hardware."""
 
     region: str
@@ -24,7 +24,7 @@ class Place(NamedTuple):
     world_size: int
 
 
-class Way(NamedTuple):
+class ExecutionMode(NamedTuple):
     """How a region runs there; the mode is torch.compile's and empty for others."""
 
     runtime: str
@@ -34,11 +34,11 @@ class Way(NamedTuple):
         return " ".join(part for part in self if part)
 
 
-Changed = Mapping[Place, str]
+ModeChanges = Mapping[RegionPlacement, str]
 """What changed at a place, as people read it: `torch.compile default → eager`."""
 
 
-def changed_ways(*, deployment: Deployment, baseline: Deployment) -> dict[Place, str]:
+def read_mode_changes(*, deployment: Deployment, baseline: Deployment) -> dict[RegionPlacement, str]:
     """Places where the two versions have no way in common; there they are compared across their ways, for the way is what changed.
 
     Empty while either version has no calls. Series of a way that is rare in its version do not count.
@@ -47,18 +47,21 @@ def changed_ways(*, deployment: Deployment, baseline: Deployment) -> dict[Place,
     if {(place, way) for place, way in sides[0].values()} == {(place, way) for place, way in sides[1].values()}:
         return {}
     calls = _calls({**sides[0], **sides[1]}, deployment)
-    before, after = (_usual(side, calls) for side in sides)
+    before, after = (_find_usual_modes(side, calls) for side in sides)
     others = [place for place in before.keys() & after.keys() if not before[place] & after[place]]
-    return {place: f"{_said(before[place])}{ARROW}{_said(after[place])}" for place in others}
+    return {place: f"{_format_modes(before[place])}{ARROW}{_format_modes(after[place])}" for place in others}
 
 
-def _series(side: Deployment) -> dict[int, tuple[Place, Way]]:
+def _series(side: Deployment) -> dict[int, tuple[RegionPlacement, ExecutionMode]]:
     rows = Series.objects.filter(version_id=side.version_id, environment=side.environment)
     values = rows.values_list("id", "region", "stratum__gpu", "stratum__world_size", "stratum__runtime", "stratum__mode")
-    return {id: (Place(region, gpu, size), Way(runtime, mode_compared(mode))) for id, region, gpu, size, runtime, mode in values}
+    return {
+        id: (RegionPlacement(region, gpu, size), ExecutionMode(runtime, normalize_mode(mode)))
+        for id, region, gpu, size, runtime, mode in values
+    }
 
 
-def mode_compared(mode: str) -> str:
+def normalize_mode(mode: str) -> str:
     """That a newer release of an engine counts its failures is no other way to run."""
     return UNTOLD if mode in OUTSIDE else mode
 
@@ -72,17 +75,19 @@ def _calls(series: Iterable[int], deployment: Deployment) -> dict[int, int]:
     return dict(hours.values_list("series_id").annotate(Sum("calls")))
 
 
-def _usual(side: Mapping[int, tuple[Place, Way]], calls: Mapping[int, int]) -> dict[Place, set[Way]]:
-    counts: dict[Place, dict[Way, int]] = {}
+def _find_usual_modes(
+    side: Mapping[int, tuple[RegionPlacement, ExecutionMode]], calls: Mapping[int, int]
+) -> dict[RegionPlacement, set[ExecutionMode]]:
+    counts: dict[RegionPlacement, dict[ExecutionMode, int]] = {}
     for id, (place, way) in side.items():
         ways = counts.setdefault(place, {})
         ways[way] = ways.get(way, 0) + calls.get(id, 0)
     return {
-        place: {way for way, count in ways.items() if count > USUAL * sum(ways.values())}
+        place: {way for way, count in ways.items() if count > USUAL_SHARE * sum(ways.values())}
         for place, ways in counts.items()
         if any(ways.values())
     }
 
 
-def _said(ways: Iterable[Way]) -> str:
+def _format_modes(ways: Iterable[ExecutionMode]) -> str:
     return " or ".join(sorted(str(way) for way in ways))

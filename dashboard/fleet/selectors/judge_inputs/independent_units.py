@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 from django.db.models.functions import Greatest
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Deployment, Instance
-from dashboard.fleet.selectors.instances.role_filters import counted
+from dashboard.fleet.selectors.instances.role_filters import where_counted
 
 _COLUMNS = ("id", "instance_id", "job", "world_size", "since", "last_minute", "host", "gpu")
 
 
-class Process(NamedTuple):
+class JudgedProcess(NamedTuple):
     """One process; `unit` is what varies independently of others, `host` where it is compared with an earlier version."""
 
     instance: str
@@ -26,29 +26,29 @@ class Process(NamedTuple):
     last_minute: int
 
 
-def processes_of(side: Deployment) -> dict[int, Process]:
+def read_processes(side: Deployment) -> dict[int, JudgedProcess]:
     """The processes of a version in its environment by Instance.id; what stands for many of them is none.
 
     A process is one from its first call or compilation on: `first_minute` is that minute, and one that only starts or helps is none.
     Ranks move in lockstep: a job is one unit, on the first of its hosts by name. A process that starts where another of
     the version ended takes its unit over: restarts on one host are not so many independent instances, for the host stays.
     """
-    rows = Instance.objects.filter(counted(), version_id=side.version_id, environment=side.environment)
+    rows = Instance.objects.filter(where_counted(), version_id=side.version_id, environment=side.environment)
     rows = rows.annotate(since=Greatest("active_minute", "first_minute"))
-    values = rows.exclude(instance_id__startswith=OTHER_INSTANCE).order_by("since", "instance_id").values_list(*_COLUMNS)
-    alone = {id: Process(name, name, host, gpu, size, first, last) for id, name, job, size, first, last, host, gpu in values}
+    values = rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).order_by("since", "instance_id").values_list(*_COLUMNS)
+    alone = {id: JudgedProcess(name, name, host, gpu, size, first, last) for id, name, job, size, first, last, host, gpu in values}
     jobs: dict[str, list[int]] = {}
     for id, _, job, size, *_ in values:
         if size > 1 and job:
             jobs.setdefault(job, []).append(id)
-    found = {id: process._replace(unit=unit) for id, process, unit in _followed(alone)}
+    found = {id: process._replace(unit=unit) for id, process, unit in _assign_units(alone)}
     for job, ids in jobs.items():
         host = min(alone[id].host for id in ids)
         found |= {id: alone[id]._replace(unit=f"job {job}", host=host) for id in ids}
     return found
 
 
-def _followed(processes: dict[int, Process]) -> Iterable[tuple[int, Process, str]]:
+def _assign_units(processes: dict[int, JudgedProcess]) -> Iterable[tuple[int, JudgedProcess, str]]:
     """Each with the unit of the process that it followed, else one of its own; in order of their starts."""
     places: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for id, process in processes.items():

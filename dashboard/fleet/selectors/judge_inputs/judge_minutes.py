@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from dashboard.fleet.fold.counters import EAGER
+from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, RegionMinute, Series
-from dashboard.fleet.selectors.judge_inputs.execution_modes import Changed, Place, mode_compared
-from dashboard.fleet.selectors.judge_inputs.independent_units import processes_of
+from dashboard.fleet.selectors.judge_inputs.execution_modes import ModeChanges, RegionPlacement, normalize_mode
+from dashboard.fleet.selectors.judge_inputs.independent_units import read_processes
 from dashboard.fleet.watermark import closed_minute
 from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
 from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
-from dashboard.ingest.selectors import layouts_of
+from dashboard.ingest.selectors import read_bucket_layouts
 from dashboard.projects.selectors import for_project
 
-__all__ = ["JudgedMinute", "closed_minute", "instance_minutes"]
+__all__ = ["JudgedMinute", "closed_minute", "read_instance_minutes"]
 
 Arm = Literal["baseline", "candidate"]
 
 _COLUMNS = (
     "instance_id", "series_id", "minute", "calls", "errors", "items", "compiled", "partial", "unknown",
     "p50", "p99", "gpu_p50", "gpu_p99", "gpu_count", "latency_sum",
-    "latency_count", "stalled_count", "stalled_sum", "caller_p50", "caller_p99", "covered", *(f"eager_{cause}" for cause in EAGER),
+    "latency_count", "stalled_count", "stalled_sum", "caller_p50", "caller_p99", "covered", *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES),
 )  # fmt: skip
 
 
@@ -68,7 +68,7 @@ class JudgedMinute(NamedTuple):
     """Of the buckets in which an engine that is read from outside counts; empty where they are not known, None for an agent."""
 
 
-class _Where(NamedTuple):
+class _SeriesKey(NamedTuple):
     arm: Arm
     stratum: tuple[str, ...]
     region: str
@@ -78,15 +78,15 @@ class _Where(NamedTuple):
     bounds: tuple[float, ...] | None
 
 
-def instance_minutes(
-    *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int, changed: Changed | None = None
+def read_instance_minutes(
+    *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int, changed: ModeChanges | None = None
 ) -> list[JudgedMinute]:
     """Minutes of both deployments from `from_minute` up to but without `to_minute`, in order of minute, instance and series.
 
     Where a version runs a region in another way than the other (`changed`), both are in one stratum that says so."""
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
-    series = {arm: _series_of(arm, side, changed or {}) for arm, side in sides if side is not None}
+    series = {arm: _read_series(arm, side, changed or {}) for arm, side in sides if side is not None}
     # Failures that only one of two engines counts are no difference between them.
     blind = any(where.mode == UNTOLD and where.outermost for side in series.values() for where in side.values())
     untold = OUTSIDE if blind else ()
@@ -98,14 +98,16 @@ def instance_minutes(
     return found
 
 
-def _arm_minutes(series: Mapping[int, _Where], side: Deployment, start: int, end: int, untold: Collection[str]) -> Iterable[JudgedMinute]:
+def _arm_minutes(
+    series: Mapping[int, _SeriesKey], side: Deployment, start: int, end: int, untold: Collection[str]
+) -> Iterable[JudgedMinute]:
     if start >= end:
         return
     rows = for_project(RegionMinute, side.project_id).filter(
         day__gte=start // 1440, day__lte=(end - 1) // 1440, series_id__in=series, minute__gte=start, minute__lt=end
     )
     values = list(rows.values_list(*_COLUMNS))
-    who = processes_of(side)
+    who = read_processes(side)
     values = [row for row in values if row[0] in who]
     for (
         instance,
@@ -133,7 +135,7 @@ def _arm_minutes(series: Mapping[int, _Where], side: Deployment, start: int, end
     ) in values:
         process = who[instance]
         arm, stratum, region, bucket, outermost, mode, bounds = series[series_id]
-        by = {cause: count for cause, count in zip(EAGER, eager, strict=True) if count}
+        by = {cause: count for cause, count in zip(COUNTED_EAGER_CAUSES, eager, strict=True) if count}
         yield JudgedMinute(
             process.instance, process.unit, arm, stratum, region, bucket, minute, process.first_minute,
             calls, 0 if mode in untold else errors, compiled, partial, sum(eager), by,
@@ -150,16 +152,16 @@ def _call_seconds(calls: int, steady_sum: float, timed: int, stalled: int | None
     return steady + (stalled_sum or 0.0)
 
 
-def _series_of(arm: Arm, side: Deployment, changed: Changed) -> dict[int, _Where]:
+def _read_series(arm: Arm, side: Deployment, changed: ModeChanges) -> dict[int, _SeriesKey]:
     kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(region=OTHER, bucket=OTHER)
     rows = list(
         kept.values_list("id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost")
     )
-    layouts = layouts_of({row[6] for row in rows if row[2] in OUTSIDE})
+    layouts = read_bucket_layouts({row[6] for row in rows if row[2] in OUTSIDE})
     found = {}
     for id, gpu, mode, runtime, size, region, bucket, outermost in rows:
-        change = changed.get(Place(region, gpu, size))
-        way = (mode_compared(mode), runtime) if change is None else (change, "")
+        change = changed.get(RegionPlacement(region, gpu, size))
+        way = (normalize_mode(mode), runtime) if change is None else (change, "")
         bounds = layouts.get(bucket, ()) if mode in OUTSIDE else None
-        found[id] = _Where(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost, mode, bounds)
+        found[id] = _SeriesKey(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost, mode, bounds)
     return found

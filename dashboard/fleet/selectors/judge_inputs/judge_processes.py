@@ -9,18 +9,18 @@ from django.db.models import Q
 
 from dashboard.fleet.models import ColdStart, CompileEvent, Deployment, ProcessMinute
 from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
-from dashboard.fleet.selectors.judge_inputs.independent_units import Process, processes_of
+from dashboard.fleet.selectors.judge_inputs.independent_units import JudgedProcess, read_processes
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import Arm
 from dashboard.projects.selectors import for_project
 
 START_MINUTES = 20
 """What a process compiles in its first minutes is its start; its instance's numbers are read once those are over."""
 
-COLD_START_WITHIN = 120
+COLD_START_WITHIN_MINUTES = 120
 """A process that is not ready after so many minutes has no cold start that could be compared."""
 
 _COLUMNS = ("instance_id", "minute", "gpu_peak", "gpu_allocated", "host_rss", "recompiles", "ooms")
-_SERVED = ("cache_hits", "cache_misses", "hit_seconds", "miss_seconds")
+_CACHE_COLUMNS = ("cache_hits", "cache_misses", "hit_seconds", "miss_seconds")
 
 
 class JudgedStart(NamedTuple):
@@ -35,7 +35,7 @@ class JudgedStart(NamedTuple):
     miss_seconds: float
 
 
-class JudgedState(NamedTuple):
+class JudgedProcessMinute(NamedTuple):
     """One minute of one process; bytes, minutes since 1970, absent is None. The stratum is of the machine: GPU type, world size."""
 
     instance: str
@@ -64,11 +64,11 @@ Starts = MutableMapping[int, JudgedStart]
 """What is known of starts by Instance.id; the caller keeps it, so that each is read once."""
 
 
-def instance_states(
+def read_process_minutes(
     *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int, starts: Starts
-) -> list[JudgedState]:
+) -> list[JudgedProcessMinute]:
     """Minutes of the processes of both deployments from `from_minute` up to but without `to_minute`, in order of minute and instance."""
-    found: list[JudgedState] = []
+    found: list[JudgedProcessMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
     for arm, side in sides:
         if side is not None:
@@ -77,7 +77,7 @@ def instance_states(
     return found
 
 
-def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts) -> Iterable[JudgedState]:
+def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts) -> Iterable[JudgedProcessMinute]:
     if start >= end:
         return
     processes = _processes(side, start, end)
@@ -86,39 +86,39 @@ def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts
     )
     values = list(rows.values_list(*_COLUMNS))
     newest = {id: minute - processes[id].first_minute for id, minute, *_ in sorted(values, key=lambda row: row[1])}
-    unread = {id: processes[id].first_minute for id, age in newest.items() if age >= START_MINUTES and _unread(starts.get(id), age)}
-    starts.update(instance_starts(project_id=side.project_id, first=unread))
+    unread = {id: processes[id].first_minute for id, age in newest.items() if age >= START_MINUTES and _is_start_due(starts.get(id), age)}
+    starts.update(read_instance_starts(project_id=side.project_id, first=unread))
     for id, minute, gpu_peak, gpu_allocated, host_rss, recompiles, ooms in values:
         process = processes[id]
         if minute < process.first_minute:
             continue
         known = starts.get(id) if minute - process.first_minute >= START_MINUTES else None
-        yield JudgedState(
+        yield JudgedProcessMinute(
             process.instance, process.unit, arm, _machine(process), minute, process.first_minute,
-            gpu_peak, host_rss, recompiles, ooms, known, _life(process), gpu_allocated,
+            gpu_peak, host_rss, recompiles, ooms, known, _own_start(process), gpu_allocated,
         )  # fmt: skip
 
 
-def _unread(known: JudgedStart | None, age: int) -> bool:
+def _is_start_due(known: JudgedStart | None, age: int) -> bool:
     """Whether its start is to be read: a cold start may take longer than compiling does, but not for ever."""
-    return known is None or (known.cold_start is None and age < COLD_START_WITHIN)
+    return known is None or (known.cold_start is None and age < COLD_START_WITHIN_MINUTES)
 
 
-def _processes(side: Deployment, start: int, end: int) -> dict[int, Process]:
+def _processes(side: Deployment, start: int, end: int) -> dict[int, JudgedProcess]:
     """The processes of a version that may have reported in the span."""
-    return {id: process for id, process in processes_of(side).items() if process.last_minute >= start and process.first_minute < end}
+    return {id: process for id, process in read_processes(side).items() if process.last_minute >= start and process.first_minute < end}
 
 
-def _machine(process: Process) -> tuple[str, ...]:
+def _machine(process: JudgedProcess) -> tuple[str, ...]:
     return process.gpu or "CPU", f"world size {process.world_size}" if process.world_size > 1 else ""
 
 
-def _life(process: Process) -> str | None:
+def _own_start(process: JudgedProcess) -> str | None:
     """Ranks start together; alone, a process that took the unit of another over has a start of its own."""
     return process.instance if process.world_size <= 1 and process.instance != process.unit else None
 
 
-def instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, JudgedStart]:
+def read_instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, JudgedStart]:
     """What the starts of these processes took, by Instance.id and the first minute of each; three queries."""
     if not first:
         return {}
@@ -136,7 +136,7 @@ def instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, J
         minute__gte=min(first.values()),
         minute__lt=max(first.values()) + START_MINUTES,
     )
-    for id, minute, hits, misses, hit_s, miss_s in rows.values_list("instance_id", "minute", *_SERVED):
+    for id, minute, hits, misses, hit_s, miss_s in rows.values_list("instance_id", "minute", *_CACHE_COLUMNS):
         if minute < first[id] + START_MINUTES:
             asked.setdefault(id, []).append((hits, misses, hit_s, miss_s))
     cold: dict[int, tuple[float, int]] = {}

@@ -7,26 +7,26 @@ from collections.abc import Iterable
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.versions.version_series import Span
 
-TOGETHER = 10
+SIDE_BY_SIDE_MINUTES = 10
 """Minutes side by side from which both are read over the same time."""
-HOURS_FROM = 12 * 60
+HOURLY_FROM_MINUTES = 12 * 60
 
 
-def pair_spans(a: Deployment, b: Deployment, minutes: int | None, within: Span | None = None) -> tuple[dict[int, Span], bool]:
+def find_comparison_spans(a: Deployment, b: Deployment, minutes: int | None, within: Span | None = None) -> tuple[dict[int, Span], bool]:
     """The time in which both ran; where they did not, each one's own last day. Of what did not run `within` a range there is no span."""
-    ran = {row.version_id: _cut(Span(row.started_minute, row.last_minute + 1), within) for row in (a, b)}
+    ran = {row.version_id: _clip_span(Span(row.started_minute, row.last_minute + 1), within) for row in (a, b)}
     first, last = max(span.first for span in ran.values()), min(span.last for span in ran.values())
-    if last - first >= TOGETHER:
+    if last - first >= SIDE_BY_SIDE_MINUTES:
         span = Span(max(first, last - minutes) if minutes else first, last)
         return {a.version_id: span, b.version_id: span}, True
     length = minutes or (within.last - within.first if within else 1440)
     return {id: Span(max(span.first, span.last - length), span.last) for id, span in ran.items() if span.first < span.last}, False
 
 
-def _cut(span: Span, within: Span | None) -> Span:
+def _clip_span(span: Span, within: Span | None) -> Span:
     return Span(max(span.first, within.first), min(span.last, within.last)) if within else span
 
 
-def spans_hourly(spans: Iterable[Span], *, kept_from: int) -> bool:
+def needs_hours(spans: Iterable[Span], *, kept_from: int) -> bool:
     """Whether hours are read: long spans, and those that begin before the minutes that are kept."""
-    return any(span.last - span.first > HOURS_FROM or span.first < kept_from for span in spans)
+    return any(span.last - span.first > HOURLY_FROM_MINUTES or span.first < kept_from for span in spans)

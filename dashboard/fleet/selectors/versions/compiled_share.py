@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from dashboard.fleet.models import Series, VersionHour, VersionMinute
-from dashboard.fleet.selectors.versions.observed_calls import looked_at
+from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 
 EAGER_RUNTIME = "eager"
 NOW_MINUTES, RECENT_MINUTES = 15, 60
@@ -50,7 +50,7 @@ class SeriesCalls(NamedTuple):
         return self.region, self.bucket, self.gpu, self.world_size
 
 
-def model_served(*, project_id: int, model_id: int, version_id: int, environment: str, first: int, now: int) -> list[SeriesCalls]:
+def read_series_calls(*, project_id: int, model_id: int, version_id: int, environment: str, first: int, now: int) -> list[SeriesCalls]:
     """The version's series since minute `first`, those of the versions that are live beside it, and eager ones anywhere; one query."""
     recent = now - RECENT_MINUTES
     wanted = Q(version_id=version_id, environment=environment) | Q(environment=environment, last_minute__gte=recent)
@@ -58,7 +58,7 @@ def model_served(*, project_id: int, model_id: int, version_id: int, environment
     # What a job measures of eager runs itself is no traffic, and counts as made by another region.
     callers = Q(outermost=True) | Q(stratum__runtime=EAGER_RUNTIME)
     rows = Series.objects.filter(wanted, callers, project_id=project_id, version__model_id=model_id)
-    known = looked_at()
+    known = sum_observed_calls()
     names: dict[str, Any] = {
         "calls": F("calls"),
         "compiled": F("compiled"),
@@ -85,10 +85,10 @@ def model_served(*, project_id: int, model_id: int, version_id: int, environment
         "all_gpu_count",
     )
     found = rows.annotate(**sums).order_by("pk").values_list(*columns, "recent_calls", "recent_compiled", "recent_known")
-    return [_calls_of(row) for row in found]
+    return [_make_series_calls(row) for row in found]
 
 
-def _calls_of(row: tuple[Any, ...]) -> SeriesCalls:
+def _make_series_calls(row: tuple[Any, ...]) -> SeriesCalls:
     calls = SeriesCalls(*row[:10], *(value or 0 for value in row[10:]))
     # A part of the stalled calls joins calls that were sampled: no whole number.
     return calls._replace(known=round(calls.known), recent_known=round(calls.recent_known))

@@ -9,9 +9,9 @@ from django.db.models import BigIntegerField, F, Q, QuerySet, Sum
 from django.db.models.functions import Cast, Round
 
 from dashboard.fleet.models import Series, VersionHour
-from dashboard.fleet.selectors.versions.observed_calls import looked_at
+from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 
-OF_SERIES = ("stratum__gpu", "stratum__world_size", "region", "bucket")
+SERIES_COLUMNS = ("stratum__gpu", "stratum__world_size", "region", "bucket")
 
 
 class SeriesDay(NamedTuple):
@@ -30,34 +30,34 @@ class SeriesDay(NamedTuple):
     p99: float
 
 
-def series_days(*, project_id: int, model_id: int, environment: str, first_day: int, last_day: int) -> Iterator[SeriesDay]:
+def read_series_days(*, project_id: int, model_id: int, environment: str, first_day: int, last_day: int) -> Iterator[SeriesDay]:
     """Callers' calls of every version in an environment, `last_day` exclusive; two queries, no sketch is read."""
     rows = Series.objects.filter(
         project_id=project_id, version__model_id=model_id, environment=environment, outermost=True, last_minute__gte=first_day * 1440
     )
-    series = {pk: facts for pk, *facts in rows.values_list("pk", *OF_SERIES)}
+    series = {pk: facts for pk, *facts in rows.values_list("pk", *SERIES_COLUMNS)}
     hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day, series_id__in=list(series))
-    for series_id, day, *sums in _summed(hours):
+    for series_id, day, *sums in _sum_hours(hours):
         yield _series_day(series[series_id], day, sums)
 
 
-def project_days(*, project_id: int, environment: str, first_day: int, last_day: int) -> Iterator[tuple[int, str, SeriesDay]]:
+def read_project_days(*, project_id: int, environment: str, first_day: int, last_day: int) -> Iterator[tuple[int, str, SeriesDay]]:
     """The same for every model, each day with its model and environment (of all environments where none is named); two queries."""
     rows = Series.objects.filter(project_id=project_id, outermost=True, last_minute__gte=first_day * 1440)
     if environment:
         rows = rows.filter(environment=environment)
-    columns = ("pk", "version__model_id", "environment", *OF_SERIES)
+    columns = ("pk", "version__model_id", "environment", *SERIES_COLUMNS)
     series = {pk: (model_id, where, facts) for pk, model_id, where, *facts in rows.values_list(*columns)}
     # The key holds the day before the series: all rows of the days are read at once, not a look-up for each series.
     hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day)
-    for series_id, day, *sums in _summed(hours):
+    for series_id, day, *sums in _sum_hours(hours):
         if series_id in series:
             model_id, where, facts = series[series_id]
             yield model_id, where, _series_day(facts, day, sums)
 
 
-def _summed(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any, ...]]:
-    known = looked_at()
+def _sum_hours(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any, ...]]:
+    known = sum_observed_calls()
     summed = hours.values_list("series_id", "day").annotate(
         all_calls=Sum("calls"),
         all_compiled=Sum("compiled"),

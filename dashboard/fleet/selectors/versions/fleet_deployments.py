@@ -6,12 +6,12 @@ from typing import Any
 
 from django.db.models import Max, Model, Q
 
-from dashboard.common.raw_queries import rows_plain
+from dashboard.common.raw_queries import fetch_rows
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 
 
-def models_deployed(*, project: Project, since: int) -> tuple[list[WatchedModel], list[Deployment]]:
+def read_models_and_deployments(*, project: Project, since: int) -> tuple[list[WatchedModel], list[Deployment]]:
     """Every model by name, and in order of their start the deployments that live, that reported since minute `since`, or that are the last
     of a model in an environment: without it there would be neither."""
     last = Deployment.objects.filter(project=project).order_by().values("model", "environment").annotate(last=Max("pk")).values("last")
@@ -23,14 +23,14 @@ def models_deployed(*, project: Project, since: int) -> tuple[list[WatchedModel]
     after_model, after_run = len(of_model), len(of_model) + len(of_run)
     models: dict[int, WatchedModel] = {}
     deployments: list[Deployment] = []
-    for row in rows_plain(rows.order_by("name", "deployments__started_minute").values_list(*columns)):
+    for row in fetch_rows(rows.order_by("name", "deployments__started_minute").values_list(*columns)):
         model = models.get(row[0])
         if model is None:
-            model = models[row[0]] = _made(WatchedModel, of_model, row[:after_model])
+            model = models[row[0]] = _build_row(WatchedModel, of_model, row[:after_model])
             model.project = project
         if row[after_model] is not None:
-            deployment = _made(Deployment, of_run, row[after_model:after_run])
-            deployment.model, deployment.version = model, _made(ModelVersion, of_version, row[after_run:])
+            deployment = _build_row(Deployment, of_run, row[after_model:after_run])
+            deployment.model, deployment.version = model, _build_row(ModelVersion, of_version, row[after_run:])
             deployments.append(deployment)
     return list(models.values()), sorted(deployments, key=lambda one: one.started_minute)
 
@@ -41,5 +41,5 @@ def _fields(table: type[Model]) -> list[str]:
     return sorted(names, key=lambda name: name != "id")
 
 
-def _made(table: Any, names: list[str], values: tuple[Any, ...]) -> Any:
+def _build_row(table: Any, names: list[str], values: tuple[Any, ...]) -> Any:
     return table.from_db(None, names, values)

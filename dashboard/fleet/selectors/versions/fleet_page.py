@@ -13,8 +13,8 @@ from django.db.models import BigIntegerField, F, FloatField, Max, Q, QuerySet, S
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, NullIf, Round
 
-from dashboard.common.raw_queries import rows_together
-from dashboard.fleet.fold.cached_quantiles import NOTHING, Row, asked_each
+from dashboard.common.raw_queries import fetch_rows_together
+from dashboard.fleet.fold.cached_quantiles import EMPTY_SKETCH, CachedSketch, merge_packed_groups
 from dashboard.fleet.models import (
     Deployment,
     Instance,
@@ -24,16 +24,16 @@ from dashboard.fleet.models import (
     VersionProcessMinute,
     WatchedModel,
 )
-from dashboard.fleet.selectors.instances.recent_instances import Seen, instances_seen
-from dashboard.fleet.selectors.versions.fleet_deployments import models_deployed
-from dashboard.fleet.selectors.versions.observed_calls import looked_at
+from dashboard.fleet.selectors.instances.recent_instances import RecentInstance, list_recent_instances
+from dashboard.fleet.selectors.versions.fleet_deployments import read_models_and_deployments
+from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 from dashboard.projects.models import Project
 
 RECENT_MINUTES = 15
 
 
 @dataclass(frozen=True)
-class Window:
+class BinnedRange:
     """The range a page shows, cut into bins for its sparklines."""
 
     start: int
@@ -52,7 +52,7 @@ class Window:
 
 
 @dataclass
-class Point:
+class SparklineBin:
     """One bin of one version: calls, and the call-weighted mean of the quantiles of its minutes, in seconds: an estimate, for the shape of
     a sparkline and never for a number."""
 
@@ -69,7 +69,7 @@ class Point:
 
 
 @dataclass
-class VersionFacts:
+class VersionData:
     """What a version did inside the window, all its instances together. Calls and latency are those of `region`."""
 
     region: str = ""
@@ -83,8 +83,8 @@ class VersionFacts:
     stalled: int = 0
     reporting: int = 0
     """Calls of which agents report whether they stalled."""
-    points: dict[int, Point] = field(default_factory=dict)
-    recent: Row = NOTHING
+    points: dict[int, SparklineBin] = field(default_factory=dict)
+    recent: CachedSketch = EMPTY_SKETCH
     hit_seconds: float = 0.0
     miss_seconds: float = 0.0
     gpu_peak: int | None = None
@@ -119,52 +119,52 @@ class VersionFacts:
 
 
 @dataclass
-class FleetFacts:
+class FleetData:
     """Everything the page needs of this stage."""
 
     models: list[WatchedModel]
     deployments: list[Deployment]
-    versions: dict[int, VersionFacts]
-    instances: list[Seen]
+    versions: dict[int, VersionData]
+    instances: list[RecentInstance]
     environments: list[str]
     """Every environment that a version was ever deployed to."""
 
 
-def fleet_facts(*, project: Project, window: Window, environment: str = "") -> FleetFacts:
+def read_fleet(*, project: Project, window: BinnedRange, environment: str = "") -> FleetData:
     """Reads the fleet of one project in three queries."""
-    models, deployed = models_deployed(project=project, since=window.start)
+    models, deployed = read_models_and_deployments(project=project, since=window.start)
     inside = [one for one in deployed if one.ended_minute is None or one.last_minute >= window.start]
     deployments = [one for one in inside if environment in ("", one.environment)]
-    versions: dict[int, VersionFacts] = defaultdict(VersionFacts)
-    series = _of_series(project.pk, window, environment)
-    calls, recent, processes = rows_together(
+    versions: dict[int, VersionData] = defaultdict(VersionData)
+    series = _filter_series(project.pk, window, environment)
+    calls, recent, processes = fetch_rows_together(
         _call_bins(series, project.pk, window),
-        _recent(series, project.pk, window.end),
+        _query_recent_calls(series, project.pk, window.end),
         _processes(project.pk, window, environment),
     )
     of_model = {one.version_id: one.model_id for one in deployed}
     regions = _add_calls(versions, calls, of_model)
     _add_recent(versions, recent, regions, of_model)
     _add_processes(versions, processes)
-    instances = instances_seen(project_id=project.pk, environment=environment)
+    instances = list_recent_instances(project_id=project.pk, environment=environment)
     for instance in instances:
         if instance.cold_start is not None:
             versions[instance.version_id].cold_starts.append(instance.cold_start)
-    return FleetFacts(models, deployments, versions, instances, sorted({one.environment for one in deployed}))
+    return FleetData(models, deployments, versions, instances, sorted({one.environment for one in deployed}))
 
 
-def environments_of(*, project_id: int) -> list[str]:
+def list_environments(*, project_id: int) -> list[str]:
     """Every environment a version was ever deployed to."""
     return list(Deployment.objects.filter(project_id=project_id).order_by("environment").values_list("environment", flat=True).distinct())
 
 
-def last_report_at(*, project_id: int) -> datetime | None:
+def read_last_report_at(*, project_id: int) -> datetime | None:
     """When the newest report of any instance was folded."""
     newest: datetime | None = Instance.objects.filter(project_id=project_id).aggregate(at=Max("last_seen_at"))["at"]
     return newest
 
 
-def _of_series(project_id: int, window: Window, environment: str) -> dict[str, Any]:
+def _filter_series(project_id: int, window: BinnedRange, environment: str) -> dict[str, Any]:
     """Which series count, as a condition on rows of calls: callers' calls, of whoever reported in the window."""
     wanted = {"series__project_id": project_id, "series__outermost": True, "series__last_minute__gte": window.start}
     return wanted | ({"series__environment": environment} if environment else {})
@@ -192,7 +192,7 @@ class CallBin(NamedTuple):
     caller_p99: float | None
 
 
-def _add_calls(versions: dict[int, VersionFacts], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]) -> dict[int, str]:
+def _add_calls(versions: dict[int, VersionData], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]) -> dict[int, str]:
     """Adds the bins of one region by version, and returns that region: of all versions of a model (`models`, by version) the busiest one by
     time, so that values next to each other are of the same region; a version without it has its own. All quantiles of a model are of what
     callers waited, where every bin reports it, else all of steady calls."""
@@ -201,7 +201,7 @@ def _add_calls(versions: dict[int, VersionFacts], found: Iterable[tuple[Any, ...
     for row in rows:
         busy[row.version_id, row.region] += row.seconds or 0.0
     of = dict.fromkeys((row.version_id for row in rows), 0) | dict(models)
-    top, several = _busiest(busy, of)
+    top, several = _find_busiest_regions(busy, of)
     for version, region in top.items():
         versions[version].region, versions[version].one_region = region, of[version] not in several
     shown = [row for row in rows if top[row.version_id] == row.region]
@@ -211,7 +211,7 @@ def _add_calls(versions: dict[int, VersionFacts], found: Iterable[tuple[Any, ...
     return top
 
 
-def _busiest(busy: Mapping[tuple[int, str], float], of: Mapping[int, int]) -> tuple[dict[int, str], set[int]]:
+def _find_busiest_regions(busy: Mapping[tuple[int, str], float], of: Mapping[int, int]) -> tuple[dict[int, str], set[int]]:
     """The region that is shown, by version, and the models that have several regions; `of` is the model by version."""
     by_model: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for (version, region), seconds in busy.items():
@@ -222,29 +222,29 @@ def _busiest(busy: Mapping[tuple[int, str], float], of: Mapping[int, int]) -> tu
     return top, {model for model, regions in by_model.items() if len(regions) > 1}
 
 
-def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> QuerySet[Any, Any]:
+def _call_bins(series: dict[str, Any], project_id: int, window: BinnedRange) -> QuerySet[Any, Any]:
     """The columns of `CallBin`, added up in the database over strata and shapes: a fleet has many more series than versions."""
     table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
     slot = (F(unit) - window.start // step) / (window.bin // step)
     rows = (
-        _between(table.objects.filter(project_id=project_id, **series), unit, step, window)
+        _filter_slots(table.objects.filter(project_id=project_id, **series), unit, step, window)
         # The text last: rows are sorted by these, and numbers compare faster.
         .values(version=F("series__version_id"), slot=slot, region=F("series__region"))
         .order_by()
         .annotate(
-            n=_whole(Sum("calls")),
+            n=_cast_bigint(Sum("calls")),
             # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
             seconds=Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()),
-            n_compiled=_whole(Sum("compiled")),
-            n_looked=_whole(Round(Sum(looked_at()))),
-            n_stalled=_whole(Coalesce(Sum("stalled_count"), 0)),
-            n_reporting=_whole(Coalesce(Sum("calls", filter=Q(stalled_count__isnull=False)), 0)),
-            n_timed=_whole(Coalesce(Sum("calls", filter=Q(latency_count__gt=0)), 0)),
-            weight=_whole(Sum("calls", filter=Q(p50__isnull=False))),
+            n_compiled=_cast_bigint(Sum("compiled")),
+            n_looked=_cast_bigint(Round(Sum(sum_observed_calls()))),
+            n_stalled=_cast_bigint(Coalesce(Sum("stalled_count"), 0)),
+            n_reporting=_cast_bigint(Coalesce(Sum("calls", filter=Q(stalled_count__isnull=False)), 0)),
+            n_timed=_cast_bigint(Coalesce(Sum("calls", filter=Q(latency_count__gt=0)), 0)),
+            weight=_cast_bigint(Sum("calls", filter=Q(p50__isnull=False))),
             p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
             p99_weighted=Sum(F("p99") * F("calls"), output_field=FloatField()),
-            caller_weight=_whole(Sum("calls", filter=Q(caller_p50__isnull=False))),
+            caller_weight=_cast_bigint(Sum("calls", filter=Q(caller_p50__isnull=False))),
             caller_p50_weighted=Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
             caller_p99_weighted=Sum(F("caller_p99") * F("calls"), output_field=FloatField()),
         )
@@ -257,12 +257,12 @@ def _call_bins(series: dict[str, Any], project_id: int, window: Window) -> Query
     return bins
 
 
-def _whole(total: Combinable) -> Cast:
+def _cast_bigint(total: Combinable) -> Cast:
     """PostgreSQL gives a sum of large whole numbers as a decimal one."""
     return Cast(total, BigIntegerField())
 
 
-def _add_bin(facts: VersionFacts, row: CallBin, callers: bool) -> None:
+def _add_bin(facts: VersionData, row: CallBin, callers: bool) -> None:
     facts.calls += row.calls
     facts.compiled += row.compiled
     facts.looked += row.looked
@@ -270,10 +270,10 @@ def _add_bin(facts: VersionFacts, row: CallBin, callers: bool) -> None:
     facts.reporting += row.reporting
     weight, p50, p99 = (row.caller_weight, row.caller_p50, row.caller_p99) if callers else (row.weight, row.p50, row.p99)
     if weight and weight >= row.timed:
-        facts.points.setdefault(row.slot, Point()).add(row.calls, weight, p50 or 0.0, p99 or 0.0)
+        facts.points.setdefault(row.slot, SparklineBin()).add(row.calls, weight, p50 or 0.0, p99 or 0.0)
 
 
-def _recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
+def _query_recent_calls(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
     """The last minutes with their sketches, so that the values next to the sparkline are exact."""
     since = end - RECENT_MINUTES
     rows = VersionMinute.objects.filter(
@@ -289,7 +289,7 @@ def _recent(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, 
 
 
 def _add_recent(
-    versions: dict[int, VersionFacts], rows: Iterable[tuple[Any, ...]], regions: dict[int, str], models: Mapping[int, int]
+    versions: dict[int, VersionData], rows: Iterable[tuple[Any, ...]], regions: dict[int, str], models: Mapping[int, int]
 ) -> None:
     packed: dict[int, list[bytes | None]] = defaultdict(list)
     shown = [row for row in rows if regions.get(row[0]) == row[1]]
@@ -297,15 +297,15 @@ def _add_recent(
     for version, _, calls, sketch, _, stalled in shown:
         versions[version].recent_calls += calls
         packed[version] += [sketch] if models.get(version) in silent else [sketch, stalled]
-    for version, merged in zip(packed, asked_each(packed.values()), strict=True):
+    for version, merged in zip(packed, merge_packed_groups(packed.values()), strict=True):
         versions[version].recent = merged
 
 
-def _processes(project_id: int, window: Window, environment: str) -> QuerySet[Any, Any]:
+def _processes(project_id: int, window: BinnedRange, environment: str) -> QuerySet[Any, Any]:
     """What the versions' processes did in the window: seconds from caches and without, and the highest memory."""
     table: type[VersionProcessMinute] | type[VersionProcessHour] = VersionProcessHour if window.hourly else VersionProcessMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
-    rows = _between(table.objects.filter(project_id=project_id), unit, step, window)
+    rows = _filter_slots(table.objects.filter(project_id=project_id), unit, step, window)
     if environment:
         rows = rows.filter(environment=environment)
     columns = ("version_id", Sum("hit_seconds"), Sum("miss_seconds"), Max("gpu_peak"), Max("host_rss"))
@@ -313,13 +313,13 @@ def _processes(project_id: int, window: Window, environment: str) -> QuerySet[An
     return sums
 
 
-def _add_processes(versions: dict[int, VersionFacts], rows: Iterable[tuple[Any, ...]]) -> None:
+def _add_processes(versions: dict[int, VersionData], rows: Iterable[tuple[Any, ...]]) -> None:
     for version, hit, miss, gpu, host in rows:
         facts = versions[version]
         facts.hit_seconds, facts.miss_seconds, facts.gpu_peak, facts.host_rss = hit, miss, gpu, host
 
 
-def _between(rows: QuerySet[Any], unit: str, step: int, window: Window) -> QuerySet[Any]:
+def _filter_slots(rows: QuerySet[Any], unit: str, step: int, window: BinnedRange) -> QuerySet[Any]:
     first, last = window.start // step, window.end // step
     days = range(window.start // 1440, window.end // 1440 + 1)
     # The range of days names the partitions to look in; the days one by one let the key find each series.

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
-from dashboard.fleet.fold.keys import OTHER_INSTANCE
+from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Instance
 
 LIVE_MINUTES = 30
@@ -16,43 +16,43 @@ MOST_MACHINES = 100
 """Of one deployment, by name: two on the same machines keep the same ones."""
 PLAIN = ("GPU", "driver", "torch")
 
-Place = tuple[int, str]
+VersionPlace = tuple[int, str]
 """ModelVersion.id and the environment."""
 Trait = tuple[str, str]
 
 
-def machines_of(*, places: Collection[Place], since_minute: int) -> dict[Place, set[Trait]]:
+def read_machines(*, places: Collection[VersionPlace], since_minute: int) -> dict[VersionPlace, set[Trait]]:
     """What the live instances of these run on, as (kind, name); one query."""
-    rows = _live(since_minute).filter(version_id__in={version for version, _ in places})
-    found: dict[Place, set[Trait]] = {}
-    machines: dict[Place, set[str]] = {}
+    rows = _filter_live(since_minute).filter(version_id__in={version for version, _ in places})
+    found: dict[VersionPlace, set[Trait]] = {}
+    machines: dict[VersionPlace, set[str]] = {}
     for version, environment, host, *plain in rows.values_list("version_id", "environment", "host", *_PLAIN).distinct():
         place = version, environment
         if place in places:
-            found.setdefault(place, set()).update(_named(plain))
+            found.setdefault(place, set()).update(_list_traits(plain))
             machines.setdefault(place, set()).update([host] if host else [])
     for place, hosts in machines.items():
         found[place] |= {("machine", host) for host in sorted(hosts)[:MOST_MACHINES]}
     return found
 
 
-def models_running(*, project_id: int, since_minute: int) -> dict[Trait, int]:
+def count_models_by_trait(*, project_id: int, since_minute: int) -> dict[Trait, int]:
     """On how many models' live instances each GPU type, driver and torch is found; one query."""
     found: dict[Trait, set[int]] = {}
-    rows = _live(since_minute).filter(project_id=project_id)
+    rows = _filter_live(since_minute).filter(project_id=project_id)
     for model, *plain in rows.values_list("model_id", *_PLAIN).distinct():
-        for trait in _named(plain):
+        for trait in _list_traits(plain):
             found.setdefault(trait, set()).add(model)
     return {trait: len(models) for trait, models in found.items()}
 
 
-def _live(since_minute: int) -> QuerySet[Instance]:
-    rows = Instance.objects.filter(last_minute__gte=since_minute - LIVE_MINUTES).exclude(instance_id__startswith=OTHER_INSTANCE)
+def _filter_live(since_minute: int) -> QuerySet[Instance]:
+    rows = Instance.objects.filter(last_minute__gte=since_minute - LIVE_MINUTES).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
     return rows.annotate(driver=KeyTextTransform("driver", "identity"))
 
 
 _PLAIN = ("gpu", "driver", "torch")
 
 
-def _named(plain: Collection[Any]) -> set[Trait]:
+def _list_traits(plain: Collection[Any]) -> set[Trait]:
     return {(kind, str(name)[:100]) for kind, name in zip(PLAIN, plain, strict=True) if name}

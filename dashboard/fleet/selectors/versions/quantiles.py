@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from dashboard.common.raw_queries import rows_plain
-from dashboard.fleet.metrics.aggregate import callers_shared, calls_binned
-from dashboard.fleet.metrics.first_bucket import Below, below
-from dashboard.fleet.metrics.time_bins import Window
-from dashboard.fleet.selectors.versions.version_series import Span, call_points_of, call_rows, region_seconds, series_outermost
+from dashboard.common.raw_queries import fetch_rows
+from dashboard.fleet.metrics.aggregate import all_report_stalls, bin_calls
+from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
+from dashboard.fleet.metrics.time_bins import TimeBins
+from dashboard.fleet.selectors.versions.version_series import (
+    Span,
+    parse_call_points,
+    query_calls,
+    read_outermost_series,
+    read_region_seconds,
+)
 
 MEDIAN = 0.5
 
 
 @dataclass(frozen=True)
-class Level:
+class P50Level:
     """Wall time of one version in one bin; `value` is None where only `known` is: the bound of an engine's first bucket."""
 
     value: float | None
-    known: Below | None = None
+    known: QuantileBound | None = None
 
     @property
     def at_most(self) -> float:
@@ -27,22 +33,22 @@ class Level:
         return self.value if self.value is not None else self.known.bound if self.known else 0.0
 
 
-def p50_levels(
-    *, project_id: int, version_ids: Collection[int], environment: str, window: Window, region: str = ""
-) -> dict[int, dict[int, Level]]:
+def read_p50_levels(
+    *, project_id: int, version_ids: Collection[int], environment: str, window: TimeBins, region: str = ""
+) -> dict[int, dict[int, P50Level]]:
     """By version and bin; a bin without a timed call is not there. All versions are of one region: the named one, else the one whose
     calls took most time."""
     hourly, span = window.step % 60 == 0, Span(window.first, window.last)
-    series = series_outermost(project_id=project_id, version_ids=version_ids, environment=environment)
-    region = region or next(iter(region_seconds(project_id=project_id, series=series, span=span, hourly=hourly)), "")
+    series = read_outermost_series(project_id=project_id, version_ids=version_ids, environment=environment)
+    region = region or next(iter(read_region_seconds(project_id=project_id, series=series, span=span, hourly=hourly)), "")
     series = {id: facts for id, facts in series.items() if facts.region == region}
-    rows = call_rows(project_id=project_id, series=series, spans=dict.fromkeys(version_ids, span), hourly=hourly)
-    points = call_points_of(rows_plain(rows), series, hourly=hourly) if rows is not None else []
-    grid = calls_binned(points, window, "wall", callers_shared(points))
-    found: dict[int, dict[int, Level]] = {}
+    rows = query_calls(project_id=project_id, series=series, spans=dict.fromkeys(version_ids, span), hourly=hourly)
+    points = parse_call_points(fetch_rows(rows), series, hourly=hourly) if rows is not None else []
+    grid = bin_calls(points, window, "wall", all_report_stalls(points))
+    found: dict[int, dict[int, P50Level]] = {}
     for version, bins in grid.items():
         for place, calls in bins.items():
-            level = Level(calls.sketch.quantile(MEDIAN), below(calls.sketch, MEDIAN))
+            level = P50Level(calls.sketch.quantile(MEDIAN), find_quantile_bound(calls.sketch, MEDIAN))
             if level.value is not None or level.known is not None:
                 found.setdefault(version, {})[place] = level
     return found

@@ -14,7 +14,7 @@ Calls = dict[int, dict[int, int]]
 """By version, then by minute."""
 
 
-def calls_by_minute(*, deployment: Deployment, spans: Sequence[Span]) -> Calls:
+def count_calls_by_minute(*, deployment: Deployment, spans: Sequence[Span]) -> Calls:
     """Calls of every version of the deployment's model in its environment, in some spans of time; two queries."""
     rows = Series.objects.filter(version__model_id=deployment.model_id, environment=deployment.environment, outermost=True)
     since = min(span.first for span in spans)

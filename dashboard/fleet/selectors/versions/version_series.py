@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from django.db.models import F, FloatField, Q, QuerySet, Sum
 from django.db.models.functions import NullIf
 
-from dashboard.common.raw_queries import rows_plain
-from dashboard.fleet.fold.counters import EAGER
+from dashboard.common.raw_queries import fetch_rows
+from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
 from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
 from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
 from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
 
-EAGER_COLUMNS = tuple(f"eager_{cause}" for cause in EAGER)
+EAGER_COLUMNS = tuple(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES)
 
 STALLED = ("stalled_count", "stalled_sum", "stalled", "warmup")
 
@@ -28,7 +28,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SeriesFacts:
+class SeriesInfo:
     """What a series id stands for; `stratum` in words, `outside` where an engine without an agent was read, `untold` where
     it did not say which of its calls failed."""
 
@@ -93,11 +93,11 @@ class InstancePoint(NamedTuple):
     stalled: bytes | memoryview[int] | None = None
 
 
-def series_outermost(*, project_id: int, version_ids: Collection[int], environment: str) -> dict[int, SeriesFacts]:
+def read_outermost_series(*, project_id: int, version_ids: Collection[int], environment: str) -> dict[int, SeriesInfo]:
     """The series of some versions that are callers' calls; regions inside others are left out, or calls would count twice."""
     rows = Series.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True)
     return {
-        row.pk: SeriesFacts(
+        row.pk: SeriesInfo(
             row.version_id,
             row.stratum_id,
             stratum_name(row),
@@ -110,7 +110,7 @@ def series_outermost(*, project_id: int, version_ids: Collection[int], environme
     }
 
 
-def versions_outside(series: Iterable[SeriesFacts]) -> set[int]:
+def list_scraped_versions(series: Iterable[SeriesInfo]) -> set[int]:
     """Versions of which every series was read from outside: no agent of theirs could tell of compilations."""
     told = list(series)
     return {facts.version_id for facts in told} - {facts.version_id for facts in told if not facts.outside}
@@ -123,7 +123,7 @@ def stratum_name(series: Series) -> str:
     return ", ".join(part for part in (stratum.gpu or "no GPU", stratum.mode, stratum.runtime, ranks) if part)
 
 
-def region_seconds(*, project_id: int, series: Mapping[int, SeriesFacts], span: Span, hourly: bool) -> dict[str, float]:
+def read_region_seconds(*, project_id: int, series: Mapping[int, SeriesInfo], span: Span, hourly: bool) -> dict[str, float]:
     """How long the calls of each region took, the busiest first, as on the Fleet page; one region needs no query."""
     regions = {facts.region: 0.0 for facts in series.values()}
     if len(regions) > 1:
@@ -135,9 +135,9 @@ def region_seconds(*, project_id: int, series: Mapping[int, SeriesFacts], span: 
     return {name: regions[name] for name in sorted(regions, key=lambda name: (regions[name], name), reverse=True)}
 
 
-def call_rows(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
-    """What `call_points_of` reads; None where nothing is asked for."""
-    found = summed_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
+def query_calls(*, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `parse_call_points` reads; None where nothing is asked for."""
+    found = query_series_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
     if found is None:
         return None
     eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
@@ -159,16 +159,16 @@ def call_rows(*, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapp
     return rows.values_list("series_id", "hour" if hourly else "minute", *columns)
 
 
-def summed_rows(
-    *, project_id: int, series: Mapping[int, SeriesFacts], spans: Mapping[int, Span], hourly: bool
+def query_series_rows(
+    *, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
     """The rows of some series, each over the span of its version; None where nothing is asked for."""
-    wanted = spans_grouped({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
+    wanted = group_spans({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
     found: QuerySet[Any, Any] | None = _calls(project_id, wanted, hourly) if wanted else None
     return found
 
 
-def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesFacts], *, hourly: bool) -> list[CallPoint]:
+def parse_call_points(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesInfo], *, hourly: bool) -> list[CallPoint]:
     """Rows with what their series stand for."""
     own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
     untold = {id for id, facts in series.items() if facts.untold}
@@ -182,40 +182,42 @@ def call_points_of(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesF
     ]
 
 
-def process_points(
+def read_process_points(
     *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool, outside: Collection[int] = ()
 ) -> list[ProcessPoint]:
     """One query for all versions, each over its own span; of those `outside` only a compile time that a start-up log told is known."""
-    rows = process_rows(project_id=project_id, environment=environment, spans=spans, hourly=hourly)
-    return process_points_of(rows_plain(rows), outside, hourly=hourly) if rows is not None else []
+    rows = query_processes(project_id=project_id, environment=environment, spans=spans, hourly=hourly)
+    return parse_process_points(fetch_rows(rows), outside, hourly=hourly) if rows is not None else []
 
 
-def process_rows(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
-    """What `process_points_of` reads; None where nothing is asked for."""
+def query_processes(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+    """What `parse_process_points` reads; None where nothing is asked for."""
     if not spans:
         return None
     table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
     wanted = Q()
-    for span, version_ids in spans_grouped(spans).items():
-        wanted |= Q(version_id__in=version_ids, **spans_slots(span, hourly))
-    rows = table.objects.filter(wanted, spans_days(spans.values()), project_id=project_id, environment=environment)
+    for span, version_ids in group_spans(spans).items():
+        wanted |= Q(version_id__in=version_ids, **make_slot_filter(span, hourly))
+    rows = table.objects.filter(wanted, filter_days(spans.values()), project_id=project_id, environment=environment)
     columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
     return rows.values_list("version_id", "hour" if hourly else "minute", *columns)
 
 
-def process_points_of(rows: Iterable[tuple[Any, ...]], outside: Collection[int], *, hourly: bool) -> list[ProcessPoint]:
+def parse_process_points(rows: Iterable[tuple[Any, ...]], outside: Collection[int], *, hourly: bool) -> list[ProcessPoint]:
     """Rows as points in minutes."""
     points = [ProcessPoint(version_id, slot * 60 if hourly else slot, *values) for version_id, slot, *values in rows]
-    return [_from_outside(point) if point.version_id in outside else point for point in points]
+    return [_blank_unknown(point) if point.version_id in outside else point for point in points]
 
 
-def _from_outside(point: ProcessPoint) -> ProcessPoint:
+def _blank_unknown(point: ProcessPoint) -> ProcessPoint:
     return point._replace(recompiles=None, compile_seconds=point.compile_seconds or None)
 
 
-def instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
+def read_instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
     """Latency per instance; only minutes know instances, so the span should be short."""
-    rows = RegionMinute.objects.filter(spans_days([span]), project_id=project_id, series_id__in=series, **spans_slots(span, hourly=False))
+    rows = RegionMinute.objects.filter(
+        filter_days([span]), project_id=project_id, series_id__in=series, **make_slot_filter(span, hourly=False)
+    )
     return [
         InstancePoint(*row)
         for row in rows.values_list("instance_id", "series_id", "latency", "gpu", "stalled_count", "stalled").iterator(chunk_size=2000)
@@ -226,11 +228,11 @@ def _calls(project_id: int, wanted: Mapping[Span, list[int]], hourly: bool) -> Q
     table: type[VersionHour] | type[VersionMinute] = VersionHour if hourly else VersionMinute
     which = Q()
     for span, series_ids in wanted.items():
-        which |= Q(series_id__in=series_ids, **spans_slots(span, hourly))
-    return table.objects.filter(which, spans_days(wanted), project_id=project_id)
+        which |= Q(series_id__in=series_ids, **make_slot_filter(span, hourly))
+    return table.objects.filter(which, filter_days(wanted), project_id=project_id)
 
 
-def spans_grouped(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
+def group_spans(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
     """Whose span is the same: most versions of a page share theirs, and a condition costs as much for one as for all of them."""
     found: dict[Span, list[int]] = {}
     for id, span in spans.items():
@@ -238,7 +240,7 @@ def spans_grouped(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
     return found
 
 
-def spans_slots(span: Span, hourly: bool) -> dict[str, Any]:
+def make_slot_filter(span: Span, hourly: bool) -> dict[str, Any]:
     """A span as a condition. Its days are named one by one: keys hold the day before the series or version, and behind a range of
     days the database would read everything that a project stored on them."""
     days = {"day__in": range(span.first // 1440, (span.last - 1) // 1440 + 1)}
@@ -247,7 +249,7 @@ def spans_slots(span: Span, hourly: bool) -> dict[str, Any]:
     return days | {"minute__gte": span.first, "minute__lt": span.last}
 
 
-def spans_days(spans: Iterable[Span]) -> Q:
+def filter_days(spans: Iterable[Span]) -> Q:
     """The days of all spans; they name the partitions to look in."""
     found = list(spans)
     return Q(day__gte=min(span.first for span in found) // 1440, day__lte=max(span.last for span in found) // 1440)

@@ -9,7 +9,7 @@ from dashboard.common import clock
 from dashboard.common.numbers import significant
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.metric_names import FORMATS
-from dashboard.ingest.scrapers.services import EngineError, engine_add, engine_log, engine_remove, engines_read
+from dashboard.ingest.scrapers.services import EngineError, engine_add, engine_remove, engines_read, import_engine_log
 from dashboard.projects.models import Project
 
 
@@ -50,7 +50,7 @@ class Command(BaseCommand):
     def _log(self, options: dict[str, Any]) -> None:
         try:
             with Path(options["log"]).open(encoding="utf-8", errors="replace") as lines:
-                stages = engine_log(project=_project(options["project"]), url=options["of"], lines=lines)
+                stages = import_engine_log(project=_project(options["project"]), url=options["of"], lines=lines)
         except OSError as error:
             raise CommandError(f"{options['log']} cannot be read: {error.strerror}.") from error
         self.stdout.write(", ".join(f"{name} {significant(seconds, 6)} s" for name, seconds in stages.items()))

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from dashboard.projects.management.settings_command import SettingsCommand
 from dashboard.projects.models import Project
-from dashboard.projects.rate_limit import RATE_SETTING, WAITING_SETTING, quota_of
-from dashboard.projects.services import rate_set
+from dashboard.projects.rate_limit import RATE_SETTING, WAITING_SETTING, read_quota
+from dashboard.projects.services import quota_set
 
 
 class Command(SettingsCommand):
@@ -19,10 +19,10 @@ class Command(SettingsCommand):
 
     def change(self, project: Project, changes: dict[str, int]) -> None:
         """Another quota; web processes know it within a second."""
-        rate_set(project=project, changes=changes, actor_name="rate")
+        quota_set(project=project, changes=changes, actor_name="rate")
 
     def lines(self, project: Project) -> Iterator[str]:
         """The quota in force, with what is usual where it differs."""
-        usual = quota_of({})
-        for name, number in quota_of(project.settings).items():
+        usual = read_quota({})
+        for name, number in read_quota(project.settings).items():
             yield f"{name:<18}{number:>9,.15g}" + ("" if number == usual[name] else f"  (usually {usual[name]:,.0f})")

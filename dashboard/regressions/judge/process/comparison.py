@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from dashboard.regressions.judge.inputs import Arm, Stratum
-from dashboard.regressions.judge.pooled_estimate import Estimate, Group, Unit, combine, group, pooled, prior_at
-from dashboard.regressions.judge.process.inputs import InstanceState
+from dashboard.regressions.judge.pooled_estimate import Estimate, Group, Unit, combine, group, pool_change, prior_at
+from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.reading_state import CALM, Reading
 from dashboard.regressions.judge.settings import Settings
 
 Numbers = dict[Unit, float]
-Units = dict[Unit, list[InstanceState]]
+Units = dict[Unit, list[InstanceProcessMinute]]
 
 
 class Arms(NamedTuple):
@@ -43,7 +43,7 @@ class HasLevel(Protocol):
     def doublings(self) -> int: ...
 
 
-def highest(units: Units, value: Callable[[InstanceState], float | None]) -> Numbers:
+def log_highest(units: Units, value: Callable[[InstanceProcessMinute], float | None]) -> Numbers:
     """The log of the highest value of each unit: the rank that holds most runs out first, the slowest keeps the others waiting."""
     found = {}
     for unit, rows in units.items():
@@ -57,7 +57,7 @@ def highest(units: Units, value: Callable[[InstanceState], float | None]) -> Num
     return found
 
 
-class Compared(ABC):
+class ComparedSeries(ABC):
     """What all of them share: numbers of instances by stratum become a change with its error."""
 
     def __init__(self, metric: HasLevel, settings: Settings) -> None:
@@ -105,7 +105,10 @@ class Compared(ABC):
 
     def _worked_out(self) -> tuple[list[Group], Estimate | None]:
         if self._known is None:
-            self._known = grouped([(name, self.numbers("baseline", name), self.numbers("candidate", name)) for name in self.strata()]), None
+            self._known = (
+                make_groups([(name, self.numbers("baseline", name), self.numbers("candidate", name)) for name in self.strata()]),
+                None,
+            )
         return self._known
 
     @property
@@ -131,7 +134,7 @@ class Compared(ABC):
         groups = self.groups
         if not groups:
             return CALM
-        delta = pooled(groups)
+        delta = pool_change(groups)
         large = delta >= self._effect
         if not large and not closely:
             return CALM
@@ -157,6 +160,6 @@ class Compared(ABC):
         return True
 
 
-def grouped(strata: Sequence[tuple[Stratum, Numbers, Numbers]]) -> list[Group]:
+def make_groups(strata: Sequence[tuple[Stratum, Numbers, Numbers]]) -> list[Group]:
     """The strata in which both arms have a number."""
     return [group(stratum, base, cand) for stratum, base, cand in strata if base and cand]

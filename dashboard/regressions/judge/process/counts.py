@@ -6,11 +6,11 @@ import math
 from typing import NamedTuple
 
 from dashboard.regressions.judge.inputs import Arm, Stratum
-from dashboard.regressions.judge.instance_windows import Instances, Window, Windows
+from dashboard.regressions.judge.instance_windows import Instances, InstanceWindow, InstanceWindows
 from dashboard.regressions.judge.pooled_estimate import Unit, t_quantile
 from dashboard.regressions.judge.process.comparison import Strata, Units
 from dashboard.regressions.judge.process.inputs import InstanceStart
-from dashboard.regressions.judge.process.metrics import MissShare, Storm
+from dashboard.regressions.judge.process.metrics import MissShareMetric, StormMetric
 from dashboard.regressions.judge.reading_state import CALM, Reading
 from dashboard.regressions.judge.settings import Settings
 
@@ -18,9 +18,9 @@ from dashboard.regressions.judge.settings import Settings
 class StormSeries:
     """Which instances show more events than a process in its stride has, over the last minutes."""
 
-    def __init__(self, metric: Storm, settings: Settings) -> None:
+    def __init__(self, metric: StormMetric, settings: Settings) -> None:
         self.metric = metric
-        self.windows: dict[Arm, Windows] = {"baseline": {}, "candidate": {}}
+        self.windows: dict[Arm, InstanceWindows] = {"baseline": {}, "candidate": {}}
         self.matched_minutes = 0
         self.judged: Instances = []
         self.affected: Instances = []
@@ -49,14 +49,14 @@ class StormSeries:
             events = [count for count in counts if count is not None]
             if events:
                 # Ranks that move together recompile together: the one with most stands for the job.
-                windows.setdefault(unit, Window()).add(minute, 1, max(events))
+                windows.setdefault(unit, InstanceWindow()).add(minute, 1, max(events))
 
     def _survey(self, arm: Arm, minute: int) -> tuple[Instances, Instances]:
         judged, affected = [], []
         metric = self.metric
         for stratum, units in self.windows[arm].items():
             for unit, window in units.items():
-                window.forget(minute - metric.window_minutes)
+                window.drop_until(minute - metric.window_minutes)
                 if window.calls >= metric.least_minutes:
                     judged.append((stratum, unit))
                     if window.events >= metric.least and 60 * window.events > metric.threshold * window.calls:
@@ -93,7 +93,7 @@ class StormSeries:
         return True
 
 
-class Missed(NamedTuple):
+class MissComparison(NamedTuple):
     """How the caches served both arms where both started: shares of seconds, and whether the counts are more than chance."""
 
     baseline: float
@@ -110,12 +110,12 @@ class Missed(NamedTuple):
 class MissSeries:
     """How much of its first compilations every instance found in a cache."""
 
-    def __init__(self, metric: MissShare, settings: Settings) -> None:
+    def __init__(self, metric: MissShareMetric, settings: Settings) -> None:
         self.metric = metric
         self.starts: dict[Arm, dict[Stratum, dict[Unit, dict[str, InstanceStart]]]] = {"baseline": {}, "candidate": {}}
         self.matched_minutes = 0
         self._settings = settings
-        self._missed: Missed | None = None
+        self._missed: MissComparison | None = None
 
     def add(self, minute: int, strata: Strata) -> int:
         """Takes a minute; answers 1 when the starts of both arms can be compared, else 0."""
@@ -124,7 +124,7 @@ class MissSeries:
             fresh |= self._take("baseline", stratum, arms.baseline)
             fresh |= self._take("candidate", stratum, arms.candidate)
         if fresh:
-            self._missed = missed(self.starts["baseline"], self.starts["candidate"], self.metric)
+            self._missed = compare_misses(self.starts["baseline"], self.starts["candidate"], self.metric)
         if self._missed is None or not any(arms.candidate for arms in strata.values()):
             return 0
         self.matched_minutes += 1
@@ -145,7 +145,7 @@ class MissSeries:
         return fresh
 
     @property
-    def missed(self) -> Missed | None:
+    def missed(self) -> MissComparison | None:
         """How both arms were served; None while one has no start to show."""
         return self._missed
 
@@ -157,7 +157,7 @@ class MissSeries:
         leaning = self._exceeds(found, self._settings.watch_alpha, comparisons)
         return Reading(regressed=leaning and self._exceeds(found, self._settings.roll_back_alpha, comparisons), leaning=leaning)
 
-    def _exceeds(self, found: Missed, alpha: float, comparisons: int) -> bool:
+    def _exceeds(self, found: MissComparison, alpha: float, comparisons: int) -> bool:
         return found.log_ratio > t_quantile(self._settings.prior_df, alpha / (2 * comparisons * self.metric.doublings)) * found.error
 
     def bound(self) -> float | None:
@@ -173,7 +173,7 @@ class MissSeries:
         return True
 
 
-class Served(NamedTuple):
+class CacheSums(NamedTuple):
     """Sums over some instances."""
 
     misses: int
@@ -192,17 +192,17 @@ def fullness(start: InstanceStart) -> tuple[int, int, float, float]:
     return start.hits + start.misses, start.misses, start.miss_seconds, start.hit_seconds
 
 
-def served(starts: list[InstanceStart]) -> Served:
+def sum_starts(starts: list[InstanceStart]) -> CacheSums:
     """The sums, whatever the order."""
     misses, miss_seconds = sum(start.misses for start in starts), math.fsum(start.miss_seconds for start in starts)
     hit_seconds = math.fsum(start.hit_seconds for start in starts)
-    return Served(misses, misses + sum(start.hits for start in starts), miss_seconds, miss_seconds + hit_seconds)
+    return CacheSums(misses, misses + sum(start.hits for start in starts), miss_seconds, miss_seconds + hit_seconds)
 
 
 Starts = dict[Stratum, dict[Unit, dict[str, InstanceStart]]]
 
 
-def missed(baseline: Starts, candidate: Starts, metric: MissShare) -> Missed | None:
+def compare_misses(baseline: Starts, candidate: Starts, metric: MissShareMetric) -> MissComparison | None:
     """The candidate's misses beside those that the baseline's rate would make of as many lookups, stratum by stratum."""
     before, after, expected, expected_seconds = [], [], [], []
     base_units = cand_units = affected = 0
@@ -210,13 +210,13 @@ def missed(baseline: Starts, candidate: Starts, metric: MissShare) -> Missed | N
         of_baseline = baseline.get(stratum) or {}
         if not units or not of_baseline:
             continue
-        base = served([start for instances in of_baseline.values() for start in instances.values()])
-        each = [served(list(instances.values())) for instances in units.values()]
+        base = sum_starts([start for instances in of_baseline.values() for start in instances.values()])
+        each = [sum_starts(list(instances.values())) for instances in units.values()]
         before.append(base)
         after += each
         expected += [one.lookups * base.misses / base.lookups for one in each]
         expected_seconds += [one.seconds * base.share for one in each]
-        affected += sum(rose(one.share, base.share, metric) for one in each)
+        affected += sum(has_risen(one.share, base.share, metric) for one in each)
         base_units, cand_units = base_units + len(of_baseline), cand_units + len(units)
     if not after:
         return None
@@ -225,10 +225,10 @@ def missed(baseline: Starts, candidate: Starts, metric: MissShare) -> Missed | N
     misses, base_misses = sum(one.misses for one in after), sum(one.misses for one in before)
     variance = 1 / (misses + 0.5) + 1 / (base_misses + 0.5) + metric.dispersion**2 * (1 / cand_units + 1 / base_units)
     ratio = math.log((misses + 0.5) / (math.fsum(expected) + 0.5))
-    matters = misses >= metric.least and rose(share, base_share, metric)
-    return Missed(base_share, share, ratio, math.sqrt(variance), matters, affected, base_units, cand_units, len(before))
+    matters = misses >= metric.least and has_risen(share, base_share, metric)
+    return MissComparison(base_share, share, ratio, math.sqrt(variance), matters, affected, base_units, cand_units, len(before))
 
 
-def rose(share: float, base: float, metric: MissShare) -> bool:
+def has_risen(share: float, base: float, metric: MissShareMetric) -> bool:
     """Whether a share rose by as much as matters."""
     return share >= metric.times * base and share - base >= metric.points

@@ -6,24 +6,24 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dashboard.regressions.judge.evidence import drives, ordered, ratio_affected, strata_changes
+from dashboard.regressions.judge.evidence import count_affected, is_driving, sort_dots, strata_changes
 from dashboard.regressions.judge.inputs import Arm, stratum_name
-from dashboard.regressions.judge.pooled_estimate import Estimate, Group, ratio
-from dashboard.regressions.judge.process.counts import MissSeries, StormSeries, served
+from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change
+from dashboard.regressions.judge.process.counts import MissSeries, StormSeries, sum_starts
 from dashboard.regressions.judge.process.growth import GrowthSeries
-from dashboard.regressions.judge.process.levels import LevelSeries, OnceSeries
+from dashboard.regressions.judge.process.levels import LevelSeries, SingleValueSeries
 from dashboard.regressions.judge.process.metrics import ProcessMetric
-from dashboard.regressions.judge.process.series import Process
+from dashboard.regressions.judge.process.series import ProcessTracks
 from dashboard.regressions.judge.result import Dot, Evidence, Label, NotCompared, Reason
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 NO_REGION = ""
 ARMS: tuple[Arm, Arm] = ("baseline", "candidate")
-Compared = LevelSeries | OnceSeries | GrowthSeries
+LevelLikeSeries = LevelSeries | SingleValueSeries | GrowthSeries
 
 
-def process_rows(process: Process, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
+def build_process_evidence(process: ProcessTracks, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
     """One row per metric that anything is known of."""
     rows = []
     for series, track in process.entries:
@@ -38,13 +38,13 @@ def process_rows(process: Process, settings: Settings, comparisons: int, verdict
     return rows
 
 
-def process_not_compared(process: Process) -> tuple[NotCompared, ...]:
+def list_processes_not_compared(process: ProcessTracks) -> tuple[NotCompared, ...]:
     """The metrics of processes that one version reports and the other, beside it, does not."""
     sides = [(series.metric.name, series) for series, _ in process.entries if isinstance(series, LevelSeries)]
     return tuple(NotCompared(name, "one_sided", None) for name, series in sides if series.one_sided)
 
 
-def row_of(metric: ProcessMetric, track: Track, verdict: Verdict, label: Label, reason: Reason, **found: Any) -> Evidence:
+def build_row(metric: ProcessMetric, track: Track, verdict: Verdict, label: Label, reason: Reason, **found: Any) -> Evidence:
     """What rows of all kinds have, with what was found about this one; absent is None."""
     nothing: dict[str, Any] = dict.fromkeys(("change", "low", "high", "bound", "smallest_visible", "tolerated"))
     return Evidence(
@@ -56,25 +56,25 @@ def row_of(metric: ProcessMetric, track: Track, verdict: Verdict, label: Label, 
         judged=not metric.muted,
         muted=metric.muted,
         hard=metric.hard,
-        drives=not metric.muted and drives(track, verdict),
+        drives=not metric.muted and is_driving(track, verdict),
         since=track.since,
         worse=1,
         **{**nothing, "strata": (), "causes": {}, "layouts": ("side_by_side",), **found},
     )
 
 
-def level_row(series: Compared, track: Track, settings: Settings, comparisons: int, verdict: Verdict) -> Evidence:
+def level_row(series: LevelLikeSeries, track: Track, settings: Settings, comparisons: int, verdict: Verdict) -> Evidence:
     """The row of a level, of a slope per hour, or of a number that an instance has once."""
     metric, estimate = series.metric, series.estimate
     effect = math.log1p(metric.smallest_effect)
     margin = series.margin(settings.roll_back_alpha, comparisons) if estimate else 0.0
     label, reason = level_label(estimate, effect, margin, series.one_sided)
-    if label == "REGRESSED" and isinstance(series, GrowthSeries) and not series.confirmed():
+    if label == "REGRESSED" and isinstance(series, GrowthSeries) and not series.is_confirmed():
         label, reason = "NOT ENOUGH DATA", "too_short"
     strata = strata_changes(estimate)
     level = baseline_level(series, estimate) if estimate else None
     # A slope is itself a change: what it is in percent an hour, not the factor of a level.
-    said: Callable[[float], float] = ratio if isinstance(series, GrowthSeries) else math.exp
+    said: Callable[[float], float] = log_to_change if isinstance(series, GrowthSeries) else math.exp
     bound = series.bound()
     found: dict[str, Any] = {
         "baseline": said(level) if level is not None else None,
@@ -82,24 +82,24 @@ def level_row(series: Compared, track: Track, settings: Settings, comparisons: i
         "smallest_effect": metric.smallest_effect,
         "baseline_instances": sum(change.baseline_instances for change in strata),
         "candidate_instances": sum(change.candidate_instances for change in strata),
-        "affected_instances": ratio_affected(estimate, effect) if estimate else 0,
+        "affected_instances": count_affected(estimate, effect) if estimate else 0,
         "matched_minutes": series.matched_minutes,
         "strata_agreeing": sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
         "strata": strata,
         "dots": level_dots(series, estimate, said),
     }
     if estimate:
-        found["change"] = ratio(estimate.delta)
-        found["low"], found["high"] = ratio(estimate.delta - margin), ratio(estimate.delta + margin)
-        found["smallest_visible"] = ratio(margin)
-        found["bound"] = ratio(bound) if bound is not None else None
+        found["change"] = log_to_change(estimate.delta)
+        found["low"], found["high"] = log_to_change(estimate.delta - margin), log_to_change(estimate.delta + margin)
+        found["smallest_visible"] = log_to_change(margin)
+        found["bound"] = log_to_change(bound) if bound is not None else None
     if isinstance(series, LevelSeries):
         found["tolerated"] = series.metric.tolerated
         if 2 * series.after_end > series.matched_minutes:
             found["layouts"] = ("last_day",)
     elif isinstance(series, GrowthSeries) and any(series.from_past(group.stratum) for group in series.groups):
         found["layouts"] = ("last_day",)
-    return row_of(metric, track, verdict, label, reason, **found)
+    return build_row(metric, track, verdict, label, reason, **found)
 
 
 def level_label(estimate: Estimate | None, effect: float, margin: float, one_sided: bool) -> tuple[Label, Reason]:
@@ -114,7 +114,7 @@ def level_label(estimate: Estimate | None, effect: float, margin: float, one_sid
     return ("NO CHANGE", "") if low > -effect and high < effect else ("NOT ENOUGH DATA", "too_wide")
 
 
-def levels_of(series: Compared, arm: Arm, group: Group) -> dict[Any, tuple[float, int]]:
+def list_levels(series: LevelLikeSeries, arm: Arm, group: Group) -> dict[Any, tuple[float, int]]:
     """Log level and minutes of every instance of one arm that counts in the group."""
     counted = group.baseline if arm == "baseline" else group.candidate
     if isinstance(series, LevelSeries):
@@ -126,24 +126,24 @@ def levels_of(series: Compared, arm: Arm, group: Group) -> dict[Any, tuple[float
     return {unit: (number, 1) for unit, number in counted.items()}
 
 
-def baseline_level(series: Compared, estimate: Estimate) -> float:
+def baseline_level(series: LevelLikeSeries, estimate: Estimate) -> float:
     """The baseline's log level, strata weighted as in the change."""
     terms, weights = [], []
     for group in estimate.groups:
-        levels = [level for level, _ in levels_of(series, "baseline", group).values()]
+        levels = [level for level, _ in list_levels(series, "baseline", group).values()]
         weights.append(1.0 / group.k)
         terms.append(weights[-1] * math.fsum(levels) / len(levels))
     return math.fsum(terms) / math.fsum(weights)
 
 
-def level_dots(series: Compared, estimate: Estimate | None, said: Callable[[float], float]) -> tuple[Dot, ...]:
+def level_dots(series: LevelLikeSeries, estimate: Estimate | None, said: Callable[[float], float]) -> tuple[Dot, ...]:
     """Every instance that counts, in its stratum."""
-    return ordered(
+    return sort_dots(
         [
             Dot(str(unit), arm, stratum_name(group.stratum), "", said(level), minutes)
             for group in (estimate.groups if estimate else ())
             for arm in ARMS
-            for unit, (level, minutes) in levels_of(series, arm, group).items()
+            for unit, (level, minutes) in list_levels(series, arm, group).items()
         ]
     )
 
@@ -164,7 +164,7 @@ def storm_row(series: StormSeries, track: Track, verdict: Verdict, early: Mappin
         for stratum, units in series.windows[arm].items()
         for unit, window in units.items()
     ]
-    return row_of(
+    return build_row(
         series.metric,
         track,
         verdict,
@@ -178,7 +178,7 @@ def storm_row(series: StormSeries, track: Track, verdict: Verdict, early: Mappin
         affected_instances=len(series.affected),
         matched_minutes=series.matched_minutes,
         strata_agreeing=len({stratum for stratum, _ in series.affected}),
-        dots=ordered(dots),
+        dots=sort_dots(dots),
         window_minutes=series.metric.window_minutes,
         excluded_baseline=early["baseline"],
         excluded_candidate=early["candidate"],
@@ -191,7 +191,7 @@ def miss_row(series: MissSeries, track: Track, verdict: Verdict) -> Evidence | N
     if found is None:
         return None
     label: Label = "REGRESSED" if track.reading.regressed else "NOT ENOUGH DATA" if found.matters else "NO CHANGE"
-    return row_of(
+    return build_row(
         series.metric,
         track,
         verdict,
@@ -215,6 +215,6 @@ def miss_dots(series: MissSeries) -> tuple[Dot, ...]:
     for arm in ARMS:
         for stratum, units in series.starts[arm].items():
             for unit, instances in units.items():
-                sums = served(list(instances.values()))
+                sums = sum_starts(list(instances.values()))
                 dots.append(Dot(str(unit), arm, stratum_name(stratum), "", sums.share, sums.lookups))
-    return ordered(dots)
+    return sort_dots(dots)

@@ -18,17 +18,17 @@ from collections import deque
 from collections.abc import Sequence
 from statistics import median
 
-from dashboard.regressions.judge.before_after import DAY
+from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import Arm, Stratum
-from dashboard.regressions.judge.pooled_estimate import Unit, pooled, t_quantile
-from dashboard.regressions.judge.process.comparison import Arms, Compared, Numbers, Strata, Units, grouped, highest
-from dashboard.regressions.judge.process.metrics import Growth
+from dashboard.regressions.judge.pooled_estimate import Unit, pool_change, t_quantile
+from dashboard.regressions.judge.process.comparison import Arms, ComparedSeries, Numbers, Strata, Units, log_highest, make_groups
+from dashboard.regressions.judge.process.metrics import GrowthMetric
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import Settings
 
 Points = list[tuple[int, float]]
 """The lowest levels of closed blocks, with the number of each block."""
-Grown = dict[Unit, Points]
+UnitPoints = dict[Unit, Points]
 
 
 class Blocks:
@@ -49,13 +49,13 @@ class Blocks:
         self.levels.clear()
 
 
-class GrowthSeries(Compared):
+class GrowthSeries(ComparedSeries):
     """How fast the level of every instance grows per hour, once it is in its stride.
 
     Where the baseline has ended, against how fast its instances grew until then: a leak has to be found after a rollout, too.
     """
 
-    def __init__(self, metric: Growth, settings: Settings) -> None:
+    def __init__(self, metric: GrowthMetric, settings: Settings) -> None:
         super().__init__(metric, settings)
         self.metric = metric
         self.blocks: dict[Arm, dict[Stratum, dict[Unit, Blocks]]] = {"baseline": {}, "candidate": {}}
@@ -98,7 +98,7 @@ class GrowthSeries(Compared):
         return {unit: rows for unit, rows in found.items() if rows}
 
     def _fill(self, arm: Arm, stratum: Stratum, minute: int, grown: Units) -> Numbers:
-        levels = highest(grown, self.metric.value)
+        levels = log_highest(grown, self.metric.value)
         if levels and arm == "baseline":
             self._seen[stratum] = minute
         units = self.blocks[arm].setdefault(stratum, {}) if levels else {}
@@ -107,7 +107,7 @@ class GrowthSeries(Compared):
             if blocks is None:
                 begun = min(row.first_minute for row in grown[unit]) // self.metric.block_minutes
                 # Of the baseline also a day before: its youth may lie there.
-                most = self.metric.most_blocks + (DAY // self.metric.block_minutes if arm == "baseline" else 0)
+                most = self.metric.most_blocks + (DAY_MINUTES // self.metric.block_minutes if arm == "baseline" else 0)
                 blocks = units[unit] = Blocks(begun, most)
             blocks.levels.append(level)
         return levels
@@ -134,7 +134,7 @@ class GrowthSeries(Compared):
         if any(blocks.levels for blocks in self.blocks["baseline"].get(stratum, {}).values()):
             return True
         last = self._seen.get(stratum)
-        if last is None or not self._settings.gone_minutes <= minute - last <= DAY:
+        if last is None or not self._settings.gone_minutes <= minute - last <= DAY_MINUTES:
             return False
         self.after_end.add(stratum)
         known = bool(self.numbers("baseline", stratum))
@@ -146,18 +146,18 @@ class GrowthSeries(Compared):
         """The slope of every instance with enough blocks."""
         return self._slopes(self.known(arm, stratum))
 
-    def _slopes(self, grown: Grown) -> Numbers:
+    def _slopes(self, grown: UnitPoints) -> Numbers:
         hours = self.metric.block_minutes / 60.0
         return {unit: slope(points) / hours for unit, points in grown.items()}
 
-    def known(self, arm: Arm, stratum: Stratum) -> Grown:
+    def known(self, arm: Arm, stratum: Stratum) -> UnitPoints:
         """The instances that count: the baseline's at the candidate's age, else of the same hours, else before its end."""
         units = self.blocks[arm].get(stratum, {})
         if arm == "candidate":
             return self._old_enough({unit: list(blocks.floors) for unit, blocks in units.items()})
         return self._same_age(stratum, units) or self._same_hours(stratum, units) or self._before_end(stratum, units)
 
-    def _same_age(self, stratum: Stratum, units: dict[Unit, Blocks]) -> Grown:
+    def _same_age(self, stratum: Stratum, units: dict[Unit, Blocks]) -> UnitPoints:
         candidates = self.known("candidate", stratum)
         if not candidates:
             return {}
@@ -169,12 +169,12 @@ class GrowthSeries(Compared):
         least = max(self._least, 3 * max(map(len, candidates.values())) // 4)
         return {unit: points for unit, points in found.items() if len(points) >= least}
 
-    def _same_hours(self, stratum: Stratum, units: dict[Unit, Blocks]) -> Grown:
+    def _same_hours(self, stratum: Stratum, units: dict[Unit, Blocks]) -> UnitPoints:
         begun = self._begun.get(stratum, 0)
         most = self.metric.most_blocks
         return self._old_enough({unit: [point for point in blocks.floors if point[0] >= begun][-most:] for unit, blocks in units.items()})
 
-    def _before_end(self, stratum: Stratum, units: dict[Unit, Blocks]) -> Grown:
+    def _before_end(self, stratum: Stratum, units: dict[Unit, Blocks]) -> UnitPoints:
         if stratum not in self.after_end:
             return {}
         return self._old_enough({unit: list(blocks.floors)[-self.metric.most_blocks :] for unit, blocks in units.items()})
@@ -184,15 +184,15 @@ class GrowthSeries(Compared):
         begun = self._begun.get(stratum, 0)
         return any(points[0][0] < begun for points in self.known("baseline", stratum).values())
 
-    def _old_enough(self, grown: Grown) -> Grown:
+    def _old_enough(self, grown: UnitPoints) -> UnitPoints:
         return {unit: points for unit, points in grown.items() if len(points) >= self._least}
 
     def read(self, comparisons: int, closely: bool) -> Reading:
         """What the slopes say, once a second look confirms them."""
         reading = super().read(comparisons, closely)
-        return reading if not reading.leaning or self.confirmed() else reading._replace(regressed=False, leaning=False)
+        return reading if not reading.leaning or self.is_confirmed() else reading._replace(regressed=False, leaning=False)
 
-    def confirmed(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether the blocks after the first look grow by themselves, by what matters."""
         looks = []
         for stratum in self.strata():
@@ -200,8 +200,8 @@ class GrowthSeries(Compared):
             cand = {unit: points for unit, points in later.items() if len(points) >= self._second_look}
             base = {unit: points[-self._least :] for unit, points in self.known("baseline", stratum).items()}
             looks.append((stratum, self._slopes(base), self._slopes(cand)))
-        found = grouped(looks)
-        return bool(found) and pooled(found) >= self._effect
+        found = make_groups(looks)
+        return bool(found) and pool_change(found) >= self._effect
 
     def _later(self, points: Points) -> Points:
         """The newest blocks, none of which the first look was at."""
@@ -235,8 +235,8 @@ class GrowthSeries(Compared):
         """The change of the slopes over the newest blocks alone; None while those are all there are."""
         if not self.groups or self._mean_minutes("candidate") < 2 * self.metric.least_minutes:
             return None
-        newest = grouped([(name, self._newest("baseline", name), self._newest("candidate", name)) for name in self.strata()])
-        return pooled(newest) if newest else None
+        newest = make_groups([(name, self._newest("baseline", name), self._newest("candidate", name)) for name in self.strata()])
+        return pool_change(newest) if newest else None
 
     def _newest(self, arm: Arm, stratum: Stratum) -> Numbers:
         return self._slopes({unit: points[-self._least :] for unit, points in self.known(arm, stratum).items()})

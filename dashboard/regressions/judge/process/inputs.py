@@ -28,7 +28,7 @@ class InstanceStart:
 
 
 @dataclass(frozen=True, slots=True)
-class InstanceState:
+class InstanceProcessMinute:
     """One minute of one process; bytes, minutes since the epoch, absent is None and never 0.
 
     `instance`, `unit`, `arm` and `first_minute` are those of its `InstanceMinute`s. The stratum knows no mode: a process

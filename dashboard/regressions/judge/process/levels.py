@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from dashboard.regressions.judge.before_after import DAY
+from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import Arm, Stratum
-from dashboard.regressions.judge.pooled_estimate import Total, Unit, let_go
-from dashboard.regressions.judge.process.comparison import Compared, Numbers, Strata, highest
-from dashboard.regressions.judge.process.metrics import Level, Once
+from dashboard.regressions.judge.pooled_estimate import Total, Unit, evict_units
+from dashboard.regressions.judge.process.comparison import ComparedSeries, Numbers, Strata, log_highest
+from dashboard.regressions.judge.process.metrics import LevelMetric, SingleValueMetric
 from dashboard.regressions.judge.settings import Settings
 
 
-class LevelSeries(Compared):
+class LevelSeries(ComparedSeries):
     """Every instance against the baseline of the same minute and stratum, since the deployment.
 
     Where the baseline has ended, against its instances as they were in its last day: what a process holds hardly follows
     the time of day, and says the same on another host of the stratum.
     """
 
-    def __init__(self, metric: Level, settings: Settings) -> None:
+    def __init__(self, metric: LevelMetric, settings: Settings) -> None:
         super().__init__(metric, settings)
         self.metric = metric
         self.totals: dict[Arm, dict[Stratum, dict[Unit, Total]]] = {"baseline": {}, "candidate": {}}
@@ -33,14 +33,14 @@ class LevelSeries(Compared):
     def remember(self, minute: int, strata: Strata) -> None:
         """Takes a minute of the baseline before the deployment."""
         for stratum, arms in strata.items():
-            self._keep(minute, stratum, highest(arms.baseline, self.metric.value))
+            self._keep(minute, stratum, log_highest(arms.baseline, self.metric.value))
 
     def add(self, minute: int, strata: Strata) -> int:
         """Takes a minute; answers 1 when it brought a comparison, else 0."""
         changes: list[float] = []
         ended = False
         for stratum, arms in strata.items():
-            base, cand = highest(arms.baseline, self.metric.value), highest(arms.candidate, self.metric.value)
+            base, cand = log_highest(arms.baseline, self.metric.value), log_highest(arms.candidate, self.metric.value)
             self._keep(minute, stratum, base)
             if cand and not arms.baseline and (past := self._ended(minute, stratum)):
                 self.reports |= {"baseline", "candidate"}
@@ -69,7 +69,7 @@ class LevelSeries(Compared):
     def _ended(self, minute: int, stratum: Stratum) -> Numbers:
         """The baseline's instances where it has ended within a day; those that never ran beside the candidate count from now on."""
         last = self._seen.get(stratum)
-        if last is None or not self._settings.gone_minutes <= minute - last <= DAY:
+        if last is None or not self._settings.gone_minutes <= minute - last <= DAY_MINUTES:
             return {}
         kept = {unit: total for unit, total in self._past[stratum].items() if total.minutes >= self._settings.instance_minutes}
         past = {unit: total.level / total.minutes for unit, total in kept.items()}
@@ -87,7 +87,7 @@ class LevelSeries(Compared):
         for unit, level in levels.items():
             total = totals.get(unit)
             if total is None:
-                let_go(totals, minute)
+                evict_units(totals, minute)
                 total = totals[unit] = Total()
             total.last = minute
             total.difference += level - middle
@@ -129,10 +129,10 @@ class LevelSeries(Compared):
         return not self.reports or (bound is not None and bound < math.log1p(self.metric.tolerated))
 
 
-class OnceSeries(Compared):
+class SingleValueSeries(ComparedSeries):
     """One number an instance, taken when it is first known."""
 
-    def __init__(self, metric: Once, settings: Settings) -> None:
+    def __init__(self, metric: SingleValueMetric, settings: Settings) -> None:
         super().__init__(metric, settings)
         self.metric = metric
         self.values: dict[Arm, dict[Stratum, Numbers]] = {"baseline": {}, "candidate": {}}
@@ -140,7 +140,7 @@ class OnceSeries(Compared):
     def add(self, minute: int, strata: Strata) -> int:
         """Takes a minute; answers 1 when instances of both arms ran and their numbers can be compared, else 0."""
         for stratum, arms in strata.items():
-            base, cand = highest(arms.baseline, self.metric.value), highest(arms.candidate, self.metric.value)
+            base, cand = log_highest(arms.baseline, self.metric.value), log_highest(arms.candidate, self.metric.value)
             self.note(arms, base, cand)
             self._take("baseline", stratum, base)
             self._take("candidate", stratum, cand)

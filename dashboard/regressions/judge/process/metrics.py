@@ -7,27 +7,27 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from dashboard.regressions.judge.metric import Metric
-from dashboard.regressions.judge.process.inputs import InstanceState
+from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 
 Prior = tuple[tuple[int, float], ...]
 """The variance between healthy instances after so many minutes, in ascending order."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Level(Metric):
+class LevelMetric(Metric):
     """A level that every instance reports in every minute; compared as a log ratio within the same minute."""
 
-    value: Callable[[InstanceState], float | None]
+    value: Callable[[InstanceProcessMinute], float | None]
     smallest_effect: float
     tolerated: float
     prior_variance: Prior
     doublings: int = 8
-    confirmed_by: Level | None = None
+    confirmed_by: LevelMetric | None = None
     """What has to be up as well before this asks for a roll back; it is in no table of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Growth(Metric):
+class GrowthMetric(Metric):
     """How fast a level grows: the median slope of its log per hour, of each instance by itself.
 
     It is taken over the lowest levels of blocks, from the age of `from_minute` on and once `least_minutes` are there; a block
@@ -35,7 +35,7 @@ class Growth(Metric):
     `least_minutes`, which have to grow by themselves.
     """
 
-    value: Callable[[InstanceState], float | None]
+    value: Callable[[InstanceProcessMinute], float | None]
     smallest_effect: float
     prior_variance: Prior
     doublings: int = 8
@@ -47,10 +47,10 @@ class Growth(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Once(Metric):
+class SingleValueMetric(Metric):
     """One number an instance, known some time after its start; compared as a log ratio between instances."""
 
-    value: Callable[[InstanceState], float | None]
+    value: Callable[[InstanceProcessMinute], float | None]
     smallest_effect: float
     prior_variance: Prior
     doublings: int = 2
@@ -58,14 +58,14 @@ class Once(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Storm(Metric):
+class StormMetric(Metric):
     """Events that a process in its stride hardly has: an instance is affected by over `threshold` an hour, and at least `least`.
 
     Counted are the last `window_minutes`, from the age of `from_minute` on. Where the baseline is affected too, a rise by
     `times` and `points` an hour would matter.
     """
 
-    events: Callable[[InstanceState], int | None]
+    events: Callable[[InstanceProcessMinute], int | None]
     threshold: float
     least: int
     times: float
@@ -77,7 +77,7 @@ class Storm(Metric):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MissShare(Metric):
+class MissShareMetric(Metric):
     """The share of compile seconds at the start that no cache served, and whether misses are more than chance makes them.
 
     `least` is of misses; `dispersion` is the coefficient of variation of the rate between healthy instances.
@@ -91,21 +91,21 @@ class MissShare(Metric):
     hard: bool = False
 
 
-ProcessMetric = Level | Growth | Once | Storm | MissShare
+ProcessMetric = LevelMetric | GrowthMetric | SingleValueMetric | StormMetric | MissShareMetric
 
 
-def compile_time(row: InstanceState) -> float | None:
+def compile_time(row: InstanceProcessMinute) -> float | None:
     """Seconds of first compilations, once they are known."""
     return row.start.compile_time if row.start is not None else None
 
 
-def cold_start(row: InstanceState) -> float | None:
+def cold_start(row: InstanceProcessMinute) -> float | None:
     """Seconds until it was ready, once that is known."""
     start = row.start
     return start.cold_start if start is not None and row.minute >= start.cold_start_minute else None
 
 
-GPU_HELD = Level(
+GPU_HELD = LevelMetric(
     name="gpu_held",
     unit="bytes",
     value=attrgetter("gpu_allocated"),
@@ -115,7 +115,7 @@ GPU_HELD = Level(
 )
 # The peak is a process's since its start: what a compilation took for a moment counts for as long as it lives. What is in use is
 # looked at now and then, during a call or between two: a busier version seems to hold more. Together they say that more is needed.
-GPU_MEMORY = Level(
+GPU_MEMORY = LevelMetric(
     name="gpu_memory",
     unit="bytes",
     value=attrgetter("gpu_peak"),
@@ -124,7 +124,7 @@ GPU_MEMORY = Level(
     prior_variance=((0, 0.015**2),),
     confirmed_by=GPU_HELD,
 )
-HOST_MEMORY = Level(
+HOST_MEMORY = LevelMetric(
     name="host_memory",
     unit="bytes",
     hard=False,
@@ -133,16 +133,18 @@ HOST_MEMORY = Level(
     tolerated=0.10,
     prior_variance=((0, 0.05**2),),
 )
-LEAK = Growth(
+LEAK = GrowthMetric(
     name="leak",
     unit="share per hour",
     value=attrgetter("gpu_allocated"),
     smallest_effect=0.005,
     prior_variance=((120, 0.005**2), (240, 0.0022**2), (480, 0.001**2), (960, 0.0005**2)),
 )
-COMPILE_TIME = Once(name="compile_time", unit="s", value=compile_time, smallest_effect=0.25, prior_variance=((0, 0.18**2),))
-COLD_START = Once(name="cold_start", unit="s", value=cold_start, smallest_effect=0.25, prior_variance=((0, 0.20**2),))
-RECOMPILES = Storm(name="recompiles", unit="per hour", events=attrgetter("recompiles"), threshold=10.0, least=5, times=3.0, points=2.0)
-CACHE = MissShare(name="cache", unit="share", times=2.0, points=0.10, least=5, dispersion=0.5)
+COMPILE_TIME = SingleValueMetric(name="compile_time", unit="s", value=compile_time, smallest_effect=0.25, prior_variance=((0, 0.18**2),))
+COLD_START = SingleValueMetric(name="cold_start", unit="s", value=cold_start, smallest_effect=0.25, prior_variance=((0, 0.20**2),))
+RECOMPILES = StormMetric(
+    name="recompiles", unit="per hour", events=attrgetter("recompiles"), threshold=10.0, least=5, times=3.0, points=2.0
+)
+CACHE = MissShareMetric(name="cache", unit="share", times=2.0, points=0.10, least=5, dispersion=0.5)
 
 PROCESS_METRICS: tuple[ProcessMetric, ...] = (GPU_MEMORY, HOST_MEMORY, LEAK, COMPILE_TIME, COLD_START, RECOMPILES, CACHE)

@@ -8,24 +8,24 @@ from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.process.comparison import Arms, Units
 from dashboard.regressions.judge.process.counts import MissSeries, StormSeries
 from dashboard.regressions.judge.process.growth import GrowthSeries
-from dashboard.regressions.judge.process.inputs import InstanceState
-from dashboard.regressions.judge.process.levels import LevelSeries, OnceSeries
-from dashboard.regressions.judge.process.metrics import Growth, Level, Once, ProcessMetric, Storm
+from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
+from dashboard.regressions.judge.process.levels import LevelSeries, SingleValueSeries
+from dashboard.regressions.judge.process.metrics import GrowthMetric, LevelMetric, ProcessMetric, SingleValueMetric, StormMetric
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.verdict_policy import Judged, Track
+from dashboard.regressions.judge.verdict_policy import JudgedTrack, Track
 
-ProcessSeries = LevelSeries | GrowthSeries | OnceSeries | StormSeries | MissSeries
+ProcessSeries = LevelSeries | GrowthSeries | SingleValueSeries | StormSeries | MissSeries
 
 
 def process_series(metric: ProcessMetric, settings: Settings) -> ProcessSeries:
     """The state that a metric needs."""
-    if isinstance(metric, Level):
+    if isinstance(metric, LevelMetric):
         return LevelSeries(metric, settings)
-    if isinstance(metric, Growth):
+    if isinstance(metric, GrowthMetric):
         return GrowthSeries(metric, settings)
-    if isinstance(metric, Once):
-        return OnceSeries(metric, settings)
-    return StormSeries(metric, settings) if isinstance(metric, Storm) else MissSeries(metric, settings)
+    if isinstance(metric, SingleValueMetric):
+        return SingleValueSeries(metric, settings)
+    return StormSeries(metric, settings) if isinstance(metric, StormMetric) else MissSeries(metric, settings)
 
 
 def confirming_series(series: ProcessSeries, settings: Settings) -> LevelSeries | None:
@@ -35,7 +35,7 @@ def confirming_series(series: ProcessSeries, settings: Settings) -> LevelSeries 
     return LevelSeries(series.metric.confirmed_by, settings)
 
 
-class Ooms:
+class OutOfMemoryCount:
     """How often an instance ran out of memory, and when."""
 
     __slots__ = ("count", "first", "last")
@@ -45,25 +45,25 @@ class Ooms:
         self.count = 0
 
 
-class Process:
+class ProcessTracks:
     """The series and tracks of all metrics of processes."""
 
     def __init__(self, settings: Settings) -> None:
         self.entries = [(process_series(metric, settings), Track(metric)) for metric in settings.process_metrics]
         self.confirming = {series: confirming for series, _ in self.entries if (confirming := confirming_series(series, settings))}
-        self.ooms: dict[Arm, dict[str, Ooms]] = {"baseline": {}, "candidate": {}}
+        self.ooms: dict[Arm, dict[str, OutOfMemoryCount]] = {"baseline": {}, "candidate": {}}
         self.instances: dict[Arm, set[str]] = {"baseline": set(), "candidate": set()}
         self.early: dict[Arm, int] = {"baseline": 0, "candidate": 0}
         """Recompiles of instances that are too young for the rate of the storm metric."""
-        self._storm_from = min((one.from_minute for one in settings.process_metrics if isinstance(one, Storm)), default=0)
+        self._storm_from = min((one.from_minute for one in settings.process_metrics if isinstance(one, StormMetric)), default=0)
         self._settings = settings
 
-    def remember(self, minute: int, states: Iterable[InstanceState]) -> None:
+    def remember(self, minute: int, states: Iterable[InstanceProcessMinute]) -> None:
         """Takes a minute of the baseline from before the deployment: what an instance's start took says the same at any time."""
         strata = self._strata(states)
-        lives = by_life(strata)
+        lives = split_by_start(strata)
         for series, _ in self.entries:
-            if isinstance(series, OnceSeries | MissSeries):
+            if isinstance(series, SingleValueSeries | MissSeries):
                 series.add(minute, lives)
             elif isinstance(series, LevelSeries):
                 series.remember(minute, strata)
@@ -72,12 +72,12 @@ class Process:
             elif isinstance(series, GrowthSeries):
                 series.remember(minute, lives)
 
-    def add(self, minute: int, states: Iterable[InstanceState], comparisons: int) -> None:
+    def add(self, minute: int, states: Iterable[InstanceProcessMinute], comparisons: int) -> None:
         """Takes all rows of one closed minute, in any order; the first minutes of an instance are left out."""
         strata = self._strata(states)
         if not strata:
             return
-        lives = by_life(strata)
+        lives = split_by_start(strata)
         for series, track in self.entries:
             minutes = series.add(minute, strata if isinstance(series, LevelSeries) else lives)
             confirming = self.confirming.get(series)
@@ -89,7 +89,7 @@ class Process:
                     reading = reading._replace(regressed=False)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
 
-    def _strata(self, states: Iterable[InstanceState]) -> dict[Stratum, Arms]:
+    def _strata(self, states: Iterable[InstanceProcessMinute]) -> dict[Stratum, Arms]:
         strata: dict[Stratum, Arms] = {}
         warm_up = self._settings.warm_up_minutes
         for row in states:
@@ -107,23 +107,23 @@ class Process:
             units.setdefault(row.unit, []).append(row)
         return strata
 
-    def _out_of_memory(self, row: InstanceState) -> None:
+    def _out_of_memory(self, row: InstanceProcessMinute) -> None:
         known = self.ooms[row.arm]
-        found = known.setdefault(str(row.instance), Ooms(row.minute))
+        found = known.setdefault(str(row.instance), OutOfMemoryCount(row.minute))
         found.count += row.ooms
         found.last = row.minute
 
-    def judged(self) -> list[Judged]:
+    def judged(self) -> list[JudgedTrack]:
         """The tracks that count for the verdict."""
-        return [Judged(track, series, False) for series, track in self.entries if not track.metric.muted]
+        return [JudgedTrack(track, series, False) for series, track in self.entries if not track.metric.muted]
 
 
-def by_life(strata: dict[Stratum, Arms]) -> dict[Stratum, Arms]:
+def split_by_start(strata: dict[Stratum, Arms]) -> dict[Stratum, Arms]:
     """The same rows by process: each starts and grows by itself, while the level of those that follow each other on a host is one."""
-    return {stratum: Arms(_lives(arms.baseline), _lives(arms.candidate)) for stratum, arms in strata.items()}
+    return {stratum: Arms(_split_units(arms.baseline), _split_units(arms.candidate)) for stratum, arms in strata.items()}
 
 
-def _lives(units: Units) -> Units:
+def _split_units(units: Units) -> Units:
     if all(row.life is None for rows in units.values() for row in rows):
         return units
     found: Units = {}

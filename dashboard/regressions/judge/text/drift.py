@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dashboard.common.numbers import is_factor, magnitude
-from dashboard.regressions.judge.self_drift import Drifted
+from dashboard.regressions.judge.self_drift import SelfDrift
 
 NAMES = {"p50": "p50", "gpu_p50": "GPU time p50"}
 
 
-def drift_words(found: Mapping[str, object] | Drifted) -> str:
+def describe_drift(found: Mapping[str, object] | SelfDrift) -> str:
     """What has risen, and by how much; takes a stored one as well."""
     told = found if isinstance(found, Mapping) else {"metric": found.metric, "region": found.region, "change": found.change}
     metric, region, change = (told.get(key) for key in ("metric", "region", "change"))

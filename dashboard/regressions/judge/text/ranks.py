@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dashboard.regressions.judge.rank_divergence import Divergence
 from dashboard.regressions.judge.text.numbers import SPACE
 
-NAMED, GRAPHS = 6, 2
-KEY_SHOWN = 9
+MAX_RANKS_NAMED, MAX_GRAPHS_NAMED = 6, 2
+KEY_CHARS = 9
 """Enough of a key to tell two apart, and to find its folder by."""
 
 
-def divergence_words(one: Divergence) -> str:
+def describe_divergence(one: Divergence) -> str:
     """One sentence without its full stop; it begins with the ranks."""
     who = _ranks(one.ranks)
     others = f"the {_plural(one.others, 'other')}" if one.others else "the others"
@@ -25,8 +25,12 @@ def divergence_words(one: Divergence) -> str:
     if one.kind == "cache":
         return f"{who} compiled `{one.about}` that the caches served to {others}{where}: a slow start of these ranks holds up all"
     if one.kind == "graph":
-        asked = f" ({', '.join(map(key_words, one.graphs[:GRAPHS]))}{', …' if len(one.graphs) > GRAPHS else ''})" if one.graphs else ""
-        usual = f" ({key_words(one.usual_graph)})" if one.usual_graph else ""
+        asked = (
+            f" ({', '.join(map(format_key, one.graphs[:MAX_GRAPHS_NAMED]))}{', …' if len(one.graphs) > MAX_GRAPHS_NAMED else ''})"
+            if one.graphs
+            else ""
+        )
+        usual = f" ({format_key(one.usual_graph)})" if one.usual_graph else ""
         return f"{who} asked the caches for another graph of `{one.about}`{asked} than {others}{usual}{where}"
     if one.kind == "straggler":
         return f"{who} {'is' if single else 'are'} behind with `{one.about}`{where}: {others} have compiled it"
@@ -35,16 +39,16 @@ def divergence_words(one: Divergence) -> str:
     return f"{who} compiled `{one.about}` {times} {more} often than {others}{where}: a collective inside may wait for ever"
 
 
-def key_words(key: str) -> str:
+def format_key(key: str) -> str:
     """The beginning of a key, as code."""
-    return f"`{key[:KEY_SHOWN]}`"
+    return f"`{key[:KEY_CHARS]}`"
 
 
 def _ranks(ranks: Sequence[int]) -> str:
     """Rank 3; ranks 1, 2 and 5; 12 ranks."""
     if len(ranks) == 1:
         return f"Rank {ranks[0]}"
-    if len(ranks) > NAMED:
+    if len(ranks) > MAX_RANKS_NAMED:
         return _plural(len(ranks), "rank")
     return f"Ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 
 from dashboard.common.numbers import change_range, is_factor, magnitude, number, percent
 from dashboard.fleet.metrics.eager_causes import cause_sentence
-from dashboard.regressions.judge.certain_facts import Certain, fact_words
+from dashboard.regressions.judge.certain_facts import CertainFact, describe_fact
 from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence, NextStep, NotCompared, Outcome
-from dashboard.regressions.judge.self_drift import Drifted
-from dashboard.regressions.judge.text.drift import drift_words
-from dashboard.regressions.judge.text.numbers import SPACE, capitalised, duration, own
+from dashboard.regressions.judge.self_drift import SelfDrift
+from dashboard.regressions.judge.text.drift import describe_drift
+from dashboard.regressions.judge.text.numbers import SPACE, capitalize, format_duration, orient_change
 
 CONFIDENCE_NOTE = (
     "Intervals are widened for every metric and for looking again each minute; they are calibrated on simulated fleets, "
@@ -29,7 +29,7 @@ LEVELS = {
     "compile_time": ("compile time", "longer", "shorter"),
     "cold_start": ("cold start", "longer", "shorter"),
 }
-AS = {"slower": "long", "longer": "long"}
+FACTOR_WORDS = {"slower": "long", "longer": "long"}
 """A factor instead of a percentage: 22.8 times as long."""
 COUNTS = {
     "eager": "of calls run eager",
@@ -38,18 +38,18 @@ COUNTS = {
     "stalled_time": "of the time of calls is spent waiting for compilations",
     "cache": "of compile seconds were not in a cache",
 }
-EXPLAINED = ("eager", "stalled")
+COUNTS_WITH_CAUSES = ("eager", "stalled")
 """Counts of which a cause is known."""
 MOST_LEVELS = 2
 MOST_MINOR = 3
-LONG_AGO = 120
+LONG_AGO_MINUTES = 120
 """Minutes without a comparison after which HEALTHY says since when."""
-WHY_SILENT: dict[str, str] = {
+NOT_JUDGED_REASONS: dict[str, str] = {
     "one_sided": "is not judged: one version does not report it",
     "too_few_calls": "is not judged: too few calls a minute",
     "bucket_too_wide": "is not judged: a bucket in which the engine counts is wider than the difference",
 }
-WHY_NOT_COMPARED = {
+NOT_COMPARED_REASONS = {
     "no_baseline_in_stratum": "no baseline instance in this stratum",
     "no_baseline_in_bucket": "the baseline has no calls in this shape bucket",
     "too_few_calls": "fewer than 20 calls of an instance within an hour",
@@ -61,7 +61,7 @@ WHY_NOT_COMPARED = {
 }
 
 
-PLACES: dict[Layout, str] = {
+LAYOUT_PHRASES: dict[Layout, str] = {
     "side_by_side": "",
     "day_before": f" on the same hosts 24{SPACE}h earlier",
     "past_by_load": " on the same hosts before, adjusted for load,",
@@ -69,9 +69,9 @@ PLACES: dict[Layout, str] = {
 }
 
 
-def found_against(baseline: str, layouts: tuple[Layout, ...]) -> str:
+def describe_baseline(baseline: str, layouts: tuple[Layout, ...]) -> str:
     """The baseline, and where and when it was measured if that was not beside the candidate."""
-    return baseline + PLACES[layouts[0] if layouts else "side_by_side"]
+    return baseline + LAYOUT_PHRASES[layouts[0] if layouts else "side_by_side"]
 
 
 def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None = None) -> str:
@@ -82,7 +82,7 @@ def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_min
         done = f" It has made no call since {say_minute(off)}: this is what was said until then." if off is not None else ""
         return f"Roll back {candidate}: {roll_back_phrase(outcome, candidate, baseline, say_minute, cause)}.{done}{over}"
     if outcome.verdict == "watch":
-        return capitalised(watch_sentence(outcome, candidate, baseline, say_minute, cause)) + over
+        return capitalize(watch_sentence(outcome, candidate, baseline, say_minute, cause)) + over
     if outcome.verdict == "healthy":
         return healthy_sentence(outcome, baseline, say_minute) + over + adoption(outcome, candidate)
     return not_enough_sentence(outcome, candidate, baseline, say_minute) + over
@@ -96,26 +96,28 @@ def ended_phrases(outcome: Outcome, say_minute: Callable[[int], str]) -> str:
 def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int], str]) -> str:
     """What is ruled out, of which metric, and what could not be judged."""
     rows = {row.metric: row for row in outcome.evidence}
-    bounds = {name: own(max(bound, 0.0), rows[name].worse if name in rows else 1) for name, bound in outcome.bounds.items()}
+    bounds = {name: orient_change(max(bound, 0.0), rows[name].worse if name in rows else 1) for name, bound in outcome.bounds.items()}
     each = ", ".join(f"{LEVELS[name][0]} {magnitude(bound)}" for name, bound in bounds.items() if name in LEVELS)
     worst = magnitude(max(bounds.values(), default=0.0))
     side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
-    against = found_against(baseline, outcome.layouts).rstrip(",")
-    sentence = f"Nothing worse than {worst} in {duration(outcome.look or 0)} {side} {against}{f': {each}' if len(bounds) > 1 else ''}."
+    against = describe_baseline(baseline, outcome.layouts).rstrip(",")
+    sentence = (
+        f"Nothing worse than {worst} in {format_duration(outcome.look or 0)} {side} {against}{f': {each}' if len(bounds) > 1 else ''}."
+    )
     if outcome.minor:
         more = len(outcome.minor) - MOST_MINOR
         named = ", ".join(f"`{name}`" for name in outcome.minor[:MOST_MINOR]) + (f" and {more} more" if more > 0 else "")
         sentence += f" Not in it, for their few calls: {named}."
     last = outcome.last_compared_minute
-    if last is not None and outcome.minute - last > LONG_AGO:
+    if last is not None and outcome.minute - last > LONG_AGO_MINUTES:
         sentence += f" Nothing was compared since {say_minute(last)}."
-    return sentence + not_judged_phrases(outcome, WHY_SILENT)
+    return sentence + not_judged_phrases(outcome, NOT_JUDGED_REASONS)
 
 
 def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
     """What stands beside the answer without being in it, for one of these reasons."""
     silent = [row for row in outcome.evidence if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"]
-    return "".join(f" {capitalised(LEVELS.get(row.metric, (row.metric,))[0])} {WHY_SILENT[row.reason]}." for row in silent)
+    return "".join(f" {capitalize(LEVELS.get(row.metric, (row.metric,))[0])} {NOT_JUDGED_REASONS[row.reason]}." for row in silent)
 
 
 def roll_back_phrase(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
@@ -131,11 +133,11 @@ def roll_back_phrase(outcome: Outcome, candidate: str, baseline: str, say_minute
     return "; ".join(said)
 
 
-def certain_phrase(fact: Certain, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
+def certain_phrase(fact: CertainFact, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
     """A certain fact with where and since when, and what the baseline shows."""
-    said = f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}"
+    said = f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}"
     if fact.kind == "stalled_calls":
-        return f"{said}{stalled_beside(fact, baseline)}"
+        return f"{said}{baseline_stalls_phrase(fact, baseline)}"
     if fact.kind == "compiled_nothing" and not fact.on_baseline:
         if fact.baseline_silent:
             return f"{said}; not comparable with {baseline}: agent versions differ"
@@ -147,7 +149,7 @@ def certain_phrase(fact: Certain, candidate: str, baseline: str, say_minute: Cal
     return f"{said}{others}; {before}"
 
 
-def stalled_beside(fact: Certain, baseline: str) -> str:
+def baseline_stalls_phrase(fact: CertainFact, baseline: str) -> str:
     """What the baseline shows of calls beyond their budget."""
     if fact.baseline_silent:
         return f"; not comparable with {baseline}: agent versions differ"
@@ -159,17 +161,20 @@ def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], 
     rows = [row for row in outcome.evidence if row.drives]
     levels = sorted((row for row in rows if not is_count(row)), key=lambda row: (not row.hard, -(row.change or 0.0)))
     levels = levels[:1] + [row for row in levels[1:MOST_LEVELS] if row.hard]
-    counts = sorted((row for row in rows if is_count(row)), key=lambda row: (not row.hard, row.metric in EXPLAINED, row.metric))
+    counts = sorted((row for row in rows if is_count(row)), key=lambda row: (not row.hard, row.metric in COUNTS_WITH_CAUSES, row.metric))
     counts = [row for row in counts if row.hard] or counts[:1]
     several = len({row.region for row in outcome.evidence if row.region}) > 1
     parts = [level_phrase(row, baseline, say_minute, several) for row in levels]
     if levels:
-        parts += [count_phrase(row) + (since(row, say_minute) if row.since != levels[0].since else "") for row in counts]
+        parts += [count_phrase(row) + (since_phrase(row, say_minute) if row.since != levels[0].since else "") for row in counts]
     else:
-        parts += [f"{count_phrase(row)} on {instances(row)}{since(row, say_minute)}, {against(row, baseline)}" for row in counts]
-    known = cause if cause is not None else next((found for row in counts if (found := cause_of(row))), None)
+        parts += [
+            f"{count_phrase(row)} on {instances_phrase(row)}{since_phrase(row, say_minute)}, {baseline_phrase(row, baseline)}"
+            for row in counts
+        ]
+    known = cause if cause is not None else next((found for row in counts if (found := find_main_cause(row))), None)
     # Eager and stalled calls stand last: what is known of a cause is about them.
-    explained = any(row.metric in EXPLAINED for row in counts)
+    explained = any(row.metric in COUNTS_WITH_CAUSES for row in counts)
     return "; ".join(parts) + (f": {known}" if known and explained else f"; {known}" if known else "")
 
 
@@ -183,14 +188,17 @@ def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str],
     name, worse, better = LEVELS.get(row.metric, (row.metric, "worse", "better"))
     change = row.change or 0.0
     if row.metric == "leak":
-        more = f"{percent(change)} ({interval(row, True)}) more than on {found_against(baseline, row.layouts)}"
-        return f"GPU memory grows by {percent(row.candidate or 0.0)} an hour, {more}, on {instances(row)}{since(row, say_minute)}"
+        more = f"{percent(change)} ({interval(row, True)}) more than on {describe_baseline(baseline, row.layouts)}"
+        return (
+            f"GPU memory grows by {percent(row.candidate or 0.0)} an hour, {more}, on "
+            f"{instances_phrase(row)}{since_phrase(row, say_minute)}"
+        )
     of = f" of `{row.region}`" if several and row.region else ""
-    ratio, than = own(change, row.worse), found_against(baseline, row.layouts)
-    way, word = (f"as {AS.get(worse, 'high')}", "as") if is_factor(ratio) else (worse if change >= 0 else better, "than")
+    ratio, than = orient_change(change, row.worse), describe_baseline(baseline, row.layouts)
+    way, word = (f"as {FACTOR_WORDS.get(worse, 'high')}", "as") if is_factor(ratio) else (worse if change >= 0 else better, "than")
     size = f"{magnitude(ratio)} {way} ({interval(row, change >= 0)})"
     least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
-    return f"{name}{of} is {least}{size} {word} {than} on {instances(row)}{since(row, say_minute)}"
+    return f"{name}{of} is {least}{size} {word} {than} on {instances_phrase(row)}{since_phrase(row, say_minute)}"
 
 
 def count_phrase(row: Evidence) -> str:
@@ -200,19 +208,19 @@ def count_phrase(row: Evidence) -> str:
     return f"{percent(row.candidate or 0.0)} {COUNTS.get(row.metric, f'of calls: {row.metric}')}"
 
 
-def against(row: Evidence, baseline: str) -> str:
+def baseline_phrase(row: Evidence, baseline: str) -> str:
     """The baseline's share or rate of the same count."""
     if row.unit == "per hour":
         return f"{number(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
     return f"{percent(row.baseline)} on {baseline}" if row.baseline else f"none on {baseline}"
 
 
-def since(row: Evidence, say_minute: Callable[[int], str]) -> str:
+def since_phrase(row: Evidence, say_minute: Callable[[int], str]) -> str:
     """Since when a row is regressed, if it is known."""
     return f" since {say_minute(row.since)}" if row.since is not None else ""
 
 
-def instances(row: Evidence) -> str:
+def instances_phrase(row: Evidence) -> str:
     """How many of the candidate's instances show it."""
     count, total = row.affected_instances, row.candidate_instances
     unit = "host" if row.layouts[:1] in (("day_before",), ("past_by_load",)) else "instance"
@@ -221,7 +229,7 @@ def instances(row: Evidence) -> str:
     return f"{count} of {total} {unit}s" if count else f"average over {total} {unit}s"
 
 
-def cause_of(row: Evidence) -> str | None:
+def find_main_cause(row: Evidence) -> str | None:
     """The most frequent cause in the agents' counts; an unknown one is not guessed."""
     return next((said for cause in row.causes if (said := cause_sentence(cause, f"`{row.region}`"))), None)
 
@@ -247,19 +255,19 @@ def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: 
     return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
 
 
-def drift_phrase(found: Sequence[Drifted], candidate: str, say_minute: Callable[[int], str]) -> str:
+def drift_phrase(found: Sequence[SelfDrift], candidate: str, say_minute: Callable[[int], str]) -> str:
     """Where a version is slower than it was itself, and since when; of several regions the one that changed most."""
     worst = max(found, key=lambda one: one.change)
-    return f"{candidate} got slower by itself: {drift_words(worst)}, since {say_minute(worst.since)}"
+    return f"{candidate} got slower by itself: {describe_drift(worst)}, since {say_minute(worst.since)}"
 
 
-def first_version_sentence(fact: Certain, *, candidate: str, say_minute: Callable[[int], str], cause: str = "") -> str:
+def first_version_sentence(fact: CertainFact, *, candidate: str, say_minute: Callable[[int], str], cause: str = "") -> str:
     """What is certain of a version that has nothing to be compared with."""
     why = f"; {cause}" if cause else ""
-    return capitalised(f"{fact_words(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}{why}.")
+    return capitalize(f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}{why}.")
 
 
-def plural_instances(fact: Certain) -> str:
+def plural_instances(fact: CertainFact) -> str:
     """On how many instances a certain fact was seen, and which, where that matters."""
     more = len(fact.instances) - len(fact.places)
     named = f" ({', '.join(fact.places)}{f' and {more} more' if more > 0 else ''})" if fact.places else ""
@@ -268,7 +276,7 @@ def plural_instances(fact: Certain) -> str:
 
 def not_compared_phrase(item: NotCompared) -> str:
     """What was not compared and why."""
-    return f"{item.what} ({WHY_NOT_COMPARED[item.why]})"
+    return f"{item.what} ({NOT_COMPARED_REASONS[item.why]})"
 
 
 def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
@@ -288,7 +296,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         "bucket_too_wide": f"How long calls of {candidate} and {baseline} take lies in buckets of the engine that are wider than the "
         "difference. The agent in the engine's processes measures it.",
         "muted": "Every metric that could be compared is muted in the settings: nothing is left to judge.",
-        "too_short": f"Only {duration(outcome.compared_minutes)} compared with {baseline} so far.",
+        "too_short": f"Only {format_duration(outcome.compared_minutes)} compared with {baseline} so far.",
     }.get(outcome.reason)
     if missing is None:
         sees = (
@@ -298,7 +306,7 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
         )
         look = f"; next look at {say_minute(outcome.next_look)}" if outcome.next_look is not None else ""
         side = "beside" if outcome.layouts[:1] in ((), ("side_by_side",)) else "against"
-        missing = f"{sees} {side} {found_against(baseline, outcome.layouts).rstrip(',')}{look}."
+        missing = f"{sees} {side} {describe_baseline(baseline, outcome.layouts).rstrip(',')}{look}."
         missing += not_judged_phrases(outcome, ("one_sided", "bucket_too_wide"))
     step = next_step_phrase(outcome.next_step) if outcome.next_step else ""
     return f"{missing} {step}".rstrip() + adoption(outcome, candidate)
@@ -319,11 +327,11 @@ def next_step_phrase(step: NextStep) -> str:
         return f"Keep a baseline instance running{where} beside it for an hour."
     if step.kind == "add_traffic":
         return f"Send each instance at least {step.count} calls an hour."
-    return f"Wait {duration(step.minutes)}."
+    return f"Wait {format_duration(step.minutes)}."
 
 
 def interval(row: Evidence, worse: bool) -> str:
     """The interval in the direction of the sentence."""
-    low, high = own(row.low or 0.0, row.worse), own(row.high or 0.0, row.worse)
+    low, high = orient_change(row.low or 0.0, row.worse), orient_change(row.high or 0.0, row.worse)
     low, high = (low, high) if worse else (-high, -low)
     return change_range(low, high)

@@ -9,11 +9,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from dashboard.common import clock
 from dashboard.projects.models import Project
-from dashboard.regressions.backtest import Line, Rejudged, deployments_rejudge
-from dashboard.regressions.judge.settings_overrides import OverrideError, Value, known, layered, overrides_checked, settable
-from dashboard.regressions.judging_settings import rejudge_soon
+from dashboard.regressions.backtest import BacktestResult, BacktestRow, backtest_deployments
+from dashboard.regressions.judge.settings_overrides import OverrideError, Value, check_overrides, filter_known, list_settings, merge_layers
+from dashboard.regressions.judging_settings import schedule_rejudge
 from dashboard.regressions.models import VerdictKind
-from dashboard.regressions.settings_resolver import SettingsBook
+from dashboard.regressions.settings_resolver import SettingsResolver
 
 UNITS = {"h": 60, "d": 1440}
 
@@ -40,24 +40,24 @@ class Command(BaseCommand):
             raise CommandError(f"There is no project {options['project']!r}.")
         if options["set"] and not options["dry_run"]:
             raise CommandError("--set needs --dry-run: settings that are to hold are saved on the page Settings > Judging.")
-        book = SettingsBook(project_id=project.pk)
-        tried = _tried(options["set"], known(book.overrides(project_id=project.pk)))
+        book = SettingsResolver(project_id=project.pk)
+        tried = _tried(options["set"], filter_known(book.overrides(project_id=project.pk)))
 
         def settings_of(model_id: int) -> Any:
             if not tried:
                 return book.of(project_id=project.pk, model_id=model_id)
             own = book.overrides(project_id=project.pk, model_id=model_id)
-            return book.tried(project_id=project.pk, overrides=layered(book.overrides(project_id=project.pk), own, tried))
+            return book.resolve_with(project_id=project.pk, overrides=merge_layers(book.overrides(project_id=project.pk), own, tried))
 
         since = clock.minute_of(clock.unix()) - _minutes(options["since"])
-        self._say(deployments_rejudge(project=project, since_minute=since, settings_of=settings_of))
+        self._say(backtest_deployments(project=project, since_minute=since, settings_of=settings_of))
         if options["dry_run"]:
             self.stdout.write("Nothing is changed.")
         else:
-            rejudge_soon(project_id=project.pk)
+            schedule_rejudge(project_id=project.pk)
             self.stdout.write("What still runs is judged anew by the worker within seconds; what was said earlier stays as it was.")
 
-    def _say(self, found: Rejudged) -> None:
+    def _say(self, found: BacktestResult) -> None:
         for line in found.lines:
             self.stdout.write(_head(line))
             self.stdout.write(f"  then {VerdictKind(line.then).label:<15}  now {VerdictKind(line.now).label:<15}{_mark(line)}".rstrip())
@@ -67,14 +67,14 @@ class Command(BaseCommand):
             self.stdout.write(f"{count} left out: they {reason}.")
 
 
-def _head(line: Line) -> str:
+def _head(line: BacktestRow) -> str:
     deployment = line.deployment
     where = f" in {deployment.environment}" if deployment.environment else ""
-    at = clock.written_minute(deployment.started_minute)
+    at = clock.format_minute(deployment.started_minute)
     return f"{deployment.model.name} {deployment.version.name}{where}, deployed {at}, against {line.baseline.version.name}"
 
 
-def _mark(line: Line) -> str:
+def _mark(line: BacktestRow) -> str:
     return "  differs" if line.differs else ""
 
 
@@ -86,13 +86,13 @@ def _minutes(text: str) -> int:
 
 
 def _tried(words: list[str], below: Mapping[str, Value]) -> dict[str, Value]:
-    names, tried = settable(), {}
+    names, tried = list_settings(), {}
     try:
         for word in words:
             name, _, text = word.partition("=")
             if name not in names:
                 raise CommandError(f"{name!r} is no setting, expected one of {', '.join(names)}.")
             tried[name] = names[name].read(text)
-        return overrides_checked(tried, below)
+        return check_overrides(tried, below)
     except OverrideError as error:
         raise CommandError(str(error)) from error

@@ -11,16 +11,16 @@ from typing import Literal, NamedTuple
 
 from dashboard.regressions.judge.pooled_estimate import t_quantile
 
-DAYS, BLOCK = 28, 7
+PERIOD_DAYS, BLOCK_DAYS = 28, 7
 """Days of a period, and of what counts as one observation: load follows the week, so that weeks are compared and not days."""
-LEAST_DAYS = 14
+MIN_DAYS = 14
 """Fewer days with calls say nothing about a period."""
-LEAST_SHARE = 0.5
+MIN_COMMON_SHARE = 0.5
 """Where less of either period's calls has its like in the other one, the two are not the same work."""
-Why = Literal["", "no_calls", "new", "mix", "history"]
+NoComparisonReason = Literal["", "no_calls", "new", "mix", "history"]
 
 
-class Cell(NamedTuple):
+class CallGroup(NamedTuple):
     """Calls that may be compared: the same work on the same machines. Mode and runtime are what a team changes to get better."""
 
     gpu: str
@@ -32,7 +32,7 @@ class Cell(NamedTuple):
 class CallDay(NamedTuple):
     """One cell's calls of one day. `p50` and `p99` are sums of hourly quantiles, each times the calls it was timed from."""
 
-    cell: Cell
+    cell: CallGroup
     day: int
     calls: int
     compiled: int
@@ -43,7 +43,7 @@ class CallDay(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelChange:
     """A duration in both periods, in seconds, and the interval of its relative change."""
 
     before: float
@@ -63,16 +63,16 @@ class RegionPeriods:
 
     region: str
     calls: int
-    why: Why = ""
+    why: NoComparisonReason = ""
     gpus: tuple[str, ...] = ()
     share: float = 0.0
-    one_sided: tuple[tuple[Cell, float, Literal["new", "gone"]], ...] = ()
-    p50: Level | None = None
-    p99: Level | None = None
+    one_sided: tuple[tuple[CallGroup, float, Literal["new", "gone"]], ...] = ()
+    p50: LevelChange | None = None
+    p99: LevelChange | None = None
 
 
 @dataclass(frozen=True)
-class Periods:
+class PeriodComparison:
     """Both periods; `today` is not in them. `served` is the share of calls that ran compiled, before and after."""
 
     today: int
@@ -82,7 +82,7 @@ class Periods:
 
 
 @dataclass
-class _Sum:
+class _CallSum:
     calls: int = 0
     timed: int = 0
     total: float = 0.0
@@ -94,57 +94,57 @@ class _Sum:
         return self.total / self.timed if self.timed else 0.0
 
 
-Side = Mapping[Cell, _Sum]
+Side = Mapping[CallGroup, _CallSum]
 
 
-def periods(rows: Iterable[CallDay], *, today: int) -> Periods:
+def compare_periods(rows: Iterable[CallDay], *, today: int) -> PeriodComparison:
     """The last 28 whole days against the 28 before them."""
-    inside = [row for row in rows if today - 2 * DAYS <= row.day < today and row.calls]
+    inside = [row for row in rows if today - 2 * PERIOD_DAYS <= row.day < today and row.calls]
     by_region: dict[str, list[CallDay]] = defaultdict(list)
     for row in inside:
         by_region[row.cell.region].append(row)
     found = (_region(name, of_region, today) for name, of_region in by_region.items())
-    before, after = (_served(inside, first) for first in (today - 2 * DAYS, today - DAYS))
+    before, after = (_served(inside, first) for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS))
     ordered = sorted(found, key=lambda one: (-one.calls, one.region))
-    return Periods(today, min((row.day for row in inside), default=None), tuple(ordered), (before, after))
+    return PeriodComparison(today, min((row.day for row in inside), default=None), tuple(ordered), (before, after))
 
 
 def _served(rows: Sequence[CallDay], first: int) -> float | None:
-    known = sum(row.known for row in rows if first <= row.day < first + DAYS)
-    return sum(row.compiled for row in rows if first <= row.day < first + DAYS) / known if known else None
+    known = sum(row.known for row in rows if first <= row.day < first + PERIOD_DAYS)
+    return sum(row.compiled for row in rows if first <= row.day < first + PERIOD_DAYS) / known if known else None
 
 
 def _region(name: str, rows: Sequence[CallDay], today: int) -> RegionPeriods:
-    before, after = (_sums(rows, first, "p50") for first in (today - 2 * DAYS, today - DAYS))
+    before, after = (_sums(rows, first, "p50") for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS))
     calls = sum(one.calls for one in after.values())
     if not after or not before:
         return RegionPeriods(name, calls, why="new" if after else "no_calls")
     both = sorted(set(before) & set(after))
     share = min(_share(before, both), _share(after, both))
-    one_sided = (*_without(after, both, "new"), *_without(before, both, "gone"))
+    one_sided = (*_list_one_sided(after, both, "new"), *_list_one_sided(before, both, "gone"))
     facts = RegionPeriods(name, calls, gpus=tuple(sorted({cell.gpu for cell in both})), share=share, one_sided=one_sided)
-    if min(len(_days(side)) for side in (before, after)) < LEAST_DAYS:
+    if min(len(_days(side)) for side in (before, after)) < MIN_DAYS:
         return _why(facts, "history")
-    if share < LEAST_SHARE:
+    if share < MIN_COMMON_SHARE:
         return _why(facts, "mix")
-    tail_before, tail_after = (_sums(rows, first, "p99") for first in (today - 2 * DAYS, today - DAYS))
+    tail_before, tail_after = (_sums(rows, first, "p99") for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS))
     p50, p99 = _level(before, after, both), _level(tail_before, tail_after, both)
     return RegionPeriods(name, calls, "" if p50 else "history", facts.gpus, share, one_sided, p50, p99)
 
 
-def _why(facts: RegionPeriods, why: Why) -> RegionPeriods:
+def _why(facts: RegionPeriods, why: NoComparisonReason) -> RegionPeriods:
     return RegionPeriods(facts.region, facts.calls, why, facts.gpus, facts.share, facts.one_sided)
 
 
 def _sums(rows: Iterable[CallDay], first: int, quantile: Literal["p50", "p99"]) -> Side:
-    found: dict[Cell, _Sum] = defaultdict(_Sum)
+    found: dict[CallGroup, _CallSum] = defaultdict(_CallSum)
     for row in rows:
-        if not (first <= row.day < first + DAYS and row.timed):
+        if not (first <= row.day < first + PERIOD_DAYS and row.timed):
             continue
         one, total = found[row.cell], row.p50 if quantile == "p50" else row.p99
         one.calls, one.timed, one.total = one.calls + row.calls, one.timed + row.timed, one.total + total
         one.days.add(row.day)
-        block = one.blocks[(row.day - first) // BLOCK]
+        block = one.blocks[(row.day - first) // BLOCK_DAYS]
         block[0], block[1] = block[0] + total, block[1] + row.timed
     return found
 
@@ -153,34 +153,36 @@ def _days(side: Side) -> set[int]:
     return set().union(*(one.days for one in side.values()))
 
 
-def _share(side: Side, both: Iterable[Cell]) -> float:
+def _share(side: Side, both: Iterable[CallGroup]) -> float:
     return sum(side[cell].calls for cell in both) / sum(one.calls for one in side.values())
 
 
-def _without(side: Side, both: Sequence[Cell], word: Literal["new", "gone"]) -> list[tuple[Cell, float, Literal["new", "gone"]]]:
+def _list_one_sided(
+    side: Side, both: Sequence[CallGroup], word: Literal["new", "gone"]
+) -> list[tuple[CallGroup, float, Literal["new", "gone"]]]:
     whole, known = sum(one.calls for one in side.values()), set(both)
     found = [(cell, one.calls / whole, word) for cell, one in side.items() if cell not in known]
     return sorted(found, key=lambda one: -one[1])
 
 
-def _level(before: Side, after: Side, both: Sequence[Cell]) -> Level | None:
+def _level(before: Side, after: Side, both: Sequence[CallGroup]) -> LevelChange | None:
     """Every cell weighs as much in both periods: a shift of the mix is no change of a model."""
     whole = [sum(side[cell].timed for cell in both) for side in (before, after)]
     weights = {cell: before[cell].timed / whole[0] + after[cell].timed / whole[1] for cell in both}
     levels = [sum(weights[cell] * side[cell].level for cell in both) / 2 for side in (before, after)]
-    weeks = [_weeks(side, weights) for side in (before, after)]
+    weeks = [_compute_week_deviations(side, weights) for side in (before, after)]
     if min(levels) <= 0 or min(len(values) for values in weeks) < 2:
         return None
     error = math.sqrt(sum(variance(values) / len(values) for values in weeks))
     margin = t_quantile(sum(len(values) for values in weeks) - 2, 0.025) * error
     change = math.log(levels[1] / levels[0])
-    return Level(levels[0], levels[1], math.expm1(change - margin), math.expm1(change + margin))
+    return LevelChange(levels[0], levels[1], math.expm1(change - margin), math.expm1(change + margin))
 
 
-def _weeks(side: Side, weights: Mapping[Cell, float]) -> list[float]:
+def _compute_week_deviations(side: Side, weights: Mapping[CallGroup, float]) -> list[float]:
     """How far each week lay from its period, as a log; a cell that rested in a week is left out on both sides of the ratio."""
     found = []
-    for week in range(DAYS // BLOCK):
+    for week in range(PERIOD_DAYS // BLOCK_DAYS):
         there = [(weight, side[cell].blocks[week], side[cell].level) for cell, weight in weights.items() if week in side[cell].blocks]
         usual = sum(weight * level for weight, _, level in there)
         seen = sum(weight * total / timed for weight, (total, timed), _ in there)

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
 from dashboard.ui import words
-from dashboard.ui.charts.period_comparison.compute import DAYS, LEAST_DAYS, Cell, Level, Periods, RegionPeriods
+from dashboard.ui.charts.period_comparison.compute import MIN_DAYS, PERIOD_DAYS, CallGroup, LevelChange, PeriodComparison, RegionPeriods
 
 Answer = Literal["better", "worse", "mixed", "same", "unknown", "early"]
 TITLES: dict[Answer, str] = {
@@ -19,16 +19,16 @@ TITLES: dict[Answer, str] = {
     "unknown": "Not comparable with the 28 days before",
     "early": "Not enough history to compare yet",
 }
-TELLABLE = 0.02
+MIN_QUANTILE_CHANGE_RATIO = 0.02
 """A bin of a latency sketch is 2.2 % wide: a smaller change of a quantile is not told as one."""
-POINT = 0.01
+MIN_SHARE_CHANGE = 0.01
 """A share of compiled calls that moved by less is as it was."""
-LEAST_STARTS = 5
-NAMED = 2
+MIN_STARTS = 5
+MAX_NAMED = 2
 
 
 @dataclass(frozen=True)
-class Beside:
+class PeriodCounts:
     """What was counted in one period."""
 
     deployments: int
@@ -37,7 +37,7 @@ class Beside:
     start_median: float | None
 
 
-class Values(NamedTuple):
+class PeriodValues(NamedTuple):
     """The same in numbers: both sides in base units, the change as a ratio minus 1 with its 95 % interval; None is not known."""
 
     unit: str = ""
@@ -48,7 +48,7 @@ class Values(NamedTuple):
     change_high_ratio: float | None = None
 
 
-NO_VALUES = Values()
+NO_VALUES = PeriodValues()
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class PeriodRow:
     after: str
     change: str
     how: str
-    values: Values = NO_VALUES
+    values: PeriodValues = NO_VALUES
 
 
 @dataclass(frozen=True)
-class Told:
+class PeriodSummary:
     """The card: the answer, its sentences, the rows, and what was compared with what."""
 
     answer: Answer
@@ -79,33 +79,35 @@ class Told:
         return TITLES[self.answer]
 
 
-def told(periods: Periods, before: Beside, after: Beside) -> Told:
+def summarize_periods(periods: PeriodComparison, before: PeriodCounts, after: PeriodCounts) -> PeriodSummary:
     """Everything the card says. The region with the most calls answers; the others have rows."""
     main = next(iter(periods.regions), None)
     sentences = [main_sentence(periods), *([_served_sentence(periods)] if main and main.p50 else [])]
-    if not _early(periods):
-        sentences.append(counts(before, after))
-    return Told(answer_of(periods), tuple(filter(None, sentences)), tuple(_rows(periods, before, after)), _compared(periods))
+    if not _has_too_little_history(periods):
+        sentences.append(format_counts(before, after))
+    return PeriodSummary(
+        decide_answer(periods), tuple(filter(None, sentences)), tuple(_rows(periods, before, after)), _format_compared(periods)
+    )
 
 
-def answer_of(periods: Periods) -> Answer:
+def decide_answer(periods: PeriodComparison) -> Answer:
     """What the region with the most calls and the share served compiled say together."""
     main = next(iter(periods.regions), None)
     if main is None or main.p50 is None:
-        return "early" if _early(periods) else "unknown"
+        return "early" if _has_too_little_history(periods) else "unknown"
     signs = {*_signs(main), *_served_signs(periods)}
     if not signs:
         return "same"
     return "mixed" if len(signs) > 1 else "better" if "better" in signs else "worse"
 
 
-def _early(periods: Periods) -> bool:
-    return periods.first_day is None or periods.first_day >= periods.today - DAYS
+def _has_too_little_history(periods: PeriodComparison) -> bool:
+    return periods.first_day is None or periods.first_day >= periods.today - PERIOD_DAYS
 
 
-def direction(level: Level) -> Literal["faster", "slower", ""]:
+def direction(level: LevelChange) -> Literal["faster", "slower", ""]:
     """Empty where the weeks do not tell the two periods apart."""
-    if abs(level.change) < TELLABLE or level.low <= 0 <= level.high:
+    if abs(level.change) < MIN_QUANTILE_CHANGE_RATIO or level.low <= 0 <= level.high:
         return ""
     return "faster" if level.change < 0 else "slower"
 
@@ -122,21 +124,21 @@ def _signs(region: RegionPeriods) -> Iterator[str]:
             yield "better" if way == "faster" else "worse"
 
 
-def _served_signs(periods: Periods) -> Iterator[str]:
+def _served_signs(periods: PeriodComparison) -> Iterator[str]:
     before, after = periods.served
-    if before is not None and after is not None and abs(after - before) >= POINT:
+    if before is not None and after is not None and abs(after - before) >= MIN_SHARE_CHANGE:
         yield "better" if after > before else "worse"
 
 
-def main_sentence(periods: Periods) -> str:
+def main_sentence(periods: PeriodComparison) -> str:
     """How the median of the region with the most calls moved, or why that is not said."""
     main = next(iter(periods.regions), None)
     if main is None:
-        return f"Not one call was reported in the {2 * DAYS} days before today; each half of them needs {LEAST_DAYS} days with calls."
+        return f"Not one call was reported in the {2 * PERIOD_DAYS} days before today; each half of them needs {MIN_DAYS} days with calls."
     name = f"`{main.region}`"
     if main.why == "no_calls":
-        return f"No call of {name} was reported in the last {DAYS} days; there is nothing to compare."
-    if main.why == "mix" or (main.why == "new" and (periods.first_day or 0) < periods.today - DAYS):
+        return f"No call of {name} was reported in the last {PERIOD_DAYS} days; there is nothing to compare."
+    if main.why == "mix" or (main.why == "new" and (periods.first_day or 0) < periods.today - PERIOD_DAYS):
         return f"{_mix(main, name)}, so that a faster or slower p50 would say nothing about the model."
     if main.why:
         return _history(periods)
@@ -145,35 +147,35 @@ def main_sentence(periods: Periods) -> str:
     way, span = direction(main.p50), f"{words.duration(main.p50.before)} → {words.duration(main.p50.after)}"
     if way:
         return f"p50 of {name}{where} is {words.percent(round(abs(main.p50.change), 3))} {way} ({_interval(main.p50)}), {span}."
-    return f"p50 of {name}{where} is as it was: {span}, a change of {_signed(main.p50)}."
+    return f"p50 of {name}{where} is as it was: {span}, a change of {_format_signed(main.p50)}."
 
 
-def _history(periods: Periods) -> str:
+def _history(periods: PeriodComparison) -> str:
     first = periods.first_day if periods.first_day is not None else periods.today
-    ready = first + LEAST_DAYS + DAYS
+    ready = first + MIN_DAYS + PERIOD_DAYS
     if ready <= periods.today:
-        return f"Too few days with calls: both periods need {LEAST_DAYS} of their {DAYS}."
-    needed = f"the {DAYS} days before need {LEAST_DAYS} days with calls, which they have on {day_name(ready)} at the earliest"
-    return f"Not enough history: the first call of these {2 * DAYS} days is of {day_name(first)}, and {needed}."
+        return f"Too few days with calls: both periods need {MIN_DAYS} of their {PERIOD_DAYS}."
+    needed = f"the {PERIOD_DAYS} days before need {MIN_DAYS} days with calls, which they have on {day_name(ready)} at the earliest"
+    return f"Not enough history: the first call of these {2 * PERIOD_DAYS} days is of {day_name(first)}, and {needed}."
 
 
 def _mix(region: RegionPeriods, name: str) -> str:
     if region.why == "new":
-        return f"{name} has no calls in the {DAYS} days before"
+        return f"{name} has no calls in the {PERIOD_DAYS} days before"
     cell, share, word = max(region.one_sided, key=lambda one: one[1])
-    of = "these" if word == "new" else f"those {DAYS}"
+    of = "these" if word == "new" else f"those {PERIOD_DAYS}"
     alone = f"{words.percent(share)} of {of} days ran on {_cell(cell)}, the others none"
     return f"Only {words.percent(region.share)} of the calls of {name} have their like in both periods ({alone})"
 
 
-def _served_sentence(periods: Periods) -> str:
+def _served_sentence(periods: PeriodComparison) -> str:
     before, after = periods.served
     return (
         f"Served compiled: {words.percent(before)} → {words.percent(after)} of calls." if before is not None and after is not None else ""
     )
 
 
-def counts(before: Beside, after: Beside) -> str:
+def format_counts(before: PeriodCounts, after: PeriodCounts) -> str:
     """ROLL BACK alerts and deployments of both periods."""
     made = f"{words.plural(before.deployments, 'deployment')} before and {words.number(after.deployments)} since"
     if not before.roll_backs and not after.roll_backs:
@@ -183,7 +185,7 @@ def counts(before: Beside, after: Beside) -> str:
     return f"{words.plural(after.roll_backs, 'ROLL BACK alert')} instead of {words.number(before.roll_backs)}, with {made}."
 
 
-def _rows(periods: Periods, before: Beside, after: Beside) -> Iterator[PeriodRow]:
+def _rows(periods: PeriodComparison, before: PeriodCounts, after: PeriodCounts) -> Iterator[PeriodRow]:
     for region in periods.regions:
         if region.p50 and region.p99:
             yield level_row("p50", region, region.p50)
@@ -191,9 +193,9 @@ def _rows(periods: Periods, before: Beside, after: Beside) -> Iterator[PeriodRow
         else:
             yield PeriodRow("p50 and p99", region.region, "–", "–", "", _why(region))
     if any(share is not None for share in periods.served):
-        yield served_row(periods)
+        yield build_compiled_share_row(periods)
     yield _starts_row(before, after)
-    told = periods.first_day is not None and periods.first_day < periods.today - DAYS
+    told = periods.first_day is not None and periods.first_day < periods.today - PERIOD_DAYS
     for name, was, now, how in (
         ("ROLL BACK alerts", before.roll_backs, after.roll_backs, "without false alarms"),
         ("Deployments", before.deployments, after.deployments, "as seen or as CI told"),
@@ -205,58 +207,58 @@ def _rows(periods: Periods, before: Beside, after: Beside) -> Iterator[PeriodRow
             words.number(now),
             "",
             how if told else f"{how}; no call is known before",
-            Values("count", was if told else None, now),
+            PeriodValues("count", was if told else None, now),
         )
 
 
-def served_row(periods: Periods) -> PeriodRow:
+def build_compiled_share_row(periods: PeriodComparison) -> PeriodRow:
     """The share of calls that ran compiled."""
     was, now = periods.served
     change = words.points(now - was) if was is not None and now is not None else ""
     how = "all calls whose way is known, mix as it was"
-    return PeriodRow("Served compiled", "", _share(was), _share(now), change, how, Values("share", was, now))
+    return PeriodRow("Served compiled", "", _share(was), _share(now), change, how, PeriodValues("share", was, now))
 
 
-def level_row(name: str, region: RegionPeriods, level: Level) -> PeriodRow:
+def level_row(name: str, region: RegionPeriods, level: LevelChange) -> PeriodRow:
     """A quantile of one region."""
-    how = f"{_signed(level)}, from {DAYS // 7} weeks each; {words.percent(region.share)} of calls compared"
+    how = f"{_format_signed(level)}, from {PERIOD_DAYS // 7} weeks each; {words.percent(region.share)} of calls compared"
     before, after = words.duration(level.before), words.duration(level.after)
-    values = Values("s", level.before, level.after, level.change, level.low, level.high)
-    return PeriodRow(name, region.region, before, after, _changed(level), how, values)
+    values = PeriodValues("s", level.before, level.after, level.change, level.low, level.high)
+    return PeriodRow(name, region.region, before, after, _format_change(level), how, values)
 
 
-def _starts_row(before: Beside, after: Beside) -> PeriodRow:
-    few = min(before.starts, after.starts) < LEAST_STARTS
+def _starts_row(before: PeriodCounts, after: PeriodCounts) -> PeriodRow:
+    few = min(before.starts, after.starts) < MIN_STARTS
     how = f"median of {words.plural(before.starts, 'start')} and of {words.number(after.starts)}"
     change = ""
     if not few and before.start_median and after.start_median is not None:
         change = words.change(after.start_median / before.start_median - 1)
     said = [words.duration(one.start_median) if one.start_median is not None else "–" for one in (before, after)]
     ratio = after.start_median / before.start_median - 1 if change and before.start_median and after.start_median is not None else None
-    values = Values("s", before.start_median, after.start_median, ratio)
+    values = PeriodValues("s", before.start_median, after.start_median, ratio)
     return PeriodRow("Cold start", "", said[0], said[1], change, f"{how}; too few to compare" if few else how, values)
 
 
 def _why(region: RegionPeriods) -> str:
     if region.why == "history":
-        return f"not compared: fewer than {LEAST_DAYS} days with calls in one of the periods"
+        return f"not compared: fewer than {MIN_DAYS} days with calls in one of the periods"
     if region.why == "mix":
         return f"not compared: {words.percent(region.share)} of calls have their like in both periods"
     return f"not compared: no call in the {'28 days before' if region.why == 'new' else 'last 28 days'}"
 
 
-def _compared(periods: Periods) -> str:
-    last, middle, first = periods.today - 1, periods.today - DAYS, periods.today - 2 * DAYS
+def _format_compared(periods: PeriodComparison) -> str:
+    last, middle, first = periods.today - 1, periods.today - PERIOD_DAYS, periods.today - 2 * PERIOD_DAYS
     said = f"{day_name(middle)} to {day_name(last)} against {day_name(first)} to {day_name(middle - 1)}, whole days in UTC."
     main = next(iter(periods.regions), None)
     if main is None or main.p50 is None:
         return said
-    left = [f"{_cell(cell)} ({word}, {words.percent(share)})" for cell, share, word in main.one_sided[:NAMED] if share >= 0.005]
+    left = [f"{_cell(cell)} ({word}, {words.percent(share)})" for cell, share, word in main.one_sided[:MAX_NAMED] if share >= 0.005]
     rest = f" Left out, because only one of them has it: {', '.join(left)}." if left else ""
     return f"{said} The same type of GPU, number of ranks, region and shape on both sides, each with the same weight.{rest}"
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: CallGroup) -> str:
     ranks = f", {cell.world_size} ranks" if cell.world_size > 1 else ""
     return f"{cell.gpu or 'no GPU'}{ranks}, shape {cell.bucket or 'unknown'}"
 
@@ -265,14 +267,14 @@ def _share(value: float | None) -> str:
     return "–" if value is None else words.percent(value)
 
 
-def _changed(level: Level) -> str:
+def _format_change(level: LevelChange) -> str:
     return words.change(level.change) if direction(level) else "no change told"
 
 
-def _interval(level: Level) -> str:
+def _interval(level: LevelChange) -> str:
     low, high = sorted(abs(round(100 * end)) for end in (level.low, level.high))
     return f"{low} to {high}{words.SPACE}%"
 
 
-def _signed(level: Level) -> str:
+def _format_signed(level: LevelChange) -> str:
     return f"{words.change(level.low)} to {words.change(level.high)}"

@@ -8,12 +8,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from dashboard.demo.sender import Endpoint, Progress, keep_sending, seed
-from dashboard.demo.simulated_fleet import fleet, instances
+from dashboard.demo.sender import Endpoint, Progress, send_live_reports, send_past_reports
+from dashboard.demo.simulated_fleet import build_fleet, build_instances
 from dashboard.demo.simulated_training import TRAINING
-from dashboard.environment.groups import own_host
+from dashboard.environment.groups import local_host
 from dashboard.fleet.budgets import SETTING, Budgets, budgets_set
-from dashboard.projects.bootstrap import Setup, project_setup
+from dashboard.projects.bootstrap import SetupResult, project_setup
 from dashboard.projects.models import Project
 from dashboard.projects.services import key_create, key_revoke
 from dashboard.regressions.judge.settings import PRODUCTION
@@ -39,13 +39,13 @@ class Command(BaseCommand):
         self.say_where(setup)
         progress = Progress(settings.ENV.data / "demo.json")
         progress.load(now=time.time())
-        models = fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
-        simulated = instances((*models, TRAINING), start_minute=progress.start_minute)
-        endpoint = Endpoint(host=own_host(settings.ENV.listen).strip("[]"), port=settings.ENV.port, key=simulator_key(setup.project))
+        models = build_fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
+        simulated = build_instances((*models, TRAINING), start_minute=progress.start_minute)
+        endpoint = Endpoint(host=local_host(settings.ENV.listen).strip("[]"), port=settings.ENV.port, key=simulator_key(setup.project))
         if not progress.seeded:
             what = "24 h of a simulated fleet, three served models and a training job"
             self.stdout.write(f"compilewatch: sending {what}, through the report endpoint")
-            count = seed(simulated, endpoint, progress, tell=self.tell)
+            count = send_past_reports(simulated, endpoint, progress, tell=self.tell)
             self.stdout.write(f"\rcompilewatch: {count:,} simulated reports acknowledged, {time.monotonic() - began:.0f} s after the start")
         self.stdout.write(
             "compilewatch: ready. ranker's newest version is slower and partly eager: a roll-back alert opens within 2 minutes"
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         self.stdout.flush()
         stopping = threading.Event()
         arguments = (simulated, endpoint, progress, stopping)
-        threading.Thread(target=keep_sending, args=arguments, name="compilewatch-demo", daemon=True).start()
+        threading.Thread(target=send_live_reports, args=arguments, name="compilewatch-demo", daemon=True).start()
         embedded_run(server, stopping=stopping)
 
     def tell(self, done: int, total: int) -> None:
@@ -64,7 +64,7 @@ class Command(BaseCommand):
             self.stdout.write(f"compilewatch: {done:,} of {total:,} reports")
         self.stdout.flush()
 
-    def say_where(self, setup: Setup) -> None:
+    def say_where(self, setup: SetupResult) -> None:
         """The address, and at the first start the password and a key."""
         self.stdout.write(f"\n  open      {settings.BASE_URL}")
         self.stdout.write(f"  sign in   demo / {setup.password or '(the password shown at the first start)'}")

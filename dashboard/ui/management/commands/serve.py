@@ -11,11 +11,11 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.common.bind_port import PortTaken, descriptors_raise, port_claim
-from dashboard.environment.groups import listens_alone, own_host, own_url
+from dashboard.common.bind_port import PortUnavailableError, port_claim, raise_descriptor_limit
+from dashboard.environment.groups import is_loopback, local_host, local_url
 from dashboard.environment.settings import SettingError
 from dashboard.projects.bootstrap import project_setup
-from dashboard.single_process import Embedded
+from dashboard.single_process import EmbeddedServer
 from dashboard.wsgi import application
 
 
@@ -29,10 +29,10 @@ class Command(BaseCommand):
         parser.add_argument("--host", default=settings.ENV.listen, help=f"the address to listen on (default {settings.ENV.listen})")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if own_url(settings.ENV.listen, settings.ENV.port) == settings.BASE_URL:
-            settings.BASE_URL = own_url(options["host"], settings.ENV.port)
-            settings.ALLOWED_HOSTS.append(own_host(options["host"]))
-        if not listens_alone(options["host"]):
+        if local_url(settings.ENV.listen, settings.ENV.port) == settings.BASE_URL:
+            settings.BASE_URL = local_url(options["host"], settings.ENV.port)
+            settings.ALLOWED_HOSTS.append(local_host(options["host"]))
+        if not is_loopback(options["host"]):
             settings.ALLOW_HTTP = settings.ENV.allow_http
         server = embedded_start(host=options["host"])
         self.say_where()
@@ -50,26 +50,26 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def embedded_start(*, host: str) -> Embedded:
+def embedded_start(*, host: str) -> EmbeddedServer:
     """Claims the port, brings the database up to date and starts every part."""
     if not settings.EMBEDDED:
         raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat separately (dashboard/docs/operations/install.md).")
-    descriptors_raise()
+    raise_descriptor_limit()
     try:
         listener = port_claim(host=host, port=settings.ENV.port)
-    except PortTaken as error:
+    except PortUnavailableError as error:
         raise SettingError(str(error)) from error
     call_command("migrate", verbosity=0, interactive=False)
-    if not listens_alone(host) and not get_user_model().objects.exists():
+    if not is_loopback(host) and not get_user_model().objects.exists():
         raise CommandError(
             f"Listening on {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
         )
-    server = Embedded(application=application, listener=listener)
+    server = EmbeddedServer(application=application, listener=listener)
     server.start()
     return server
 
 
-def embedded_run(server: Embedded, *, stopping: threading.Event | None = None) -> None:
+def embedded_run(server: EmbeddedServer, *, stopping: threading.Event | None = None) -> None:
     """Waits for Ctrl-C or SIGTERM, then stops everything within 3 s."""
     asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.alerts.evidence_lines import NAMES
+from dashboard.alerts.evidence_lines import METRIC_NAMES
 from dashboard.fleet.models import Instance
-from dashboard.fleet.names import NAME_COLUMNS, Named, process_name
+from dashboard.fleet.names import NAME_COLUMNS, NameColumns, process_name
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
@@ -19,7 +19,7 @@ _PAGES = {"ranks_diverged": "ranks"} | dict.fromkeys(("parity", "shadow_parity",
 
 
 @dataclass(frozen=True)
-class FactPlaces:
+class FactHosts:
     """Where one fact is seen: id (empty without a page of its own) and name of the first instances, how many more, the page of all."""
 
     what: str
@@ -28,21 +28,21 @@ class FactPlaces:
     page: str
 
 
-def fact_places(*, project: Project, verdicts: Iterable[Verdict | None]) -> list[FactPlaces]:
+def list_fact_hosts(*, project: Project, verdicts: Iterable[Verdict | None]) -> list[FactHosts]:
     """Of the newest verdict that knew of any fact: a later one may have had nothing left to compare."""
     facts = next((found for verdict in verdicts if verdict is not None and (found := _news(verdict.evidence))), [])
     wanted = {str(id) for fact in facts for id in fact["instances"][:NAMED]}
     if not wanted:
         return []
     known = for_project(Instance, project).filter(instance_id__in=wanted).values_list(*NAME_COLUMNS)
-    names = {who.instance_id: process_name(who) for who in map(Named._make, known)}
+    names = {who.instance_id: process_name(who) for who in map(NameColumns._make, known)}
     return [_places(fact, names) for fact in facts]
 
 
-def _places(fact: Mapping[str, Any], names: Mapping[str, str]) -> FactPlaces:
+def _places(fact: Mapping[str, Any], names: Mapping[str, str]) -> FactHosts:
     ids, kind = [str(id) for id in fact["instances"]], str(fact.get("kind"))
     named = [(id if id in names else "", names.get(id, id)) for id in ids[:NAMED]]
-    return FactPlaces(NAMES.get(kind, "Seen"), named, len(ids) - len(named), _PAGES.get(kind, "instances"))
+    return FactHosts(METRIC_NAMES.get(kind, "Seen"), named, len(ids) - len(named), _PAGES.get(kind, "instances"))
 
 
 def _news(evidence: Any) -> list[Mapping[str, Any]]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dashboard.alerts.current_verdict import ranks_verdict
+from dashboard.alerts.current_verdict import find_divergence_verdict
 from dashboard.alerts.models import Alert
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
-from dashboard.fleet.selectors.jobs import job_ranks, ranks_compiled
+from dashboard.fleet.selectors.jobs import list_job_ranks, read_rank_compile_events
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
-from dashboard.ui.pages.rank_table import Line, RankRow, rank_board
+from dashboard.ui.pages.rank_table import RankDifference, RankRow, build_rank_table
 
 ROWS, INSTANCES_NAMED = 12, 50
 
@@ -26,7 +26,7 @@ class AlertRanks:
     job: str
     known_at: datetime
     """When the divergence was last evaluated."""
-    lines: list[Line]
+    lines: list[RankDifference]
     differing: list[RankRow]
     more: int
     usual: RankRow | None
@@ -38,7 +38,7 @@ class AlertRanks:
 
 def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks | None:
     """None where no verdict of the alert, the newest first, knows of ranks; the table is of the job of the first rank that is named."""
-    verdict = ranks_verdict(verdicts)
+    verdict = find_divergence_verdict(verdicts)
     if verdict is None:
         return None
     fact = _fact(verdict.evidence)
@@ -47,8 +47,8 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
     first = rows.exclude(job="").order_by("rank", "pk").first()
     job = first.job if first else ""
     of = alert.deployment
-    instances = job_ranks(project_id=alert.project_id, model_id=of.model_id, environment=of.environment, job=job) if job else []
-    board = rank_board(instances, ranks_compiled(project_id=alert.project_id, instances=instances))
+    instances = list_job_ranks(project_id=alert.project_id, model_id=of.model_id, environment=of.environment, job=job) if job else []
+    board = build_rank_table(instances, read_rank_compile_events(project_id=alert.project_id, instances=instances))
     differing = [row for row in board.urgent if row.apart or row.instance_id in named]
     alike = [row for row in board.rows if row not in differing]
     odd = differing[0] if differing else None

@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 from dashboard.alerts.models import Alert, AlertCause, AlertEvent, Delivery, DeliveryState, EventKind
 from dashboard.common import clock
-from dashboard.fleet.metrics.time_bins import Window
+from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import DeploymentMark
-from dashboard.fleet.retention import minutes_kept_from
-from dashboard.fleet.selectors.versions.quantiles import Level, p50_levels
+from dashboard.fleet.retention import find_first_kept_minute
+from dashboard.fleet.selectors.versions.quantiles import P50Level, read_p50_levels
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
-from dashboard.ui.charts.recovery_chart import Recovery, recovery_draw, span_of
-from dashboard.ui.evidence import EvidenceRow, evidence_rows
-from dashboard.ui.pages.alerts.affected_hosts import FactPlaces, fact_places
-from dashboard.ui.selectors.alerts import AlertPage
+from dashboard.ui.charts.recovery_chart import RecoveryChart, choose_span, recovery_draw
+from dashboard.ui.evidence import ChangeRow, build_change_rows
+from dashboard.ui.pages.alerts.affected_hosts import FactHosts, list_fact_hosts
+from dashboard.ui.selectors.alerts import AlertData
 
 _PINS = {
     VerdictKind.ROLL_BACK: "rb",
@@ -62,7 +62,7 @@ _WITH_EVIDENCE = {EventKind.OPENED, EventKind.VERDICT, EventKind.EVIDENCE}
 
 
 @dataclass(frozen=True)
-class Moment:
+class TimelineEvent:
     """One line of the time line."""
 
     at: datetime
@@ -71,7 +71,7 @@ class Moment:
     head: str
     text: str
     quoted: bool
-    evidence: list[EvidenceRow]
+    evidence: list[ChangeRow]
     after: str
     link: str = ""
     certain: list[FactLine] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentMessage:
     """One message and how far it got."""
 
     channel: str
@@ -94,23 +94,23 @@ class Sent:
     again_at: datetime | None
 
 
-def moments(page: AlertPage) -> list[Moment]:
+def build_timeline(page: AlertData) -> list[TimelineEvent]:
     """Newest first, with the deployment itself as the first thing that happened."""
     deployed = clock.at_minute(page.alert.deployment.started_minute)
     lines = [_moment(event, page.alert) for event in page.events]
     version = page.alert.deployment.version.name
-    first = Moment(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
+    first = TimelineEvent(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
     if page.alert.cause == AlertCause.FLEET_SILENCE:
         return sorted(lines, key=lambda moment: moment.at, reverse=True)
     return sorted([*lines, *map(_posted, page.posted), first], key=lambda moment: moment.at, reverse=True)
 
 
-def sent(page: AlertPage) -> list[Sent]:
+def list_sent_messages(page: AlertData) -> list[SentMessage]:
     """Newest first."""
     return [_sent(delivery) for delivery in page.deliveries]
 
 
-def recovery(page: AlertPage) -> Recovery | None:
+def build_recovery_chart(page: AlertData) -> RecoveryChart | None:
     """p50 of both versions from before the deployment until half an hour after the end."""
     alert, deployment = page.alert, page.alert.deployment
     baseline = _baseline(page)
@@ -118,10 +118,10 @@ def recovery(page: AlertPage) -> Recovery | None:
     if alert.resolved_at is not None:
         until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
     until = max(until, deployment.started_minute)  # a clock that runs ahead may say that it starts only later
-    span = span_of(deployment.started_minute, until, minutes_from=minutes_kept_from(project=alert.project, now=clock.unix()))
+    span = choose_span(deployment.started_minute, until, minutes_from=find_first_kept_minute(project=alert.project, now=clock.unix()))
     ids = [one for one in (baseline, deployment.version_id) if one is not None]
-    window = Window(span.start, span.start + ((span.end - span.start) // span.bin + 1) * span.bin, span.bin)
-    levels = p50_levels(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)
+    window = TimeBins(span.start, span.start + ((span.end - span.start) // span.bin + 1) * span.bin, span.bin)
+    levels = read_p50_levels(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)
     roles = [(1 if one == baseline else 2, _line(levels, one)) for one in ids]
     marks = [(deployment.started_minute, "deployment"), (clock.minute_of(alert.opened_at.timestamp()), "alert")]
     marks += [(clock.minute_of(event.at.timestamp()), "deployment") for event in page.events if event.kind == EventKind.ROLLBACK_SEEN]
@@ -129,17 +129,17 @@ def recovery(page: AlertPage) -> Recovery | None:
     return recovery_draw(span, roles, marks, _level(levels, baseline, window, deployment.started_minute), _bounds(levels, ids, names))
 
 
-def rolled_back_at(page: AlertPage) -> datetime | None:
+def find_rollback_time(page: AlertData) -> datetime | None:
     """When traffic was seen to have gone back."""
     return next((event.at for event in page.events if event.kind == EventKind.ROLLBACK_SEEN), None)
 
 
-def level_said(page: AlertPage) -> str:
+def find_recovery_kind(page: AlertData) -> str:
     """What came of the roll back: the kind of the event that says it, empty while nothing does."""
     return next((event.kind for event in page.events if event.kind.startswith("level_")), "")
 
 
-def baseline_name(page: AlertPage) -> str:
+def baseline_name(page: AlertData) -> str:
     """The version to go back to, as the newest verdict knows it."""
     for verdict in (page.alert.verdict, page.verdict):
         if verdict is not None and verdict.baseline is not None:
@@ -147,28 +147,28 @@ def baseline_name(page: AlertPage) -> str:
     return ""
 
 
-def cause(page: AlertPage) -> str:
+def find_cause(page: AlertData) -> str:
     """What is known of why, from the newest verdict that knew it."""
-    return next((verdict.cause for verdict in known(page) if verdict is not None and verdict.cause), "")
+    return next((verdict.cause for verdict in list_alert_verdicts(page) if verdict is not None and verdict.cause), "")
 
 
-def where(page: AlertPage) -> list[FactPlaces]:
+def list_affected_hosts(page: AlertData) -> list[FactHosts]:
     """The machines of what is certain."""
-    return fact_places(project=page.alert.project, verdicts=known(page))
+    return list_fact_hosts(project=page.alert.project, verdicts=list_alert_verdicts(page))
 
 
-def known(page: AlertPage) -> list[Verdict | None]:
+def list_alert_verdicts(page: AlertData) -> list[Verdict | None]:
     """Everything that was said while the alert was open, the newest first."""
     return [page.verdict, page.alert.verdict, *(event.verdict for event in page.events)]
 
 
-def compare_query(page: AlertPage) -> str:
+def compare_query(page: AlertData) -> str:
     """Which two versions the evidence is about."""
     baseline = _baseline(page)
     return (f"a={baseline}&" if baseline else "") + f"b={page.alert.deployment.version_id}"
 
 
-def after(alert: Alert, at: datetime | None) -> str:
+def format_delay(alert: Alert, at: datetime | None) -> str:
     """How long after the deployment something happened."""
     if at is None:
         return ""
@@ -178,26 +178,26 @@ def after(alert: Alert, at: datetime | None) -> str:
     return words.duration(seconds // 60 * 60 if seconds >= 60 else round(seconds))
 
 
-def guide_filled(text: str, page: AlertPage) -> str:
+def fill_runbook_text(text: str, page: AlertData) -> str:
     """The owners' text with both versions in place."""
     return text.replace("{version}", page.alert.deployment.version.name).replace("{baseline}", baseline_name(page))
 
 
-def guide_address(page: AlertPage) -> str:
+def fill_runbook_url(page: AlertData) -> str:
     """The owners' address with both versions in place; one that a browser would run instead of open is left out."""
     version, before = (quote(name, safe="") for name in (page.alert.deployment.version.name, baseline_name(page)))
     address = page.guide.url.replace("{version}", version).replace("{baseline}", before) if page.guide else ""
     return address if address.startswith(("https://", "http://")) else ""
 
 
-def _baseline(page: AlertPage) -> int | None:
+def _baseline(page: AlertData) -> int | None:
     for verdict in (page.alert.verdict, page.verdict):
         if verdict is not None and verdict.baseline is not None:
             return verdict.baseline.version_id
     return None
 
 
-def _moment(event: AlertEvent, alert: Alert) -> Moment:
+def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
     kind = EventKind(event.kind) if event.kind in EventKind.values else EventKind.EVIDENCE
     mark, pin = _MARKS.get(kind, ("not_enough_data", ""))
     head, quoted = _HEADS.get(kind, ""), False
@@ -208,20 +208,20 @@ def _moment(event: AlertEvent, alert: Alert) -> Moment:
         head, quoted = f"{event.actor_name} acknowledged" + (":" if event.text else "."), bool(event.text)
     if kind == EventKind.SNOOZED:
         head = f"{event.actor_name} put it aside."
-    shown = evidence_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
+    shown = build_change_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
     timed = alert.cause == AlertCause.REGRESSION and kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN)
-    later = f"after {after(alert, event.at)}" if timed else ""
+    later = f"after {format_delay(alert, event.at)}" if timed else ""
     known = event.verdict.evidence if event.verdict and kind in _WITH_EVIDENCE else None
     certain = fact_lines(known, sentence=event.text)
-    return Moment(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain)
+    return TimelineEvent(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain)
 
 
-def _posted(told: DeploymentMark) -> Moment:
+def _posted(told: DeploymentMark) -> TimelineEvent:
     by = f" by {told.by}" if told.by else ""
-    return Moment(told.at, "deployment", "", f"CI: {told.version_name} deployed{by}.", told.note, False, [], "", told.link)
+    return TimelineEvent(told.at, "deployment", "", f"CI: {told.version_name} deployed{by}.", told.note, False, [], "", told.link)
 
 
-def _sent(delivery: Delivery) -> Sent:
+def _sent(delivery: Delivery) -> SentMessage:
     channel = f"{delivery.channel.get_kind_display()} {delivery.channel.name}"
     status = f"{delivery.last_status} " if delivery.last_status else ""
     answer = f"{status}{delivery.last_answer}".strip()
@@ -230,29 +230,29 @@ def _sent(delivery: Delivery) -> Sent:
     mark = f"delivery-{state.value}"
     if state == DeliveryState.DELIVERED:
         said = f"delivered{tries}: {answer}" if answer else f"delivered{tries}"
-        return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
+        return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
     if state == DeliveryState.WAITING:
         said, again = (f"{answer.removesuffix('.')}, again", delivery.next_attempt_at) if answer else ("waiting", None)
-        return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, again)
+        return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, again)
     if state == DeliveryState.HELD:
-        return Sent(channel, delivery.get_kind_display(), mark, "held back, to be sent", delivery.created_at, delivery.held_until)
+        return SentMessage(channel, delivery.get_kind_display(), mark, "held back, to be sent", delivery.created_at, delivery.held_until)
     if state == DeliveryState.MERGED:
-        return Sent(channel, delivery.get_kind_display(), mark, "told by a later message", delivery.created_at, None)
+        return SentMessage(channel, delivery.get_kind_display(), mark, "told by a later message", delivery.created_at, None)
     said = f"given up{tries}: {answer}" if answer else f"given up{tries}"
-    return Sent(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
+    return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
 
 
-def _line(levels: Mapping[int, Mapping[int, Level]], version: int) -> dict[int, float]:
+def _line(levels: Mapping[int, Mapping[int, P50Level]], version: int) -> dict[int, float]:
     return {place: level.value for place, level in levels.get(version, {}).items() if level.value is not None}
 
 
-def _bounds(levels: Mapping[int, Mapping[int, Level]], ids: Sequence[int], names: Mapping[int, str]) -> list[str]:
+def _bounds(levels: Mapping[int, Mapping[int, P50Level]], ids: Sequence[int], names: Mapping[int, str]) -> list[str]:
     """Of each version that has no point because p50 lies in an engine's first bucket the newest bound and mean."""
     known = {one: [level.known for _, level in sorted(levels.get(one, {}).items()) if level.known] for one in ids}
     return [f"{names[one]} {words.below(found[-1].bound, found[-1].mean)}" for one, found in known.items() if found]
 
 
-def _level(levels: Mapping[int, Mapping[int, Level]], baseline: int | None, window: Window, deployed: int) -> float | None:
+def _level(levels: Mapping[int, Mapping[int, P50Level]], baseline: int | None, window: TimeBins, deployed: int) -> float | None:
     """The baseline's level before the deployment, or, if it started with it, over all of its bins; None where it is only a bound."""
     line = levels.get(baseline, {}) if baseline is not None else {}
     before = [level for place, level in line.items() if window.first + place * window.step < deployed]

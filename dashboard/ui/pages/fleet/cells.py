@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.common import numbers
-from dashboard.fleet.metrics.first_bucket import Below, below
-from dashboard.fleet.selectors.versions.fleet_page import VersionFacts
+from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
+from dashboard.fleet.selectors.versions.fleet_page import VersionData
 from dashboard.regressions.evidence_reader import NO_VALUE, Change
 from dashboard.ui import words
-from dashboard.ui.evidence import EvidenceRow, metric_row
+from dashboard.ui.evidence import ChangeRow, find_metric_row
 
-NEAR_BUDGET = 0.85
+NEAR_BUDGET_RATIO = 0.85
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Cell:
     css: str = ""
     detail: str = ""
     value: float | None = None
-    known: Below | None = None
+    known: QuantileBound | None = None
     base: float | None = None
     judged: Change | None = None
 
 
 @dataclass(frozen=True)
-class ColdCell:
+class ColdStartCell:
     """A cold start, and its bar against the budget where there is one."""
 
     text: str
@@ -46,10 +46,10 @@ class ColdCell:
     base: float | None = None
 
 
-def figure_cell(newest: VersionFacts, quantile: float, evidence: Sequence[EvidenceRow], older: VersionFacts | None) -> Cell:
+def build_quantile_cell(newest: VersionData, quantile: float, evidence: Sequence[ChangeRow], older: VersionData | None) -> Cell:
     """p50 or p99 of the last minutes, with the change of the same region: the judged one where there is one, else what both values differ
     by now. Next to a bound there is no other change than the judge's bound."""
-    value, known = newest.recent.quantile(quantile), below(newest.recent, quantile)
+    value, known = newest.recent.quantile(quantile), find_quantile_bound(newest.recent, quantile)
     if value is None and known is None:
         return Cell("")
     same = older if older and older.region == newest.region else None
@@ -58,7 +58,7 @@ def figure_cell(newest: VersionFacts, quantile: float, evidence: Sequence[Eviden
         (words.duration(value), "") if value is not None else (words.bound(known.bound), words.mean(known.mean)) if known else ("", "")
     )
     name = f"p{quantile * 100:.0f}"
-    row = metric_row(evidence, name, f"gpu_{name}", region=newest.region)
+    row = find_metric_row(evidence, name, f"gpu_{name}", region=newest.region)
     if row is not None and row.frozen.change_said != NO_VALUE and (value is not None or row.frozen.bounded):
         frozen = row.frozen
         said = f"{frozen.baseline_said} to {frozen.candidate_said}"
@@ -69,41 +69,41 @@ def figure_cell(newest: VersionFacts, quantile: float, evidence: Sequence[Eviden
     return Cell(text, words.difference(value, base, "s"), detail=f"from {words.duration(base)}", value=value, base=base)
 
 
-def share_cell(value: float | None, base: float | None, evidence: Sequence[EvidenceRow], metrics: tuple[str, ...]) -> Cell:
+def share_cell(value: float | None, base: float | None, evidence: Sequence[ChangeRow], metrics: tuple[str, ...]) -> Cell:
     """A share, and how many points it moved from the version before."""
     if value is None:
         return Cell("")
-    row = metric_row(evidence, *metrics)
+    row = find_metric_row(evidence, *metrics)
     if base is None:
         return Cell(words.percent(value), value=value)
     change, css = _moved(value, base, "share", row)
     return Cell(words.percent(value), change, css, f"from {words.percent(base)}", value, base=base)
 
 
-def cold_cell(value: float | None, base: float | None, budget: float | None) -> ColdCell | None:
+def cold_cell(value: float | None, base: float | None, budget: float | None) -> ColdStartCell | None:
     """The median start; the bar is as long as 1.25 budgets, so that the tick stands at 80 of 100."""
     if value is None:
         return None
     change = _moved(value, base, "s", None)[0] if base is not None else ""
     detail = f"from {words.duration(base)}" if base is not None else ""
     width = f"{min(value / budget * 80, 100):.1f}" if budget else ""
-    near = bool(budget) and value >= NEAR_BUDGET * (budget or 0.0)
+    near = bool(budget) and value >= NEAR_BUDGET_RATIO * (budget or 0.0)
     said = words.duration(budget) if budget else ""
-    return ColdCell(words.duration(value), change, said, width, near, detail, value, base)
+    return ColdStartCell(words.duration(value), change, said, width, near, detail, value, base)
 
 
-def peak_cell(value: int | None, base: int | None, evidence: Sequence[EvidenceRow]) -> Cell:
+def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]) -> Cell:
     """Peak memory, and by how much it moved."""
     if value is None:
         return Cell("")
-    row = metric_row(evidence, "gpu_memory", "gpu_peak", "memory", "host_memory")
+    row = find_metric_row(evidence, "gpu_memory", "gpu_peak", "memory", "host_memory")
     if not base:
         return Cell(words.size(value), value=value)
     change, css = _moved(value, base, "bytes", row)
     return Cell(words.size(value), change, css, f"from {words.size(base)}", value, base=base)
 
 
-def _moved(value: float, base: float, unit: str, row: EvidenceRow | None) -> tuple[str, str]:
+def _moved(value: float, base: float, unit: str, row: ChangeRow | None) -> tuple[str, str]:
     """The change in the words of every page, and its colour; what did not move in this window is not coloured for the judged one."""
     said = numbers.difference(value, base, unit)
     same = not said or said.split(numbers.SPACE)[0] == "0"

@@ -7,9 +7,9 @@ from typing import Any
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.versions.data_age import stale_minutes
-from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, Window
+from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, BinnedRange
 from dashboard.regressions.models import Verdict
-from dashboard.ui.pages.change_exports import change_told
+from dashboard.ui.pages.change_exports import serialize_change
 from dashboard.ui.pages.fleet.cells import Cell
 from dashboard.ui.pages.fleet.rows import FleetRow
 
@@ -27,13 +27,13 @@ COLUMNS = (
 )
 
 
-def windows_told(window: Window) -> dict[str, dict[str, str]]:
+def serialize_windows(window: BinnedRange) -> dict[str, dict[str, str]]:
     """Of which time the values are, the end exclusive: latency of `latency`, shares and memory of `range`."""
     ends = {"latency": (window.end - RECENT_MINUTES + 1, window.end + 1), "range": (window.start, window.end + 1)}
     return {name: {"first": _at(first), "last": _at(last)} for name, (first, last) in ends.items()}
 
 
-def fleet_told(row: FleetRow) -> dict[str, Any]:
+def serialize_fleet_row(row: FleetRow) -> dict[str, Any]:
     """One model. `changes` are those of its verdict, frozen when it was judged: each with both values, unit and window in minutes."""
     return {
         "model": row.model.name,
@@ -43,7 +43,7 @@ def fleet_told(row: FleetRow) -> dict[str, Any]:
         "versions": [{"name": one.name, "call_share": one.share} for one in row.versions],
         "region": row.region or None,
         **_values(row),
-        "changes": [change_told(one.frozen) for one in row.evidence],
+        "changes": [serialize_change(one.frozen) for one in row.evidence],
         "judged_until": _at(row.verdict.minute + 1) if row.verdict else None,
         "instances": {group.state.value: group.count for group in row.instances},
         "alerts": [alert.number for alert in row.alerts],
@@ -53,7 +53,7 @@ def fleet_told(row: FleetRow) -> dict[str, Any]:
 
 def fleet_cells(row: FleetRow) -> list[Any]:
     """The same as cells of a table: lists are joined, and of the changes those of p50 and p99 are there."""
-    told = fleet_told(row)
+    told = serialize_fleet_row(row)
     shares = ["" if one.share is None else str(float(f"{one.share:.6g}")) for one in row.versions]
     cells = [told["model"], told["verdict"], told["sentence"], _joined(told["environments"]), _joined(one.name for one in row.versions)]
     cells += [_joined(shares), told["region"], *(told[name] for name in VALUES)]

@@ -10,12 +10,17 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.names import process_name
-from dashboard.fleet.selectors.instances.instance_states import blind_because, blind_to, ended_badly, ending_said
-from dashboard.fleet.selectors.instances.recent_instances import Seen
-from dashboard.fleet.selectors.versions.fleet_page import FleetFacts, Window
+from dashboard.fleet.selectors.instances.instance_states import (
+    describe_end,
+    explain_missing_capabilities,
+    has_failed,
+    list_missing_capabilities,
+)
+from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
+from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, FleetData
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
-from dashboard.ui.evidence import not_compared
+from dashboard.ui.evidence import list_not_compared
 from dashboard.ui.pages.fleet.rows import FleetRow, States
 
 SHOWN = 8
@@ -24,7 +29,7 @@ MODELS_LISTED = 3
 
 
 @dataclass(frozen=True)
-class Change:
+class FleetChange:
     """One line of what happened."""
 
     at: datetime
@@ -35,7 +40,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Unseen:
+class BlindSpot:
     """Something the page cannot know, and why."""
 
     mark: str
@@ -44,7 +49,7 @@ class Unseen:
     since: datetime | None = None
 
 
-def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -> list[Change]:
+def list_changes(*, facts: FleetData, verdicts: Sequence[Verdict], window: BinnedRange) -> list[FleetChange]:
     """Deployments and changes of verdict inside the range, newest first."""
     names = {model.pk: model.name for model in facts.models}
     found = [_verdict_change(verdict) for verdict in verdicts]
@@ -57,54 +62,54 @@ def changes(*, facts: FleetFacts, verdicts: Sequence[Verdict], window: Window) -
     return sorted(found, key=lambda change: change.at, reverse=True)[:SHOWN]
 
 
-def unseen(*, rows: Sequence[FleetRow], instances: Sequence[Seen], states: States) -> list[Unseen]:
+def list_blind_spots(*, rows: Sequence[FleetRow], instances: Sequence[RecentInstance], states: States) -> list[BlindSpot]:
     """Silent instances, those that ended with an error or were killed, and blind ones by model, then calls without a comparison."""
     names = {row.model.pk: row.model.name for row in rows}
-    silent: dict[int, list[Seen]] = defaultdict(list)
-    blind: dict[int, list[Seen]] = defaultdict(list)
-    failed: dict[int, list[Seen]] = defaultdict(list)
+    silent: dict[int, list[RecentInstance]] = defaultdict(list)
+    blind: dict[int, list[RecentInstance]] = defaultdict(list)
+    failed: dict[int, list[RecentInstance]] = defaultdict(list)
     for instance in instances:
         if instance.model_id not in names:
             continue
         if states[instance.pk] == InstanceState.SILENT:
             silent[instance.model_id].append(instance)
         elif states[instance.pk] == InstanceState.ENDED:
-            if ended_badly(instance):
+            if has_failed(instance):
                 failed[instance.model_id].append(instance)
-        elif blind_to(instance):
+        elif list_missing_capabilities(instance):
             blind[instance.model_id].append(instance)
     found = _by_model(names, silent, _silent, "last report, no end reported")
     found += _by_model(names, failed, _failed, "ended with an error or were killed")
     found += _by_model(names, blind, _blind, "do not report what is compiled")
     for row in rows:
-        for share, why in not_compared(row.verdict.evidence)[:1] if row.verdict else []:
-            found.append(Unseen("not_enough_data", f"{share} of {row.model.name}'s calls", why))
+        for share, why in list_not_compared(row.verdict.evidence)[:1] if row.verdict else []:
+            found.append(BlindSpot("not_enough_data", f"{share} of {row.model.name}'s calls", why))
     return found
 
 
-def _verdict_change(verdict: Verdict) -> Change:
+def _verdict_change(verdict: Verdict) -> FleetChange:
     model = verdict.deployment.model
     kind = VerdictKind(verdict.kind).label if verdict.kind in VerdictKind.values else verdict.kind
     version = verdict.deployment.version.name
     text = f"became {kind}: {verdict.sentence.removeprefix(f'Roll back {version}: ')}"
-    return Change(verdict.created_at, verdict.kind, f"{model.name} {version}", text, model.pk)
+    return FleetChange(verdict.created_at, verdict.kind, f"{model.name} {version}", text, model.pk)
 
 
-def _deployed(one: Deployment, names: dict[int, str]) -> Change:
+def _deployed(one: Deployment, names: dict[int, str]) -> FleetChange:
     text = f"deployed to {one.environment}" + (", as CI said" if one.source == "posted" else ", seen in traffic")
-    return Change(clock.at_minute(one.started_minute), "deployment", f"{names[one.model_id]} {one.version.name}", text, one.model_id)
+    return FleetChange(clock.at_minute(one.started_minute), "deployment", f"{names[one.model_id]} {one.version.name}", text, one.model_id)
 
 
-def _ended(one: Deployment, names: dict[int, str]) -> Change:
+def _ended(one: Deployment, names: dict[int, str]) -> FleetChange:
     at = clock.at_minute(one.ended_minute or one.last_minute)
-    return Change(
+    return FleetChange(
         at, "state-silent", f"{names[one.model_id]} {one.version.name}", f"takes no more calls in {one.environment}", one.model_id
     )
 
 
 def _by_model(
-    names: Mapping[int, str], groups: Mapping[int, list[Seen]], line: Callable[[str, list[Seen]], Unseen], why: str
-) -> list[Unseen]:
+    names: Mapping[int, str], groups: Mapping[int, list[RecentInstance]], line: Callable[[str, list[RecentInstance]], BlindSpot], why: str
+) -> list[BlindSpot]:
     """A line a model; of many models one line: 41 lines of one network would hide what else cannot be seen."""
     if len(groups) <= MODELS_LISTED:
         return [line(names[model], group) for model, group in groups.items()]
@@ -114,24 +119,24 @@ def _by_model(
     return [replace(whole, why=f"{len(groups)} models: {listed} and {len(groups) - MODELS_LISTED} more: {why}")]
 
 
-def _silent(name: str, group: Sequence[Seen]) -> Unseen:
+def _silent(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
     oldest = min(group, key=lambda instance: instance.last_seen_at)
     place = f"{name}, {process_name(oldest)}" if len(group) == 1 else name
     doing = f", then compiling {oldest.compiling_frame}".rstrip() if oldest.compiling_for > 0 else ""
-    return Unseen(
+    return BlindSpot(
         "state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}, no end reported", oldest.last_seen_at
     )
 
 
-def _failed(name: str, group: Sequence[Seen]) -> Unseen:
+def _failed(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
     newest = max(group, key=lambda instance: instance.last_seen_at)
     place = f"{name}, {process_name(newest)}" if len(group) == 1 else name
-    how = ", ".join(dict.fromkeys(map(ending_said, group)))
-    return Unseen("failed", words.plural(len(group), "failed instance"), f"{place}: {how}", newest.last_seen_at)
+    how = ", ".join(dict.fromkeys(map(describe_end, group)))
+    return BlindSpot("failed", words.plural(len(group), "failed instance"), f"{place}: {how}", newest.last_seen_at)
 
 
-def _blind(name: str, group: Sequence[Seen]) -> Unseen:
-    missing = " and ".join(sorted({fact.replace("_", " ") for instance in group for fact in blind_to(instance)}))
-    reasons = list(dict.fromkeys(filter(None, map(blind_because, group))))
+def _blind(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
+    missing = " and ".join(sorted({fact.replace("_", " ") for instance in group for fact in list_missing_capabilities(instance)}))
+    reasons = list(dict.fromkeys(filter(None, map(explain_missing_capabilities, group))))
     why = f", {reasons[0]}" if len(reasons) == 1 else ""
-    return Unseen("state-blind", words.plural(len(group), "blind instance"), f"{name}: no {missing}{why}")
+    return BlindSpot("state-blind", words.plural(len(group), "blind instance"), f"{name}: no {missing}{why}")

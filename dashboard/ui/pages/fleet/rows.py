@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from dashboard.alerts.models import Alert, AlertState
-from dashboard.fleet.budgets import budgets_of
+from dashboard.fleet.budgets import resolve_budgets
 from dashboard.fleet.models import Deployment, InstanceState, WatchedModel
 from dashboard.fleet.selectors.instances.instance_states import SEVERITY
-from dashboard.fleet.selectors.instances.recent_instances import Seen
-from dashboard.fleet.selectors.versions.fleet_page import FleetFacts, VersionFacts, Window
+from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
+from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, FleetData, VersionData
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.charts.sparkline import Spark, spark_draw
-from dashboard.ui.evidence import EvidenceRow, evidence_rows
-from dashboard.ui.pages.fleet.cells import Cell, ColdCell, cold_cell, figure_cell, peak_cell, share_cell
-from dashboard.ui.selectors.fleet import Judgements
-from dashboard.ui.selectors.model import LOUD
+from dashboard.ui.evidence import ChangeRow, build_change_rows
+from dashboard.ui.pages.fleet.cells import Cell, ColdStartCell, build_quantile_cell, cold_cell, peak_cell, share_cell
+from dashboard.ui.selectors.fleet import FleetVerdicts
+from dashboard.ui.selectors.model import VERDICT_URGENCY
 
 URGENCY = [VerdictKind.ROLL_BACK, VerdictKind.WATCH, VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY]
 SHAPES = 6
@@ -68,11 +68,11 @@ class FleetRow:
     p99: Cell
     compiled: Cell
     cache: Cell
-    cold: ColdCell | None
+    cold: ColdStartCell | None
     peak: Cell
     instances: list[InstanceGroup]
     alerts: list[Alert]
-    evidence: list[EvidenceRow] = field(default_factory=list)
+    evidence: list[ChangeRow] = field(default_factory=list)
     region: str = ""
     """The region of the calls and of the latency."""
     one_region: bool = True
@@ -112,11 +112,11 @@ class FleetRow:
 
 
 def fleet_rows(
-    *, facts: FleetFacts, said: Judgements, alerts: Sequence[Alert], window: Window, states: States, everywhere: bool
+    *, facts: FleetData, said: FleetVerdicts, alerts: Sequence[Alert], window: BinnedRange, states: States, everywhere: bool
 ) -> list[FleetRow]:
     """One row per model; in one environment only the models that run there. `states` are those of the instances."""
     deployments: dict[int, list[Deployment]] = defaultdict(list)
-    instances: dict[int, list[Seen]] = defaultdict(list)
+    instances: dict[int, list[RecentInstance]] = defaultdict(list)
     for deployment in facts.deployments:
         deployments[deployment.model_id].append(deployment)
     for instance in facts.instances:
@@ -140,11 +140,11 @@ def _urgency(row: FleetRow) -> int:
 def _row(
     model: WatchedModel,
     deployments: list[Deployment],
-    instances: list[Seen],
+    instances: list[RecentInstance],
     alerts: list[Alert],
-    versions: dict[int, VersionFacts],
-    said: Judgements,
-    window: Window,
+    versions: dict[int, VersionData],
+    said: FleetVerdicts,
+    window: BinnedRange,
     states: States,
 ) -> FleetRow:
     live = [deployment for deployment in deployments if deployment.ended_minute is None]
@@ -153,8 +153,8 @@ def _row(
     verdict = said.current.get(focus.pk) if focus else None
     before = verdict.baseline if verdict and verdict.baseline else _before(deployments, focus)
     roles = _roles(deployments, focus, before)
-    evidence = evidence_rows(verdict.evidence, verdict.kind) if verdict else []
-    newest = versions.get(focus.version_id, VersionFacts()) if focus else VersionFacts()
+    evidence = build_change_rows(verdict.evidence, verdict.kind) if verdict else []
+    newest = versions.get(focus.version_id, VersionData()) if focus else VersionData()
     older = versions.get(before.version_id) if before else None
     return FleetRow(
         model=model,
@@ -165,18 +165,18 @@ def _row(
         environments=sorted({deployment.environment for deployment in live}),
         versions=_adoption(live, roles, versions),
         spark=_spark(deployments, roles, versions, window),
-        p50=figure_cell(newest, 0.5, evidence, older),
-        p99=figure_cell(newest, 0.99, evidence, older),
+        p50=build_quantile_cell(newest, 0.5, evidence, older),
+        p99=build_quantile_cell(newest, 0.99, evidence, older),
         compiled=share_cell(newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)),
         cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache", "cache_misses")),
-        cold=cold_cell(newest.cold_start, older.cold_start if older else None, budgets_of(model).cold_start),
+        cold=cold_cell(newest.cold_start, older.cold_start if older else None, resolve_budgets(model).cold_start),
         peak=peak_cell(newest.peak, older.peak if older else None, evidence),
         instances=_groups(instances, states),
         alerts=alerts,
         evidence=evidence,
         region=newest.region,
         one_region=newest.one_region,
-        cold_budget=budgets_of(model).cold_start,
+        cold_budget=resolve_budgets(model).cold_start,
         called=any(versions[one.version_id].calls for one in deployments if one.version_id in versions),
     )
 
@@ -187,9 +187,9 @@ def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
     return f"{focus.version.name} has not been judged yet; the first verdict follows its first closed minutes."
 
 
-def _focus(live: Iterable[Deployment], said: Judgements) -> Deployment | None:
+def _focus(live: Iterable[Deployment], said: FleetVerdicts) -> Deployment | None:
     """What the row is about: the newest live version, unless something is wrong with another."""
-    loud = {deployment_id: LOUD.get(VerdictKind(verdict.kind), 0) for deployment_id, verdict in said.current.items()}
+    loud = {deployment_id: VERDICT_URGENCY.get(VerdictKind(verdict.kind), 0) for deployment_id, verdict in said.current.items()}
     return max(
         live, key=lambda one: (not one.version.is_other, one.ended_minute is None, loud.get(one.pk, 0), one.started_minute), default=None
     )
@@ -215,7 +215,7 @@ def _roles(deployments: Sequence[Deployment], focus: Deployment | None, before: 
     return roles
 
 
-def _adoption(live: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionFacts]) -> list[LiveVersion]:
+def _adoption(live: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionData]) -> list[LiveVersion]:
     """The newest first; shares are of the calls of the last minutes."""
     named = {deployment.version_id: deployment.version.name for deployment in reversed(live)}
     order = sorted(named, key=lambda version: (roles[version] != 2, roles[version]))
@@ -230,7 +230,7 @@ def _adoption(live: Sequence[Deployment], roles: dict[int, int], versions: dict[
     return found
 
 
-def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionFacts], window: Window) -> Spark:
+def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionData], window: BinnedRange) -> Spark:
     order = sorted({one.version_id for one in deployments}, key=lambda version: (roles[version] == 2, -roles[version]))
     series = [
         (roles[version], {slot: (point.p50 / point.weight, point.p99 / point.weight) for slot, point in versions[version].points.items()})
@@ -242,7 +242,7 @@ def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: d
     return replace(spark, since=window.start + spark.first * window.bin) if spark.first else spark
 
 
-def _groups(instances: Iterable[Seen], states: States) -> list[InstanceGroup]:
+def _groups(instances: Iterable[RecentInstance], states: States) -> list[InstanceGroup]:
     counts: Counter[InstanceState] = Counter()
     newest: dict[InstanceState, datetime] = {}
     for instance in instances:

@@ -27,10 +27,10 @@ from compilewatch.wire.cache_miss_causes import (
     is_changed,
 )
 
-from dashboard.fleet.selectors.compilations.cache_miss_causes import Process, compared, reference_of
+from dashboard.fleet.selectors.compilations.cache_miss_causes import CacheClient, choose_reference, explain_miss
 from dashboard.fleet.selectors.compilations.cache_miss_costs import MissCost
-from dashboard.fleet.selectors.compilations.compilations import Answers
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.compilations.compilations import ProcessCacheAnswers
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.ui import words
 
 SHOWN = 6
@@ -42,10 +42,10 @@ OF_NO_VERSION = ("", NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_SIZES, THREAD_COUNT,
 
 
 @dataclass(frozen=True)
-class Explained:
+class ExplainedMiss:
     """One process that missed: why, against which start, whether that one was warm, and what it cost in seconds."""
 
-    process: Started
+    process: ProcessStart
     cause: str
     against: str
     should_have_been_warm: bool
@@ -64,7 +64,7 @@ class Explained:
 class MissRow:
     """The processes of one cause together, told by the newest of them."""
 
-    newest: Explained
+    newest: ExplainedMiss
     processes: int
     compilations: int
     seconds: float
@@ -125,9 +125,9 @@ class MissesCard:
     """Own processes of which it is known whether the caches served them: older agents do not tell."""
 
 
-def misses_card(own: Sequence[Started], everyone: Sequence[Started], answers: Sequence[Answers]) -> MissesCard:
+def misses_card(own: Sequence[ProcessStart], everyone: Sequence[ProcessStart], answers: Sequence[ProcessCacheAnswers]) -> MissesCard:
     """What the version's own processes missed, and what costs most among all that are known."""
-    by_process: dict[int, list[Answers]] = {}
+    by_process: dict[int, list[ProcessCacheAnswers]] = {}
     for one in answers:
         by_process.setdefault(one.instance_id, []).append(one)
     known = {one.id: _process(one, by_process.get(one.id, [])) for one in everyone}
@@ -150,7 +150,7 @@ def misses_card(own: Sequence[Started], everyone: Sequence[Started], answers: Se
     )
 
 
-def cold_and_warm(own: Iterable[Started], answers: Iterable[Answers]) -> tuple[list[float], list[float], list[float]]:
+def split_start_times(own: Iterable[ProcessStart], answers: Iterable[ProcessCacheAnswers]) -> tuple[list[float], list[float], list[float]]:
     """Total seconds of the starts that mostly missed, of the others, and of those that tell of no cache."""
     telling: set[int] = set()
     lost: dict[int, float] = {}
@@ -169,8 +169,8 @@ def cold_and_warm(own: Iterable[Started], answers: Iterable[Answers]) -> tuple[l
     return cold, warm, untold
 
 
-def _process(one: Started, answers: Iterable[Answers]) -> Process:
-    found = Process(one.id, one.name, one.gpu, one.rank, one.started_at, components=one.components)
+def _process(one: ProcessStart, answers: Iterable[ProcessCacheAnswers]) -> CacheClient:
+    found = CacheClient(one.id, one.name, one.gpu, one.rank, one.started_at, components=one.components)
     for answer in answers:
         found.hits += answer.hits
         found.misses += answer.misses
@@ -179,16 +179,18 @@ def _process(one: Started, answers: Iterable[Answers]) -> Process:
     return found
 
 
-def _explained(one: Started, answers: Sequence[Answers], known: Mapping[int, Process], everyone: Sequence[Started]) -> Explained:
+def _explained(
+    one: ProcessStart, answers: Sequence[ProcessCacheAnswers], known: Mapping[int, CacheClient], everyone: Sequence[ProcessStart]
+) -> ExplainedMiss:
     missed = sorted((answer for answer in answers if answer.miss), key=lambda answer: -answer.missed_seconds)
     told = next((answer.miss for answer in missed if answer.miss not in (NO_EARLIER_RUN, "")), "")
-    reference = reference_of(known[one.id], known.values())
+    reference = choose_reference(known[one.id], known.values())
     other = next((process for process in everyone if reference and process.id == reference.id), None)
-    found = compared(known[one.id], reference)
+    found = explain_miss(known[one.id], reference)
     cause = told or found.cause
     compiling = [process for process in everyone if known[process.id].hits + known[process.id].misses]
     brought, at = _brought(cause, one, other, compiling)
-    return Explained(
+    return ExplainedMiss(
         process=one,
         cause=cause,
         against=f"the agent’s last run on {one.host or one.name}" if told else found.against,
@@ -200,9 +202,9 @@ def _explained(one: Started, answers: Sequence[Answers], known: Mapping[int, Pro
     )
 
 
-def _brought(cause: str, one: Started, other: Started | None, everyone: Sequence[Started]) -> tuple[str, datetime | None]:
+def _brought(cause: str, one: ProcessStart, other: ProcessStart | None, everyone: Sequence[ProcessStart]) -> tuple[str, datetime | None]:
     """The first process after the warm one that had the same value, or the version that changed what no component tells."""
-    name = component_of(cause, one.components)
+    name = find_component(cause, one.components)
     if other is not None and name in {**one.components, **other.components}:
         alike = [p for p in everyone if p.gpu == one.gpu and p.components.get(name) == one.components.get(name)]
         if is_changed(name, one.components, other.components):
@@ -220,7 +222,7 @@ def _brought(cause: str, one: Started, other: Started | None, everyone: Sequence
     return "", None
 
 
-def component_of(cause: str, components: Mapping[str, str]) -> str:
+def find_component(cause: str, components: Mapping[str, str]) -> str:
     """The name of the component that a cause speaks of; empty where it is none."""
     cause = cause.removeprefix(ONLY_AOT_PREFIX)
     if cause == OTHER_FOLDER:
@@ -235,9 +237,9 @@ def component_of(cause: str, components: Mapping[str, str]) -> str:
     return next((name for name in VERSIONS if cause.startswith(f"{name} ") and name in components), "")
 
 
-def _grouped(explained: Iterable[Explained]) -> list[MissRow]:
+def _grouped(explained: Iterable[ExplainedMiss]) -> list[MissRow]:
     """By cause, the most costly first."""
-    groups: dict[str, list[Explained]] = {}
+    groups: dict[str, list[ExplainedMiss]] = {}
     for one in explained:
         groups.setdefault(one.cause or NOTHING_DIFFERS, []).append(one)
     whole = sum(one.seconds for group in groups.values() for one in group)
@@ -255,7 +257,7 @@ def _grouped(explained: Iterable[Explained]) -> list[MissRow]:
     return sorted(rows, key=lambda row: (-row.seconds, row.newest.cause))
 
 
-def factors_of(costs: Sequence[MissCost]) -> list[Factor]:
+def sum_factors(costs: Sequence[MissCost]) -> list[Factor]:
     """Over all models of a project."""
     whole = sum(one.seconds for one in costs)
     return [
@@ -268,7 +270,7 @@ def _first_three(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _factors(explained: Sequence[Explained]) -> list[Factor]:
+def _factors(explained: Sequence[ExplainedMiss]) -> list[Factor]:
     rows = _grouped(explained)
     found = []
     for row in rows[:FACTORS_SHOWN]:

@@ -15,7 +15,7 @@ TIMED, MOST = 20, 0.9
 
 
 @dataclass(frozen=True)
-class Served:
+class CompiledShare:
     """Counts since the deployment and of the last hour; the budget is a share, None where none is set."""
 
     calls: int
@@ -95,14 +95,14 @@ class Served:
         return f"of {self.known:,} looked-at calls, {self.calls:,} in all{part}" if self.calls else "no calls"
 
 
-def served(
+def compute_compiled_share(
     own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environment: str, budget: float | None, *, nothing: bool = False
-) -> Served:
+) -> CompiledShare:
     """Adds the version's series up; regions that the caller runs eager on purpose have nothing to be compiled."""
     counted = [one for one in own if not one.eager]
     calls = sum(one.recent_calls for one in everyone if one.environment == environment)
     time_share, on_gpu = _of_time([one for one in counted if one.known])
-    return Served(
+    return CompiledShare(
         calls=sum(one.calls for one in counted),
         known=sum(one.known for one in counted),
         compiled=sum(one.compiled for one in counted),

@@ -11,7 +11,7 @@ from typing import Any
 from compilewatch.wire.numerics import Parity, parity_words
 
 from dashboard.common.numbers import significant
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.numerics import ParityRow
 from dashboard.ui import words
 
@@ -19,7 +19,7 @@ NAMED, REASONS = 3, 2
 
 
 @dataclass(frozen=True)
-class Batch:
+class GoldenBatch:
     """One golden batch of a version, over its processes."""
 
     name: str
@@ -56,7 +56,7 @@ class Batch:
 class ParityCard:
     """What the card shows."""
 
-    batches: list[Batch] = field(default_factory=list)
+    batches: list[GoldenBatch] = field(default_factory=list)
     processes: int = 0
     silent: int = 0
     """Processes that told of no golden batch at all."""
@@ -74,7 +74,9 @@ class ParityCard:
         return "all compared batches passed" if open_ else "all passed"
 
 
-def parity_card(rows: Sequence[ParityRow], own: Sequence[Started], *, version: int, baseline: str, baseline_id: int | None) -> ParityCard:
+def parity_card(
+    rows: Sequence[ParityRow], own: Sequence[ProcessStart], *, version: int, baseline: str, baseline_id: int | None
+) -> ParityCard:
     """Puts the card together; processes that the page does not list any more are left out."""
     known = {one.id: one for one in own}
     mine: dict[str, list[ParityRow]] = {}
@@ -91,13 +93,13 @@ def parity_card(rows: Sequence[ParityRow], own: Sequence[Started], *, version: i
     return ParityCard(sorted(batches, key=lambda one: (-one.failed, one.name)), len(own), len(own) - len(told))
 
 
-def _batch(name: str, rows: Sequence[ParityRow], known: dict[int, Started], before: str) -> Batch:
+def _batch(name: str, rows: Sequence[ParityRow], known: dict[int, ProcessStart], before: str) -> GoldenBatch:
     states = Counter(row.told.state for row in rows)
     failed = [row for row in rows if row.told.state == "failed"]
     compared = failed or [row for row in rows if row.told.state == "passed"] or list(rows)
     worst = max(compared, key=lambda row: row.told.times if row.told.times is not None else float("inf")).told
     reasons = Counter(row.told.why or "not said" for row in rows if row.told.state == "not compared")
-    return Batch(
+    return GoldenBatch(
         name=name,
         region=worst.region,
         passed=states["passed"],

@@ -8,14 +8,14 @@ from typing import Any
 
 from compilewatch.wire.messages import KERNEL
 
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.ui import words
 
 NAMED, SHOWN = 3, 32
 
 
 @dataclass(frozen=True)
-class Choice:
+class KernelChoice:
     """One kernel, and who chose it."""
 
     kernel: str
@@ -24,19 +24,19 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Apart:
+class KernelDivergence:
     """An operator with its inputs for which processes on one type of GPU chose different kernels; the most frequent first."""
 
     operator: str
     gpu: str
-    choices: list[Choice]
+    choices: list[KernelChoice]
 
 
 @dataclass(frozen=True)
 class KernelsCard:
     """What the card shows; `told` counts operators, `shared` those that several processes on one type of GPU chose for."""
 
-    apart: list[Apart]
+    apart: list[KernelDivergence]
     told: int
     shared: int
     processes: int
@@ -52,9 +52,9 @@ class KernelsCard:
         return f"not the same on all processes for {words.number(len(self.apart))} of {words.plural(self.shared, 'operator')}"
 
 
-def kernels_card(own: Sequence[Started]) -> KernelsCard | None:
+def kernels_card(own: Sequence[ProcessStart]) -> KernelsCard | None:
     """The card of a version; None where none of its processes told of a choice."""
-    chosen: dict[tuple[str, str], dict[str, list[Started]]] = {}
+    chosen: dict[tuple[str, str], dict[str, list[ProcessStart]]] = {}
     telling = 0
     for process in own:
         mine = {name: value for name, value in process.components.items() if name.startswith(KERNEL)}
@@ -64,15 +64,15 @@ def kernels_card(own: Sequence[Started]) -> KernelsCard | None:
     if not chosen:
         return None
     shared = {place: by for place, by in chosen.items() if sum(map(len, by.values())) > 1}
-    apart = [Apart(*place, _choices(by)) for place, by in sorted(shared.items()) if len(by) > 1]
+    apart = [KernelDivergence(*place, _choices(by)) for place, by in sorted(shared.items()) if len(by) > 1]
     return KernelsCard(apart[:SHOWN], len(chosen), len(shared), len(own), len(own) - telling)
 
 
-def _choices(by: dict[str, list[Started]]) -> list[Choice]:
+def _choices(by: dict[str, list[ProcessStart]]) -> list[KernelChoice]:
     found = []
     for kernel, processes in sorted(by.items(), key=lambda item: (-len(item[1]), item[0])):
         more = f" and {len(processes) - NAMED} more" if len(processes) > NAMED else ""
-        found.append(Choice(kernel, len(processes), ", ".join(one.name for one in processes[:NAMED]) + more))
+        found.append(KernelChoice(kernel, len(processes), ", ".join(one.name for one in processes[:NAMED]) + more))
     return found
 
 

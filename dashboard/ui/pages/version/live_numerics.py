@@ -11,18 +11,18 @@ from typing import Any
 from compilewatch.wire.numerics import Parity, parity_words
 
 from dashboard.common.numbers import significant
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.numerics import ParityRow
 from dashboard.ui import words
 
 REASONS = 2
-SHORT = 0.01
+SHORT_CALL_S = 0.01
 """Seconds: on two cores a step of 0.5 ms took twice as long in a drawn call as the eager one right after it, and as long by itself."""
 WHAT = {"shadow": "shadow calls", "finite": "looked through for NaN"}
 
 
 @dataclass(frozen=True)
-class Live:
+class LiveNumerics:
     """The sampled calls of one region, over the processes of a version."""
 
     kind: str
@@ -62,7 +62,7 @@ class Live:
     @property
     def too_short(self) -> bool:
         """Whether the order decides more than the code: the second of two calls below this is quicker, compiled or not."""
-        return not self.on_gpu and max(self.compiled or 0.0, self.eager or 0.0) < SHORT
+        return not self.on_gpu and max(self.compiled or 0.0, self.eager or 0.0) < SHORT_CALL_S
 
     @property
     def speed_text(self) -> str:
@@ -89,7 +89,9 @@ class Live:
         )
 
 
-def live_calls(rows: Sequence[ParityRow], own: Sequence[Started], *, version: int, baseline: str, baseline_id: int | None) -> list[Live]:
+def list_live_numerics(
+    rows: Sequence[ParityRow], own: Sequence[ProcessStart], *, version: int, baseline: str, baseline_id: int | None
+) -> list[LiveNumerics]:
     """Those of processes that the page lists; what went wrong first, then by name."""
     known = {one.id: one for one in own}
     mine: dict[tuple[str, str], list[ParityRow]] = {}
@@ -104,12 +106,12 @@ def live_calls(rows: Sequence[ParityRow], own: Sequence[Started], *, version: in
     return sorted(found, key=lambda one: (-one.failed, one.region, one.kind))
 
 
-def _live(key: tuple[str, str], rows: Sequence[ParityRow], known: Mapping[int, Started], before: str) -> Live:
+def _live(key: tuple[str, str], rows: Sequence[ParityRow], known: Mapping[int, ProcessStart], before: str) -> LiveNumerics:
     told = [row.told for row in rows]
     timed = [one for one in told if one.timed and one.compiled_seconds is not None and one.eager_seconds is not None]
     several = sum(one.timed for one in timed)
     refused = Counter(one.why or "not said" for one in told if one.state == "not compared")
-    return Live(
+    return LiveNumerics(
         kind=key[0],
         region=key[1],
         samples=sum(one.samples for one in told),
@@ -151,12 +153,12 @@ def _before(kind: str, rows: Sequence[ParityRow], baseline: str) -> str:
     return f"of {baseline} {words.number(beyond)} of {words.number(samples)} {what}"
 
 
-def shadow_timed(rows: Sequence[ParityRow], version: int) -> int:
+def count_shadow_calls(rows: Sequence[ParityRow], version: int) -> int:
     """How many eager calls were made beside live ones of this version."""
     return sum(row.told.timed for row in rows if row.told.kind == "shadow" and row.version_id == version)
 
 
-def live_json(found: Sequence[Live]) -> list[dict[str, Any]]:
+def live_json(found: Sequence[LiveNumerics]) -> list[dict[str, Any]]:
     """The same for machines."""
     return [
         {"kind": one.kind, "region": one.region, "samples": one.samples, "beyond": one.beyond, "nonfinite": one.nonfinite,

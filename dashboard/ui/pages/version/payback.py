@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.fleet.metrics.break_even import Saved, break_even, saved_against_eager
-from dashboard.fleet.selectors.compilations.compilations import NO_RECORDINGS, Compiled, Recordings
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.metrics.break_even import Savings, compute_break_even, estimate_savings
+from dashboard.fleet.selectors.compilations.compilations import NO_RECORDINGS, Recordings, VersionCompilation
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls
 from dashboard.ui import words
 
@@ -19,7 +19,7 @@ SECOND = ", each right after the compiled one, which makes short calls look quic
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """One line of the ledger; `value` is GPU-seconds, None where nobody knows."""
 
     name: str
@@ -40,7 +40,7 @@ class Entry:
 class Payback:
     """The ledger. Break-even is in calls; None where no eager run was reported, or where compiled calls are not faster."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[LedgerEntry] = field(default_factory=list)
     unit: str = ON_GPU
     spent: float = 0.0
     saved: float | None = None
@@ -62,9 +62,9 @@ class Payback:
         return f"paid back {told}" if self.calls >= self.break_even else f"pays back {told}, {words.number(self.calls)} so far"
 
 
-def payback(
-    events: Iterable[Compiled],
-    own: Sequence[Started],
+def compute_payback(
+    events: Iterable[VersionCompilation],
+    own: Sequence[ProcessStart],
     calls: Sequence[SeriesCalls],
     everyone: Sequence[SeriesCalls],
     shadows: int = 0,
@@ -87,43 +87,45 @@ def payback(
             kept = (kept or 0.0) + event.saved * weight
     each = max(held.values(), default=1) or 1
     counted = [one for one in calls if not one.eager]
-    saved = saved_against_eager(counted, [one for one in everyone if one.eager])
+    saved = estimate_savings(counted, [one for one in everyone if one.eager])
     unit = ON_GPU if on_gpu else "process-seconds"
     spent = [
-        Entry("Spent compiling, first compilations and autotuning", -first, "measured"),
-        Entry("Spent recompiling", -again, "measured"),
+        LedgerEntry("Spent compiling, first compilations and autotuning", -first, "measured"),
+        LedgerEntry("Spent recompiling", -again, "measured"),
     ]
     if recordings.graphs:
-        spent.append(Entry("Spent recording CUDA graphs", -recordings.seconds * each, "measured"))
+        spent.append(LedgerEntry("Spent recording CUDA graphs", -recordings.seconds * each, "measured"))
     return _ledger(spent, kept, saved, each, sum(one.calls for one in counted), unit, shadows)
 
 
-def _ledger(measured: list[Entry], kept: float | None, saved: Saved | None, gpus: int, calls: int, unit: str, shadows: int) -> Payback:
+def _ledger(
+    measured: list[LedgerEntry], kept: float | None, saved: Savings | None, gpus: int, calls: int, unit: str, shadows: int
+) -> Payback:
     spent = -sum(entry.value or 0.0 for entry in measured)
     entries = [
         *measured,
-        Entry(
+        LedgerEntry(
             "More would have been spent without the caches", kept, "torch’s own estimate" if kept is not None else "torch did not say", True
         ),
     ]
     if saved is None:
-        entries.append(Entry("Saved by compiled calls", None, "no eager run of the same region, shape and GPU was reported"))
+        entries.append(LedgerEntry("Saved by compiled calls", None, "no eager run of the same region, shape and GPU was reported"))
         return Payback(entries, unit, spent, calls=calls)
     value, low, high = (one * gpus for one in (saved.seconds, saved.low, saved.high))
     at = clock.at_minute(saved.newest)
     each = f"{words.duration(abs(saved.seconds / saved.calls))}{' on the GPU' if saved.on_gpu == saved.calls else ''}"
     name = f"{'Saved' if value >= 0 else 'Lost'}, {each} per call on {words.number(saved.calls)} calls"
     spread = f"estimate, {_bound(low)} to {_bound(high)}"
-    entries.append(Entry(name, value, spread, True))
+    entries.append(LedgerEntry(name, value, spread, True))
     net = value - spent
-    entries.append(Entry("Net", net, f"estimate, {_bound(low - spent)} to {_bound(high - spent)}", True, True))
+    entries.append(LedgerEntry("Net", net, f"estimate, {_bound(low - spent)} to {_bound(high - spent)}", True, True))
     return Payback(
         entries=entries,
         unit=unit,
         spent=spent,
         saved=value,
         net=net,
-        break_even=break_even(spent, value, saved.calls),
+        break_even=compute_break_even(spent, value, saved.calls),
         calls=saved.calls,
         covered=saved.calls / calls if calls else 0.0,
         reference_at=at,
@@ -136,7 +138,7 @@ def _bound(value: float) -> str:
     return words.number(round(value, 1) if abs(value) < 100 else round(value))
 
 
-def _reference(saved: Saved, shadows: int, *, on_cpu: bool) -> str:
+def _reference(saved: Savings, shadows: int, *, on_cpu: bool) -> str:
     """What the estimate rests on. What was told of shadow calls last may be a little behind."""
     nearly_all = shadows >= MOSTLY * saved.reference_calls
     told = f"{words.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of {', '.join(saved.versions[:3])}"

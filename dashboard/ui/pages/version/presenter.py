@@ -10,29 +10,29 @@ from typing import Any
 from compilewatch.wire.messages import HELPS_ALONE
 
 from dashboard.common import clock
-from dashboard.fleet.metrics.recompile_reasons import AGAIN, reason_name
-from dashboard.fleet.selectors.compilations.compilations import Compiled
-from dashboard.fleet.selectors.instances.cold_starts import Started
+from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS, reason_name
+from dashboard.fleet.selectors.compilations.compilations import VersionCompilation
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.ui import words
-from dashboard.ui.charts.compile_timeline import CompileLine, Compiling, compile_line, counted
-from dashboard.ui.pages.findings_columns import Column, findings_columns
-from dashboard.ui.pages.recompile_headroom import FrameRoom, frames_room, nearest
-from dashboard.ui.pages.rollout_forecast import MOST_REPLICAS, Forecast, WarmCache, forecasts, warm_cache
-from dashboard.ui.pages.version.cache_misses import MissesCard, cold_and_warm, misses_card
-from dashboard.ui.pages.version.compiled_share import Served, served
+from dashboard.ui.charts.compile_timeline import CompileTimeline, TimelineCompilation, build_compile_timeline, format_counts
+from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
+from dashboard.ui.pages.recompile_headroom import FrameHeadroom, format_nearest_limit, list_frame_headroom
+from dashboard.ui.pages.rollout_forecast import MOST_REPLICAS, Forecast, WarmCacheEstimate, estimate_warm_cache, forecast_rollouts
+from dashboard.ui.pages.version.cache_misses import MissesCard, misses_card, split_start_times
+from dashboard.ui.pages.version.compiled_share import CompiledShare, compute_compiled_share
 from dashboard.ui.pages.version.golden_batches import ParityCard, parity_card, parity_json
 from dashboard.ui.pages.version.kernels import KernelsCard, kernels_card, kernels_json
-from dashboard.ui.pages.version.live_numerics import Live, live_calls, live_json, shadow_timed
-from dashboard.ui.pages.version.payback import Payback, payback
-from dashboard.ui.pages.version.start_times import StartsCard, served_after, start_json, starts_card
-from dashboard.ui.selectors.version import VersionFacts
+from dashboard.ui.pages.version.live_numerics import LiveNumerics, count_shadow_calls, list_live_numerics, live_json
+from dashboard.ui.pages.version.payback import Payback, compute_payback
+from dashboard.ui.pages.version.start_times import StartsCard, compute_compiled_after, start_json, starts_card
+from dashboard.ui.selectors.version import VersionData
 
 LISTED = 40
 ANSWERS = {"no": "cannot be seen", "partly": "seen in part", "off": "switched off"}
 
 
 @dataclass(frozen=True)
-class Blind:
+class BlindSpot:
     """One thing that some of its processes cannot show, and why."""
 
     name: str
@@ -46,7 +46,7 @@ class Blind:
 class EventRow:
     """One compilation in the table behind the time line."""
 
-    event: Compiled
+    event: VersionCompilation
     process: str
     after: str
     took: str
@@ -61,26 +61,26 @@ class EventRow:
 class VersionPage:
     """Everything the template shows."""
 
-    facts: VersionFacts
-    served: Served
+    facts: VersionData
+    served: CompiledShare
     starts: StartsCard
     forecasts: list[Forecast]
-    warm_cache: WarmCache
+    warm_cache: WarmCacheEstimate
     replicas: int
     at_once: int
-    line: CompileLine | None
+    line: CompileTimeline | None
     line_counts: str
     events: list[EventRow]
     waited: int
-    room: list[FrameRoom]
+    room: list[FrameHeadroom]
     nearest: str
     misses: MissesCard
     payback: Payback
     parity: ParityCard
-    live_calls: list[Live]
+    live_calls: list[LiveNumerics]
     kernels: KernelsCard | None
-    columns: list[Column]
-    blind: list[Blind]
+    columns: list[FindingsColumn]
+    blind: list[BlindSpot]
     silent: int
     ended: int
 
@@ -125,7 +125,7 @@ class VersionPage:
 
 
 def version_page(
-    facts: VersionFacts, *, instance: int | None = None, replicas: int | None = None, at_once: int | None = None
+    facts: VersionData, *, instance: int | None = None, replicas: int | None = None, at_once: int | None = None
 ) -> VersionPage:
     """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many the forecast starts, `at_once` together."""
     own, minute = facts.own, clock.minute_of(facts.now.timestamp())
@@ -133,30 +133,32 @@ def version_page(
     ended = sum(one.ended for one in own)
     wanted = min(max(1, replicas or len(live) or len(own) or 1), MOST_REPLICAS)
     line, rows = _line(facts.events, own)
-    room = frames_room(facts.events, own)
-    cold, warm, untold = cold_and_warm(own, facts.answers)
+    room = list_frame_headroom(facts.events, own)
+    cold, warm, untold = split_start_times(own, facts.answers)
     misses = misses_card(own, facts.processes, facts.answers)
     pair = (facts.version.pk, facts.version.name), facts.standing.baseline
     return VersionPage(
         facts=facts,
-        served=served(facts.own_calls, facts.served, facts.environment, facts.budgets.served, nothing=_nothing(facts)),
+        served=compute_compiled_share(facts.own_calls, facts.served, facts.environment, facts.budgets.served, nothing=_nothing(facts)),
         starts=starts_card(own, facts.theirs, budget=facts.budgets.cold_start, wanted=instance),
-        forecasts=forecasts(cold, warm, wanted, at_once, untold),
-        warm_cache=warm_cache(cold, warm, missed=misses.seconds, starts=misses.missed),
+        forecasts=forecast_rollouts(cold, warm, wanted, at_once, untold),
+        warm_cache=estimate_warm_cache(cold, warm, missed=misses.seconds, starts=misses.missed),
         replicas=wanted,
         at_once=min(max(1, at_once or wanted), wanted),
         line=line,
-        line_counts=counted(_compiling(facts.events, own)),
+        line_counts=format_counts(_compiling(facts.events, own)),
         events=rows,
         waited=sum(event.in_request for event in facts.events),
         room=room,
-        nearest=nearest(room),
+        nearest=format_nearest_limit(room),
         misses=misses,
-        payback=payback(facts.events, own, facts.own_calls, facts.served, shadow_timed(facts.parities, pair[0][0]), facts.recordings),
+        payback=compute_payback(
+            facts.events, own, facts.own_calls, facts.served, count_shadow_calls(facts.parities, pair[0][0]), facts.recordings
+        ),
         parity=parity_card(
             facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
         ),
-        live_calls=live_calls(
+        live_calls=list_live_numerics(
             facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
         ),
         kernels=kernels_card(own),
@@ -167,15 +169,15 @@ def version_page(
     )
 
 
-def _nothing(facts: VersionFacts) -> bool:
+def _nothing(facts: VersionData) -> bool:
     """Whether its agents reported that compilation was requested and nothing was compiled."""
     return any(finding.kind == "compiled_nothing" and facts.version.pk in finding.versions for finding in facts.findings)
 
 
-def _compiling(events: Sequence[Compiled], own: Sequence[Started]) -> list[Compiling]:
+def _compiling(events: Sequence[VersionCompilation], own: Sequence[ProcessStart]) -> list[TimelineCompilation]:
     places = {one.id: (place, one) for place, one in enumerate(own)}
     return [
-        Compiling(
+        TimelineCompilation(
             kind=event.kind,
             end=event.at.timestamp() - process.started_at.timestamp(),
             seconds=event.seconds,
@@ -190,12 +192,12 @@ def _compiling(events: Sequence[Compiled], own: Sequence[Started]) -> list[Compi
     ]
 
 
-def _because(event: Compiled) -> str:
+def _because(event: VersionCompilation) -> str:
     """Why the same function was compiled again, where no guard says it."""
-    return f", {reason_name(event.reason_kind).lower()}" if event.reason_kind in AGAIN else ""
+    return f", {reason_name(event.reason_kind).lower()}" if event.reason_kind in REPEAT_REASONS else ""
 
 
-def _line(events: Sequence[Compiled], own: Sequence[Started]) -> tuple[CompileLine | None, list[EventRow]]:
+def _line(events: Sequence[VersionCompilation], own: Sequence[ProcessStart]) -> tuple[CompileTimeline | None, list[EventRow]]:
     compiling = _compiling(events, own)
     names = {one.id: one for one in own}
     rows = [
@@ -208,10 +210,10 @@ def _line(events: Sequence[Compiled], own: Sequence[Started]) -> tuple[CompileLi
         for event in list(reversed(events))[:LISTED]
         for process in (names.get(event.instance_id),)
     ]
-    return (compile_line(compiling, served=served_after(own)) if compiling else None), rows
+    return (build_compile_timeline(compiling, served=compute_compiled_after(own)) if compiling else None), rows
 
 
-def _blind(own: Iterable[Started]) -> list[Blind]:
+def _blind(own: Iterable[ProcessStart]) -> list[BlindSpot]:
     """What agents say they cannot see, the most frequent first."""
     seen: Counter[tuple[str, str, str]] = Counter()
     known: Counter[str] = Counter()
@@ -224,7 +226,8 @@ def _blind(own: Iterable[Started]) -> list[Blind]:
             if answer and answer != "yes":
                 seen[name, answer, why] += 1
     rows = [
-        Blind(name.replace("_", " "), ANSWERS.get(answer, answer), why, count, known[name]) for (name, answer, why), count in seen.items()
+        BlindSpot(name.replace("_", " "), ANSWERS.get(answer, answer), why, count, known[name])
+        for (name, answer, why), count in seen.items()
     ]
     return sorted(rows, key=lambda row: (-row.processes, row.name))
 
@@ -267,7 +270,7 @@ def version_json(page: VersionPage) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _served_json(one: Served) -> Mapping[str, Any]:
+def _served_json(one: CompiledShare) -> Mapping[str, Any]:
     return {**asdict(one), "share": one.share, "recent": one.recent, "used": one.used, "burn": one.burn}
 
 

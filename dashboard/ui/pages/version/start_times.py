@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import median
 
-from dashboard.fleet.selectors.instances.cold_starts import Started
-from dashboard.fleet.selectors.instances.instances import StartFacts
+from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
+from dashboard.fleet.selectors.instances.instances import ColdStartData
 from dashboard.ui import words
-from dashboard.ui.charts.waterfall import UNACCOUNTED, Step, Waterfall, by_name, steps_of, waterfall
+from dashboard.ui.charts.waterfall import UNACCOUNTED, Step, Waterfall, build_steps, build_waterfall, sum_by_name
 from dashboard.ui.pages.cold_starts import ENDS
 
 SHOWN = 16
@@ -22,7 +22,7 @@ ENOUGH = 3
 class StartRow:
     """One start as a stacked bar; places are percent of a little more than the longest start or the budget."""
 
-    process: Started
+    process: ProcessStart
     total: float
     parts: list[tuple[float, float, str]]
     end: float
@@ -94,7 +94,9 @@ class StartsCard:
         return words.change(self.median / self.base_median - 1) if self.median and self.base_median else ""
 
 
-def starts_card(own: Sequence[Started], theirs: Sequence[Started], *, budget: float | None, wanted: int | None = None) -> StartsCard:
+def starts_card(
+    own: Sequence[ProcessStart], theirs: Sequence[ProcessStart], *, budget: float | None, wanted: int | None = None
+) -> StartsCard:
     """The median start is shown stage by stage, or the one that the address names."""
     known = sorted(((one, one.start) for one in own if one.start), key=lambda pair: (-pair[1].total, pair[0].id))
     if not known:
@@ -119,27 +121,27 @@ def starts_card(own: Sequence[Started], theirs: Sequence[Started], *, budget: fl
         budget_x=round(100 * budget / scale, 2) if budget else None,
         chosen=next(row for row in rows if row.chosen),
         until=ENDS.get(chosen[1].until, chosen[1].until),
-        drawing=waterfall(chosen[1].total, steps, budget),
+        drawing=build_waterfall(chosen[1].total, steps, budget),
         steps=steps,
         phases=_phases([start for _, start in known], [one.start for one in theirs if one.start]),
         untold=len(own) - len(known),
     )
 
 
-def served_after(own: Sequence[Started]) -> float | None:
+def compute_compiled_after(own: Sequence[ProcessStart]) -> float | None:
     """The median time from process start until calls ran compiled."""
     totals = [one.start.total for one in own if one.start]
     return median(totals) if totals else None
 
 
-def _chosen(known: list[tuple[Started, StartFacts]], wanted: int | None) -> tuple[Started, StartFacts]:
+def _chosen(known: list[tuple[ProcessStart, ColdStartData]], wanted: int | None) -> tuple[ProcessStart, ColdStartData]:
     """The asked one; else the median of those whose agents told their stages."""
     asked = next((pair for pair in known if pair[0].id == wanted), None)
     told = [pair for pair in known if pair[1].told] or known
     return asked or told[len(told) // 2]
 
 
-def _row(one: Started, start: StartFacts, scale: float, budget: float | None, chosen: bool) -> StartRow:
+def _row(one: ProcessStart, start: ColdStartData, scale: float, budget: float | None, chosen: bool) -> StartRow:
     parts = [
         (round(100 * step.begin / scale, 2), round(100 * step.seconds / scale, 2), step.css)
         for step in _steps(start)
@@ -150,13 +152,13 @@ def _row(one: Started, start: StartFacts, scale: float, budget: float | None, ch
     )
 
 
-def _steps(start: StartFacts) -> list[Step]:
-    return steps_of(start.total, start.stages, start.phases)
+def _steps(start: ColdStartData) -> list[Step]:
+    return build_steps(start.total, start.stages, start.phases)
 
 
-def _phases(own: Sequence[StartFacts], theirs: Sequence[StartFacts]) -> list[PhaseRow]:
+def _phases(own: Sequence[ColdStartData], theirs: Sequence[ColdStartData]) -> list[PhaseRow]:
     """Only starts whose agents told stages are compared: two stages read off reports say where time went much more coarsely."""
-    mine, base = ([by_name(_steps(start)) for start in side if start.told] for side in (own, theirs))
+    mine, base = ([sum_by_name(_steps(start)) for start in side if start.told] for side in (own, theirs))
     names = list(dict.fromkeys(name for side in (mine, base) for one in side for name in one))
     rows = [_phase(name, [one.get(name, 0.0) for one in mine], [one.get(name, 0.0) for one in base]) for name in names if mine]
     return sorted(rows, key=lambda row: -((row.seconds - row.base_seconds) if row.base_seconds is not None else row.seconds))
@@ -190,7 +192,7 @@ def start_json(card: StartsCard) -> dict[str, object]:
         "starts": [
             {
                 "instance": row.process.name,
-                "started_at": moment(row.process.started_at),
+                "started_at": format_time(row.process.started_at),
                 "total": row.total,
                 "unaccounted": row.process.start.unaccounted if row.process.start else None,
                 "stages": [list(stage) for stage in row.process.start.stages] if row.process.start else [],
@@ -201,6 +203,6 @@ def start_json(card: StartsCard) -> dict[str, object]:
     }
 
 
-def moment(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """A time for machines."""
     return at.isoformat()

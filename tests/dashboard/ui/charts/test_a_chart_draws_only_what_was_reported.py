@@ -6,23 +6,23 @@ from typing import Any
 
 import pytest
 
-from dashboard.fleet.metrics.aggregate import calls_binned, clock_shared, processes_binned
-from dashboard.fleet.metrics.time_bins import Window
-from dashboard.ui.charts.trends import Trend, trends_built
-from dashboard.ui.charts.version_styles import Drawn
+from dashboard.fleet.metrics.aggregate import bin_calls, bin_processes, choose_clock
+from dashboard.fleet.metrics.time_bins import TimeBins
+from dashboard.ui.charts.trends import Trend, build_trends
+from dashboard.ui.charts.version_styles import VersionStyle
 from tests.dashboard.ui.charts.rows import A, B, calls, process
 
-WINDOW = Window(1000, 1010, 2)
-DRAWN = [Drawn(B, "new", 2), Drawn(A, "old", 1)]
+WINDOW = TimeBins(1000, 1010, 2)
+DRAWN = [VersionStyle(B, "new", 2), VersionStyle(A, "old", 1)]
 
 
 def built(call_rows: list[Any], process_rows: list[Any], **changed: Any) -> dict[str, Trend]:
-    clock = clock_shared(call_rows)
-    trends = trends_built(
+    clock = choose_clock(call_rows)
+    trends = build_trends(
         window=WINDOW,
         drawn=DRAWN,
-        calls=calls_binned(call_rows, WINDOW, clock),
-        processes=processes_binned(process_rows, WINDOW),
+        calls=bin_calls(call_rows, WINDOW, clock),
+        processes=bin_processes(process_rows, WINDOW),
         starts=changed.pop("starts", []),
         clock=clock,
         **changed,
@@ -85,8 +85,8 @@ def test_memory_keeps_the_highest_instance_and_is_empty_without_a_gpu() -> None:
 
 def test_gpu_and_wall_time_are_never_mixed() -> None:
     sampled = calls(1000, version=A, gpu_count=20, gpu=calls(0, [0.002] * 20).latency)
-    assert clock_shared([sampled]) == "gpu"
-    assert clock_shared([sampled, calls(1000, version=B)]) == "wall"
+    assert choose_clock([sampled]) == "gpu"
+    assert choose_clock([sampled, calls(1000, version=B)]) == "wall"
     assert built([sampled], [])["p50"].unit == "ms, GPU time"
 
 
@@ -96,4 +96,4 @@ def test_what_is_said_aloud_calls_only_fresh_values_new() -> None:
 
 
 def test_rows_outside_the_window_are_not_drawn() -> None:
-    assert calls_binned([calls(999), calls(1010)], WINDOW, "wall") == {}
+    assert bin_calls([calls(999), calls(1010)], WINDOW, "wall") == {}

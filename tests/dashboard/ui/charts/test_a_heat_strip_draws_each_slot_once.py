@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ui.charts.heatmap import MEASURES, measure_of, strip_drawn
+from dashboard.ui.charts.heatmap import MEASURES, build_heatmap_row, find_measure
 
 VALUES = st.lists(st.none() | st.floats(0, 3, allow_nan=False), max_size=60)
 
@@ -15,8 +15,8 @@ VALUES = st.lists(st.none() | st.floats(0, 3, allow_nan=False), max_size=60)
 @given(VALUES, st.sampled_from(MEASURES))
 def test_every_reported_slot_is_in_one_piece_of_its_step(values: list[float | None], measure: object) -> None:
     assert measure in MEASURES
-    known = measure_of(measure.key)  # type: ignore[attr-defined]
-    strip = strip_drawn(values, known)
+    known = find_measure(measure.key)  # type: ignore[attr-defined]
+    strip = build_heatmap_row(values, known)
     drawn: dict[int, int] = {}
     for step, path in strip.paths:
         for start, width in re.findall(r"M(\d+) 0h(\d+)v1h-\2z", path):
@@ -33,6 +33,6 @@ def test_bounds_belong_to_the_step_below() -> None:
 
 
 def test_the_worst_slot_is_named_and_nothing_is_where_nothing_was_reported() -> None:
-    assert strip_drawn([1.0, None, 1.5, 1.5], MEASURES[0]).worst == 2
-    empty = strip_drawn([None, None], MEASURES[0])
+    assert build_heatmap_row([1.0, None, 1.5, 1.5], MEASURES[0]).worst == 2
+    empty = build_heatmap_row([None, None], MEASURES[0])
     assert (empty.paths, empty.worst, empty.missing) == ([], None, 2)

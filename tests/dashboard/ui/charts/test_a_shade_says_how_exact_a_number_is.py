@@ -7,9 +7,9 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.sketch_columns import sketches_of
+from dashboard.fleet.fold.sketch_columns import build_sketch_columns
 from dashboard.ui.charts.confidence_bands import Interval, quantile_intervals, share_interval
-from dashboard.ui.charts.lttb import decimated
+from dashboard.ui.charts.lttb import decimate
 
 
 def drawn(count: int, seed: int = 7) -> Sketch:
@@ -19,7 +19,7 @@ def drawn(count: int, seed: int = 7) -> Sketch:
 
 def quantile_interval(sketch: Sketch, q: float) -> Interval | None:
     """The interval of one sketch, asked between two others."""
-    return quantile_intervals(sketches_of([Sketch(), sketch, Sketch.of([7.0])]), q)[1]
+    return quantile_intervals(build_sketch_columns([Sketch(), sketch, Sketch.of([7.0])]), q)[1]
 
 
 def test_few_calls_are_shaded_widely_and_many_not_at_all() -> None:
@@ -65,7 +65,7 @@ POINTS = st.lists(st.floats(-1e9, 1e9), max_size=400).map(lambda values: [(float
 @settings(max_examples=50)
 @given(POINTS, st.integers(2, 60))
 def test_fewer_points_are_some_of_them_in_their_order_with_both_ends(points: list[tuple[float, float]], most: int) -> None:
-    kept = decimated(points, most)
+    kept = decimate(points, most)
     assert kept == sorted(set(kept))
     assert len(kept) == min(len(points), most)
     assert not points or (kept[0], kept[-1]) == (0, len(points) - 1)
@@ -76,4 +76,4 @@ def test_fewer_points_are_some_of_them_in_their_order_with_both_ends(points: lis
 def test_a_single_peak_is_never_lost(count: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, count - 1))
     points = [(float(x), 100.0 if x == at else 1.0) for x in range(count)]
-    assert at in decimated(points, 40)
+    assert at in decimate(points, 40)

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from dashboard.ui.charts.cohort_labels import places_shortened
-from dashboard.ui.charts.latency_histograms import cells_merged, panels_built
-from dashboard.ui.charts.strip_plot import Point, points_from_evidence, strip_built
+from dashboard.ui.charts.cohort_labels import shorten_cohorts
+from dashboard.ui.charts.latency_histograms import build_panels, merge_cells
+from dashboard.ui.charts.strip_plot import StripPoint, build_strip_plot, points_from_evidence
 from tests.dashboard.ui.charts.rows import A, B, calls
 
 NOISE = random.Random(5)
@@ -16,7 +16,7 @@ SLOW = [0.02 * NOISE.lognormvariate(0, 0.2) for _ in range(3000)]
 
 
 def test_shares_add_up_to_one_and_edges_grow_by_one_factor() -> None:
-    (panel,), left_out = panels_built(cells_merged([calls(1, SLOW), calls(1, SLOW[:500], version=B)], "wall"), {7: "H200"}, A, B)
+    (panel,), left_out = build_panels(merge_cells([calls(1, SLOW), calls(1, SLOW[:500], version=B)], "wall"), {7: "H200"}, A, B)
     assert left_out == [] and [curve.role for curve in panel.curves] == ["baseline", "candidate"]
     widths = set()
     for curve in panel.curves:
@@ -28,42 +28,42 @@ def test_shares_add_up_to_one_and_edges_grow_by_one_factor() -> None:
 
 
 def test_fewer_calls_get_wider_bins_not_a_smoother_line() -> None:
-    many, few = (panels_built(cells_merged([calls(1, SLOW[:n])], "wall"), {}, A, B)[0][0].curves[0] for n in (3000, 60))
+    many, few = (build_panels(merge_cells([calls(1, SLOW[:n])], "wall"), {}, A, B)[0][0].curves[0] for n in (3000, 60))
     assert few.edges[1] / few.edges[0] > many.edges[1] / many.edges[0]
 
 
 def test_a_side_with_hardly_a_call_is_not_drawn_and_the_panel_says_so() -> None:
-    (panel,), _ = panels_built(cells_merged([calls(1, SLOW), calls(1, SLOW[:19], version=B)], "wall"), {7: "H200"}, A, B)
+    (panel,), _ = build_panels(merge_cells([calls(1, SLOW), calls(1, SLOW[:19], version=B)], "wall"), {7: "H200"}, A, B)
     assert [curve.role for curve in panel.curves] == ["baseline"] and panel.facts.startswith("baseline only")
 
 
 def test_what_is_not_drawn_is_named() -> None:
     rows = [calls(1, SLOW[: 100 * (n + 1)], bucket=f"2^{n}") for n in range(8)]
-    panels, left_out = panels_built(cells_merged(rows, "wall"), {7: "H200"}, A, B)
+    panels, left_out = build_panels(merge_cells(rows, "wall"), {7: "H200"}, A, B)
     assert (len(panels), left_out) == (6, ["H200, shapes 2^1", "H200, shapes 2^0"])
 
 
 def test_every_instance_is_a_mark_and_the_change_is_between_the_means() -> None:
     points = [
-        Point(f"i{n}", arm, "H200", value, 10) for n, (arm, value) in enumerate([("baseline", 0.01)] * 3 + [("candidate", 0.013)] * 2)
+        StripPoint(f"i{n}", arm, "H200", value, 10) for n, (arm, value) in enumerate([("baseline", 0.01)] * 3 + [("candidate", 0.013)] * 2)
     ]
-    strip = strip_built("p50", points)
+    strip = build_strip_plot("p50", points)
     (row,) = strip.rows
     assert (len(row.baseline), len(row.candidate), row.change, row.counts) == (3, 2, "+30\u00a0%", "3 and 2\u00a0instances")
     assert strip.as_json()["rows"][0]["candidate"]["values"] == [13.0, 13.0]
 
 
 def test_one_side_alone_has_no_change() -> None:
-    assert strip_built("p50", [Point("i", "baseline", "H200", 0.01, 10)]).rows[0].change == "one side only"
+    assert build_strip_plot("p50", [StripPoint("i", "baseline", "H200", 0.01, 10)]).rows[0].change == "one side only"
 
 
 def test_dots_that_are_not_whole_are_left_out() -> None:
     whole = {"instance": "i", "arm": "baseline", "stratum": "H200", "bucket": "2^8", "value": 0.01, "n": 3}
     dots = [whole, None, whole | {"value": None}, whole | {"arm": "else"}, whole | {"value": float("nan")}]
-    assert points_from_evidence({"dots": dots}) == [Point("i", "baseline", "H200, shapes 2^8", 0.01, 3)]
+    assert points_from_evidence({"dots": dots}) == [StripPoint("i", "baseline", "H200, shapes 2^8", 0.01, 3)]
 
 
 def test_names_drop_what_all_share() -> None:
-    short, shared = places_shortened(["NVIDIA H200 · default, shapes 1", "NVIDIA H100 · default, shapes 1"])
+    short, shared = shorten_cohorts(["NVIDIA H200 · default, shapes 1", "NVIDIA H100 · default, shapes 1"])
     assert (list(short.values()), shared) == (["H200", "H100"], "default, shapes 1")
-    assert places_shortened(["NVIDIA H200 · default"])[0] == {"NVIDIA H200 · default": "H200"}
+    assert shorten_cohorts(["NVIDIA H200 · default"])[0] == {"NVIDIA H200 · default": "H200"}

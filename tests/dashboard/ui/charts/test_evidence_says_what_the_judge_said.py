@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dashboard.ui.charts.evidence_table import evidence_rows
-from dashboard.ui.charts.top_evidence import Proof, proofs_chosen
+from dashboard.ui.charts.evidence_table import build_evidence_rows
+from dashboard.ui.charts.top_evidence import TopEvidence, select_top_evidence
 
 P50: dict[str, Any] = {
     "metric": "gpu_p50",
@@ -50,7 +50,7 @@ EAGER: dict[str, Any] = {
 
 
 def rows(*evidence: dict[str, Any], verdict: str = "roll_back") -> Any:
-    return evidence_rows({"evidence": list(evidence)}, verdict=verdict)
+    return build_evidence_rows({"evidence": list(evidence)}, verdict=verdict)
 
 
 def test_a_level_in_words_and_on_the_log_scale() -> None:
@@ -133,7 +133,7 @@ def test_a_missing_key_is_not_an_error(missing: str) -> None:
     "odd", [{}, {"evidence": None}, {"evidence": [None, 3, {}]}, {"evidence": [{"metric": "new_one", "change": "much"}]}]
 )
 def test_odd_evidence_makes_no_claim(odd: dict[str, Any]) -> None:
-    assert all(row.interval is None and row.change == "–" for row in evidence_rows(odd))
+    assert all(row.interval is None and row.change == "–" for row in build_evidence_rows(odd))
 
 
 def test_numbers_that_are_none_are_dashes_not_zeros() -> None:
@@ -148,11 +148,11 @@ def test_regions_are_named_where_there_are_several() -> None:
 
 
 def test_at_most_three_proofs_and_the_cause_is_one_of_them() -> None:
-    cause = Proof("Cause", "score_batch", "", "")
-    proofs = proofs_chosen(rows(P50, EAGER, P50 | {"metric": "p99"}), [cause, cause])
+    cause = TopEvidence("Cause", "score_batch", "", "")
+    proofs = select_top_evidence(rows(P50, EAGER, P50 | {"metric": "p99"}), [cause, cause])
     assert [proof.title for proof in proofs] == ["p50, GPU time", "Eager calls", "Cause"]
     assert (proofs[0].figure, proofs[1].figure, proofs[1].beside) == ("+31\u00a0%", "28.8\u00a0%", "was 0\u00a0%")
 
 
 def test_nothing_worse_is_no_proof() -> None:
-    assert proofs_chosen(rows(P50 | {"label": "NO CHANGE", "drives": False}), []) == []
+    assert select_top_evidence(rows(P50 | {"label": "NO CHANGE", "drives": False}), []) == []

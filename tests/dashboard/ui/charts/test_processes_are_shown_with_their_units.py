@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dashboard.alerts.evidence_lines import strongest_evidence
+from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.ui import evidence as listed
-from dashboard.ui.charts.evidence_table import EvidenceRow, evidence_rows
+from dashboard.ui.charts.evidence_table import EvidenceRow, build_evidence_rows
 from dashboard.ui.charts.fact_lines import fact_lines
-from dashboard.ui.pages.configuration import values_said
+from dashboard.ui.pages.configuration import format_values
 
 SPACE = "\u00a0"
 GIB = 1 << 30
@@ -33,7 +33,7 @@ def plain(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def shown(row: dict[str, Any], verdict: str = "watch") -> EvidenceRow:
-    (found,) = evidence_rows({"evidence": [row]}, verdict=verdict)
+    (found,) = build_evidence_rows({"evidence": [row]}, verdict=verdict)
     return found
 
 
@@ -55,9 +55,9 @@ def test_how_many_instances_show_it_stands_below_a_count() -> None:
 
 def test_a_process_beside_one_region_makes_no_second_region() -> None:
     calls = raw("p50", "s", region="forward", baseline=0.01, candidate=0.011, change=0.1, low=0.0, high=0.2)
-    assert [row.detail for row in evidence_rows({"evidence": [calls, MEMORY]})] == ["wall time", "per instance"]
+    assert [row.detail for row in build_evidence_rows({"evidence": [calls, MEMORY]})] == ["wall time", "per instance"]
     two = [calls, calls | {"region": "encode"}, MEMORY]
-    assert [row.detail for row in evidence_rows({"evidence": two})] == ["wall time, forward", "wall time, encode", "per instance"]
+    assert [row.detail for row in build_evidence_rows({"evidence": two})] == ["wall time, forward", "wall time, encode", "per instance"]
 
 
 @pytest.mark.parametrize("row", [LEAK, STORM, CACHE])
@@ -67,14 +67,14 @@ def test_what_is_only_watched_is_never_red(row: dict[str, Any]) -> None:
 
 
 def test_alert_lists_and_messages_say_the_units_too() -> None:
-    found = listed.evidence_rows({"evidence": [STORM, CACHE]}, "watch")
+    found = listed.build_change_rows({"evidence": [STORM, CACHE]}, "watch")
     assert [
         plain((row.name, row.frozen.baseline_said, row.frozen.candidate_said, row.frozen.change_said, row.interval)) for row in found
     ] == [
         ("Recompiles", "0.30 /h", "30.3 /h", "+30 /h", "2 of 6 instances"),
         ("Cache misses", "5 %", "60 %", "+55 pts", "2 of 6 instances"),
     ]
-    texts = [line["text"] for line in strongest_evidence({"evidence": [STORM, CACHE]})]
+    texts = [line["text"] for line in select_strongest_evidence({"evidence": [STORM, CACHE]})]
     assert any("30.3\u00a0/h (before: 0.30\u00a0/h)" in text for text in texts)
     assert any("of compile seconds" in text for text in texts)
 
@@ -103,5 +103,5 @@ def test_rows_of_another_day_do_not_break_the_page(stored: Any) -> None:
 
 
 def test_values_are_said_with_their_instances_where_there_are_several() -> None:
-    assert values_said([["H100", 3], ["A100", 1]]) == "H100 × 3, A100 × 1"
-    assert (values_said([["2.11.0", 4]]), values_said([["", 4]]), values_said(None)) == ("2.11.0", "unset", "unset")
+    assert format_values([["H100", 3], ["A100", 1]]) == "H100 × 3, A100 × 1"
+    assert (format_values([["2.11.0", 4]]), format_values([["", 4]]), format_values(None)) == ("2.11.0", "unset", "unset")
