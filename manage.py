@@ -6,12 +6,16 @@ import sys
 
 
 def main() -> None:
-    """Runs a management command; a wrong setting ends it with one sentence instead of a traceback."""
+    """Runs a management command; a wrong setting ends it with one sentence instead of a
+    traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     try:
         from django.core.management import execute_from_command_line
     except ImportError:
-        sys.exit("Django is not installed here. Run `make demo` or `make up`, which set everything up in .venv.")
+        sys.exit(
+            "Django is not installed here. Run `make demo` or `make up`, which set "
+            "everything up in .venv."
+        )
     from django.db import OperationalError, ProgrammingError
 
     from dashboard.environment.settings import SettingError

@@ -1,6 +1,8 @@
 """The ASGI application that granian serves: the WSGI application behind its front."""
 
-from dashboard.wsgi import application as _wsgi  # sets Django up, before the models that the front imports
+from dashboard.wsgi import (
+    application as _wsgi,
+)  # sets Django up, before the models that the front imports
 
 from dashboard.serving.asgi_front import AsgiFront  # isort: skip
 

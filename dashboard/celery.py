@@ -1,4 +1,5 @@
-"""The Celery application: tasks say "drain what the tables say", so losing the broker loses no work."""
+"""The Celery application: tasks say "drain what the tables say", so losing the broker loses no
+work."""
 
 import os
 import socket
@@ -20,18 +21,21 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 install_redis_transport()
 app = Celery("compilewatch")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-# In embedded mode the tasks run in threads of the web process, which would otherwise meet Celery's default application.
+# In embedded mode the tasks run in threads of the web process, which would otherwise meet Celery's
+# default application.
 app.set_default()
 app.autodiscover_tasks()
 
 
 def find_broker_error() -> str:
-    """Why Redis does not answer, empty if it does or there is none; the web process never asks it, so workers tell."""
+    """Why Redis does not answer, empty if it does or there is none; the web process never asks it,
+    so workers tell."""
     return "" if settings.EMBEDDED or BROKER.probe() is not None else broker_address()
 
 
 class HeartbeatStep(bootsteps.StartStopStep):
-    """A worker says that it lives, from its first process: the children that run tasks may be busy."""
+    """A worker says that it lives, from its first process: the children that run tasks may be
+    busy."""
 
     def start(self, worker: Any) -> None:
         """Called once the worker is up."""
@@ -51,12 +55,15 @@ def start_beat_heartbeat(**_: Any) -> None:
     """Beat says that it lives."""
     tune_garbage_collection()
     exit_on_refusal()
-    HeartbeatThread(name=f"beat@{socket.gethostname()}", kind="beat", broker=find_broker_error).start()
+    HeartbeatThread(
+        name=f"beat@{socket.gethostname()}", kind="beat", broker=find_broker_error
+    ).start()
 
 
 @signals.worker_init.connect
 def prepare_worker(**_: Any) -> None:
-    """A worker has a timer of its own, so that it needs neither beat nor Redis; the processes that it forks are as it is."""
+    """A worker has a timer of its own, so that it needs neither beat nor Redis; the processes that
+    it forks are as it is."""
     tune_garbage_collection()
     if not settings.EMBEDDED:
         exit_on_refusal()

@@ -12,9 +12,10 @@
     deliveries -> deliver -> Slack, webhooks
     verdicts   -> learn  -> how much healthy instances differ, for the judge of the next day
 
-A stage hands rows to the next. A finished stage nudges the next one by its task name; a lost nudge costs one interval, never data.
-A swept task first claims its slot in the database: however many beats there are each slot is run once, and where there is none the
-workers sweep by their own timer (`sweeper.py`).
+A stage hands rows to the next. A finished stage nudges the next one by its task name; a lost nudge
+costs one interval, never data. A swept task first claims its slot in the database: however many
+beats there are each slot is run once, and where there is none the workers sweep by their own timer
+(`sweeper.py`).
 """
 
 from dataclasses import dataclass

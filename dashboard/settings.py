@@ -12,9 +12,34 @@ from dashboard.pipeline import BEAT_SCHEDULE
 
 ENV = env_read()
 # The administration's accent, from light to dark; the seventh is the pages' own.
-ADMIN_BLUES = ["#f1f5fd", "#dde8fb", "#c2d6f8", "#98bbf2", "#7eabff", "#5b8def", "#1f5bcc", "#1a4fb3", "#1a4391", "#1a3b74", "#142649"]
-# Its greys are those of the pages, too: text and lines of both themes, last the ground and the surface of the dark one.
-ADMIN_GREYS = ["#f6f7f9", "#f1f3f5", "#e3e6ea", "#bac1cb", "#909aa7", "#616975", "#424a54", "#3b424b", "#262b31", "#15181c", "#0d0f12"]
+ADMIN_BLUES = [
+    "#f1f5fd",
+    "#dde8fb",
+    "#c2d6f8",
+    "#98bbf2",
+    "#7eabff",
+    "#5b8def",
+    "#1f5bcc",
+    "#1a4fb3",
+    "#1a4391",
+    "#1a3b74",
+    "#142649",
+]
+# Its greys are those of the pages, too: text and lines of both themes, last the ground and the
+# surface of the dark one.
+ADMIN_GREYS = [
+    "#f6f7f9",
+    "#f1f3f5",
+    "#e3e6ea",
+    "#bac1cb",
+    "#909aa7",
+    "#616975",
+    "#424a54",
+    "#3b424b",
+    "#262b31",
+    "#15181c",
+    "#0d0f12",
+]
 ADMIN_STEPS = [str(step) for step in (50, *range(100, 1000, 100), 950)]
 BASE_DIR = Path(__file__).resolve().parent
 
@@ -26,7 +51,8 @@ BASE_URL = ENV.base_url
 EMBEDDED = ENV.embedded
 OUTBOUND_ALLOW = ENV.outbound_allow
 APPRISE = ENV.apprise
-# Mail goes by Django's own backend, within a time limit; without a server there is no e-mail channel.
+# Mail goes by Django's own backend, within a time limit; without a server there is no e-mail
+# channel.
 MAIL_READY = ENV.mail is not None
 if ENV.mail:
     EMAIL_HOST, EMAIL_PORT = ENV.mail.host, ENV.mail.port
@@ -118,7 +144,8 @@ _SQLITE: dict[str, Any] = {
     "OPTIONS": {
         "transaction_mode": "IMMEDIATE",
         "timeout": 20,
-        "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_timeout=20000;",
+        "init_command": "PRAGMA journal_mode=WAL; PRAGMA "
+        "synchronous=FULL; PRAGMA busy_timeout=20000;",
     },
 }
 _POSTGRESQL: dict[str, Any] = {
@@ -139,7 +166,10 @@ AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["dashboard.ui.person.PersonBackend"]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 12},
+    },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 LOGIN_URL = "account_login"
@@ -149,8 +179,12 @@ ACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-ACCOUNT_UNIQUE_EMAIL = False  # nobody is found by an address: who a person is at a provider is the provider's own id of them
-ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")  # no sign-in codes by e-mail, which allauth 65.22 would offer
+# nobody is found by an address: who a person is at a provider is the provider's own id of them
+ACCOUNT_UNIQUE_EMAIL = False
+ACCOUNT_REAUTHENTICATION_METHODS = (
+    "password",
+    "mfa",
+)  # no sign-in codes by e-mail, which allauth 65.22 would offer
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 ACCOUNT_RATE_LIMITS = {
     "login": "30/m/ip",
@@ -183,8 +217,9 @@ SOCIALACCOUNT_PROVIDERS = {
         else [],
     }
 }
-# The limits on sign-in hold for all processes together, and without Redis: the web process never asks it.
-# Beyond MAX_ENTRIES a third of all counts is forgotten, whose ever they are: Django's own 300 are soon reached by guessing at many names.
+# The limits on sign-in hold for all processes together, and without Redis: the web process never
+# asks it. Beyond MAX_ENTRIES a third of all counts is forgotten, whose ever they are: Django's own
+# 300 are soon reached by guessing at many names.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
@@ -196,9 +231,12 @@ TRUSTED_PROXIES = ENV.proxies
 
 SESSION_COOKIE_AGE = 14 * 86400
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
-# A browser takes __Host- for the path / alone; under a path of ours what runs beside us on this name is not sent the session.
+# A browser takes __Host- for the path / alone; under a path of ours what runs beside us on this
+# name is not sent the session.
 _COOKIE_NAME_PREFIX = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
-SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (f"{_COOKIE_NAME_PREFIX}cw_{name}" for name in ("session", "csrf", "messages"))
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (
+    f"{_COOKIE_NAME_PREFIX}cw_{name}" for name in ("session", "csrf", "messages")
+)
 MESSAGE_STORAGE = "dashboard.common.message_storage.MessageStorage"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = PREFIX or "/"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
@@ -206,7 +244,9 @@ SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_TRUSTED_ORIGINS = [ORIGIN]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _HTTPS else None
 SECURE_HSTS_SECONDS = 31536000 if _HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = False  # names below ours are for their owners to settle
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = (
+    False  # names below ours are for their owners to settle
+)
 SECURE_SSL_REDIRECT = False
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -219,7 +259,14 @@ CONTENT_SECURITY_POLICY = {
         "connect-src": [SELF],
         "font-src": [SELF],
         # A browser follows a form's redirect to the provider only where this allows it.
-        "form-action": [SELF, *([f"{urlsplit(ENV.oidc.url).scheme}://{urlsplit(ENV.oidc.url).netloc}"] if ENV.oidc else [])],
+        "form-action": [
+            SELF,
+            *(
+                [f"{urlsplit(ENV.oidc.url).scheme}://{urlsplit(ENV.oidc.url).netloc}"]
+                if ENV.oidc
+                else []
+            ),
+        ],
         "base-uri": [NONE],
         "frame-ancestors": [NONE],
     }
@@ -258,7 +305,12 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever: a worker works without 
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {"polling_interval": 0.2}
     if EMBEDDED
-    else {"visibility_timeout": 300, "socket_timeout": 1, "socket_connect_timeout": 1, "socket_keepalive": True}
+    else {
+        "visibility_timeout": 300,
+        "socket_timeout": 1,
+        "socket_connect_timeout": 1,
+        "socket_keepalive": True,
+    }
 )
 CELERY_BEAT_SCHEDULE = BEAT_SCHEDULE
 CELERY_BEAT_SCHEDULER = "dashboard.common.aligned_schedule:AlignedScheduler"
@@ -270,9 +322,12 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_MAX_TASKS_PER_CHILD = 2000  # ten minutes: what a child knows of processes that are gone ends with it
+CELERY_WORKER_MAX_TASKS_PER_CHILD = (
+    2000  # ten minutes: what a child knows of processes that are gone ends with it
+)
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# A fold under way must not die of Redis' trouble; a task that is handed out again finds what is left.
+# A fold under way must not die of Redis' trouble; a task that is handed out again finds what is
+# left.
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 
 LANGUAGE_CODE = "en"
@@ -283,17 +338,32 @@ TIME_ZONE = "UTC"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"()": f"dashboard.common.log_formatters.{'JsonFormatter' if ENV.log == 'json' else 'TextFormatter'}"}},
+    "formatters": {
+        "line": {
+            "()": "dashboard.common.log_formatters."
+            + ("JsonFormatter" if ENV.log == "json" else "TextFormatter")
+        }
+    },
     "filters": {
         "broker": {"()": "dashboard.common.redis_status.BrokerLogFilter"},
         "sentences": {"()": "dashboard.common.log_throttle.TracebackSummaryFilter"},
     },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["broker", "sentences"]}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["broker", "sentences"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
-    "loggers": {"dashboard": {"level": "INFO"}, "apprise": {"level": "CRITICAL"}},  # its lines hold addresses, which are secrets
+    "loggers": {
+        "dashboard": {"level": "INFO"},
+        "apprise": {"level": "CRITICAL"},
+    },  # its lines hold addresses, which are secrets
 }
 
-# HSTS of names that are not ours; the proxy redirects to https; secrets have a rule of their own; plain http where it was asked for.
+# HSTS of names that are not ours; the proxy redirects to https; secrets have a rule of their own;
+# plain http where it was asked for.
 SILENCED_SYSTEM_CHECKS = [f"security.W0{number}" for number in ("05", "21", "08", "09")]
 if PLAIN_HTTP and not _HTTPS:
     SILENCED_SYSTEM_CHECKS += [f"security.W0{number}" for number in ("04", "12", "16")]

@@ -1,4 +1,5 @@
-"""The embedded mode: web server, Celery worker threads and beat in one process, on SQLite, without Redis."""
+"""The embedded mode: web server, Celery worker threads and beat in one process, on SQLite, without
+Redis."""
 
 from __future__ import annotations
 
@@ -39,10 +40,16 @@ class EmbeddedServer:
         )
         self._beat = beat.Service(celery_app, scheduler_cls=AlignedScheduler, max_interval=1)
         self._threads = [
-            threading.Thread(target=self._supervise(self._serve), name="compilewatch-web", daemon=True),
-            threading.Thread(target=self._supervise(self._worker.start), name="compilewatch-worker", daemon=True),
             threading.Thread(
-                target=self._supervise(lambda: self._beat.start(embedded_process=False)), name="compilewatch-beat", daemon=True
+                target=self._supervise(self._serve), name="compilewatch-web", daemon=True
+            ),
+            threading.Thread(
+                target=self._supervise(self._worker.start), name="compilewatch-worker", daemon=True
+            ),
+            threading.Thread(
+                target=self._supervise(lambda: self._beat.start(embedded_process=False)),
+                name="compilewatch-beat",
+                daemon=True,
             ),
         ]
         self._stopping = threading.Event()

@@ -7,7 +7,8 @@ from django.urls import include, path
 from dashboard.accounts import oidc
 from dashboard.accounts.admin_site import SITE
 
-# What people need who are invited. The rest of allauth's pages send mail, and a dashboard has no mail server of its own.
+# What people need who are invited. The rest of allauth's pages send mail, and a dashboard has no
+# mail server of its own.
 SIGN_IN = (
     "account_login",
     "account_logout",
@@ -26,7 +27,11 @@ urlpatterns = [
     path("accounts/sessions/", include("allauth.usersessions.urls")),
     path("accounts/provider/", include(provider_urls)),
     path("accounts/oidc/<str:provider_id>/login/", oidc.login, name="openid_connect_login"),
-    path("accounts/oidc/<str:provider_id>/login/callback/", oidc.callback, name="openid_connect_callback"),
+    path(
+        "accounts/oidc/<str:provider_id>/login/callback/",
+        oidc.callback,
+        name="openid_connect_callback",
+    ),
     path("admin/", SITE.urls),
     path("", include("dashboard.ui.urls_people")),
     path("", include("dashboard.ui.urls")),

@@ -1,4 +1,5 @@
-"""Settings of a test run, put in place before Django reads them; COMPILEWATCH_TEST_DATABASE picks sqlite (default) or postgresql."""
+"""Settings of a test run, put in place before Django reads them; COMPILEWATCH_TEST_DATABASE picks
+sqlite (default) or postgresql."""
 
 import atexit
 import os
@@ -14,22 +15,36 @@ from tests.machine import need
 DATA = Path(tempfile.mkdtemp(prefix="compilewatch-test-"))
 OWNER = os.getpid()
 DATABASE = os.environ.get("COMPILEWATCH_TEST_DATABASE", "sqlite")
-LONG_FIRST = [Path(__file__).parent / folder for folder in ("faults", "agent/ground_truth", "hostile", "flow", "demo")]
+LONG_FIRST = [
+    Path(__file__).parent / folder
+    for folder in ("faults", "agent/ground_truth", "hostile", "flow", "demo")
+]
 PURE_IN = Path(__file__).parent / "dashboard"
 
-for name in [name for name in os.environ if name.startswith("COMPILEWATCH_") and not name.startswith("COMPILEWATCH_TEST_")]:
+for name in [
+    name
+    for name in os.environ
+    if name.startswith("COMPILEWATCH_") and not name.startswith("COMPILEWATCH_TEST_")
+]:
     del os.environ[name]
 
 os.environ["COMPILEWATCH_DATA"] = str(DATA)
 os.environ.setdefault("PLAYWRIGHT_BROWSERS_PATH", str(Path.home() / ".cache" / "ms-playwright"))
 # What agents keep for their user goes to the run's own folder, in every process that a test starts.
 os.environ["XDG_CACHE_HOME"] = str(DATA / "cache")
-# Neither changes what inductor compiles: one saves a pool of workers, the other a process that tries out vector instructions.
+# Neither changes what inductor compiles: one saves a pool of workers, the other a process that
+# tries out vector instructions.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 if DATABASE == "postgresql":
-    user, host, port = os.environ.get("PGUSER", "postgres"), os.environ.get("PGHOST", "127.0.0.1"), os.environ.get("PGPORT", "5432")
-    os.environ["COMPILEWATCH_DATABASE_URL"] = f"postgresql://{user}@{host}:{port}/compilewatch_{os.getpid()}"
+    user, host, port = (
+        os.environ.get("PGUSER", "postgres"),
+        os.environ.get("PGHOST", "127.0.0.1"),
+        os.environ.get("PGPORT", "5432"),
+    )
+    os.environ["COMPILEWATCH_DATABASE_URL"] = (
+        f"postgresql://{user}@{host}:{port}/compilewatch_{os.getpid()}"
+    )
 
 
 @atexit.register
@@ -51,13 +66,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def asks_no_database(item: pytest.Item) -> bool:
-    """True for a dashboard test without a database fixture: pytest-django refuses its queries, so both databases give the same answer."""
-    asked = {"db", "transactional_db", "live_server", "django_db_setup"}.intersection(getattr(item, "fixturenames", ()))
-    return not asked and item.get_closest_marker("django_db") is None and item.path.is_relative_to(PURE_IN)
+    """True for a dashboard test without a database fixture: pytest-django refuses its queries, so
+    both databases give the same answer."""
+    asked = {"db", "transactional_db", "live_server", "django_db_setup"}.intersection(
+        getattr(item, "fixturenames", ())
+    )
+    return (
+        not asked
+        and item.get_closest_marker("django_db") is None
+        and item.path.is_relative_to(PURE_IN)
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out, without a skip that would look like something missing, what is for the other database or for full runs."""
+    """Leaves out, without a skip that would look like something missing, what is for the other
+    database or for full runs."""
     left_out = set() if DATABASE == "postgresql" else {"postgresql_only"}
     if os.environ.get("COMPILEWATCH_TEST_FAULTS") != "full":
         left_out.add("full_only")

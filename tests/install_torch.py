@@ -1,4 +1,5 @@
-"""Installs torch 2.13.0 for the tests: the CPU build where the package index has one, the plain build elsewhere."""
+"""Installs torch 2.13.0 for the tests: the CPU build where the package index has one, the plain
+build elsewhere."""
 
 import subprocess
 import sys

@@ -1,5 +1,6 @@
-"""What the tests run against that `pip` does not bring, and what becomes of a test whose part the machine lacks: it is skipped with the
-command that installs it, and fails where CI=true. `python -m tests.machine` says what is missing."""
+"""What the tests run against that `pip` does not bring, and what becomes of a test whose part the
+machine lacks: it is skipped with the command that installs it, and fails where CI=true. `python -m
+tests.machine` says what is missing."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class Part(NamedTuple):
 
 def postgresql_programs() -> Path | None:
     """The folder of `initdb`, the newest where Debian keeps several, else the one on PATH."""
-    kept = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parents[1].name))
+    kept = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parents[1].name)
+    )
     found = kept[-1] if kept else shutil.which("initdb")
     return Path(found).parent if found else None
 
@@ -53,13 +56,18 @@ def chromium() -> str | None:
 def compiles() -> bool:
     """What Inductor needs for kernels of a CPU: a C++ compiler and Python's headers."""
     compiler = os.environ.get("CXX", "").split()[:1] or ["g++"]
-    return bool(shutil.which(*compiler)) and Path(sysconfig.get_path("include"), "Python.h").exists()
+    return (
+        bool(shutil.which(*compiler)) and Path(sysconfig.get_path("include"), "Python.h").exists()
+    )
 
 
 PARTS = {
     "PostgreSQL": Part("postgresql", lambda: postgresql_programs() or answers(*POSTGRESQL)),
     "PostgreSQL's programs": Part("postgresql", postgresql_programs),
-    "Redis": Part("redis-server", lambda: shutil.which("redis-server") or answers(REDIS.hostname, REDIS.port or 6379)),
+    "Redis": Part(
+        "redis-server",
+        lambda: shutil.which("redis-server") or answers(REDIS.hostname, REDIS.port or 6379),
+    ),
     "Redis's program": Part("redis-server", lambda: shutil.which("redis-server")),
     "Chromium": Part("chromium", lambda: chromium() or any(PLAYWRIGHTS.glob("chromium*"))),
     "a C++ compiler": Part("g++ python3-dev", compiles),
@@ -101,7 +109,10 @@ def main() -> int:
         print(f"compilewatch: every test {'that this machine can run ' * bool(absent)}passed")
     if absent:
         becomes = "fail, for CI=true" if CI else "are skipped"
-        print(f"compilewatch: missing here: {', '.join(absent)}; the tests that need it {becomes}{remedy(absent)}")
+        print(
+            f"compilewatch: missing here: {', '.join(absent)}; the tests that need it "
+            f"{becomes}{remedy(absent)}"
+        )
     return 0
 
 

@@ -1,5 +1,5 @@
-"""`python -m tests.services COMMAND...` runs a command beside PostgreSQL and Redis: those that answer already, else ones of its own, which
-end with it and of which no other test run knows."""
+"""`python -m tests.services COMMAND...` runs a command beside PostgreSQL and Redis: those that
+answer already, else ones of its own, which end with it and of which no other test run knows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from tests.faults.private_redis import PrivateRedis
 from tests.flow.stack import POSTGRESQL, REDIS_URL
 from tests.machine import PARTS
 
-# Tests make and drop hundreds of databases; those that kill or copy a server start one of their own, which syncs.
+# Tests make and drop hundreds of databases; those that kill or copy a server start one of their
+# own, which syncs.
 UNSYNCED = ("fsync=off", "full_page_writes=off", "max_connections=200")
 
 
@@ -45,14 +46,20 @@ def servers_start(own: ExitStack) -> dict[str, str]:
     """What the environment needs to say of those that were started; they end with `own`."""
     said = {}
     if not postgresql_answers() and PARTS["PostgreSQL's programs"].here():
-        folder = own.enter_context(tempfile.TemporaryDirectory(prefix="compilewatch-cluster-", ignore_cleanup_errors=True))
+        folder = own.enter_context(
+            tempfile.TemporaryDirectory(prefix="compilewatch-cluster-", ignore_cleanup_errors=True)
+        )
         cluster = Cluster(settings=UNSYNCED, folder=Path(folder))
         own.callback(cluster.close)
         cluster.start()
         said |= {f"PG{name.upper()}": value for name, value in cluster.address.items()}
-        print(f"compilewatch: PostgreSQL of this run's own listens on port {cluster.port}", flush=True)
+        print(
+            f"compilewatch: PostgreSQL of this run's own listens on port {cluster.port}", flush=True
+        )
     if not redis_answers() and PARTS["Redis's program"].here():
-        server = PrivateRedis(Path(own.enter_context(tempfile.TemporaryDirectory(prefix="compilewatch-redis-"))))
+        server = PrivateRedis(
+            Path(own.enter_context(tempfile.TemporaryDirectory(prefix="compilewatch-redis-")))
+        )
         own.callback(server.close)
         said["COMPILEWATCH_TEST_REDIS"] = server.url
         print(f"compilewatch: Redis of this run's own listens on port {server.port}", flush=True)
@@ -60,7 +67,8 @@ def servers_start(own: ExitStack) -> dict[str, str]:
 
 
 def command_run(words: list[str], environment: dict[str, str]) -> int:
-    """Its status. What ends a run goes to the command, which tidies up while the servers are there."""
+    """Its status. What ends a run goes to the command, which tidies up while the servers are
+    there."""
     command = subprocess.Popen(words, env=environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to both
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -70,14 +78,19 @@ def command_run(words: list[str], environment: dict[str, str]) -> int:
 
 
 def main() -> int:
-    """The command's status; 3 where servers did not start or end, for 1 is what pytest says of tests that failed."""
+    """The command's status; 3 where servers did not start or end, for 1 is what pytest says of
+    tests that failed."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: sys.exit(128 + number))
     try:
         with ExitStack() as own:
             return command_run(sys.argv[1:], os.environ | servers_start(own))
     except (OSError, subprocess.SubprocessError, AssertionError, LookupError) as error:
-        print(f"compilewatch: PostgreSQL and Redis of this run's own did not work: {type(error).__name__}: {error}", file=sys.stderr)
+        print(
+            "compilewatch: PostgreSQL and Redis of this run's own did not work: "
+            f"{type(error).__name__}: {error}",
+            file=sys.stderr,
+        )
         return 3
 
 

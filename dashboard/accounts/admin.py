@@ -10,7 +10,12 @@ from django.http import HttpRequest
 
 from dashboard.accounts.admin_site import SITE, ReadOnlyAdmin
 from dashboard.accounts.models import AuditEntry, User
-from dashboard.accounts.operator_actions import OperatorActionError, user_active_set, user_second_step_remove, user_sign_out
+from dashboard.accounts.operator_actions import (
+    OperatorActionError,
+    user_active_set,
+    user_second_step_remove,
+    user_sign_out,
+)
 from dashboard.common.models import Heartbeat
 
 
@@ -21,7 +26,17 @@ class UserAdmin(ReadOnlyAdmin):
     list_display = ("username", "email", "is_active", "is_staff", "last_login", "date_joined")
     list_filter = ("is_active", "is_staff")
     search_fields = ("username", "email")
-    fields = ("username", "email", "first_name", "last_name", "is_active", "is_staff", "last_login", "date_joined", "theme")
+    fields = (
+        "username",
+        "email",
+        "first_name",
+        "last_name",
+        "is_active",
+        "is_staff",
+        "last_login",
+        "date_joined",
+        "theme",
+    )
     actions = ("close", "open_again", "second_step", "sign_out")
 
     @admin.action(description="Close: may not sign in, and is signed out now")
@@ -30,31 +45,47 @@ class UserAdmin(ReadOnlyAdmin):
         self._apply_to_each(
             request,
             queryset,
-            lambda user: user_active_set(user=user, active=False, actor=_actor(request), address=_client_address(request)),
+            lambda user: user_active_set(
+                user=user, active=False, actor=_actor(request), address=_client_address(request)
+            ),
         )
 
     @admin.action(description="Open again")
     def open_again(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Takes a closing back."""
         self._apply_to_each(
-            request, queryset, lambda user: user_active_set(user=user, active=True, actor=_actor(request), address=_client_address(request))
+            request,
+            queryset,
+            lambda user: user_active_set(
+                user=user, active=True, actor=_actor(request), address=_client_address(request)
+            ),
         )
 
     @admin.action(description="Take the second step away")
     def second_step(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """For whoever lost the app and the codes."""
         self._apply_to_each(
-            request, queryset, lambda user: user_second_step_remove(user=user, actor=_actor(request), address=_client_address(request))
+            request,
+            queryset,
+            lambda user: user_second_step_remove(
+                user=user, actor=_actor(request), address=_client_address(request)
+            ),
         )
 
     @admin.action(description="Sign out everywhere")
     def sign_out(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Ends every session."""
         self._apply_to_each(
-            request, queryset, lambda user: user_sign_out(user=user, actor=_actor(request), address=_client_address(request))
+            request,
+            queryset,
+            lambda user: user_sign_out(
+                user=user, actor=_actor(request), address=_client_address(request)
+            ),
         )
 
-    def _apply_to_each(self, request: HttpRequest, queryset: QuerySet[User], mend: Callable[[User], None]) -> None:
+    def _apply_to_each(
+        self, request: HttpRequest, queryset: QuerySet[User], mend: Callable[[User], None]
+    ) -> None:
         for user in queryset:
             try:
                 mend(user)

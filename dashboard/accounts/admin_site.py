@@ -1,4 +1,5 @@
-"""The administration of the whole server, for its operators: staff look at what there is, and mend by the same services as everybody."""
+"""The administration of the whole server, for its operators: staff look at what there is, and mend
+by the same services as everybody."""
 
 from __future__ import annotations
 
@@ -30,17 +31,21 @@ def read_user_theme(request: HttpRequest) -> str | None:
 
 
 def theme_script(request: HttpRequest) -> str:
-    """What unfold remembers in the browser would win over that choice: the script puts the choice in its place."""
+    """What unfold remembers in the browser would win over that choice: the script puts the choice
+    in its place."""
     return static("ui/admin-theme.js")
 
 
 class AdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
-    """Staff only, signed in as on every page; who changes something has given the password lately."""
+    """Staff only, signed in as on every page; who changes something has given the password
+    lately."""
 
     def has_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
 
-    def admin_view(self, view: Callable[..., HttpResponse], cacheable: bool = False) -> Callable[..., HttpResponse]:
+    def admin_view(
+        self, view: Callable[..., HttpResponse], cacheable: bool = False
+    ) -> Callable[..., HttpResponse]:
         """Every page but the way in."""
         inner = csp_replace(ADMIN_CSP)(super().admin_view(view, cacheable))
 
@@ -57,13 +62,19 @@ class AdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
 
         return through
 
-    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         return redirect_to_login(reverse("admin:index"))
 
-    def logout(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def logout(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         return redirect("account_logout")
 
-    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
         return redirect("account_change_password")
 
 

@@ -1,4 +1,5 @@
-"""What people do to their own accounts stands in the record, too: sign-ins, passwords, second factors, providers."""
+"""What people do to their own accounts stands in the record, too: sign-ins, passwords, second
+factors, providers."""
 
 from __future__ import annotations
 
@@ -16,10 +17,16 @@ from dashboard.accounts.services import audit_write
 
 @receiver(user_logged_in)
 def _audit_sign_in(request: HttpRequest, user: User, sociallogin: Any = None, **_: Any) -> None:
-    """A provider's word holds until the browser is closed or idle: whoever is shut out there is to be out here the next day."""
+    """A provider's word holds until the browser is closed or idle: whoever is shut out there is to
+    be out here the next day."""
     if sociallogin is not None:
         request.session.set_expiry(0)
-    _audit(request, user, "user.sign_in", after={"by": "provider" if sociallogin is not None else "password"})
+    _audit(
+        request,
+        user,
+        "user.sign_in",
+        after={"by": "provider" if sociallogin is not None else "password"},
+    )
 
 
 @receiver(password_changed)
@@ -28,29 +35,50 @@ def _audit_password_change(request: HttpRequest, user: User, **_: Any) -> None:
 
 
 @receiver(authenticator_added)
-def _audit_authenticator_addition(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+def _audit_authenticator_addition(
+    request: HttpRequest, user: User, authenticator: Any, **_: Any
+) -> None:
     _audit(request, user, "user.second_step", after={"added": str(authenticator.type)})
 
 
 @receiver(authenticator_reset)
-def _audit_authenticator_reset(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+def _audit_authenticator_reset(
+    request: HttpRequest, user: User, authenticator: Any, **_: Any
+) -> None:
     _audit(request, user, "user.second_step", after={"renewed": str(authenticator.type)})
 
 
 @receiver(authenticator_removed)
-def _audit_authenticator_removal(request: HttpRequest, user: User, authenticator: Any, **_: Any) -> None:
+def _audit_authenticator_removal(
+    request: HttpRequest, user: User, authenticator: Any, **_: Any
+) -> None:
     _audit(request, user, "user.second_step", after={"removed": str(authenticator.type)})
 
 
 @receiver(social_account_added)
 def _audit_provider_connection(request: HttpRequest, sociallogin: Any, **_: Any) -> None:
-    _audit(request, sociallogin.user, "user.provider", after={"connected": sociallogin.account.provider})
+    _audit(
+        request,
+        sociallogin.user,
+        "user.provider",
+        after={"connected": sociallogin.account.provider},
+    )
 
 
 @receiver(social_account_removed)
 def _audit_provider_disconnection(request: HttpRequest, socialaccount: Any, **_: Any) -> None:
-    _audit(request, socialaccount.user, "user.provider", after={"disconnected": socialaccount.provider})
+    _audit(
+        request, socialaccount.user, "user.provider", after={"disconnected": socialaccount.provider}
+    )
 
 
-def _audit(request: HttpRequest, user: User, action: str, after: dict[str, str] | None = None) -> None:
-    audit_write(action=action, subject=user.get_username(), actor=user, after=after, address=request.META.get("REMOTE_ADDR"))
+def _audit(
+    request: HttpRequest, user: User, action: str, after: dict[str, str] | None = None
+) -> None:
+    audit_write(
+        action=action,
+        subject=user.get_username(),
+        actor=user,
+        after=after,
+        address=request.META.get("REMOTE_ADDR"),
+    )

@@ -1,4 +1,5 @@
-"""An ID token counts only if the provider signed it, for this server, just now, and for the sign-in that began in this browser."""
+"""An ID token counts only if the provider signed it, for this server, just now, and for the sign-in
+that began in this browser."""
 
 from __future__ import annotations
 
@@ -10,8 +11,20 @@ from typing import Any
 import jwt
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
 
-ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Those with a key of the provider's own. HS256 is none: its key is the client's secret, or whatever an attacker takes for one."""
+ALGORITHMS = (
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+)
+"""Those with a key of the provider's own. HS256 is none: its key is the client's secret, or
+whatever an attacker takes for one."""
 CLOCK_SKEW_S = 60
 """Seconds by which the clocks of the two machines may differ."""
 MAX_SUBJECT_CHARS = 191
@@ -19,19 +32,33 @@ REQUIRED_CLAIMS = ["iss", "sub", "aud", "exp", "iat"]
 
 
 def derive_nonce(verifier: str) -> str:
-    """What ties an ID token to one sign-in: made of the PKCE verifier, which stays in the session of the browser that began."""
+    """What ties an ID token to one sign-in: made of the PKCE verifier, which stays in the session
+    of the browser that began."""
     digest = hashlib.blake2b(verifier.encode(), person=b"cw-nonce", digest_size=32).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def id_token_read(text: object, *, keys: Any, issuer: str, client: str, nonce: str) -> dict[str, Any]:
-    """The claims of a token that counts; raises OAuth2Error, whose text says for the log what was wrong."""
+def id_token_read(
+    text: object, *, keys: Any, issuer: str, client: str, nonce: str
+) -> dict[str, Any]:
+    """The claims of a token that counts; raises OAuth2Error, whose text says for the log what was
+    wrong."""
     if not isinstance(text, str):
-        raise OAuth2Error("its answer has no ID token: expected id_token, which the scope openid asks for")
+        raise OAuth2Error(
+            "its answer has no ID token: expected id_token, which the scope openid asks for"
+        )
     try:
         key = _find_key(jwt.get_unverified_header(text), keys)
         options: Any = {"require": REQUIRED_CLAIMS}
-        claims = jwt.decode(text, key, algorithms=ALGORITHMS, issuer=issuer, audience=client, leeway=CLOCK_SKEW_S, options=options)
+        claims = jwt.decode(
+            text,
+            key,
+            algorithms=ALGORITHMS,
+            issuer=issuer,
+            audience=client,
+            leeway=CLOCK_SKEW_S,
+            options=options,
+        )
     except jwt.PyJWTError as error:
         raise OAuth2Error(f"the ID token is not valid: {error}") from error
     _check(claims, client, nonce)
@@ -39,10 +66,14 @@ def id_token_read(text: object, *, keys: Any, issuer: str, client: str, nonce: s
 
 
 def _find_key(header: dict[str, Any], keys: Any) -> jwt.PyJWK:
-    """The one key that the header names; without a name the provider has to have a single fitting one."""
+    """The one key that the header names; without a name the provider has to have a single fitting
+    one."""
     algorithm, name = header.get("alg"), header.get("kid")
     if algorithm not in ALGORITHMS:
-        raise OAuth2Error(f"the ID token is signed with {algorithm!r}, expected RS256 or another of {', '.join(ALGORITHMS)}")
+        raise OAuth2Error(
+            f"the ID token is signed with {algorithm!r}, expected RS256 or another of "
+            f"{', '.join(ALGORITHMS)}"
+        )
     family = {"R": "RSA", "P": "RSA", "E": "EC"}[algorithm[0]] if algorithm != "EdDSA" else "OKP"
     fitting = [
         key
@@ -53,7 +84,10 @@ def _find_key(header: dict[str, Any], keys: Any) -> jwt.PyJWK:
         and (name is None or key.get("kid") == name)
     ]
     if len(fitting) != 1:
-        raise OAuth2Error(f"the ID token names the key {name!r}, and {len(fitting)} of the provider's keys fit, expected one")
+        raise OAuth2Error(
+            f"the ID token names the key {name!r}, and {len(fitting)} of the provider's "
+            "keys fit, expected one"
+        )
     return jwt.PyJWK(fitting[0], algorithm=algorithm)
 
 
@@ -61,10 +95,18 @@ def _check(claims: dict[str, Any], client: str, nonce: str) -> None:
     """What PyJWT does not look at."""
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if (several or "azp" in claims) and claims.get("azp") != client:
-        raise OAuth2Error(f"the ID token was made for the client {claims.get('azp')!r} (azp), expected {client!r}")
+        raise OAuth2Error(
+            f"the ID token was made for the client {claims.get('azp')!r} (azp), expected {client!r}"
+        )
     found = claims.get("nonce")
     if not isinstance(found, str) or not hmac.compare_digest(found.encode(), nonce.encode()):
-        raise OAuth2Error("the ID token has another nonce: it belongs to another sign-in than the one that began here")
+        raise OAuth2Error(
+            "the ID token has another nonce: it belongs to another sign-in than the one "
+            "that began here"
+        )
     subject = claims["sub"]
     if not (subject.isascii() and subject.isprintable() and 1 <= len(subject) <= MAX_SUBJECT_CHARS):
-        raise OAuth2Error(f"the ID token has the subject {subject[:40]!r}, expected 1 to {MAX_SUBJECT_CHARS} printable ASCII characters")
+        raise OAuth2Error(
+            f"the ID token has the subject {subject[:40]!r}, expected 1 to "
+            f"{MAX_SUBJECT_CHARS} printable ASCII characters"
+        )

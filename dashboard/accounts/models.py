@@ -9,7 +9,11 @@ from django.db import models
 class User(AbstractUser):
     """A person who signs in; rights come from memberships, not from here."""
 
-    theme = models.CharField(max_length=8, default="system", choices=[("system", "As the system"), ("light", "Light"), ("dark", "Dark")])
+    theme = models.CharField(
+        max_length=8,
+        default="system",
+        choices=[("system", "As the system"), ("light", "Light"), ("dark", "Dark")],
+    )
 
 
 class AuditEntry(models.Model):
@@ -18,7 +22,9 @@ class AuditEntry(models.Model):
     at = models.DateTimeField(db_index=True)
     project_id = models.BigIntegerField(null=True, db_index=True)
     actor = models.ForeignKey(User, null=True, on_delete=models.SET_NULL)
-    actor_name = models.CharField(max_length=150, help_text="Kept when the person is gone; a command writes its name.")
+    actor_name = models.CharField(
+        max_length=150, help_text="Kept when the person is gone; a command writes its name."
+    )
     action = models.CharField(max_length=64)
     subject = models.CharField(max_length=200)
     before = models.JSONField(null=True)

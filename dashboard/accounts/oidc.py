@@ -1,4 +1,5 @@
-"""The way to the operator's sign-in provider and back; one that does not answer is a sentence and no failure of ours."""
+"""The way to the operator's sign-in provider and back; one that does not answer is a sentence and
+no failure of ours."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def _handle_provider_errors(view: Callable[..., HttpResponse]) -> Callable[..., 
 
 @rate_limit(action="login")  # type: ignore[untyped-decorator]  # allauth has no types
 def _login_view(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """What has to be remembered of a stranger until they come back is kept for an hour, and bounded as tries to sign in are."""
+    """What has to be remembered of a stranger until they come back is kept for an hour, and bounded
+    as tries to sign in are."""
     answer: HttpResponse = OAuth2LoginView.adapter_view(Adapter(request, provider_id))(request)
     if not request.user.is_authenticated and request.session.modified:
         request.session.set_expiry(PROVIDER_SIGN_IN_TIMEOUT_S)

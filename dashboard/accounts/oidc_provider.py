@@ -1,4 +1,5 @@
-"""Signing in at the operator's provider, stricter than allauth: its ID token is verified, and so is everything else it answers."""
+"""Signing in at the operator's provider, stricter than allauth: its ID token is verified, and so is
+everything else it answers."""
 
 from __future__ import annotations
 
@@ -23,25 +24,35 @@ MAX_TEXT_CHARS = 254
 
 
 class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
-    """allauth does not verify the signature of an ID token that it fetched itself, knows no nonce, and takes any person's userinfo."""
+    """allauth does not verify the signature of an ID token that it fetched itself, knows no nonce,
+    and takes any person's userinfo."""
 
     _config: dict[str, Any] | None = None
 
     @property
     def openid_config(self) -> dict[str, Any]:
-        """What the provider says of itself; raises OAuth2Error if that is not the issuer that was set, or sends us to plain http."""
+        """What the provider says of itself; raises OAuth2Error if that is not the issuer that was
+        set, or sends us to plain http."""
         if self._config is None:
             with _refuse_malformed("what it says of itself"):
-                self._config = _check_config(super().openid_config, self.get_provider().app.settings["server_url"])
+                self._config = _check_config(
+                    super().openid_config, self.get_provider().app.settings["server_url"]
+                )
         return self._config
 
-    def get_access_token_data(self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: str | None = None) -> dict[str, Any]:
+    def get_access_token_data(
+        self, request: HttpRequest, app: Any, client: Any, pkce_code_verifier: str | None = None
+    ) -> dict[str, Any]:
         with _refuse_malformed("its answer to the code"):
             self._nonce = derive_nonce(pkce_code_verifier or "")
-            data: dict[str, Any] = super().get_access_token_data(request, app, client, pkce_code_verifier=pkce_code_verifier)
+            data: dict[str, Any] = super().get_access_token_data(
+                request, app, client, pkce_code_verifier=pkce_code_verifier
+            )
             return {name: data.get(name) for name in ("access_token", "id_token")}
 
-    def complete_login(self, request: HttpRequest, app: Any, token: SocialToken, **kwargs: Any) -> Any:
+    def complete_login(
+        self, request: HttpRequest, app: Any, token: SocialToken, **kwargs: Any
+    ) -> Any:
         """Who it is: the ID token says so, and userinfo adds names of the same person."""
         with _refuse_malformed("what it says of the person"):
             claims = id_token_read(
@@ -54,7 +65,10 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
             userinfo = self._fetch_user_info(token.token)
             if userinfo["sub"] != claims["sub"]:
                 raise OAuth2Error("its userinfo is of another person (sub) than its ID token")
-            data = {"userinfo": _select_claims(claims | userinfo), "id_token": {"iss": claims["iss"], "sub": claims["sub"]}}
+            data = {
+                "userinfo": _select_claims(claims | userinfo),
+                "id_token": {"iss": claims["iss"], "sub": claims["sub"]},
+            }
             return self.get_provider().sociallogin_from_response(request, data)
 
     def _keys(self) -> Any:
@@ -76,7 +90,8 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
         return params | {"nonce": derive_nonce(params["code_verifier"])}
 
     def get_auth_params_from_request(self, request: HttpRequest, action: str) -> dict[str, Any]:
-        """None: by a link with auth_params a stranger would choose what this server asks the provider."""
+        """None: by a link with auth_params a stranger would choose what this server asks the
+        provider."""
         params: dict[str, Any] = self.get_auth_params()
         return params
 
@@ -89,7 +104,10 @@ class Provider(OpenIDConnectProvider):  # type: ignore[misc]
 def _check_config(config: dict[str, Any], server: str) -> dict[str, Any]:
     issuer = config["issuer"]
     if issuer.rstrip("/") != server.rstrip("/"):
-        raise OAuth2Error(f"it calls itself {issuer[:200]!r}, expected {server!r}: COMPILEWATCH_OIDC_URL has to be the issuer's address")
+        raise OAuth2Error(
+            f"it calls itself {issuer[:200]!r}, expected {server!r}: COMPILEWATCH_OIDC_URL "
+            "has to be the issuer's address"
+        )
     for name in ENDPOINTS:
         if urlsplit(config[name]).scheme not in ("https", urlsplit(server).scheme):
             raise OAuth2Error(f"its {name} is {config[name][:200]!r}, expected an https address")
@@ -98,7 +116,10 @@ def _check_config(config: dict[str, Any], server: str) -> dict[str, Any]:
 
 def _select_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
     """The claims that an account needs, as texts on one line that any database stores."""
-    person: dict[str, Any] = {"sub": claims["sub"], "email_verified": claims.get("email_verified") in (True, "true")}
+    person: dict[str, Any] = {
+        "sub": claims["sub"],
+        "email_verified": claims.get("email_verified") in (True, "true"),
+    }
     for name in TEXT_CLAIMS:
         if isinstance(text := claims.get(name), str):
             whole = " ".join(text.encode("utf-8", "replace").decode().split())
@@ -108,8 +129,19 @@ def _select_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _refuse_malformed(what: str) -> Iterator[None]:
-    """A stranger's answer may have any form: one that is not as agreed is a refusal, and no failure of ours."""
+    """A stranger's answer may have any form: one that is not as agreed is a refusal, and no failure
+    of ours."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise OAuth2Error(f"{what} is not what OpenID Connect agrees on ({type(error).__name__}: {str(error)[:100]!r})") from error
+    except (
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ) as error:
+        raise OAuth2Error(
+            f"{what} is not what OpenID Connect agrees on ({type(error).__name__}: "
+            f"{str(error)[:100]!r})"
+        ) from error

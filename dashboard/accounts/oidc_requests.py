@@ -1,4 +1,5 @@
-"""Requests to the sign-in provider within bounds: seconds for everything together, bytes of the answer, and no redirects."""
+"""Requests to the sign-in provider within bounds: seconds for everything together, bytes of the
+answer, and no redirects."""
 
 from __future__ import annotations
 
@@ -15,10 +16,14 @@ MAX_RESPONSE_BYTES = 1 << 20
 
 
 class BoundedSession(requests.Session):  # type: ignore[misc]  # requests has no types
-    """The time limit of requests holds for each read alone: a provider that sends a byte now and then held a thread for ever."""
+    """The time limit of requests holds for each read alone: a provider that sends a byte now and
+    then held a thread for ever."""
 
-    def request(self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any) -> requests.Response:
-        """The whole answer; raises RequestException for one that does not come, does not end, or leads elsewhere."""
+    def request(
+        self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any
+    ) -> requests.Response:
+        """The whole answer; raises RequestException for one that does not come, does not end, or
+        leads elsewhere."""
         until = time.monotonic() + REQUEST_TIMEOUT_S
         kwargs |= {"timeout": REQUEST_TIMEOUT_S, "allow_redirects": False, "stream": True}
         kwargs["headers"] = {**(kwargs.get("headers") or {}), "Accept-Encoding": "identity"}
@@ -37,13 +42,17 @@ def _read_body(response: requests.Response, until: float) -> requests.Response:
     """With its body, which is read piece by piece as it comes."""
     with response:
         if response.is_redirect:
-            raise requests.TooManyRedirects("it redirects to another address, which is not followed: the secret would go there")
+            raise requests.TooManyRedirects(
+                "it redirects to another address, which is not followed: the secret would go there"
+            )
         parts, size = [], 0
         while part := response.raw.read1(65536, decode_content=False):
             parts.append(part)
             size += len(part)
             if size > MAX_RESPONSE_BYTES:
-                raise requests.exceptions.ContentDecodingError(f"its answer is longer than {MAX_RESPONSE_BYTES:,} bytes")
+                raise requests.exceptions.ContentDecodingError(
+                    f"its answer is longer than {MAX_RESPONSE_BYTES:,} bytes"
+                )
             if time.monotonic() > until:
                 raise requests.Timeout(f"no whole answer within {REQUEST_TIMEOUT_S:.0f} s")
     response._content = b"".join(parts)  # where requests keeps a body that was read

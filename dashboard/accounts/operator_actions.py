@@ -1,4 +1,5 @@
-"""What an operator of the server mends for a person: a closed account, a lost second step, a stolen session."""
+"""What an operator of the server mends for a person: a closed account, a lost second step, a stolen
+session."""
 
 from __future__ import annotations
 
@@ -22,15 +23,25 @@ def user_active_set(*, user: User, active: bool, actor: User, address: str | Non
     with write_transaction():
         before, user.is_active = user.is_active, active
         user.save(update_fields=["is_active"])
-        _audit("user.open" if active else "user.close", user, actor, address, {"active": before}, {"active": active})
+        _audit(
+            "user.open" if active else "user.close",
+            user,
+            actor,
+            address,
+            {"active": before},
+            {"active": active},
+        )
     if not active:
         _sessions_end(user)
 
 
 def user_second_step_remove(*, user: User, actor: User, address: str | None = None) -> None:
-    """For whoever lost both the app and the recovery codes; from then on the password alone lets them in."""
+    """For whoever lost both the app and the recovery codes; from then on the password alone lets
+    them in."""
     if user.pk == actor.pk:
-        raise OperatorActionError("Your own second step is switched off on the page of your account.")
+        raise OperatorActionError(
+            "Your own second step is switched off on the page of your account."
+        )
     with write_transaction():
         gone, _ = Authenticator.objects.filter(user=user).delete()
         _audit("user.second_step", user, actor, address, None, {"removed": gone})
@@ -46,12 +57,23 @@ def _sessions_end(user: User) -> None:
     """Those that the list of sessions knows, and those from before there was one."""
     with write_transaction():
         known = UserSession.objects.filter(user=user)
-        Session.objects.filter(session_key__in=list(known.values_list("session_key", flat=True))).delete()
+        Session.objects.filter(
+            session_key__in=list(known.values_list("session_key", flat=True))
+        ).delete()
         known.delete()
     for session in Session.objects.all().iterator():
         if str(session.get_decoded().get("_auth_user_id")) == str(user.pk):
             session.delete()
 
 
-def _audit(action: str, user: User, actor: User, address: str | None, before: object, after: object) -> None:
-    audit_write(action=action, subject=user.get_username(), actor=actor, before=before, after=after, address=address)
+def _audit(
+    action: str, user: User, actor: User, address: str | None, before: object, after: object
+) -> None:
+    audit_write(
+        action=action,
+        subject=user.get_username(),
+        actor=actor,
+        before=before,
+        after=after,
+        address=address,
+    )

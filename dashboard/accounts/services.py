@@ -21,7 +21,8 @@ def audit_write(
     after: Any = None,
     address: str | None = None,
 ) -> AuditEntry:
-    """Adds one row to the record; without a person, `actor_name` says which command or machine it was."""
+    """Adds one row to the record; without a person, `actor_name` says which command or machine it
+    was."""
     if actor is None and not actor_name:
         raise ValueError("an audit entry needs an actor or an actor_name")
     return AuditEntry.objects.create(
@@ -47,14 +48,16 @@ def user_create(
     actor_name: str = "",
     address: str | None = None,
 ) -> User:
-    """A person who can sign in; a weak password raises a ValidationError, and rights come from memberships."""
+    """A person who can sign in; a weak password raises a ValidationError, and rights come from
+    memberships."""
     user = user_build(username=username, password=password, email=email, is_staff=is_staff)
     user_store(user=user, actor=actor, actor_name=actor_name, address=address)
     return user
 
 
 def user_build(*, username: str, password: str, email: str = "", is_staff: bool = False) -> User:
-    """Somebody who is not stored yet. The hash takes half a second: it is made while nobody waits for a lock."""
+    """Somebody who is not stored yet. The hash takes half a second: it is made while nobody waits
+    for a lock."""
     user = User(username=username, email=email, is_staff=is_staff)
     validate_password(password, user)
     user.set_password(password)
@@ -62,18 +65,30 @@ def user_build(*, username: str, password: str, email: str = "", is_staff: bool 
     return user
 
 
-def user_store(*, user: User, actor: User | None = None, actor_name: str = "", address: str | None = None) -> None:
+def user_store(
+    *, user: User, actor: User | None = None, actor_name: str = "", address: str | None = None
+) -> None:
     """Stores whom `user_build` made; a name that is taken raises a ValidationError.
 
-    Who signs in is found whatever the case of their name: of two names that differ in nothing else neither could."""
+    Who signs in is found whatever the case of their name: of two names that differ in nothing else
+    neither could."""
     name = user.get_username()
     with write_transaction():
         acquire_advisory_lock("user names")
-        if name.casefold() in {taken.casefold() for taken in User.objects.values_list("username", flat=True)}:
+        if name.casefold() in {
+            taken.casefold() for taken in User.objects.values_list("username", flat=True)
+        }:
             raise ValidationError({"username": "A user with that username already exists."})
         user.save()
         by = actor_name or ("" if actor else "command")
-        audit_write(action="user.create", subject=name, actor=actor, actor_name=by, after={"staff": user.is_staff}, address=address)
+        audit_write(
+            action="user.create",
+            subject=name,
+            actor=actor,
+            actor_name=by,
+            after={"staff": user.is_staff},
+            address=address,
+        )
 
 
 def user_theme_set(*, user: User, theme: str, address: str | None = None) -> None:

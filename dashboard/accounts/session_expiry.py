@@ -1,4 +1,5 @@
-"""How long a sign-in lasts: 14 days at most, and 12 hours without a look unless somebody asked to stay signed in."""
+"""How long a sign-in lasts: 14 days at most, and 12 hours without a look unless somebody asked to
+stay signed in."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ SIGNED_IN_AT_KEY, SEEN_AT_KEY = "signed_in_at", "seen_at"
 
 
 class SessionExpiryMiddleware:
-    """Ends a sign-in that is too old. What a page fetches by itself is no look: a forgotten tab does not keep anybody signed in."""
+    """Ends a sign-in that is too old. What a page fetches by itself is no look: a forgotten tab
+    does not keep anybody signed in."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -35,13 +37,18 @@ class SessionExpiryMiddleware:
         session = request.session
         if "_auth_user_id" in session:
             now = clock.unix()
-            since, seen = session.setdefault(SIGNED_IN_AT_KEY, now), session.setdefault(SEEN_AT_KEY, now)
+            since, seen = (
+                session.setdefault(SIGNED_IN_AT_KEY, now),
+                session.setdefault(SEEN_AT_KEY, now),
+            )
             idle_ends = session.get_expire_at_browser_close()
             if now - since > MAX_SESSION_AGE_S or (idle_ends and now - seen > IDLE_TIMEOUT_S):
                 logout(request)
             elif now - seen > LAST_SEEN_UPDATE_INTERVAL_S and "HX-Request" not in request.headers:
                 session[SEEN_AT_KEY] = now
-                UserSession.objects.filter(session_key=session.session_key).update(last_seen_at=clock.now())
+                UserSession.objects.filter(session_key=session.session_key).update(
+                    last_seen_at=clock.now()
+                )
         return self._get_response(request)
 
 
@@ -52,7 +59,8 @@ def _record_sign_in(request: HttpRequest | None, **_: Any) -> None:
 
 
 def delete_expired_sessions() -> int:
-    """Deletes what ended by itself: sessions nobody signed out of, and counts of sign-ins; returns how many sessions."""
+    """Deletes what ended by itself: sessions nobody signed out of, and counts of sign-ins; returns
+    how many sessions."""
     now = clock.now()
     gone, _ = Session.objects.filter(expire_date__lt=now).delete()
     UserSession.objects.exclude(session_key__in=Session.objects.values("session_key")).delete()

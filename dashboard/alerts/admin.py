@@ -1,4 +1,5 @@
-"""Messages and what became of them, for operators; addresses and secrets of channels are not shown."""
+"""Messages and what became of them, for operators; addresses and secrets of channels are not
+shown."""
 
 from django.contrib import admin
 
@@ -10,7 +11,16 @@ from dashboard.alerts.models import Delivery
 class DeliveryAdmin(ReadOnlyAdmin):
     """Newest first."""
 
-    list_display = ("id", "project", "kind", "state", "attempts", "next_attempt_at", "last_status", "created_at")
+    list_display = (
+        "id",
+        "project",
+        "kind",
+        "state",
+        "attempts",
+        "next_attempt_at",
+        "last_status",
+        "created_at",
+    )
     list_filter = ("state", "kind")
     list_select_related = ("project",)
     fields = (

@@ -1,4 +1,5 @@
-"""How good the alerts were: what became of each, as operators said or as was seen, and which roll backs had no alert before."""
+"""How good the alerts were: what became of each, as operators said or as was seen, and which roll
+backs had no alert before."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from datetime import timedelta
 
 from django.db.models import Exists, OuterRef
 
-from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, EventKind
+from dashboard.alerts.models import (
+    Alert,
+    AlertCause,
+    AlertEvent,
+    AlertOutcome,
+    AlertState,
+    EventKind,
+)
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.fold.live_spans import GONE_AFTER_MINUTES
@@ -29,7 +37,8 @@ OUTCOME_GRADES = {
     AlertOutcome.DISMISSED: FALSE_POSITIVE,
     NOT_RECOVERED: FALSE_POSITIVE,
 }
-"""Everything else is not graded: Resolved alone says that somebody closed it, not that it was right."""
+"""Everything else is not graded: Resolved alone says that somebody closed it, not that it was
+right."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +64,28 @@ class Proportion:
         if not self.whole:
             return None
         z, n, share = 1.959964, self.whole, self.part / self.whole
-        middle, half = share + z * z / (2 * n), z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        return max(0.0, (middle - half) / (1 + z * z / n)), min(1.0, (middle + half) / (1 + z * z / n))
+        middle, half = (
+            share + z * z / (2 * n),
+            z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)),
+        )
+        return max(0.0, (middle - half) / (1 + z * z / n)), min(
+            1.0, (middle + half) / (1 + z * z / n)
+        )
 
 
 @dataclass
 class OutcomeCounts:
-    """The alerts whose worst verdict was this one, by what became of them; an empty outcome is an alert that is open."""
+    """The alerts whose worst verdict was this one, by what became of them; an empty outcome is an
+    alert that is open."""
 
     worst: str
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def count(self, grade: str) -> int:
         """How many got this grade."""
-        return sum(count for outcome, count in self.outcomes.items() if grade_outcome(outcome) == grade)
+        return sum(
+            count for outcome, count in self.outcomes.items() if grade_outcome(outcome) == grade
+        )
 
     @property
     def precision(self) -> Proportion:
@@ -79,7 +96,8 @@ class OutcomeCounts:
 
 @dataclass(frozen=True)
 class RollbackCounts:
-    """Deployments whose calls went back to an earlier version, by the alert that they had before; `recall` counts ROLL BACK alone."""
+    """Deployments whose calls went back to an earlier version, by the alert that they had before;
+    `recall` counts ROLL BACK alone."""
 
     told: int
     watched: int
@@ -87,7 +105,8 @@ class RollbackCounts:
 
     @property
     def recall(self) -> Proportion:
-        """The least that it can be: people also roll back for reasons that no measurement here shows."""
+        """The least that it can be: people also roll back for reasons that no measurement here
+        shows."""
         return Proportion(self.told, self.told + self.watched + self.missed)
 
 
@@ -109,7 +128,9 @@ def read_alert_quality(*, project: Project) -> AlertQuality:
     """The last 90 days of a project; two queries."""
     since = clock.now() - timedelta(days=PERIOD_DAYS)
     not_back = AlertEvent.objects.filter(alert=OuterRef("pk"), kind=EventKind.LEVEL_NOT_BACK)
-    rows = Alert.objects.filter(project=project, cause=AlertCause.REGRESSION, opened_at__gte=since).annotate(not_back=Exists(not_back))
+    rows = Alert.objects.filter(
+        project=project, cause=AlertCause.REGRESSION, opened_at__gte=since
+    ).annotate(not_back=Exists(not_back))
     graded = {str(kind): OutcomeCounts(kind) for kind in (VerdictKind.ROLL_BACK, VerdictKind.WATCH)}
     simulated = 0
     for worst, state, outcome, helped_not, made in rows.values_list(
@@ -118,11 +139,16 @@ def read_alert_quality(*, project: Project) -> AlertQuality:
         became = "" if state != AlertState.RESOLVED else NOT_RECOVERED if helped_not else outcome
         graded.setdefault(worst, OutcomeCounts(worst)).outcomes[became] += 1
         simulated += made
-    return AlertQuality(list(graded.values()), _count_rollbacks(project, clock.minute_of(since.timestamp())), simulated)
+    return AlertQuality(
+        list(graded.values()),
+        _count_rollbacks(project, clock.minute_of(since.timestamp())),
+        simulated,
+    )
 
 
 def _count_rollbacks(project: Project, since: int) -> RollbackCounts:
-    """Ended deployments beside which an earlier version went on and no later one did, and those that an alert saw go back."""
+    """Ended deployments beside which an earlier version went on and no later one did, and those
+    that an alert saw go back."""
     beside = Deployment.objects.filter(
         model=OuterRef("model"),
         environment=OuterRef("environment"),
@@ -134,15 +160,21 @@ def _count_rollbacks(project: Project, since: int) -> RollbackCounts:
         Deployment.objects.filter(project=project, ended_minute__gte=since)
         .exclude(version__name=OTHER)
         .annotate(
-            earlier=Exists(beside.filter(version__first_seen_at__lt=OuterRef("version__first_seen_at"))),
-            later=Exists(beside.filter(version__first_seen_at__gt=OuterRef("version__first_seen_at"))),
+            earlier=Exists(
+                beside.filter(version__first_seen_at__lt=OuterRef("version__first_seen_at"))
+            ),
+            later=Exists(
+                beside.filter(version__first_seen_at__gt=OuterRef("version__first_seen_at"))
+            ),
             told=Exists(alerts.filter(worst=VerdictKind.ROLL_BACK)),
             alerted=Exists(alerts),
             seen=Exists(alerts.filter(outcome=AlertOutcome.ROLLED_BACK)),
         )
     )
     found: Counter[str] = Counter()
-    for earlier, later, told, alerted, seen in rows.values_list("earlier", "later", "told", "alerted", "seen"):
+    for earlier, later, told, alerted, seen in rows.values_list(
+        "earlier", "later", "told", "alerted", "seen"
+    ):
         if seen or (earlier and not later):
             found["told" if told else "watched" if alerted else "missed"] += 1
     return RollbackCounts(found["told"], found["watched"], found["missed"])

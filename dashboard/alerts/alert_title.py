@@ -1,4 +1,5 @@
-"""An alert's name in a list: the model, the version and what is worse; the whole sentence stands in the time line."""
+"""An alert's name in a list: the model, the version and what is worse; the whole sentence stands in
+the time line."""
 
 from __future__ import annotations
 
@@ -16,15 +17,26 @@ OTHER_RANKS_PATTERN = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")
 
 
 def build_alert_title(*, model: str, version: str, sentence: str, evidence: Any) -> str:
-    """`ranker 2026.11.3: p50 27 % slower, 28 % of calls eager`; without a metric that drives it, what the verdict says."""
-    rows = [row for row in select_strongest_evidence(evidence, limit=len(LATENCY_METRICS) + MAX_PHRASES) if row["drives"]]
+    """`ranker 2026.11.3: p50 27 % slower, 28 % of calls eager`; without a metric that drives it,
+    what the verdict says."""
+    rows = [
+        row
+        for row in select_strongest_evidence(evidence, limit=len(LATENCY_METRICS) + MAX_PHRASES)
+        if row["drives"]
+    ]
     # Levels before counts, one of each: several metrics of one kind tell the same story.
-    regions = {row["region"] for row in select_strongest_evidence(evidence, limit=MAX_ROWS) if row["region"]}
+    regions = {
+        row["region"]
+        for row in select_strongest_evidence(evidence, limit=MAX_ROWS)
+        if row["region"]
+    }
     levels = [_level(row, named=len(regions) > 1) for row in rows if _is_level(row)]
     counts = [_count(row) for row in rows if not _is_level(row)]
     said = ", ".join([*levels[:1], *counts[:1]])
     # How many other ranks reported changes while a job starts: the time line says it with its time.
-    without_count = OTHER_RANKS_PATTERN.sub("the others", sentence.removeprefix(f"Roll back {version}: "))
+    without_count = OTHER_RANKS_PATTERN.sub(
+        "the others", sentence.removeprefix(f"Roll back {version}: ")
+    )
     return f"{model} {version}: {said or without_count}"
 
 

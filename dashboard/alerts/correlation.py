@@ -1,4 +1,5 @@
-"""Which alarms belong together because what they run on is the same, and what that is; it knows no database and no clock."""
+"""Which alarms belong together because what they run on is the same, and what that is; it knows no
+database and no clock."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ MAX_ALARM_GAP = timedelta(minutes=10)
 MIN_OVERLAP_RATIO = 0.5
 """Of the machines of the smaller one, so many have to be the other's as well."""
 MIN_ALARMED_RATIO = 0.5
-"""What many models run on (a GPU type, say) counts only where so many of the models that run on it alarm."""
+"""What many models run on (a GPU type, say) counts only where so many of the models that run on it
+alarm."""
 TRAIT_KINDS = ("machine", "changed", "GPU", "driver", "torch")
 """What may be shared, the most telling first."""
 DECISIVE_KINDS = ("machine", "changed")
@@ -53,9 +55,11 @@ class SharedTrait:
 
 
 def cluster_alarms(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> list[list[Alarm]]:
-    """The alarms that share something and came within the window, as groups of two or more versions; in whatever order they are given.
+    """The alarms that share something and came within the window, as groups of two or more
+    versions; in whatever order they are given.
 
-    `running` says how many models run on something now; what is not in it is shared by nobody else."""
+    `running` says how many models run on something now; what is not in it is shared by nobody
+    else."""
     ordered = sorted(alarms, key=lambda alarm: (alarm.at, alarm.id))
     root = {alarm.id: alarm.id for alarm in ordered}
 
@@ -71,8 +75,20 @@ def cluster_alarms(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> lis
         for trait in alarm.traits:
             if apart:
                 before = having.get(trait, ())
-                earlier = [] if trait[0] in DECISIVE_KINDS else [one for one in before if alarm.at - one.at <= MAX_ALARM_GAP]
-                joined = list(_match_alarms(alarm, trait, [one for one in apart if trait in one.traits], earlier, running))
+                earlier = (
+                    []
+                    if trait[0] in DECISIVE_KINDS
+                    else [one for one in before if alarm.at - one.at <= MAX_ALARM_GAP]
+                )
+                joined = list(
+                    _match_alarms(
+                        alarm,
+                        trait,
+                        [one for one in apart if trait in one.traits],
+                        earlier,
+                        running,
+                    )
+                )
                 for other in joined:
                     root[find(other.id)] = find(alarm.id)
                 if joined:
@@ -81,14 +97,21 @@ def cluster_alarms(alarms: Iterable[Alarm], running: Mapping[Trait, int]) -> lis
     found: dict[int, list[Alarm]] = {}
     for alarm in ordered:
         found.setdefault(find(alarm.id), []).append(alarm)
-    return [members for members in found.values() if len({member.version for member in members}) > 1]
+    return [
+        members for members in found.values() if len({member.version for member in members}) > 1
+    ]
 
 
 def find_shared_traits(alarms: Sequence[Alarm], running: Mapping[Trait, int]) -> list[SharedTrait]:
-    """What at least two versions of these have in common, what most share and what tells most first."""
+    """What at least two versions of these have in common, what most share and what tells most
+    first."""
     counts = Counter(trait for alarm in alarms for trait in alarm.traits)
     several = [trait for trait, count in counts.items() if count > 1]
-    telling = [trait for trait in several if _is_significant(trait, [one for one in alarms if trait in one.traits], running)]
+    telling = [
+        trait
+        for trait in several
+        if _is_significant(trait, [one for one in alarms if trait in one.traits], running)
+    ]
     telling.sort(key=lambda trait: (-counts[trait], TRAIT_KINDS.index(trait[0]), trait[1]))
     return [SharedTrait(kind, name, counts[kind, name]) for kind, name in telling]
 
@@ -106,18 +129,29 @@ def format_shared_traits(alarms: int, shared: Sequence[SharedTrait]) -> str:
 
 
 def _match_alarms(
-    alarm: Alarm, trait: Trait, apart: Sequence[Alarm], earlier: Sequence[Alarm], running: Mapping[Trait, int]
+    alarm: Alarm,
+    trait: Trait,
+    apart: Sequence[Alarm],
+    earlier: Sequence[Alarm],
+    running: Mapping[Trait, int],
 ) -> Iterable[Alarm]:
-    """Those of `apart` that this trait puts beside the alarm; several deployments of one version alone are no sign of the environment."""
+    """Those of `apart` that this trait puts beside the alarm; several deployments of one version
+    alone are no sign of the environment."""
     if trait[0] in DECISIVE_KINDS:
-        return [one for one in apart if one.version != alarm.version and (trait[0] != "machine" or _overlap(alarm, one))]
+        return [
+            one
+            for one in apart
+            if one.version != alarm.version and (trait[0] != "machine" or _overlap(alarm, one))
+        ]
     return apart if _is_significant(trait, [*earlier, alarm], running) else ()
 
 
 def _is_significant(trait: Trait, having: Sequence[Alarm], running: Mapping[Trait, int]) -> bool:
     if len({one.version for one in having}) < 2:
         return False
-    return trait[0] in DECISIVE_KINDS or len({one.model for one in having}) >= MIN_ALARMED_RATIO * running.get(trait, 0)
+    return trait[0] in DECISIVE_KINDS or len(
+        {one.model for one in having}
+    ) >= MIN_ALARMED_RATIO * running.get(trait, 0)
 
 
 def _overlap(one: Alarm, other: Alarm) -> bool:

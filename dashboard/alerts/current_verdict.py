@@ -1,4 +1,5 @@
-"""Which verdict stands for a deployment: the current one, or the last bad one while an alert is open; every page asks here."""
+"""Which verdict stands for a deployment: the current one, or the last bad one while an alert is
+open; every page asks here."""
 
 from __future__ import annotations
 
@@ -18,94 +19,142 @@ MAX_VERDICTS_SEARCHED = 24
 
 
 def annotate_open_alert(rows: QuerySet[Verdict]) -> QuerySet[Verdict]:
-    """The same verdicts, each with the alert that keeps its deployment at WATCH or worse, and with the kind that then stands. The silence
-    of a model is about each of its live versions."""
-    rows = rows.annotate(live_model=Case(When(deployment__ended_minute=None, then=F("deployment__model_id"))))
+    """The same verdicts, each with the alert that keeps its deployment at WATCH or worse, and with
+    the kind that then stands. The silence of a model is about each of its live versions."""
+    rows = rows.annotate(
+        live_model=Case(When(deployment__ended_minute=None, then=F("deployment__model_id")))
+    )
     here = build_verdict_alerts_subquery(deployment="deployment", live_model="live_model")
     held = Coalesce(Subquery(here.values("severity")[:1]), F("kind"))
     return rows.annotate(
-        open_alert=Subquery(here.values("pk")[:1]), kind_standing=Case(When(kind__in=SEVERITY_RANKS, then=F("kind")), default=held)
+        open_alert=Subquery(here.values("pk")[:1]),
+        kind_standing=Case(When(kind__in=SEVERITY_RANKS, then=F("kind")), default=held),
     )
 
 
 def resolve_current_verdicts(rows: QuerySet[Verdict]) -> list[Verdict]:
-    """Current verdicts in the order given, each replaced by the last bad one where an open alert outlives it; two more queries at most."""
+    """Current verdicts in the order given, each replaced by the last bad one where an open alert
+    outlives it; two more queries at most."""
     return apply_open_alerts(list(annotate_open_alert(rows)))
 
 
 def apply_open_alerts(current: Sequence[Verdict]) -> list[Verdict]:
     """The same for verdicts that were read by `annotate_open_alert`."""
     outlived = {
-        row.deployment_id: pk for row in current if (pk := getattr(row, "open_alert", None)) is not None and not rank_severity(row.kind)
+        row.deployment_id: pk
+        for row in current
+        if (pk := getattr(row, "open_alert", None)) is not None and not rank_severity(row.kind)
     }
     if not outlived:
         return list(current)
     found = Alert.objects.defer("ran_on").in_bulk(set(outlived.values()))
     alerts = {deployment: found[pk] for deployment, pk in outlived.items() if pk in found}
-    bad = _last_bad(one.deployment_id for one in alerts.values() if one.cause == AlertCause.REGRESSION)
+    bad = _last_bad(
+        one.deployment_id for one in alerts.values() if one.cause == AlertCause.REGRESSION
+    )
     return [_replace_verdict(row, alerts, bad) for row in current]
 
 
 def resolve_current_verdict(*, deployment_id: int) -> Verdict | None:
     """What stands for one deployment; None where it was never evaluated."""
-    rows = Verdict.objects.filter(deployment_id=deployment_id, current=True).select_related("deployment", "baseline__version")
+    rows = Verdict.objects.filter(deployment_id=deployment_id, current=True).select_related(
+        "deployment", "baseline__version"
+    )
     return next(iter(resolve_current_verdicts(rows)), None)
 
 
 def resolve_pair_verdict(verdict: Verdict | None) -> Verdict | None:
-    """The verdict on two versions, replaced by the last bad one on the same two where an open alert outlives it."""
-    stands = resolve_current_verdict(deployment_id=verdict.deployment_id) if verdict is not None and verdict.current else None
-    return stands if verdict is not None and stands is not None and stands.baseline_id == verdict.baseline_id else verdict
+    """The verdict on two versions, replaced by the last bad one on the same two where an open alert
+    outlives it."""
+    stands = (
+        resolve_current_verdict(deployment_id=verdict.deployment_id)
+        if verdict is not None and verdict.current
+        else None
+    )
+    return (
+        stands
+        if verdict is not None and stands is not None and stands.baseline_id == verdict.baseline_id
+        else verdict
+    )
 
 
 def find_divergence_alert(*, deployment_id: int) -> Alert | None:
     """The open alert of a deployment that a divergence of ranks is in; two queries."""
-    rows = Alert.objects.filter(deployment_id=deployment_id, cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED)
+    rows = Alert.objects.filter(deployment_id=deployment_id, cause=AlertCause.REGRESSION).exclude(
+        state=AlertState.RESOLVED
+    )
     alert = rows.defer("ran_on").first()
     told = (
-        Verdict.objects.filter(pk__in=alert.events.values("verdict")).order_by("-pk")[:MAX_VERDICTS_SEARCHED] if alert is not None else ()
+        Verdict.objects.filter(pk__in=alert.events.values("verdict")).order_by("-pk")[
+            :MAX_VERDICTS_SEARCHED
+        ]
+        if alert is not None
+        else ()
     )
     return alert if find_divergence_verdict(told) is not None else None
 
 
 def find_divergence_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     """The first of these that a divergence of ranks is in."""
-    return next((verdict for verdict in verdicts if verdict is not None and has_rank_divergence(verdict.evidence)), None)
+    return next(
+        (
+            verdict
+            for verdict in verdicts
+            if verdict is not None and has_rank_divergence(verdict.evidence)
+        ),
+        None,
+    )
 
 
 def query_verdict_alerts() -> QuerySet[Alert]:
-    """Alerts that keep a deployment at WATCH or worse: those of a verdict before those of silence. The silence of a whole fleet is about no
-    single model."""
-    unresolved = Alert.objects.exclude(state=AlertState.RESOLVED).exclude(cause=AlertCause.FLEET_SILENCE)
+    """Alerts that keep a deployment at WATCH or worse: those of a verdict before those of silence.
+    The silence of a whole fleet is about no single model."""
+    unresolved = Alert.objects.exclude(state=AlertState.RESOLVED).exclude(
+        cause=AlertCause.FLEET_SILENCE
+    )
     return unresolved.order_by("cause", "-number")
 
 
 def build_verdict_alerts_subquery(*, deployment: str, live_model: str) -> QuerySet[Alert]:
-    """For a subquery: those of the deployment that these fields of the outer row name; `live_model` is NULL for one that ended."""
+    """For a subquery: those of the deployment that these fields of the outer row name; `live_model`
+    is NULL for one that ended."""
     silence = Q(cause=AlertCause.SILENCE, deployment__model_id=OuterRef(live_model))
-    return query_verdict_alerts().filter(Q(cause=AlertCause.REGRESSION, deployment=OuterRef(deployment)) | silence)
+    return query_verdict_alerts().filter(
+        Q(cause=AlertCause.REGRESSION, deployment=OuterRef(deployment)) | silence
+    )
 
 
 def _last_bad(deployments: Iterable[int]) -> dict[int, Verdict]:
-    newest = Verdict.objects.filter(deployment__in=list(deployments), kind__in=SEVERITY_RANKS).order_by().values("deployment")
+    newest = (
+        Verdict.objects.filter(deployment__in=list(deployments), kind__in=SEVERITY_RANKS)
+        .order_by()
+        .values("deployment")
+    )
     rows = Verdict.objects.filter(pk__in=newest.annotate(newest=Max("pk")).values("newest"))
     related = rows.select_related("deployment__version", "deployment__model", "baseline__version")
     return {row.deployment_id: row for row in related}
 
 
-def _replace_verdict(row: Verdict, alerts: Mapping[int, Alert], bad: Mapping[int, Verdict]) -> Verdict:
+def _replace_verdict(
+    row: Verdict, alerts: Mapping[int, Alert], bad: Mapping[int, Verdict]
+) -> Verdict:
     alert = alerts.get(row.deployment_id)
     if alert is None or rank_severity(row.kind):
         return row
     found = bad.get(row.deployment_id) or _build_alert_verdict(row, alert)
     found.outlived = RetainedVerdict(
-        alert.number, clock.at_minute(found.minute), row.kind, row.sentence, alert.cause != AlertCause.REGRESSION
+        alert.number,
+        clock.at_minute(found.minute),
+        row.kind,
+        row.sentence,
+        alert.cause != AlertCause.REGRESSION,
     )
     return found
 
 
 def _build_alert_verdict(row: Verdict, alert: Alert) -> Verdict:
-    """What the alert says, where no verdict says it: instances fell silent, or the verdict is no longer kept."""
+    """What the alert says, where no verdict says it: instances fell silent, or the verdict is no
+    longer kept."""
     return Verdict(
         pk=row.pk,
         project_id=row.project_id,

@@ -27,7 +27,9 @@ def version_alerts_url(*, project: str, version: int) -> str:
 
 def compare_url(*, project: str, model_id: int, baseline_id: int | None, candidate_id: int) -> str:
     """The evidence: two versions side by side."""
-    chosen = {"a": baseline_id, "b": candidate_id} if baseline_id is not None else {"b": candidate_id}
+    chosen = (
+        {"a": baseline_id, "b": candidate_id} if baseline_id is not None else {"b": candidate_id}
+    )
     return _page(project, f"models/{model_id}/compare?{urlencode(chosen)}")
 
 

@@ -25,7 +25,8 @@ class AlertCause:
     REGRESSION = "regression"
     """Follows the verdicts of its deployment."""
     SILENCE = "silence"
-    """More than half of a model's instances stopped reporting together; its deployment is the one that most of them run."""
+    """More than half of a model's instances stopped reporting together; its deployment is the one
+    that most of them run."""
     FLEET_SILENCE = "fleet_silence"
     """The same of a whole project; its deployment is one of many."""
     SILENT = (SILENCE, FLEET_SILENCE)
@@ -66,11 +67,14 @@ class EventKind(models.TextChoices):
 
 
 class AlertGroup(models.Model):
-    """Alerts of several versions that came together and share what they run on; each keeps its own life."""
+    """Alerts of several versions that came together and share what they run on; each keeps its own
+    life."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     title = models.TextField(help_text="What they share, in words, with how many they are.")
-    shared = models.JSONField(default=list, help_text="What they share: kind, name, and how many alerts do.")
+    shared = models.JSONField(
+        default=list, help_text="What they share: kind, name, and how many alerts do."
+    )
     opened_at = models.DateTimeField(help_text="When the first of them opened.")
 
     class Meta:
@@ -86,24 +90,45 @@ class Alert(models.Model):
     cause = models.CharField(max_length=64, default=AlertCause.REGRESSION)
     state = models.CharField(max_length=16, choices=AlertState.choices, default=AlertState.OPEN)
     verdict = models.ForeignKey(
-        Verdict, null=True, on_delete=models.SET_NULL, related_name="+", help_text="The newest one in the time line."
+        Verdict,
+        null=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="The newest one in the time line.",
     )
-    severity = models.CharField(max_length=16, help_text="The bad verdict it stands for: WATCH or ROLL BACK.")
+    severity = models.CharField(
+        max_length=16, help_text="The bad verdict it stands for: WATCH or ROLL BACK."
+    )
     worst = models.CharField(max_length=16, help_text="The worst verdict it ever stood for.")
     title = models.TextField()
     opened_at = models.DateTimeField()
     acknowledged_at = models.DateTimeField(null=True)
     snoozed_until = models.DateTimeField(null=True)
     resolved_at = models.DateTimeField(null=True)
-    outcome = models.CharField(max_length=32, default="", choices=AlertOutcome.choices, help_text="Empty while it is not known.")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    group = models.ForeignKey(AlertGroup, null=True, on_delete=models.SET_NULL, related_name="alerts")
-    ran_on = models.JSONField(null=True, help_text="What it ran on when it opened; None until that was looked at.")
+    outcome = models.CharField(
+        max_length=32,
+        default="",
+        choices=AlertOutcome.choices,
+        help_text="Empty while it is not known.",
+    )
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    group = models.ForeignKey(
+        AlertGroup, null=True, on_delete=models.SET_NULL, related_name="alerts"
+    )
+    ran_on = models.JSONField(
+        null=True, help_text="What it ran on when it opened; None until that was looked at."
+    )
 
     class Meta:
         db_table = "alert"
         constraints = [
-            models.UniqueConstraint(fields=["deployment", "cause"], condition=~models.Q(state="resolved"), name="one_open_alert_per_cause"),
+            models.UniqueConstraint(
+                fields=["deployment", "cause"],
+                condition=~models.Q(state="resolved"),
+                name="one_open_alert_per_cause",
+            ),
             models.UniqueConstraint(fields=["project", "number"], name="alert_number_in_project"),
         ]
         indexes = [
@@ -124,7 +149,11 @@ class AlertEvent(models.Model):
 
     class Meta:
         db_table = "alert_event"
-        constraints = [models.UniqueConstraint(fields=["alert", "kind", "verdict"], name="one_event_per_verdict")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["alert", "kind", "verdict"], name="one_event_per_verdict"
+            )
+        ]
         indexes = [models.Index(fields=["alert", "at"], name="alert_event_by_time")]
 
 
@@ -148,7 +177,9 @@ class Channel(models.Model):
     secret_previous = models.TextField(default="", help_text="The one before, while it is rotated.")
     enabled = models.BooleanField(default=True)
     disabled_reason = models.TextField(default="")
-    not_before = models.DateTimeField(null=True, help_text="The next moment it may be sent to: its pace, or what it asked for.")
+    not_before = models.DateTimeField(
+        null=True, help_text="The next moment it may be sent to: its pace, or what it asked for."
+    )
     created_at = models.DateTimeField()
 
     class Meta:
@@ -156,8 +187,8 @@ class Channel(models.Model):
 
 
 class Rule(models.Model):
-    """Which alerts go to which channels, an empty list meaning any; a project without rules sends ROLL BACK, and ranks that went apart, to
-    every channel."""
+    """Which alerts go to which channels, an empty list meaning any; a project without rules sends
+    ROLL BACK, and ranks that went apart, to every channel."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="rules")
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="rules")
@@ -169,14 +200,17 @@ class Rule(models.Model):
     repeat_minutes = models.IntegerField(null=True)
     escalate_minutes = models.IntegerField(null=True)
     escalate_to = models.ForeignKey(Channel, null=True, on_delete=models.SET_NULL, related_name="+")
-    roll_back_passes = models.BooleanField(default=True, db_default=True, help_text="Whether ROLL BACK is sent in quiet hours, too.")
+    roll_back_passes = models.BooleanField(
+        default=True, db_default=True, help_text="Whether ROLL BACK is sent in quiet hours, too."
+    )
 
     class Meta:
         db_table = "alert_rule"
 
 
 class MaintenanceWindow(models.Model):
-    """A time in which messages wait: of one environment or model or, where that is empty, of any."""
+    """A time in which messages wait: of one environment or model or, where that is empty, of
+    any."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     environment = models.CharField(max_length=64, default="", blank=True)
@@ -220,13 +254,24 @@ class Delivery(models.Model):
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="deliveries")
     alert = models.ForeignKey(Alert, null=True, on_delete=models.CASCADE, related_name="deliveries")
     kind = models.CharField(max_length=32, choices=DeliveryKind.choices)
-    message_id = models.CharField(max_length=64, unique=True, help_text="Made from alert, channel and event: the same event is owed once.")
-    facts = models.JSONField(help_text="What there is to tell, as it was when the event happened; the channel puts it into words.")
-    state = models.CharField(max_length=16, default=DeliveryState.WAITING, choices=DeliveryState.choices)
+    message_id = models.CharField(
+        max_length=64,
+        unique=True,
+        help_text="Made from alert, channel and event: the same event is owed once.",
+    )
+    facts = models.JSONField(
+        help_text="What there is to tell, as it was when the event happened; the channel puts it "
+        "into words."
+    )
+    state = models.CharField(
+        max_length=16, default=DeliveryState.WAITING, choices=DeliveryState.choices
+    )
     attempts = models.SmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField()
     leased_until = models.DateTimeField(null=True)
-    held_until = models.DateTimeField(null=True, help_text="Until when it was held back, if it was.")
+    held_until = models.DateTimeField(
+        null=True, help_text="Until when it was held back, if it was."
+    )
     last_status = models.IntegerField(null=True)
     last_answer = models.TextField(default="")
     created_at = models.DateTimeField()
@@ -236,9 +281,15 @@ class Delivery(models.Model):
         db_table = "alert_delivery"
         verbose_name_plural = "deliveries"
         indexes = [
-            models.Index(fields=["channel", "id"], condition=models.Q(state="waiting"), name="delivery_waiting"),
+            models.Index(
+                fields=["channel", "id"],
+                condition=models.Q(state="waiting"),
+                name="delivery_waiting",
+            ),
             models.Index(fields=["project", "-created_at"], name="delivery_by_project"),
-            models.Index(fields=["held_until"], condition=models.Q(state="held"), name="delivery_held"),
+            models.Index(
+                fields=["held_until"], condition=models.Q(state="held"), name="delivery_held"
+            ),
         ]
 
 
@@ -256,7 +307,8 @@ class DeliveryAttempt(models.Model):
 
 
 class RollbackGuide(models.Model):
-    """How the owners of a model roll back: a text or URL with {version} and {baseline} filled in."""
+    """How the owners of a model roll back: a text or URL with {version} and {baseline} filled
+    in."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model_name = models.CharField(max_length=200)
@@ -265,4 +317,6 @@ class RollbackGuide(models.Model):
 
     class Meta:
         db_table = "rollback_guide"
-        constraints = [models.UniqueConstraint(fields=["project", "model_name"], name="one_guide_per_model")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "model_name"], name="one_guide_per_model")
+        ]

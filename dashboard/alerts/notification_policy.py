@@ -1,4 +1,5 @@
-"""Decides who is told of an alert and when, from rows and a moment: it knows no database and no clock."""
+"""Decides who is told of an alert and when, from rows and a moment: it knows no database and no
+clock."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from zoneinfo import ZoneInfo
 
 ROLL_BACK = "roll_back"
 MAX_HOLD_PERIODS = 20
-"""Windows and quiet hours that follow one another are looked through so many times; what is longer is looked at again then."""
+"""Windows and quiet hours that follow one another are looked through so many times; what is longer
+is looked at again then."""
 
 
 @dataclass(frozen=True)
 class RuleRow:
-    """What one rule asks for; an empty tuple asks for any. Quiet hours are in the project's time zone and may go over midnight."""
+    """What one rule asks for; an empty tuple asks for any. Quiet hours are in the project's time
+    zone and may go over midnight."""
 
     channel: int
     severities: tuple[str, ...] = ()
@@ -30,7 +33,8 @@ class RuleRow:
 
 @dataclass(frozen=True)
 class MaintenanceRow:
-    """Maintenance: from when until when, of one environment or model or, where that is empty, of any."""
+    """Maintenance: from when until when, of one environment or model or, where that is empty, of
+    any."""
 
     starts_at: datetime
     ends_at: datetime
@@ -46,8 +50,8 @@ class AlertSubject:
     environment: str
     model: str
     urgent: bool = False
-    """Sent without a rule that asks for it, whatever its verdict: ranks that diverged may wait for each other without end, and of a fleet
-    that is silent nothing else can be known."""
+    """Sent without a rule that asks for it, whatever its verdict: ranks that diverged may wait for
+    each other without end, and of a fleet that is silent nothing else can be known."""
     whole: bool = False
     """About the whole project: a rule for some environments or models asks for it as well."""
 
@@ -63,7 +67,8 @@ class NotificationPolicy:
 
 @dataclass(frozen=True)
 class NotificationHistory:
-    """How far an alert that nobody has acknowledged got: per channel when it was first and last told, and where a message still waits."""
+    """How far an alert that nobody has acknowledged got: per channel when it was first and last
+    told, and where a message still waits."""
 
     open_since: datetime
     first_told: Mapping[int, datetime]
@@ -81,8 +86,11 @@ class Reminder:
     minutes: int
 
 
-def select_channels(policy: NotificationPolicy, subject: AlertSubject, channels: Iterable[int]) -> list[int]:
-    """The channels that hear of an alert; without any rule all of them hear of ROLL BACK and of what is urgent."""
+def select_channels(
+    policy: NotificationPolicy, subject: AlertSubject, channels: Iterable[int]
+) -> list[int]:
+    """The channels that hear of an alert; without any rule all of them hear of ROLL BACK and of
+    what is urgent."""
     if not policy.rules:
         return list(channels) if subject.severity == ROLL_BACK or subject.urgent else []
     asked = {rule.channel for rule in policy.rules if rule_matches(rule, subject)}
@@ -96,20 +104,27 @@ def rule_matches(rule: RuleRow, subject: AlertSubject) -> bool:
     return all(not listed or value in listed for listed, value in wanted)
 
 
-def find_hold_end(policy: NotificationPolicy, subject: AlertSubject, channel: int, now: datetime) -> datetime | None:
+def find_hold_end(
+    policy: NotificationPolicy, subject: AlertSubject, channel: int, now: datetime
+) -> datetime | None:
     """Until when a message to this channel waits, None if it may go now.
 
-    A maintenance window holds back everything; quiet hours only what no rule of the channel lets through."""
+    A maintenance window holds back everything; quiet hours only what no rule of the channel lets
+    through."""
     moment = now
     for _ in range(MAX_HOLD_PERIODS):
-        later = _window_end(policy.windows, subject, moment) or _quiet_end(policy, subject, channel, moment)
+        later = _window_end(policy.windows, subject, moment) or _quiet_end(
+            policy, subject, channel, moment
+        )
         if later is None:
             break
         moment = later
     return moment if moment > now else None
 
 
-def list_due_reminders(policy: NotificationPolicy, subject: AlertSubject, standing: NotificationHistory, now: datetime) -> list[Reminder]:
+def list_due_reminders(
+    policy: NotificationPolicy, subject: AlertSubject, standing: NotificationHistory, now: datetime
+) -> list[Reminder]:
     """What is owed for an alert that nobody has acknowledged, at most one message a channel.
 
     Time in which a message is held back does not count: nobody can answer what was not said."""
@@ -119,9 +134,17 @@ def list_due_reminders(policy: NotificationPolicy, subject: AlertSubject, standi
             continue
         first, last = standing.first_told.get(rule.channel), standing.last_told.get(rule.channel)
         to = rule.escalate_to
-        if rule.escalate_minutes and to is not None and first is not None and to not in standing.escalated:
+        if (
+            rule.escalate_minutes
+            and to is not None
+            and first is not None
+            and to not in standing.escalated
+        ):
             unanswered = now - max(first, standing.open_since)
-            if unanswered >= timedelta(minutes=rule.escalate_minutes) and find_hold_end(policy, subject, to, now) is None:
+            if (
+                unanswered >= timedelta(minutes=rule.escalate_minutes)
+                and find_hold_end(policy, subject, to, now) is None
+            ):
                 found[to] = Reminder(to, True, rule.escalate_minutes)
         if rule.repeat_minutes and last is not None and rule.channel not in standing.waiting:
             unanswered = now - max(last, standing.open_since)
@@ -130,7 +153,9 @@ def list_due_reminders(policy: NotificationPolicy, subject: AlertSubject, standi
     return list(found.values())
 
 
-def _window_end(windows: Iterable[MaintenanceRow], subject: AlertSubject, moment: datetime) -> datetime | None:
+def _window_end(
+    windows: Iterable[MaintenanceRow], subject: AlertSubject, moment: datetime
+) -> datetime | None:
     ends = [
         window.ends_at
         for window in windows
@@ -141,20 +166,28 @@ def _window_end(windows: Iterable[MaintenanceRow], subject: AlertSubject, moment
     return max(ends, default=None)
 
 
-def _quiet_end(policy: NotificationPolicy, subject: AlertSubject, channel: int, moment: datetime) -> datetime | None:
+def _quiet_end(
+    policy: NotificationPolicy, subject: AlertSubject, channel: int, moment: datetime
+) -> datetime | None:
     """None as soon as one rule of the channel that asks for this may speak."""
     ends: list[datetime] = []
     for rule in policy.rules:
         if rule.channel == channel and rule_matches(rule, subject):
             passes = rule.roll_back_passes and subject.severity == ROLL_BACK
-            end = None if passes else quiet_end(rule.quiet_from, rule.quiet_until, policy.zone, moment)
+            end = (
+                None
+                if passes
+                else quiet_end(rule.quiet_from, rule.quiet_until, policy.zone, moment)
+            )
             if end is None:
                 return None
             ends.append(end)
     return min(ends, default=None)
 
 
-def quiet_end(start: time | None, end: time | None, zone: ZoneInfo, moment: datetime) -> datetime | None:
+def quiet_end(
+    start: time | None, end: time | None, zone: ZoneInfo, moment: datetime
+) -> datetime | None:
     """When the quiet hours that hold at this moment end, None if none do."""
     if start is None or end is None or start == end:
         return None
@@ -164,5 +197,10 @@ def quiet_end(start: time | None, end: time | None, zone: ZoneInfo, moment: date
         return None
     day = local.date() if clock < end else local.date() + timedelta(days=1)
     over = datetime.combine(day, end, tzinfo=zone).astimezone(moment.tzinfo)
-    # An hour that comes twice when the clocks go back: its second time is meant once the first is over.
-    return over if over > moment else datetime.combine(day, end, tzinfo=zone).replace(fold=1).astimezone(moment.tzinfo)
+    # An hour that comes twice when the clocks go back: its second time is meant once the first is
+    # over.
+    return (
+        over
+        if over > moment
+        else datetime.combine(day, end, tzinfo=zone).replace(fold=1).astimezone(moment.tzinfo)
+    )

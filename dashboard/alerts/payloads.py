@@ -1,4 +1,5 @@
-"""What a message tells, as JSON: the one source for every channel, and the `data` of generic webhooks. Keys are only ever added."""
+"""What a message tells, as JSON: the one source for every channel, and the `data` of generic
+webhooks. Keys are only ever added."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class EntityRef(TypedDict):
 
 
 class AlertPayload(TypedDict):
-    """Which alert, and where it stands. Times are ISO 8601 in UTC; `id` is the name people use: A-418."""
+    """Which alert, and where it stands. Times are ISO 8601 in UTC; `id` is the name people use:
+    A-418."""
 
     id: str
     number: int
@@ -48,7 +50,8 @@ class DigestLine(TypedDict):
 
 
 class GroupPayload(TypedDict):
-    """Several alerts that belong together: "environment", with what they share in words, or one "version" in several environments.
+    """Several alerts that belong together: "environment", with what they share in words, or one
+    "version" in several environments.
 
     `alerts` are those that the group had when the message was made, the first ones of many."""
 
@@ -69,7 +72,8 @@ class PayloadLinks(TypedDict):
 
 
 class MessagePayload(TypedDict):
-    """Everything there is to tell. A test of a channel has no alert, and what hangs on it is None or empty.
+    """Everything there is to tell. A test of a channel has no alert, and what hangs on it is None
+    or empty.
 
     `sentence` is what the alert stands for; `news`, when there is any, how it ended;
     `covers` lists the ids of earlier messages that were not delivered and that this one stands for;
@@ -96,13 +100,16 @@ class MessagePayload(TypedDict):
     group: GroupPayload | None
 
 
-def build_alert_payload(*, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None) -> MessagePayload:
+def build_alert_payload(
+    *, alert: Alert, verdict: Verdict | None, news: str = "", covers: list[str] | None = None
+) -> MessagePayload:
     """The alert as it is now, with the evidence of the verdict."""
     if alert.cause in AlertCause.SILENT:
         return _build_silence_payload(alert, news, covers)
     deployment, project = alert.deployment, alert.project
     bad = _find_alert_verdict(alert, verdict)
-    # An open alert stands for its last bad verdict, in each part of a message; how it ended has the numbers of the verdict that ended it.
+    # An open alert stands for its last bad verdict, in each part of a message; how it ended has the
+    # numbers of the verdict that ended it.
     verdict = verdict if alert.state == AlertState.RESOLVED and verdict else bad
     baseline = next((one.baseline.version for one in (verdict, bad) if one and one.baseline), None)
     guide = RollbackGuide.objects.filter(project=project, model_name=deployment.model.name).first()
@@ -118,7 +125,9 @@ def build_alert_payload(*, alert: Alert, verdict: Verdict | None, news: str = ""
         simulated=deployment.model.simulated,
         sentence=bad.sentence if bad else alert.title,
         cause=verdict.cause if verdict else "",
-        since=at_minute(verdict.since_minute).isoformat() if verdict and verdict.since_minute is not None else None,
+        since=at_minute(verdict.since_minute).isoformat()
+        if verdict and verdict.since_minute is not None
+        else None,
         evidence=select_strongest_evidence(verdict.evidence) if verdict else [],
         roll_back_guide=_fill_placeholders(guide.text, version, before) if guide else "",
         news=news,
@@ -133,7 +142,12 @@ def build_alert_payload(*, alert: Alert, verdict: Verdict | None, news: str = ""
                 baseline_id=baseline.pk if baseline else None,
                 candidate_id=deployment.version.pk,
             ),
-            roll_back_guide=(_fill_placeholders(guide.url, quote(version, safe=""), quote(before, safe="")) or None) if guide else None,
+            roll_back_guide=(
+                _fill_placeholders(guide.url, quote(version, safe=""), quote(before, safe=""))
+                or None
+            )
+            if guide
+            else None,
             project=links.project_url(project=project.slug),
             alerts=links.alerts_url(project=project.slug),
         ),
@@ -141,7 +155,8 @@ def build_alert_payload(*, alert: Alert, verdict: Verdict | None, news: str = ""
 
 
 def _build_silence_payload(alert: Alert, news: str, covers: list[str] | None) -> MessagePayload:
-    """Instances that stopped reporting are about no version: there is nothing to compare and nothing to roll back."""
+    """Instances that stopped reporting are about no version: there is nothing to compare and
+    nothing to roll back."""
     model = None if alert.cause == AlertCause.FLEET_SILENCE else alert.deployment.model
     facts = _build_project_payload(alert.project, f"{alert.title}.")
     facts["alert"], facts["news"], facts["covers"] = _alert(alert), news, covers or []
@@ -156,25 +171,42 @@ def _build_silence_payload(alert: Alert, news: str, covers: list[str] | None) ->
 def build_channel_test_payload(*, channel: Channel) -> MessagePayload:
     """What a test of a channel tells."""
     return _build_project_payload(
-        channel.project, f"This is a test of the channel {channel.name}: alerts of {channel.project.name} will arrive here."
+        channel.project,
+        f"This is a test of the channel {channel.name}: alerts of {channel.project.name} "
+        "will arrive here.",
     )
 
 
 def build_digest_payload(
-    *, channel: Channel, told: list[tuple[str, MessagePayload]], covers: list[str], group: GroupPayload | None = None
+    *,
+    channel: Channel,
+    told: list[tuple[str, MessagePayload]],
+    covers: list[str],
+    group: GroupPayload | None = None,
 ) -> MessagePayload:
-    """What one message about several alerts tells: of each the last thing there was to say, the worst first.
+    """What one message about several alerts tells: of each the last thing there was to say, the
+    worst first.
 
-    `told` holds the kind and the facts of every message it stands for, the oldest first; some may be about several alerts themselves."""
+    `told` holds the kind and the facts of every message it stands for, the oldest first; some may
+    be about several alerts themselves."""
     latest: dict[str, DigestLine] = {}
     for kind, earlier in told:
         alone = [_digest_line(kind, earlier, earlier["alert"])] if earlier["alert"] else []
         latest.update((line["id"], line) for line in (*earlier["alerts"], *alone))
-    lines = sorted(latest.values(), key=lambda line: (line["kind"] == "resolved", line["severity"] != "roll_back"))
+    lines = sorted(
+        latest.values(),
+        key=lambda line: (line["kind"] == "resolved", line["severity"] != "roll_back"),
+    )
     over = sum(line["kind"] == "resolved" for line in lines)
     counts = [f"{count} {words}" for count, words in (*_counts(lines), (over, "over")) if count]
-    said = group["title"] + "." if group else f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}:"
-    facts = _build_project_payload(channel.project, f"{said} {', '.join(counts)}{' in this message' if group else ''}.")
+    said = (
+        group["title"] + "."
+        if group
+        else f"{len(lines)} alert{'s' if len(lines) > 1 else ''} of {channel.project.name}:"
+    )
+    facts = _build_project_payload(
+        channel.project, f"{said} {', '.join(counts)}{' in this message' if group else ''}."
+    )
     if group:
         facts["group"], facts["links"]["alerts"] = group, group["link"]
     facts["alerts"], facts["covers"] = lines, covers
@@ -236,7 +268,9 @@ def _find_alert_verdict(alert: Alert, verdict: Verdict | None) -> Verdict | None
     """The verdict that the alert stands for; the newest verdict may be another one by now."""
     if verdict is not None and verdict.kind == alert.severity:
         return verdict
-    rows = Verdict.objects.filter(deployment_id=alert.deployment_id, kind=alert.severity).select_related("baseline__version")
+    rows = Verdict.objects.filter(
+        deployment_id=alert.deployment_id, kind=alert.severity
+    ).select_related("baseline__version")
     return rows.order_by("-pk").first()
 
 

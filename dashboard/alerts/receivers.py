@@ -1,4 +1,5 @@
-"""A version that a person accepts as the new normal needs nobody's attention any more: its alerts end with the words of the note."""
+"""A version that a person accepts as the new normal needs nobody's attention any more: its alerts
+end with the words of the note."""
 
 from __future__ import annotations
 
@@ -10,12 +11,19 @@ from dashboard.alerts.services.transitions import alert_close, lock_project
 from dashboard.regressions.models import BaselineChoice
 
 
-def close_accepted_alerts(sender: type[BaselineChoice], choice: BaselineChoice, actor: User, **_: Any) -> None:
-    """Closes what is open on this version in this environment; it opens again only when the version gets worse than it was."""
+def close_accepted_alerts(
+    sender: type[BaselineChoice], choice: BaselineChoice, actor: User, **_: Any
+) -> None:
+    """Closes what is open on this version in this environment; it opens again only when the version
+    gets worse than it was."""
     lock_project(choice.project_id)
     rows = Alert.objects.filter(
-        deployment__version_id=choice.version_id, deployment__environment=choice.environment, cause=AlertCause.REGRESSION
+        deployment__version_id=choice.version_id,
+        deployment__environment=choice.environment,
+        cause=AlertCause.REGRESSION,
     )
     for alert in rows.exclude(state=AlertState.RESOLVED).order_by("pk"):
         text = f"Accepted as the new normal by {choice.chosen_by_name}: {choice.note}"
-        alert_close(alert=alert, outcome=AlertOutcome.ACCEPTED, text=text, actor_name=actor.get_username())
+        alert_close(
+            alert=alert, outcome=AlertOutcome.ACCEPTED, text=text, actor_name=actor.get_username()
+        )

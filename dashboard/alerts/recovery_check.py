@@ -1,8 +1,9 @@
-"""Whether a version is back at an earlier level, from the p50 of bins of five minutes before and after a roll back; pure.
+"""Whether a version is back at an earlier level, from the p50 of bins of five minutes before and
+after a roll back; pure.
 
-One bin of six that happens to be low is no recovery. Two bins in a row are compared with all bins before the deployment, on the log
-scale, and the upper end of a one-sided 95 % interval of their difference has to lie within `NEAR`. The bins before show how much a bin
-varies by itself."""
+One bin of six that happens to be low is no recovery. Two bins in a row are compared with all bins
+before the deployment, on the log scale, and the upper end of a one-sided 95 % interval of their
+difference has to lie within `NEAR`. The bins before show how much a bin varies by itself."""
 
 from __future__ import annotations
 
@@ -37,21 +38,26 @@ class RecoveryResult:
 
 
 def check_recovery(before: Bins, after: Bins, *, late: bool) -> RecoveryResult:
-    """Whether two bins in a row are back; once it is `late`, whether all of them are surely above the earlier level."""
+    """Whether two bins in a row are back; once it is `late`, whether all of them are surely above
+    the earlier level."""
     earlier = [math.log(value) for _, value in before]
     if len(earlier) < MIN_BINS_BEFORE or not after:
-        return RecoveryResult("unknown", _level(earlier) if len(earlier) >= MIN_BINS_BEFORE else None)
+        return RecoveryResult(
+            "unknown", _level(earlier) if len(earlier) >= MIN_BINS_BEFORE else None
+        )
     for (first, one), (second, two) in pairwise(after):
         logs = [math.log(one), math.log(two)]
-        if second == first + 1 and _log_difference(earlier, logs) + _margin(earlier, CONSECUTIVE_BINS) <= math.log1p(
-            RECOVERY_TOLERANCE_RATIO
-        ):
+        if second == first + 1 and _log_difference(earlier, logs) + _margin(
+            earlier, CONSECUTIVE_BINS
+        ) <= math.log1p(RECOVERY_TOLERANCE_RATIO):
             return RecoveryResult("back", _level(earlier), _level(logs))
     later = [math.log(value) for _, value in after]
-    sure = _log_difference(earlier, later) - _margin(earlier, len(later)) > 0.0 and _log_difference(earlier, later) > math.log1p(
-        RECOVERY_TOLERANCE_RATIO
+    sure = _log_difference(earlier, later) - _margin(earlier, len(later)) > 0.0 and _log_difference(
+        earlier, later
+    ) > math.log1p(RECOVERY_TOLERANCE_RATIO)
+    return RecoveryResult(
+        "not_back" if late and sure else "unknown", _level(earlier), _level(later)
     )
-    return RecoveryResult("not_back" if late and sure else "unknown", _level(earlier), _level(later))
 
 
 def _log_difference(earlier: Sequence[float], later: Sequence[float]) -> float:

@@ -6,7 +6,16 @@ from urllib.parse import urlsplit
 
 from django.db.models import Count, Q, QuerySet
 
-from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertState, Channel, Delivery, DeliveryState, RollbackGuide
+from dashboard.alerts.models import (
+    Alert,
+    AlertCause,
+    AlertEvent,
+    AlertState,
+    Channel,
+    Delivery,
+    DeliveryState,
+    RollbackGuide,
+)
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
@@ -14,21 +23,46 @@ from dashboard.regressions.models import VerdictKind
 
 def list_alerts(*, project: Project) -> QuerySet[Alert]:
     """Every alert of a project with what a row shows, newest first."""
-    related = ("project", "deployment__model", "deployment__version", "verdict__baseline__version", "owner", "group")
-    return Alert.objects.filter(project=project).select_related(*related).defer("ran_on").order_by("-number")
+    related = (
+        "project",
+        "deployment__model",
+        "deployment__version",
+        "verdict__baseline__version",
+        "owner",
+        "group",
+    )
+    return (
+        Alert.objects.filter(project=project)
+        .select_related(*related)
+        .defer("ran_on")
+        .order_by("-number")
+    )
 
 
 def list_open_alerts(*, project: Project) -> QuerySet[Alert]:
     """What is not resolved, ROLL BACK first, then the newest."""
     worst_first = Q(severity=VerdictKind.ROLL_BACK)
-    return list_alerts(project=project).exclude(state=AlertState.RESOLVED).annotate(urgent=worst_first).order_by("-urgent", "-number")
+    return (
+        list_alerts(project=project)
+        .exclude(state=AlertState.RESOLVED)
+        .annotate(urgent=worst_first)
+        .order_by("-urgent", "-number")
+    )
 
 
 def count_alerts_by_state(*, project: Project) -> dict[str, int]:
     """How many alerts are open, acknowledged and snoozed; resolved ones are not counted."""
-    found = Alert.objects.filter(project=project).exclude(state=AlertState.RESOLVED).values_list("state").annotate(count=Count("pk"))
+    found = (
+        Alert.objects.filter(project=project)
+        .exclude(state=AlertState.RESOLVED)
+        .values_list("state")
+        .annotate(count=Count("pk"))
+    )
     counts = dict(found)
-    return {state: counts.get(state, 0) for state in (AlertState.OPEN, AlertState.ACKNOWLEDGED, AlertState.SNOOZED)}
+    return {
+        state: counts.get(state, 0)
+        for state in (AlertState.OPEN, AlertState.ACKNOWLEDGED, AlertState.SNOOZED)
+    }
 
 
 def count_open_alerts_by_model(*, project: Project) -> dict[int, int]:
@@ -44,7 +78,9 @@ def find_alert(*, project: Project, number: int) -> Alert | None:
 
 def find_deployment_alert(*, deployment: Deployment) -> Alert | None:
     """The alert of a deployment that is not resolved, else its newest one, or None."""
-    found = list_alerts(project=deployment.project).filter(deployment=deployment, cause=AlertCause.REGRESSION)
+    found = list_alerts(project=deployment.project).filter(
+        deployment=deployment, cause=AlertCause.REGRESSION
+    )
     return found.exclude(state=AlertState.RESOLVED).first() or found.first()
 
 
@@ -60,7 +96,11 @@ def list_alert_deliveries(*, alert: Alert) -> QuerySet[Delivery]:
 
 def list_deliveries(*, project: Project) -> QuerySet[Delivery]:
     """Every message of a project, newest first."""
-    return Delivery.objects.filter(project=project).select_related("channel", "alert").order_by("-created_at", "-pk")
+    return (
+        Delivery.objects.filter(project=project)
+        .select_related("channel", "alert")
+        .order_by("-created_at", "-pk")
+    )
 
 
 def list_dead_deliveries(*, project: Project) -> QuerySet[Delivery]:
@@ -78,7 +118,9 @@ def mask_channel_address(*, channel: Channel) -> str:
     if channel.kind == "apprise":
         return f"{channel.address.partition('://')[0]}://\u2026"
     host = urlsplit(channel.address).hostname or ""
-    return f"{host}/\u2026/{channel.address[-4:]}" if len(channel.address) >= 24 else f"{host}/\u2026"
+    return (
+        f"{host}/\u2026/{channel.address[-4:]}" if len(channel.address) >= 24 else f"{host}/\u2026"
+    )
 
 
 def find_runbook(*, project: Project, model_name: str) -> RollbackGuide | None:
@@ -87,6 +129,9 @@ def find_runbook(*, project: Project, model_name: str) -> RollbackGuide | None:
 
 
 def count_deliveries_by_state(project: Project | None = None) -> dict[str, int]:
-    """How many messages wait, arrived, were given up or were merged, of one project or of all; every state is there."""
+    """How many messages wait, arrived, were given up or were merged, of one project or of all;
+    every state is there."""
     rows = Delivery.objects.all() if project is None else Delivery.objects.filter(project=project)
-    return dict.fromkeys(DeliveryState.values, 0) | dict(rows.values_list("state").annotate(count=Count("pk")).order_by())
+    return dict.fromkeys(DeliveryState.values, 0) | dict(
+        rows.values_list("state").annotate(count=Count("pk")).order_by()
+    )

@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 
 @shared_task
 def sweep(swept: bool = False) -> None:
-    """Lets alerts follow the verdicts, puts them together, reminds, releases what was held back, then sends what is owed."""
+    """Lets alerts follow the verdicts, puts them together, reminds, releases what was held back,
+    then sends what is owed."""
     if job_run(name="alert", interval=stage_interval_s("alert"), job=_follow, nudged=not swept):
         nudge("dashboard.alerts.tasks.deliver")
 
@@ -31,26 +32,44 @@ def sweep(swept: bool = False) -> None:
 @shared_task
 def deliver(swept: bool = False) -> None:
     """Sends what is owed."""
-    job_run(name="deliver", interval=stage_interval_s("deliver"), job=deliveries_send, nudged=not swept)
+    job_run(
+        name="deliver", interval=stage_interval_s("deliver"), job=deliveries_send, nudged=not swept
+    )
 
 
 @shared_task
 def rollbacks(swept: bool = False) -> None:
     """Sees roll backs while they go on, and whether they helped."""
-    if job_run(name="rollbacks", interval=stage_interval_s("rollbacks"), job=rollbacks_watch, nudged=not swept):
+    if job_run(
+        name="rollbacks",
+        interval=stage_interval_s("rollbacks"),
+        job=rollbacks_watch,
+        nudged=not swept,
+    ):
         nudge("dashboard.alerts.tasks.deliver")
 
 
 @shared_task
 def switch(swept: bool = False) -> None:
     """Goes on with the switches that operators asked for."""
-    job_run(name="switch", interval=stage_interval_s("switch"), job=kill_switches_advance, nudged=not swept)
+    job_run(
+        name="switch",
+        interval=stage_interval_s("switch"),
+        job=kill_switches_advance,
+        nudged=not swept,
+    )
 
 
 def _follow() -> int:
     """One step that fails keeps no other from its work."""
     count, errors = 0, []
-    for step in (silences_watch, alerts_sync, alerts_correlate, enqueue_reminders, release_held_deliveries):
+    for step in (
+        silences_watch,
+        alerts_sync,
+        alerts_correlate,
+        enqueue_reminders,
+        release_held_deliveries,
+    ):
         try:
             count += step()
         except Exception as error:

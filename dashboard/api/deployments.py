@@ -1,4 +1,5 @@
-"""`POST /api/v1/deployments`: CI tells what it deployed. It is shown as a mark; verdicts follow the traffic and not this."""
+"""`POST /api/v1/deployments`: CI tells what it deployed. It is shown as a mark; verdicts follow the
+traffic and not this."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^\S")
 
 
 class Posted(msgspec.Struct, forbid_unknown_fields=True):
-    """The body. `at` is needed, so that a request that is sent again tells of the same deployment."""
+    """The body. `at` is needed, so that a request that is sent again tells of the same
+    deployment."""
 
     model: Name
     version: Name
@@ -42,7 +44,9 @@ def deployments(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
     """201 for a new mark, 200 for one that is known."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isascii() or not length.isdecimal() or int(length[:9]) > MAX_BODY_BYTES:
-        return error_response(413, "too_large", f"The body is larger than {MAX_BODY_BYTES:,} bytes.")
+        return error_response(
+            413, "too_large", f"The body is larger than {MAX_BODY_BYTES:,} bytes."
+        )
     if request.content_type != "application/json":
         return error_response(415, "wrong_type", "Content-Type must be application/json.")
     try:
@@ -51,12 +55,29 @@ def deployments(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
         return error_response(400, "bad_request", str(error))
     try:
         mark, new = mark_post(
-            project_id=key.project_id, told=told, actor_name=read_key_actor_name(key_id=key.id), address=request.META.get("REMOTE_ADDR")
+            project_id=key.project_id,
+            told=told,
+            actor_name=read_key_actor_name(key_id=key.id),
+            address=request.META.get("REMOTE_ADDR"),
         )
     except TooManyMarks:
-        return error_response(429, "too_many", f"More than {MAX_MARKS_PER_HOUR} deployments in an hour.", retry_after=600)
-    body = {"cw": 1, "id": mark.pk, "new": new, "model": told.model, "version": told.version, "environment": told.environment}
-    return json_response(msgspec.json.encode(body | {"at": told.at.isoformat()}), 201 if new else 200)
+        return error_response(
+            429,
+            "too_many",
+            f"More than {MAX_MARKS_PER_HOUR} deployments in an hour.",
+            retry_after=600,
+        )
+    body = {
+        "cw": 1,
+        "id": mark.pk,
+        "new": new,
+        "model": told.model,
+        "version": told.version,
+        "environment": told.environment,
+    }
+    return json_response(
+        msgspec.json.encode(body | {"at": told.at.isoformat()}), 201 if new else 200
+    )
 
 
 def _build_mark(posted: Posted) -> PostedMark:
@@ -73,7 +94,16 @@ def _build_mark(posted: Posted) -> PostedMark:
         link=visible_name(posted.link),
         note=visible_text(posted.note),
     )
-    for name, most in (("model", 200), ("version", 200), ("environment", 64), ("by", 150), ("link", 500)):
+    for name, most in (
+        ("model", 200),
+        ("version", 200),
+        ("environment", 64),
+        ("by", 150),
+        ("link", 500),
+    ):
         if len(getattr(told, name)) > most:
-            raise ValueError(f"{name}: longer than {most} characters, with what does not show written as its code.")
+            raise ValueError(
+                f"{name}: longer than {most} characters, with what does not show written "
+                "as its code."
+            )
     return told

@@ -1,4 +1,5 @@
-"""The page of the OpenAPI document: drawn here from the document itself, so that it needs no script and no other host."""
+"""The page of the OpenAPI document: drawn here from the document itself, so that it needs no script
+and no other host."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from django.views.decorators.http import require_safe
 
 from dashboard.api.openapi import ABOUT, build_document
 
-TAG_ORDER = ("Models", "Figures", "Findings and instances", "Verdicts and alerts", "Deployments", "Reports")
+TAG_ORDER = (
+    "Models",
+    "Figures",
+    "Findings and instances",
+    "Verdicts and alerts",
+    "Deployments",
+    "Reports",
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +63,11 @@ class ShapeRow:
 def reference(request: HttpRequest) -> HttpResponse:
     """For everyone: it says what can be asked, and nothing that was answered."""
     groups, shapes = _build_content()
-    return render(request, "api/reference.html", {"groups": groups, "shapes": shapes, "about": ABOUT, "base": settings.BASE_URL})
+    return render(
+        request,
+        "api/reference.html",
+        {"groups": groups, "shapes": shapes, "about": ABOUT, "base": settings.BASE_URL},
+    )
 
 
 @cache
@@ -66,10 +78,14 @@ def _build_content() -> tuple[list[tuple[str, list[OperationRow]]], list[ShapeRo
         for method, operation in operations.items():
             rows.setdefault(operation["tags"][0], []).append(_operation(path, method, operation))
     shapes = [
-        ShapeRow(name, schema.get("description", "") if schema.get("properties") else "", _fields(schema))
+        ShapeRow(
+            name, schema.get("description", "") if schema.get("properties") else "", _fields(schema)
+        )
         for name, schema in sorted(described["components"]["schemas"].items())
     ]
-    return sorted(rows.items(), key=lambda item: TAG_ORDER.index(item[0])), [shape for shape in shapes if shape.fields]
+    return sorted(rows.items(), key=lambda item: TAG_ORDER.index(item[0])), [
+        shape for shape in shapes if shape.fields
+    ]
 
 
 def _operation(path: str, method: str, operation: dict[str, Any]) -> OperationRow:
@@ -82,8 +98,15 @@ def _operation(path: str, method: str, operation: dict[str, Any]) -> OperationRo
         )
         for one in operation.get("parameters", [])
     ]
-    answers = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    answers = [
+        answer for status, answer in operation["responses"].items() if status.startswith("2")
+    ]
+    body = (
+        operation.get("requestBody", {})
+        .get("content", {})
+        .get("application/json", {})
+        .get("schema")
+    )
     return OperationRow(
         id=operation["operationId"],
         method=method.upper(),
@@ -101,7 +124,11 @@ def _fields(schema: dict[str, Any]) -> list[FieldRow]:
     rows = []
     for name, field in schema.get("properties", {}).items():
         kind, link = _describe_type(field)
-        rows.append(FieldRow(name, kind, field.get("description", ""), link, name in schema.get("required", [])))
+        rows.append(
+            FieldRow(
+                name, kind, field.get("description", ""), link, name in schema.get("required", [])
+            )
+        )
     return rows
 
 
@@ -131,6 +158,12 @@ def _describe_bounds(schema: dict[str, Any], text: str) -> str:
         said.append(f"From {schema['minimum']:,} to {schema['maximum']:,}.")
     default = schema.get("default")
     if default not in (None, "", []):
-        words = ", ".join(default) if isinstance(default, list) else str(default).lower() if isinstance(default, bool) else default
+        words = (
+            ", ".join(default)
+            if isinstance(default, list)
+            else str(default).lower()
+            if isinstance(default, bool)
+            else default
+        )
         said.append(f"Default {words}.")
     return " ".join(part for part in said if part)

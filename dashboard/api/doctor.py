@@ -1,4 +1,5 @@
-"""What an operator looks at first: settings, database, Redis, workers, clock, disk, mail, the outside world; a sentence each."""
+"""What an operator looks at first: settings, database, Redis, workers, clock, disk, mail, the
+outside world; a sentence each."""
 
 from __future__ import annotations
 
@@ -25,9 +26,12 @@ from dashboard.common.redis_status import BROKER, broker_address
 from dashboard.ingest.health import quarantine_check
 
 MAX_CLOCK_DIFFERENCE_S = 2.0
-"""Seconds by which the clocks of this machine and the database may differ: minutes are counted by both."""
+"""Seconds by which the clocks of this machine and the database may differ: minutes are counted by
+both."""
 MAX_PROBED_TARGETS = 10
-FALLBACK_TEXT = "workers go on by their own timer, more slowly. See COMPILEWATCH_REDIS_URL and that server."
+FALLBACK_TEXT = (
+    "workers go on by their own timer, more slowly. See COMPILEWATCH_REDIS_URL and that server."
+)
 PROVIDER_TIMEOUT_S = 5.0
 
 
@@ -40,26 +44,43 @@ def run_doctor() -> list[Check]:
         "beat": beat_check,
         "redis": redis_check,
     }
-    named |= {"clock": clock_check, "disk": disk_check, "secrets": secrets_check, "mail": mail_check}
+    named |= {
+        "clock": clock_check,
+        "disk": disk_check,
+        "secrets": secrets_check,
+        "mail": mail_check,
+    }
     named |= {"sign-in": provider_check, "outbound": outbound_check}
     found = []
     for name, check in named.items():
         try:
             found.append(check())
         except DatabaseError as error:
-            found.append(_report_unusable_database(error) if name == "database" else build_unknown_check(name, _explain_no_answer(found)))
+            found.append(
+                _report_unusable_database(error)
+                if name == "database"
+                else build_unknown_check(name, _explain_no_answer(found))
+            )
     return found
 
 
 def _explain_no_answer(found: list[Check]) -> str:
-    """Why the database has no answer to a question: what its migrations would have made is not there, or it is not there itself."""
+    """Why the database has no answer to a question: what its migrations would have made is not
+    there, or it is not there itself."""
     missing = [check for check in found if check.name == "migrations" and check.value]
     return "migrations are not applied" if missing else NO_ANSWER_TEXT
 
 
 def _report_unusable_database(error: DatabaseError) -> Check:
     said = " ".join(str(error).split())
-    return Check("database", False, None, None, "", f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {said}")
+    return Check(
+        "database",
+        False,
+        None,
+        None,
+        "",
+        f"The database of COMPILEWATCH_DATABASE_URL cannot be used: {said}",
+    )
 
 
 def settings_check() -> Check:
@@ -67,16 +88,37 @@ def settings_check() -> Check:
     found = checks.run_checks(include_deployment_checks=not settings.EMBEDDED)
     told = [one for one in found if one.level >= checks.WARNING and not one.is_silenced()]
     if told:
-        return Check("settings", False, len(told), 0, "warnings", " ".join(f"{one.id}: {one.msg}" for one in told), serves=False)
-    return Check("settings", True, 0, 0, "warnings", "The settings are those of a server that others may reach.")
+        return Check(
+            "settings",
+            False,
+            len(told),
+            0,
+            "warnings",
+            " ".join(f"{one.id}: {one.msg}" for one in told),
+            serves=False,
+        )
+    return Check(
+        "settings",
+        True,
+        0,
+        0,
+        "warnings",
+        "The settings are those of a server that others may reach.",
+    )
 
 
 def beat_check() -> Check:
     """Workers sweep by their own timer without a beat, so it is no failure of the line."""
-    seen = [clock.unix() - beat.seen_at.timestamp() for beat in list_heartbeats() if beat.kind == "beat"]
+    seen = [
+        clock.unix() - beat.seen_at.timestamp() for beat in list_heartbeats() if beat.kind == "beat"
+    ]
     alive = [age for age in seen if age <= WORKER_GONE_AFTER_S]
     if settings.EMBEDDED or alive:
-        said = f"{len(alive)} beats run; one is enough, and every slot runs once." if len(alive) > 1 else "Beat runs."
+        said = (
+            f"{len(alive)} beats run; one is enough, and every slot runs once."
+            if len(alive) > 1
+            else "Beat runs."
+        )
         said = said if alive else "Beat is a thread of the one process."
         return Check("beat", True, min(alive, default=None), WORKER_GONE_AFTER_S, "s", said)
     return Check(
@@ -95,32 +137,74 @@ def redis_check() -> Check:
         return Check("redis", True, None, None, "", "The embedded mode needs none.")
     waiting = BROKER.probe()
     if waiting is None:
-        return Check("redis", False, None, None, "", f"Redis at {broker_address()} cannot be used ({BROKER.reason}): {FALLBACK_TEXT}")
-    return Check("redis", True, waiting, None, "tasks", f"Redis at {broker_address()} answers; {waiting} tasks wait there.")
+        return Check(
+            "redis",
+            False,
+            None,
+            None,
+            "",
+            f"Redis at {broker_address()} cannot be used ({BROKER.reason}): {FALLBACK_TEXT}",
+        )
+    return Check(
+        "redis",
+        True,
+        waiting,
+        None,
+        "tasks",
+        f"Redis at {broker_address()} answers; {waiting} tasks wait there.",
+    )
 
 
 def clock_check() -> Check:
     """Against the database's own clock."""
     if connection.vendor != "postgresql":
-        return Check("clock", True, 0.0, MAX_CLOCK_DIFFERENCE_S, "s", "The database has the clock of this machine.")
+        return Check(
+            "clock",
+            True,
+            0.0,
+            MAX_CLOCK_DIFFERENCE_S,
+            "s",
+            "The database has the clock of this machine.",
+        )
     with connection.cursor() as cursor:
         before = clock.unix()
         cursor.execute("SELECT extract(epoch FROM clock_timestamp())::float8")
         row = cursor.fetchone()
     apart = float(row[0]) - (before + clock.unix()) / 2 if row else 0.0
     if abs(apart) > MAX_CLOCK_DIFFERENCE_S:
-        said = f"The database's clock is {apart:+.1f} s from this machine's ({datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC): set both by NTP."
+        said = (
+            f"The database's clock is {apart:+.1f} s from this machine's "
+            f"({datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC): set both by NTP."
+        )
         return Check("clock", False, apart, MAX_CLOCK_DIFFERENCE_S, "s", said)
-    return Check("clock", True, apart, MAX_CLOCK_DIFFERENCE_S, "s", "This machine's clock and the database's agree.")
+    return Check(
+        "clock",
+        True,
+        apart,
+        MAX_CLOCK_DIFFERENCE_S,
+        "s",
+        "This machine's clock and the database's agree.",
+    )
 
 
 def secrets_check() -> Check:
     """Files of secrets that others on this machine can read."""
-    named = [Path(value) for name, value in os.environ.items() if name.startswith("COMPILEWATCH_") and name.endswith("_FILE") and value]
-    files = named + [settings.ENV.data / name for name in ("secret_key.txt", "key_pepper.txt")] * settings.EMBEDDED
+    named = [
+        Path(value)
+        for name, value in os.environ.items()
+        if name.startswith("COMPILEWATCH_") and name.endswith("_FILE") and value
+    ]
+    files = (
+        named
+        + [settings.ENV.data / name for name in ("secret_key.txt", "key_pepper.txt")]
+        * settings.EMBEDDED
+    )
     open_to_all = [str(file) for file in files if file.exists() and file.stat().st_mode & 0o004]
     if open_to_all:
-        mend = "chmod o-r, and let its owner or group be the dashboard's own; for a volume of Kubernetes defaultMode: 0440 and fsGroup"
+        mend = (
+            "chmod o-r, and let its owner or group be the dashboard's own; for a volume of "
+            "Kubernetes defaultMode: 0440 and fsGroup"
+        )
         said = f"Everybody on this machine can read {', '.join(open_to_all)}: {mend}."
         return Check("secrets", False, len(open_to_all), 0, "files", said)
     return Check("secrets", True, 0, 0, "files", "No file with a secret is open to everybody.")
@@ -130,7 +214,13 @@ def mail_check() -> Check:
     """Connects and signs in, and sends nothing."""
     if not settings.MAIL_READY:
         return Check(
-            "mail", True, None, None, "", "No mail server is set: invitations are links to copy, and there are no e-mail channels."
+            "mail",
+            True,
+            None,
+            None,
+            "",
+            "No mail server is set: invitations are links to copy, and there are no e-mail "
+            "channels.",
         )
     where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
     try:
@@ -139,7 +229,13 @@ def mail_check() -> Check:
         mail.close()
     except (OSError, smtplib.SMTPException) as error:
         return Check(
-            "mail", False, None, None, "", f"The mail server {where} does not take us: {str(error).strip() or type(error).__name__}"
+            "mail",
+            False,
+            None,
+            None,
+            "",
+            f"The mail server {where} does not take us: "
+            f"{str(error).strip() or type(error).__name__}",
         )
     return Check("mail", True, None, None, "", f"The mail server {where} takes us.")
 
@@ -147,22 +243,44 @@ def mail_check() -> Check:
 def provider_check() -> Check:
     """Reads what the provider of sign-ins says of itself, as a sign-in would."""
     if not settings.ENV.oidc:
-        return Check("sign-in", True, None, None, "", "People sign in with passwords; no provider is set.")
+        return Check(
+            "sign-in", True, None, None, "", "People sign in with passwords; no provider is set."
+        )
     address = f"{settings.ENV.oidc.url}/.well-known/openid-configuration"
     try:
-        with urllib.request.urlopen(address, timeout=PROVIDER_TIMEOUT_S) as answer:  # an address of the operator's, https by its setting
+        with urllib.request.urlopen(
+            address, timeout=PROVIDER_TIMEOUT_S
+        ) as answer:  # an address of the operator's, https by its setting
             issuer = json.loads(answer.read(1 << 20)).get("issuer", "")
     except (OSError, ValueError, AttributeError) as error:
-        return Check("sign-in", False, None, None, "", f"The provider of COMPILEWATCH_OIDC_URL does not answer at {address}: {error}.")
+        return Check(
+            "sign-in",
+            False,
+            None,
+            None,
+            "",
+            f"The provider of COMPILEWATCH_OIDC_URL does not answer at {address}: {error}.",
+        )
     if str(issuer).rstrip("/") != settings.ENV.oidc.url:
-        return Check("sign-in", False, None, None, "", f"The provider of COMPILEWATCH_OIDC_URL calls itself {issuer!r}: set that address.")
-    return Check("sign-in", True, None, None, "", f"The provider at {settings.ENV.oidc.url} answers.")
+        return Check(
+            "sign-in",
+            False,
+            None,
+            None,
+            "",
+            f"The provider of COMPILEWATCH_OIDC_URL calls itself {issuer!r}: set that address.",
+        )
+    return Check(
+        "sign-in", True, None, None, "", f"The provider at {settings.ENV.oidc.url} answers."
+    )
 
 
 def outbound_check() -> Check:
     """Every place that channels send to, once; nothing is sent."""
     places: dict[str, str] = {}
-    for channel in Channel.objects.filter(enabled=True).exclude(kind__in=("email", "apprise")).order_by("pk"):
+    for channel in (
+        Channel.objects.filter(enabled=True).exclude(kind__in=("email", "apprise")).order_by("pk")
+    ):
         places.setdefault(urlsplit(channel.address).netloc.rpartition("@")[2], channel.address)
     failed = []
     for netloc, address in list(places.items())[:MAX_PROBED_TARGETS]:
@@ -172,5 +290,9 @@ def outbound_check() -> Check:
             failed.append(f"{netloc}: {error}")
     if failed:
         return Check("outbound", False, len(failed), 0, "places", " ".join(failed))
-    said = f"{len(places)} places of channels can be reached." if places else "No channel sends anywhere yet."
+    said = (
+        f"{len(places)} places of channels can be reached."
+        if places
+        else "No channel sends anywhere yet."
+    )
     return Check("outbound", True, 0, 0, "places", said)

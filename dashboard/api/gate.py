@@ -1,4 +1,5 @@
-"""The deploy gate: whether a version may go on, as pass, fail or inconclusive. Only data or a person's word passes, silence never."""
+"""The deploy gate: whether a version may go on, as pass, fail or inconclusive. Only data or a
+person's word passes, silence never."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from dashboard.regressions.judge.certain_facts import list_wrong_results
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 
 SILENT_AFTER_MINUTES = 10
-"""Minutes without a report, or without a look of the judge, after which HEALTHY is not taken for an answer any more."""
+"""Minutes without a report, or without a look of the judge, after which HEALTHY is not taken for an
+answer any more."""
 
 PERMANENT_REASONS = {"first_version", "no_baseline", "no_common_stratum", "no_common_host"}
 """Why there is not enough data, where more of the same does not change it."""
@@ -28,7 +30,8 @@ PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 
 @dataclass
 class GateResult:
-    """The answer before it is JSON. `wait`: whether asking again in a minute may bring another one."""
+    """The answer before it is JSON. `wait`: whether asking again in a minute may bring another
+    one."""
 
     state: str
     sentence: str
@@ -37,49 +40,102 @@ class GateResult:
     known: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self, asked: dict[str, str]) -> dict[str, Any]:
-        """Everything a reader may rely on; keys are only ever added, and what is not known is null."""
-        unknown = dict.fromkeys(("verdict", "baseline", "since", "judged_at", "bound", "simulated", "evidence_url", "alert_url"))
-        answer = {"state": self.state, "wait": self.wait, "sentence": self.sentence, "reasons": self.reasons}
+        """Everything a reader may rely on; keys are only ever added, and what is not known is
+        null."""
+        unknown = dict.fromkeys(
+            (
+                "verdict",
+                "baseline",
+                "since",
+                "judged_at",
+                "bound",
+                "simulated",
+                "evidence_url",
+                "alert_url",
+            )
+        )
+        answer = {
+            "state": self.state,
+            "wait": self.wait,
+            "sentence": self.sentence,
+            "reasons": self.reasons,
+        }
         return {"cw": 1, **asked, **answer, **unknown, **self.known}
 
 
 def evaluate_gate(*, project_id: int, model: str, version: str, environment: str) -> GateResult:
     """What is known of the newest deployment of this version there."""
-    rows = Deployment.objects.filter(project_id=project_id, model__name=model, version__name=version, environment=environment)
-    deployment = rows.select_related("model", "version", "project").order_by("-started_minute", "-pk").first()
+    rows = Deployment.objects.filter(
+        project_id=project_id, model__name=model, version__name=version, environment=environment
+    )
+    deployment = (
+        rows.select_related("model", "version", "project")
+        .order_by("-started_minute", "-pk")
+        .first()
+    )
     if deployment is None:
         return _build_unknown(project_id, model, version, environment)
     verdict = resolve_current_verdict(deployment_id=deployment.pk)
-    alert = Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION).order_by("-number").first()
+    alert = (
+        Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION)
+        .order_by("-number")
+        .first()
+    )
     gate = _evaluate_deployment(deployment, verdict, alert)
-    number = verdict.outlived.alert if verdict and verdict.outlived else alert.number if alert else None
+    number = (
+        verdict.outlived.alert if verdict and verdict.outlived else alert.number if alert else None
+    )
     gate.known = _collect_details(deployment, verdict, number)
     return gate
 
 
-def _evaluate_deployment(deployment: Deployment, verdict: Verdict | None, alert: Alert | None) -> GateResult:
+def _evaluate_deployment(
+    deployment: Deployment, verdict: Verdict | None, alert: Alert | None
+) -> GateResult:
     name, minute = deployment.version.name, clock.minute_of(clock.unix())
     if verdict is None:
-        return _inconclusive("not_judged", f"{name} is not judged yet.", wait=deployment.ended_minute is None)
-    if rank_severity(verdict.kind) and (word := (alert and _find_alert_decision(verdict, alert)) or _find_acceptance(deployment, verdict)):
+        return _inconclusive(
+            "not_judged", f"{name} is not judged yet.", wait=deployment.ended_minute is None
+        )
+    if rank_severity(verdict.kind) and (
+        word := (alert and _find_alert_decision(verdict, alert))
+        or _find_acceptance(deployment, verdict)
+    ):
         return GateResult(PASS, verdict.sentence, [word])
     if verdict.kind == VerdictKind.ROLL_BACK:
         return GateResult(FAIL, verdict.sentence, _evidence(verdict))
     if deployment.ended_minute is not None:
-        return _inconclusive("ended", f"{name} has taken no calls since {_format_minute(deployment.last_minute)}.")
+        return _inconclusive(
+            "ended", f"{name} has taken no calls since {_format_minute(deployment.last_minute)}."
+        )
     if deployment.last_minute < minute - SILENT_AFTER_MINUTES:
-        return _inconclusive("silent", f"No instance of {name} has reported since {_format_minute(deployment.last_minute)}.", wait=True)
-    judged = Comparison.objects.filter(deployment=deployment).values_list("judged_minute", flat=True).first()
-    # Minute 0 stands for "judge it anew at the next sweep", seconds from now: what was said holds until then, and not if nothing comes.
+        return _inconclusive(
+            "silent",
+            f"No instance of {name} has reported since {_format_minute(deployment.last_minute)}.",
+            wait=True,
+        )
+    judged = (
+        Comparison.objects.filter(deployment=deployment)
+        .values_list("judged_minute", flat=True)
+        .first()
+    )
+    # Minute 0 stands for "judge it anew at the next sweep", seconds from now: what was said holds
+    # until then, and not if nothing comes.
     last = judged or verdict.minute
     if judged is None or last < minute - SILENT_AFTER_MINUTES:
-        return _inconclusive("judge_late", f"{name} was last judged at {_format_minute(last)}: the judge is behind.", wait=True)
+        return _inconclusive(
+            "judge_late",
+            f"{name} was last judged at {_format_minute(last)}: the judge is behind.",
+            wait=True,
+        )
     if verdict.kind == VerdictKind.HEALTHY:
         return GateResult(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
     if verdict.kind == VerdictKind.WATCH:
         return GateResult(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
     why = verdict.evidence.get("reason", "") if isinstance(verdict.evidence, dict) else ""
-    return _inconclusive(str(why or "not_enough_data"), verdict.sentence, wait=why not in PERMANENT_REASONS)
+    return _inconclusive(
+        str(why or "not_enough_data"), verdict.sentence, wait=why not in PERMANENT_REASONS
+    )
 
 
 def _find_alert_decision(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
@@ -94,19 +150,30 @@ def _find_alert_decision(verdict: Verdict, alert: Alert) -> dict[str, str] | Non
 
 
 def _find_acceptance(deployment: Deployment, verdict: Verdict) -> dict[str, str] | None:
-    """An operator's word on the version itself, which may be older than any alert; not any more once it got worse than it was then."""
-    rows = BaselineChoice.objects.filter(version_id=deployment.version_id, environment=deployment.environment, kind=ACCEPT, ended_at=None)
+    """An operator's word on the version itself, which may be older than any alert; not any more
+    once it got worse than it was then."""
+    rows = BaselineChoice.objects.filter(
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        kind=ACCEPT,
+        ended_at=None,
+    )
     choice = rows.first()
     if choice is None:
         return None
-    seen = Verdict.objects.filter(deployment=deployment, created_at__lte=choice.chosen_at).order_by("-pk").first()
+    seen = (
+        Verdict.objects.filter(deployment=deployment, created_at__lte=choice.chosen_at)
+        .order_by("-pk")
+        .first()
+    )
     if _is_worse(verdict, seen.kind if seen else "", seen):
         return None
     return _reason("accepted", f"{choice.chosen_by_name} accepted it as the new normal.")
 
 
 def _is_worse(verdict: Verdict, kind: str, seen: Verdict | None) -> bool:
-    """Whether it is worse than what somebody answered, or says that a result is wrong that was not said to be then."""
+    """Whether it is worse than what somebody answered, or says that a result is wrong that was not
+    said to be then."""
     return rank_severity(verdict.kind) > rank_severity(kind) or bool(
         list_wrong_results(verdict.evidence) - list_wrong_results(seen.evidence if seen else None)
     )
@@ -115,19 +182,35 @@ def _is_worse(verdict: Verdict, kind: str, seen: Verdict | None) -> bool:
 def _build_unknown(project_id: int, model: str, version: str, environment: str) -> GateResult:
     """Nothing reported yet is no error: a gate is often asked before the first instance runs."""
     if not WatchedModel.objects.filter(project_id=project_id, name=model).exists():
-        return _inconclusive("unknown_model", f"No instance of a model {model} has ever reported to this project.", wait=True)
-    if not ModelVersion.objects.filter(project_id=project_id, model__name=model, name=version).exists():
-        return _inconclusive("unknown_version", f"No instance of {model} {version} has ever reported.", wait=True)
-    return _inconclusive("not_deployed", f"No instance of {model} {version} has ever reported from {environment}.", wait=True)
+        return _inconclusive(
+            "unknown_model",
+            f"No instance of a model {model} has ever reported to this project.",
+            wait=True,
+        )
+    if not ModelVersion.objects.filter(
+        project_id=project_id, model__name=model, name=version
+    ).exists():
+        return _inconclusive(
+            "unknown_version", f"No instance of {model} {version} has ever reported.", wait=True
+        )
+    return _inconclusive(
+        "not_deployed",
+        f"No instance of {model} {version} has ever reported from {environment}.",
+        wait=True,
+    )
 
 
-def _collect_details(deployment: Deployment, verdict: Verdict | None, alert: int | None) -> dict[str, Any]:
+def _collect_details(
+    deployment: Deployment, verdict: Verdict | None, alert: int | None
+) -> dict[str, Any]:
     slug, baseline = deployment.project.slug, verdict.baseline if verdict else None
     evidence = verdict.evidence if verdict and isinstance(verdict.evidence, dict) else {}
     return {
         "verdict": verdict.kind if verdict else None,
         "baseline": baseline.version.name if baseline else None,
-        "since": at_minute(verdict.since_minute).isoformat() if verdict and verdict.since_minute is not None else None,
+        "since": at_minute(verdict.since_minute).isoformat()
+        if verdict and verdict.since_minute is not None
+        else None,
         "judged_at": at_minute(verdict.minute).isoformat() if verdict else None,
         "bound": evidence.get("bound"),
         "simulated": deployment.model.simulated,
@@ -144,7 +227,9 @@ def _collect_details(deployment: Deployment, verdict: Verdict | None, alert: int
 def _evidence(verdict: Verdict) -> list[dict[str, str]]:
     """The strongest evidence in words, by metric; what the verdict says where there is none."""
     lines = select_strongest_evidence(verdict.evidence)
-    return [_reason(line["metric"], f"{line['name']}: {line['text']}") for line in lines] or [_reason(verdict.kind, verdict.sentence)]
+    return [_reason(line["metric"], f"{line['name']}: {line['text']}") for line in lines] or [
+        _reason(verdict.kind, verdict.sentence)
+    ]
 
 
 def _inconclusive(code: str, sentence: str, *, wait: bool = False) -> GateResult:

@@ -1,4 +1,5 @@
-"""The way into the addresses that programs use with a key: the right kind of key in the header, or an answer that says what is wrong."""
+"""The way into the addresses that programs use with a key: the right kind of key in the header, or
+an answer that says what is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ View = Callable[[HttpRequest, VerifiedKey], HttpResponse]
 
 
 def with_key(kind: str) -> Callable[[View], Callable[[HttpRequest], HttpResponse]]:
-    """Turns a view of (request, key) into one of (request); the key says which project is asked about."""
+    """Turns a view of (request, key) into one of (request); the key says which project is asked
+    about."""
 
     def wrap(view: View) -> Callable[[HttpRequest], HttpResponse]:
         @wraps(view)

@@ -1,4 +1,5 @@
-"""The one OpenAPI document of everything that programs speak with: reports, what is read, the gate, and what CI tells."""
+"""The one OpenAPI document of everything that programs speak with: reports, what is read, the gate,
+and what CI tells."""
 
 from __future__ import annotations
 
@@ -15,9 +16,12 @@ from dashboard.api.read.router import read_document
 from dashboard.ingest.openapi import build_openapi_document
 
 ABOUT = (
-    "Times are ISO 8601 in UTC, durations seconds, sizes bytes, shares between 0 and 1; null is what nobody reported, which is not zero."
-    " Fields are only ever added. Every GET answer has an ETag: send it as If-None-Match and hear 304 while nothing changed. Lists give"
-    " `next`, which is the `cursor` of the items that follow. An error is {cw, code, detail}; the detail names the field."
+    "Times are ISO 8601 in UTC, durations seconds, sizes bytes, shares between 0 and 1; "
+    "null is what nobody reported, which is not zero."
+    " Fields are only ever added. Every GET answer has an ETag: send it as If-None-Match "
+    "and hear 304 while nothing changed. Lists give"
+    " `next`, which is the `cursor` of the items that follow. An error is {cw, code, "
+    "detail}; the detail names the field."
 )
 _ERROR_RESPONSES = {
     "400": "A parameter or field is wrong; the detail names it.",
@@ -28,19 +32,35 @@ _ERROR_RESPONSES = {
     "503": "The database does not answer right now; Retry-After says when to come back.",
 }
 _SCHEMES = {"ing": "sends reports", "api": "reads", "dep": "tells of deployments"}
-_READ_MODULE = re.compile(r".*_read_(?:findings_instances|models_versions|timeseries|verdicts_alerts)_|^(?:deployment|reports)_")
+_READ_MODULE = re.compile(
+    r".*_read_(?:findings_instances|models_versions|timeseries|verdicts_alerts)_|^(?:deployment|reports)_"
+)
 """What comes before the published name of an operation: names of modules, and of what is posted."""
-_TAGS = {"/api/v1/reports": "Reports", "/api/v1/gate": "Deployments", "/api/v1/deployments": "Deployments"}
+_TAGS = {
+    "/api/v1/reports": "Reports",
+    "/api/v1/gate": "Deployments",
+    "/api/v1/deployments": "Deployments",
+}
 
 
 @cache
 def build_document() -> dict[str, Any]:
     """OpenAPI 3.1; made once in a process."""
     read, reports = deepcopy(read_document()), deepcopy(build_openapi_document())
-    (posted,), components = msgspec.json.schema_components((Posted,), ref_template="#/components/schemas/{name}")
-    schemas = {name: schema for name, schema in read["components"]["schemas"].items() if not name.endswith("Query")}
+    (posted,), components = msgspec.json.schema_components(
+        (Posted,), ref_template="#/components/schemas/{name}"
+    )
+    schemas = {
+        name: schema
+        for name, schema in read["components"]["schemas"].items()
+        if not name.endswith("Query")
+    }
     schemas |= reports["components"]["schemas"] | components
-    paths = reports["paths"] | read["paths"] | {"/api/v1/gate": {"get": _gate()}, "/api/v1/deployments": {"post": _deployments(posted)}}
+    paths = (
+        reports["paths"]
+        | read["paths"]
+        | {"/api/v1/gate": {"get": _gate()}, "/api/v1/deployments": {"post": _deployments(posted)}}
+    )
     kinds = {"/api/v1/reports": "ing", "/api/v1/deployments": "dep"}
     for path, operations in paths.items():
         for operation in operations.values():
@@ -48,7 +68,9 @@ def build_document() -> dict[str, Any]:
             operation["tags"] = operation.get("tags") or [_TAGS[path]]
             operation["operationId"] = _READ_MODULE.sub("", operation["operationId"])
             if path != "/api/v1/reports":
-                operation["responses"] |= {status: _json(_ref("Error"), text) for status, text in _ERROR_RESPONSES.items()}
+                operation["responses"] |= {
+                    status: _json(_ref("Error"), text) for status, text in _ERROR_RESPONSES.items()
+                }
     return {
         "openapi": "3.1.0",
         "info": {"title": "compilewatch", "version": "1", "description": ABOUT},
@@ -56,27 +78,54 @@ def build_document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": schemas,
-            "securitySchemes": {f"{kind}_key": _scheme(kind, does) for kind, does in _SCHEMES.items()},
+            "securitySchemes": {
+                f"{kind}_key": _scheme(kind, does) for kind, does in _SCHEMES.items()
+            },
         },
     }
 
 
 def _scheme(kind: str, does: str) -> dict[str, str]:
-    return {"type": "http", "scheme": "bearer", "description": f"A project's key that {does}; it begins with cw_{kind}_."}
+    return {
+        "type": "http",
+        "scheme": "bearer",
+        "description": f"A project's key that {does}; it begins with cw_{kind}_.",
+    }
 
 
 def _gate() -> dict[str, Any]:
-    texts = {"state": "pass, fail or inconclusive", "sentence": "What was found, for people.", "verdict": "", "baseline": ""}
-    texts |= {"since": "", "judged_at": "", "bound": "", "evidence_url": "", "alert_url": "", "model": "", "version": "", "environment": ""}
+    texts = {
+        "state": "pass, fail or inconclusive",
+        "sentence": "What was found, for people.",
+        "verdict": "",
+        "baseline": "",
+    }
+    texts |= {
+        "since": "",
+        "judged_at": "",
+        "bound": "",
+        "evidence_url": "",
+        "alert_url": "",
+        "model": "",
+        "version": "",
+        "environment": "",
+    }
     nullable = {"verdict", "baseline", "since", "judged_at", "evidence_url", "alert_url"}
     fields: dict[str, Any] = {
-        name: {"type": ["string", "null"] if name in nullable else "string"} | ({"description": text} if text else {})
+        name: {"type": ["string", "null"] if name in nullable else "string"}
+        | ({"description": text} if text else {})
         for name, text in texts.items()
     }
-    reason = {"type": "object", "properties": {"code": {"type": "string"}, "text": {"type": "string"}}}
+    reason = {
+        "type": "object",
+        "properties": {"code": {"type": "string"}, "text": {"type": "string"}},
+    }
     fields |= {
         "cw": {"type": "integer"},
-        "wait": {"type": "boolean", "description": "Whether asking again in a minute may bring another answer."},
+        "wait": {
+            "type": "boolean",
+            "description": "Whether asking again in a minute may bring another answer.",
+        },
         "reasons": {"type": "array", "items": reason},
         "simulated": {"type": ["boolean", "null"]},
         "bound": {"description": "What HEALTHY rules out, by metric; null where nothing is said."},
@@ -84,26 +133,47 @@ def _gate() -> dict[str, Any]:
     return {
         "operationId": "gate",
         "summary": "Whether a version may go on",
-        "description": "Only data or a person's word passes, silence never. A version that nobody knows is inconclusive, with 200.",
-        "parameters": [_parameter("model"), _parameter("version"), _parameter("environment", default="production")],
+        "description": "Only data or a person's word passes, silence "
+        "never. A version that nobody knows "
+        "is inconclusive, with 200.",
+        "parameters": [
+            _parameter("model"),
+            _parameter("version"),
+            _parameter("environment", default="production"),
+        ],
         "responses": {"200": _json({"type": "object", "properties": fields}, "The answer.")},
     }
 
 
 def _deployments(posted: dict[str, Any]) -> dict[str, Any]:
     fields = {name: {"type": "string"} for name in ("model", "version", "environment", "at")}
-    answer = {"type": "object", "properties": {"cw": {"type": "integer"}, "id": {"type": "integer"}, "new": {"type": "boolean"}, **fields}}
+    answer = {
+        "type": "object",
+        "properties": {
+            "cw": {"type": "integer"},
+            "id": {"type": "integer"},
+            "new": {"type": "boolean"},
+            **fields,
+        },
+    }
     return {
         "operationId": "deployment_post",
         "summary": "CI tells what it deployed",
-        "description": "It is shown as a mark; verdicts follow the traffic. Sent again it tells of the same deployment.",
+        "description": "It is shown as a mark; verdicts follow the "
+        "traffic. Sent again it tells of the "
+        "same deployment.",
         "requestBody": {"required": True, "content": {"application/json": {"schema": posted}}},
-        "responses": {"200": _json(answer, "It is known already."), "201": _json(answer, "A new mark.")},
+        "responses": {
+            "200": _json(answer, "It is known already."),
+            "201": _json(answer, "A new mark."),
+        },
     }
 
 
 def _parameter(name: str, default: str = "") -> dict[str, Any]:
-    schema = {"type": "string", "minLength": 1, "maxLength": 200} | ({"default": default} if default else {})
+    schema = {"type": "string", "minLength": 1, "maxLength": 200} | (
+        {"default": default} if default else {}
+    )
     return {"in": "query", "name": name, "required": not default, "schema": schema}
 
 

@@ -1,4 +1,5 @@
-"""`/metrics` for Prometheus: how the line does, and what is said of versions; read from the database, the same in each process."""
+"""`/metrics` for Prometheus: how the line does, and what is said of versions; read from the
+database, the same in each process."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+    SummaryMetricFamily,
+)
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from dashboard import __version__
@@ -21,7 +28,12 @@ from dashboard.common.health import list_heartbeats, worker_state
 from dashboard.common.http import API_HEADERS, error_response
 from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.request_checks import key_require
-from dashboard.ingest.selectors import count_fold_retries, count_inbox_reports, count_poison_reports, read_inbox_age
+from dashboard.ingest.selectors import (
+    count_fold_retries,
+    count_inbox_reports,
+    count_poison_reports,
+    read_inbox_age,
+)
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import list_projects
 
@@ -31,12 +43,15 @@ Totals = dict[tuple[str, str], float]
 
 @require_safe
 def metrics(request: WSGIRequest) -> HttpResponse:
-    """For whoever is signed in, or sends a key that reads: how the line does as a whole, and the versions of their own projects."""
+    """For whoever is signed in, or sends a key that reads: how the line does as a whole, and the
+    versions of their own projects."""
     if request.user.is_authenticated:
         projects = list(list_projects(request.user))
     else:
         try:
-            projects = list(Project.objects.filter(pk=key_require(request.environ, "api").project_id))
+            projects = list(
+                Project.objects.filter(pk=key_require(request.environ, "api").project_id)
+            )
         except RefusalError as refused:
             answer = error_response(ERROR_CODES[refused.code][0], refused.code, refused.detail)
             if answer.status_code == 401:
@@ -60,38 +75,84 @@ class PipelineCollector:
     def collect(self) -> Iterator[Metric]:
         """Every family, in the order of the line."""
         totals = totals_read()
-        yield InfoMetricFamily("compilewatch", "The version that answers.", value={"version": __version__})
-        yield _counter("reports_accepted", "Reports acknowledged; one that is sent again counts again.", totals, "accepted", "reports")
-        yield _counter("bytes_accepted", "Bytes of acknowledged requests, as they came over the wire.", totals, "accepted", "bytes")
-        yield _labelled_counter("refused", "Requests and reports refused.", "code", totals, "refused")
-        commits = SummaryMetricFamily("compilewatch_commit_seconds", "Seconds of commits, each of the requests that came meanwhile.")
-        commits.add_metric([], count_value=int(totals.get(("commits", ""), 0)), sum_value=totals.get(("commit_seconds", ""), 0))
+        yield InfoMetricFamily(
+            "compilewatch", "The version that answers.", value={"version": __version__}
+        )
+        yield _counter(
+            "reports_accepted",
+            "Reports acknowledged; one that is sent again counts again.",
+            totals,
+            "accepted",
+            "reports",
+        )
+        yield _counter(
+            "bytes_accepted",
+            "Bytes of acknowledged requests, as they came over the wire.",
+            totals,
+            "accepted",
+            "bytes",
+        )
+        yield _labelled_counter(
+            "refused", "Requests and reports refused.", "code", totals, "refused"
+        )
+        commits = SummaryMetricFamily(
+            "compilewatch_commit_seconds",
+            "Seconds of commits, each of the requests that came meanwhile.",
+        )
+        commits.add_metric(
+            [],
+            count_value=int(totals.get(("commits", ""), 0)),
+            sum_value=totals.get(("commit_seconds", ""), 0),
+        )
         yield commits
         yield _gauge("inbox_rows", "Reports that wait to be folded.", count_inbox_reports())
-        yield _gauge("inbox_age_seconds", "How long the oldest of them has waited.", read_inbox_age())
-        lag = SummaryMetricFamily("compilewatch_fold_lag_seconds", "Seconds from a report's arrival to its fold.")
-        lag.add_metric([], count_value=int(totals.get(("fold_lag", "reports"), 0)), sum_value=totals.get(("fold_lag", "seconds"), 0))
+        yield _gauge(
+            "inbox_age_seconds", "How long the oldest of them has waited.", read_inbox_age()
+        )
+        lag = SummaryMetricFamily(
+            "compilewatch_fold_lag_seconds", "Seconds from a report's arrival to its fold."
+        )
+        lag.add_metric(
+            [],
+            count_value=int(totals.get(("fold_lag", "reports"), 0)),
+            sum_value=totals.get(("fold_lag", "seconds"), 0),
+        )
         yield lag
         yield _gauge(
-            "reports_set_aside", "Reports that could not be folded in three tries and wait for manage.py refold.", count_poison_reports()
+            "reports_set_aside",
+            "Reports that could not be folded in three tries and wait for manage.py refold.",
+            count_poison_reports(),
         )
         yield _gauge("fold_retries", "Folds that failed and are tried again.", count_fold_retries())
         yield from _build_stage_metrics(totals)
-        yield _labelled_gauge("deliveries", "Messages, by how far they got.", "state", count_deliveries_by_state())
+        yield _labelled_gauge(
+            "deliveries", "Messages, by how far they got.", "state", count_deliveries_by_state()
+        )
         states = Counter(worker_state(beat) for beat in list_heartbeats() if beat.kind == "worker")
         known = {"works": 0, "idle": 0, "gone": 0}
-        yield _labelled_gauge("workers", "Workers of the last day: at work, alive without a fold, or gone.", "state", known | states)
+        yield _labelled_gauge(
+            "workers",
+            "Workers of the last day: at work, alive without a fold, or gone.",
+            "state",
+            known | states,
+        )
         yield from collect_version_metrics(self._projects)
 
 
 def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
     """How long folding and judging took."""
-    seconds = SummaryMetricFamily("compilewatch_stage_seconds", "Seconds of the runs that had something to do.", labels=["stage"])
+    seconds = SummaryMetricFamily(
+        "compilewatch_stage_seconds",
+        "Seconds of the runs that had something to do.",
+        labels=["stage"],
+    )
     for stage in ("fold", "judge"):
         ran, took = totals.get(("stage_runs", stage), 0), totals.get(("stage_seconds", stage), 0)
         seconds.add_metric([stage], count_value=int(ran), sum_value=took)
     yield seconds
-    yield _labelled_counter("stage_done", "Reports folded, verdicts written.", "stage", totals, "stage_done")
+    yield _labelled_counter(
+        "stage_done", "Reports folded, verdicts written.", "stage", totals, "stage_done"
+    )
 
 
 def _counter(name: str, text: str, totals: Totals, total: str, label: str) -> Metric:

@@ -1,4 +1,5 @@
-"""What /metrics says of versions: verdicts and key figures of live deployments, of the projects that the reader may see."""
+"""What /metrics says of versions: verdicts and key figures of live deployments, of the projects
+that the reader may see."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from dashboard.common import clock
 from dashboard.fleet.metrics.first_bucket import find_quantile_bound
 from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.selectors.instances.instance_states import instance_state
-from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, BinnedRange, FleetData, VersionData, read_fleet
+from dashboard.fleet.selectors.versions.fleet_page import (
+    RECENT_MINUTES,
+    BinnedRange,
+    FleetData,
+    VersionData,
+    read_fleet,
+)
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import VerdictKind
@@ -27,15 +34,22 @@ VERSION_LABELS = ["project", "model", "version"]
 QUANTILE_METRICS = ("latency_seconds", "latency_below_seconds")
 
 _METRIC_TEXTS = {
-    "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, all environments together.",
-    "latency_seconds": f"Wall time of its calls in {RECENT_MINUTES} minutes, by quantile; with stalled calls where agents report them.",
-    "latency_below_seconds": "Where an engine's first bucket ends, if the quantile lies in it and has no value in latency_seconds.",
-    "latency_mean_seconds": "Mean of the same calls, where a quantile lies in an engine's first bucket.",
+    "calls": f"Calls of the busiest region in the last {RECENT_MINUTES} minutes, all environments "
+    "together.",
+    "latency_seconds": f"Wall time of its calls in {RECENT_MINUTES} "
+    "minutes, by quantile; with stalled calls "
+    "where agents report them.",
+    "latency_below_seconds": "Where an engine's first bucket ends, if the "
+    "quantile lies in it and has no value in "
+    "latency_seconds.",
+    "latency_mean_seconds": "Mean of the same calls, where a quantile "
+    "lies in an engine's first bucket.",
     "compiled_share": "Share of the calls that were looked at which ran compiled, last hour.",
     "stalled_share": "Share of calls that waited for a compilation after warm-up, last hour.",
     "cache_hit_share": "Share of compile seconds that a cache served, last hour.",
     "cold_start_seconds": "Median start of the instances that report.",
-    "memory_peak_bytes": "Highest GPU memory of an instance, last hour; without a GPU its host memory.",
+    "memory_peak_bytes": "Highest GPU memory of an instance, last "
+    "hour; without a GPU its host memory.",
 }
 
 
@@ -46,8 +60,11 @@ class QuantileMetricFamily(Metric):
         super().__init__(name, documentation, "summary")
 
     def add_metric(self, labels: Sequence[str], value: float) -> None:
-        """One quantile; a window of minutes has no count that only rises, so `_count` and `_sum` are left out."""
-        self.add_sample(self.name, dict(zip([*VERSION_LABELS, "quantile"], labels, strict=True)), value)
+        """One quantile; a window of minutes has no count that only rises, so `_count` and `_sum`
+        are left out."""
+        self.add_sample(
+            self.name, dict(zip([*VERSION_LABELS, "quantile"], labels, strict=True)), value
+        )
 
 
 class VersionMetrics:
@@ -62,16 +79,26 @@ class VersionMetrics:
         }
         place = [*VERSION_LABELS, "environment"]
         self._verdict = GaugeMetricFamily(
-            "compilewatch_version_verdict", "1 for what is said of a live deployment: healthy, watch, roll_back or not_enough_data.",
+            "compilewatch_version_verdict",
+            "1 for what is said of a live deployment: "
+            "healthy, watch, roll_back or "
+            "not_enough_data.",
             labels=[*place, "verdict"],
-        )  # fmt: skip
-        self._age = GaugeMetricFamily(
-            "compilewatch_version_data_age_seconds", "Seconds since the newest minute of data of a live deployment.", labels=place
         )
-        self._live = GaugeMetricFamily("compilewatch_version_live_seconds", "How long a deployment has been live.", labels=place)
+        self._age = GaugeMetricFamily(
+            "compilewatch_version_data_age_seconds",
+            "Seconds since the newest minute of data of a live deployment.",
+            labels=place,
+        )
+        self._live = GaugeMetricFamily(
+            "compilewatch_version_live_seconds",
+            "How long a deployment has been live.",
+            labels=place,
+        )
         self._instances = GaugeMetricFamily(
             "compilewatch_instances",
-            "Processes that reported in the last half hour, by state; starting and ended ones are no instances now.",
+            "Processes that reported in the last half hour, by state; starting and ended "
+            "ones are no instances now.",
             labels=["project", "model", "state"],
         )
         self._alerts = GaugeMetricFamily(
@@ -88,16 +115,23 @@ class VersionMetrics:
     def add(self, project: Project) -> None:
         """Reads one project in some ten queries."""
         now = clock.minute_of(clock.unix())
-        facts = read_fleet(project=project, window=BinnedRange(now - HOUR_MINUTES, now, RECENT_MINUTES))
+        facts = read_fleet(
+            project=project, window=BinnedRange(now - HOUR_MINUTES, now, RECENT_MINUTES)
+        )
         names = {model.pk: model.name for model in facts.models}
-        live = sorted((one for one in facts.deployments if one.ended_minute is None), key=lambda one: (-one.started_minute, one.pk))
+        live = sorted(
+            (one for one in facts.deployments if one.ended_minute is None),
+            key=lambda one: (-one.started_minute, one.pk),
+        )
         told = live[:MAX_DEPLOYMENTS]
         self._left_out.add_metric([project.slug], len(live) - len(told))
         self._add_verdicts(project, told, names, now)
         for deployment in {one.version_id: one for one in reversed(told)}.values():
             version = facts.versions.get(deployment.version_id)
             if version is not None:
-                self._add_metrics([project.slug, names[deployment.model_id], deployment.version.name], version)
+                self._add_metrics(
+                    [project.slug, names[deployment.model_id], deployment.version.name], version
+                )
         self._add_instances(project, facts, names, {one.model_id for one in told})
         self._add_alerts(project)
 
@@ -111,8 +145,14 @@ class VersionMetrics:
         yield self._alerts
         yield self._left_out
 
-    def _add_verdicts(self, project: Project, told: Sequence[Deployment], names: dict[int, str], now: int) -> None:
-        rows = read_latest_verdicts(project=project).filter(deployment__in=[one.pk for one in told]).defer("evidence")
+    def _add_verdicts(
+        self, project: Project, told: Sequence[Deployment], names: dict[int, str], now: int
+    ) -> None:
+        rows = (
+            read_latest_verdicts(project=project)
+            .filter(deployment__in=[one.pk for one in told])
+            .defer("evidence")
+        )
         kinds = {row.deployment_id: row.kind for row in resolve_current_verdicts(rows)}
         for one in told:
             place = [project.slug, names[one.model_id], one.version.name, one.environment]
@@ -136,23 +176,34 @@ class VersionMetrics:
         for quantile in (0.5, 0.99):
             if (seconds := version.recent.quantile(quantile)) is not None:
                 self._figures["latency_seconds"].add_metric([*which, str(quantile)], seconds)
-        bounds = {quantile: found for quantile in (0.5, 0.99) if (found := find_quantile_bound(version.recent, quantile)) is not None}
+        bounds = {
+            quantile: found
+            for quantile in (0.5, 0.99)
+            if (found := find_quantile_bound(version.recent, quantile)) is not None
+        }
         for quantile, one in bounds.items():
             self._figures["latency_below_seconds"].add_metric([*which, str(quantile)], one.bound)
         for mean in {one.mean for one in bounds.values()}:
             self._figures["latency_mean_seconds"].add_metric(which, mean)
 
-    def _add_instances(self, project: Project, facts: FleetData, names: dict[int, str], models: set[int]) -> None:
+    def _add_instances(
+        self, project: Project, facts: FleetData, names: dict[int, str], models: set[int]
+    ) -> None:
         now = clock.now()
         found = Counter((one.model_id, instance_state(one, now)) for one in facts.instances)
         for model in sorted(models):
             for state in InstanceState:
-                self._instances.add_metric([project.slug, names[model], state.value], found[model, state])
+                self._instances.add_metric(
+                    [project.slug, names[model], state.value], found[model, state]
+                )
 
     def _add_alerts(self, project: Project) -> None:
         rows = for_project(Alert, project).exclude(state=AlertState.RESOLVED)
         named = rows.values_list("deployment__model__name", "severity", "cause")
-        found = Counter(("" if cause == AlertCause.FLEET_SILENCE else model, severity) for model, severity, cause in named)
+        found = Counter(
+            ("" if cause == AlertCause.FLEET_SILENCE else model, severity)
+            for model, severity, cause in named
+        )
         for (model, severity), count in sorted(found.items()):
             self._alerts.add_metric([project.slug, model, severity], count)
 

@@ -1,4 +1,5 @@
-"""`/readyz`: whether this process can do its work, and whether the line behind it does; answered in time whatever the database does."""
+"""`/readyz`: whether this process can do its work, and whether the line behind it does; answered in
+time whatever the database does."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ NO_ANSWER_TEXT = "the database does not answer"
 
 
 class CheckRun:
-    """One look at everything, on a thread of its own: the database may hold it up, but not whoever waits for it."""
+    """One look at everything, on a thread of its own: the database may hold it up, but not whoever
+    waits for it."""
 
     def __init__(self) -> None:
         self.found: dict[str, Check] = {}
@@ -67,11 +69,15 @@ _current_run: CheckRun | None = None
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """503 while this process cannot work. With `?line`, as for an alarm, also while the line behind it stands still."""
+    """503 while this process cannot work. With `?line`, as for an alarm, also while the line behind
+    it stands still."""
     checks = [committer_check(), *_start_or_join_run().wait().values()]
     serves, well = all(check.serves for check in checks), all(check.ok for check in checks)
     refused = not serves or ("line" in request.GET and not well)
-    response = json_response(_body(checks, "ready" if well else "degraded" if serves else "not ready"), 503 if refused else 200)
+    response = json_response(
+        _body(checks, "ready" if well else "degraded" if serves else "not ready"),
+        503 if refused else 200,
+    )
     if refused:
         response["Retry-After"] = "5"
     return response
@@ -79,11 +85,14 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 def build_unknown_check(name: str, why: str = NO_ANSWER_TEXT) -> Check:
     """What is said of a check that the database did not answer."""
-    return Check(name, False, None, None, "", f"Not known: {why}.", serves=name not in REQUIRED_CHECKS)
+    return Check(
+        name, False, None, None, "", f"Not known: {why}.", serves=name not in REQUIRED_CHECKS
+    )
 
 
 def _start_or_join_run() -> CheckRun:
-    """A new look, or the one that is still held up: a database that hangs keeps one thread and not one for each who asks."""
+    """A new look, or the one that is still held up: a database that hangs keeps one thread and not
+    one for each who asks."""
     global _current_run
     with _run_lock:
         if _current_run is None or not _current_run.under_way:
@@ -94,7 +103,13 @@ def _start_or_join_run() -> CheckRun:
 def _body(checks: Iterable[Check], status: str) -> bytes:
     body: dict[str, Any] = {"cw": 1, "status": status}
     body["checks"] = {
-        check.name: {"ok": check.ok, "value": check.value, "limit": check.limit, "unit": check.unit, "sentence": check.sentence}
+        check.name: {
+            "ok": check.ok,
+            "value": check.value,
+            "limit": check.limit,
+            "unit": check.unit,
+            "sentence": check.sentence,
+        }
         for check in checks
     }
     return msgspec.json.encode(body)

@@ -28,14 +28,27 @@ def openapi(request: HttpRequest) -> HttpResponse:
 @with_key("api")
 def gate(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
     """Whether a version may go on. An answer that did not change has the same ETag."""
-    asked = {"environment": "production", **{name: request.GET[name] for name in GATE_PARAMETERS if name in request.GET}}
-    wrong = [name for name in GATE_PARAMETERS if not 0 < len(asked.get(name, "")) <= MAX_NAME_CHARS or "\0" in asked[name]]
+    asked = {
+        "environment": "production",
+        **{name: request.GET[name] for name in GATE_PARAMETERS if name in request.GET},
+    }
+    wrong = [
+        name
+        for name in GATE_PARAMETERS
+        if not 0 < len(asked.get(name, "")) <= MAX_NAME_CHARS or "\0" in asked[name]
+    ]
     if wrong or (more := sorted(set(request.GET) - set(GATE_PARAMETERS))):
-        detail = f"{' and '.join(wrong)}: give 1 to {MAX_NAME_CHARS} characters." if wrong else f"{more[0]}: there is no such parameter."
+        detail = (
+            f"{' and '.join(wrong)}: give 1 to {MAX_NAME_CHARS} characters."
+            if wrong
+            else f"{more[0]}: there is no such parameter."
+        )
         return error_response(400, "bad_request", detail)
     # Names are stored as they are shown; CI asks with the one that its job reported.
     names = {name: visible_name(text) for name, text in asked.items()}
-    answer = json_response(msgspec.json.encode(evaluate_gate(project_id=key.project_id, **names).as_dict(asked)))
+    answer = json_response(
+        msgspec.json.encode(evaluate_gate(project_id=key.project_id, **names).as_dict(asked))
+    )
     answer["Cache-Control"] = "private, no-cache"
     answer["ETag"] = f'"{hashlib.blake2b(answer.content, digest_size=16).hexdigest()}"'
     return get_conditional_response(request, etag=answer["ETag"], response=answer) or answer

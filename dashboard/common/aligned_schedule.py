@@ -1,4 +1,5 @@
-"""When beat sends the task of a periodic job: as each of its slots begins, in step with what claims them."""
+"""When beat sends the task of a periodic job: as each of its slots begins, in step with what claims
+them."""
 
 from datetime import datetime
 from typing import Any
@@ -13,11 +14,13 @@ CLOCK_STEP_BACK_S = 1.0
 
 
 class AlignedSchedule(schedule):
-    """Due once in each slot, as it begins. A beat of its own phase comes now just before and now just after a slot ends: of two tasks in
-    one slot the second does nothing, and the slot in between goes unused."""
+    """Due once in each slot, as it begins. A beat of its own phase comes now just before and now
+    just after a slot ends: of two tasks in one slot the second does nothing, and the slot in
+    between goes unused."""
 
     def is_due(self, last_run_at: datetime) -> schedstate:
-        """Whether another slot has begun, and the seconds until the next one; where a clock was ahead, `last_run_at` is ahead."""
+        """Whether another slot has begun, and the seconds until the next one; where a clock was
+        ahead, `last_run_at` is ahead."""
         interval = self.seconds
         now = self.now().timestamp()
         slot = now // interval
@@ -25,7 +28,8 @@ class AlignedSchedule(schedule):
 
 
 class AlignedScheduler(Scheduler):
-    """Celery's plans each task at a moment of the clock: where the clock was set back by hours, it would send nothing for hours."""
+    """Celery's plans each task at a moment of the clock: where the clock was set back by hours, it
+    would send nothing for hours."""
 
     _newest = 0.0
 

@@ -13,6 +13,7 @@ class CommonConfig(AppConfig):
     label = "common"
 
     def ready(self) -> None:
-        """Begins to tell Sentry and OpenTelemetry, where their variables ask for it, and reads sums alike on both databases."""
+        """Begins to tell Sentry and OpenTelemetry, where their variables ask for it, and reads sums
+        alike on both databases."""
         telemetry_start()
         register_numeric_loaders()

@@ -1,4 +1,5 @@
-"""What a file has to be before it takes the place of the SQLite database: whole, the dashboard's own, and of no later release."""
+"""What a file has to be before it takes the place of the SQLite database: whole, the dashboard's
+own, and of no later release."""
 
 from __future__ import annotations
 
@@ -16,10 +17,13 @@ from dashboard.common.unicode_safety import visible_name
 
 SQLITE_MAGIC, HEADER_BYTES = b"SQLite format 3\x00", 100
 _FOREIGN_OBJECTS_SQL = (
-    "SELECT CASE WHEN type = 'table' THEN 'virtual table' ELSE type END, name FROM sqlite_master WHERE type IS NULL"
-    " OR type NOT IN ('table', 'index') OR (type = 'table' AND sql NOT LIKE 'CREATE TABLE %') ORDER BY name LIMIT 1"
+    "SELECT CASE WHEN type = 'table' THEN 'virtual table' ELSE type END, name FROM "
+    "sqlite_master WHERE type IS NULL"
+    " OR type NOT IN ('table', 'index') OR (type = 'table' AND sql NOT LIKE 'CREATE TABLE "
+    "%') ORDER BY name LIMIT 1"
 )
-"""Of what runs by itself when rows are read or written; the dashboard's database on SQLite has none of it."""
+"""Of what runs by itself when rows are read or written; the dashboard's database on SQLite has none
+of it."""
 
 
 class BackupError(ValueError):
@@ -39,14 +43,20 @@ def header_check(path: Path) -> None:
 
 
 def backup_check(path: Path) -> None:
-    """The whole file is sound and the dashboard's; nothing in it is run, and no log that lies next to it is read."""
+    """The whole file is sound and the dashboard's; nothing in it is run, and no log that lies next
+    to it is read."""
     header_check(path)
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as opened:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
+        ) as opened:
             opened.execute("PRAGMA trusted_schema = OFF")
             if found := opened.execute(_FOREIGN_OBJECTS_SQL).fetchone():
                 kind, name = found
-                raise BackupError(f"holds the {visible_name(str(kind))} {visible_name(str(name))}, which no backup of compilewatch has")
+                raise BackupError(
+                    f"holds the {visible_name(str(kind))} {visible_name(str(name))}, which "
+                    "no backup of compilewatch has"
+                )
             integrity_check(opened)
             _release_check(opened)
     except sqlite3.DatabaseError as error:
@@ -57,22 +67,32 @@ def integrity_check(opened: sqlite3.Connection) -> None:
     """SQLite finds nothing wrong with its pages, rows and indexes."""
     [(verdict,)] = opened.execute("PRAGMA integrity_check(1)").fetchall()
     if verdict != "ok":
-        raise BackupError(f"is damaged: {' '.join(visible_name(line) for line in verdict.splitlines())}")
+        raise BackupError(
+            f"is damaged: {' '.join(visible_name(line) for line in verdict.splitlines())}"
+        )
 
 
 def _release_check(opened: sqlite3.Connection) -> None:
-    if not opened.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'django_migrations'").fetchone():
+    if not opened.execute(
+        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'django_migrations'"
+    ).fetchone():
         raise BackupError("is no database of compilewatch: it has no table django_migrations")
-    applied = [(str(app), str(name)) for app, name in opened.execute("SELECT app, name FROM django_migrations ORDER BY id")]
+    applied = [
+        (str(app), str(name))
+        for app, name in opened.execute("SELECT app, name FROM django_migrations ORDER BY id")
+    ]
     if "ingest" not in (app for app, _ in applied):
         raise BackupError("is no database of compilewatch: it takes no reports")
     if later := _find_unknown_migration(applied):
         app, name = map(visible_name, later)
-        raise BackupError(f"is of a later release, which has the migration {app}.{name}: install that one first")
+        raise BackupError(
+            f"is of a later release, which has the migration {app}.{name}: install that one first"
+        )
 
 
 def _find_unknown_migration(applied: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-    """The first migration of an app we have that we do not know; what became of apps we no longer have is not our business."""
+    """The first migration of an app we have that we do not know; what became of apps we no longer
+    have is not our business."""
     migrations = MigrationLoader(None, ignore_no_migrations=True).disk_migrations or {}
     known = {*migrations, *(old for migration in migrations.values() for old in migration.replaces)}
     ours = {config.label for config in apps.get_app_configs()}

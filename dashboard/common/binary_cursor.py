@@ -1,4 +1,5 @@
-"""A PostgreSQL cursor that sends values apart from the statement, in binary; Django's own writes them into the text."""
+"""A PostgreSQL cursor that sends values apart from the statement, in binary; Django's own writes
+them into the text."""
 
 from __future__ import annotations
 

@@ -16,11 +16,13 @@ MAX_DESCRIPTORS = 1 << 16
 
 
 class PortUnavailableError(Exception):
-    """Another process listens on the port that was asked for, or this machine does not have the address."""
+    """Another process listens on the port that was asked for, or this machine does not have the
+    address."""
 
 
 def port_claim(*, host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything slow starts; raises PortUnavailableError with a sentence."""
+    """A listening socket, bound before anything slow starts; raises PortUnavailableError with a
+    sentence."""
     listener = _bind(host, port, shared=False)
     try:
         listener.listen(MAX_CONNECTIONS)
@@ -31,7 +33,8 @@ def port_claim(*, host: str, port: int) -> socket.socket:
 
 
 def port_probe(*, host: str, port: int) -> str:
-    """The address to listen on, where it could be bound just now; another web process, which shares its port, may listen there."""
+    """The address to listen on, where it could be bound just now; another web process, which shares
+    its port, may listen there."""
     with _bind(host, port, shared=True) as probe:
         return str(probe.getsockname()[0])
 
@@ -41,13 +44,17 @@ def _bind(host: str, port: int, *, shared: bool) -> socket.socket:
     try:
         bound = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise PortUnavailableError(f"this machine has no {family.name}, which {host} needs: {error.strerror}") from error
+        raise PortUnavailableError(
+            f"this machine has no {family.name}, which {host} needs: {error.strerror}"
+        ) from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shared:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if host == "::":
-            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)  # IPv4 as well, where there is any
+            bound.setsockopt(
+                socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0
+            )  # IPv4 as well, where there is any
         bound.bind((host, port))
     except OSError as error:
         bound.close()
@@ -57,12 +64,19 @@ def _bind(host: str, port: int, *, shared: bool) -> socket.socket:
 
 def _explain_bind_error(error: OSError, host: str, port: int) -> PortUnavailableError:
     if error.errno != errno.EADDRINUSE:
-        return PortUnavailableError(f"{host} port {port} cannot be listened on: {error.strerror}; set COMPILEWATCH_LISTEN or --host")
-    return PortUnavailableError(f"port {port} is taken by another process; stop it, or choose another with COMPILEWATCH_PORT={port + 1}")
+        return PortUnavailableError(
+            f"{host} port {port} cannot be listened on: {error.strerror}; set "
+            "COMPILEWATCH_LISTEN or --host"
+        )
+    return PortUnavailableError(
+        f"port {port} is taken by another process; stop it, or choose another with "
+        f"COMPILEWATCH_PORT={port + 1}"
+    )
 
 
 def raise_descriptor_limit() -> None:
-    """Lets this process and its children have as many connections as the system allows them; shells often give 1,024 descriptors."""
+    """Lets this process and its children have as many connections as the system allows them; shells
+    often give 1,024 descriptors."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MAX_DESCRIPTORS)
     if now != resource.RLIM_INFINITY and now < wanted:

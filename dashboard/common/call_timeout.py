@@ -1,4 +1,5 @@
-"""Calls something that knows no time limit of its own, and goes on without it when its time is over."""
+"""Calls something that knows no time limit of its own, and goes on without it when its time is
+over."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ T = TypeVar("T")
 
 
 def call_with_timeout(work: Callable[[], T], *, seconds: float) -> T:
-    """What it returns or raises; TimeoutError when that takes too long: nothing can stop it then, and it is left to end by itself."""
+    """What it returns or raises; TimeoutError when that takes too long: nothing can stop it then,
+    and it is left to end by itself."""
     found: queue.SimpleQueue[tuple[list[T], BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:

@@ -1,4 +1,5 @@
-"""Whose address a request came from: behind proxies of ours the one that the outermost of them saw, else the connection's own."""
+"""Whose address a request came from: behind proxies of ours the one that the outermost of them saw,
+else the connection's own."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from django.http import HttpRequest, HttpResponse
 
 
 class ClientAddressMiddleware:
-    """Puts the client's address where everything looks for it: the audit record, the limits on sign-in, the list of sessions."""
+    """Puts the client's address where everything looks for it: the audit record, the limits on
+    sign-in, the list of sessions."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -24,16 +26,20 @@ class ClientAddressMiddleware:
 
 
 def find_client_address(environ: Mapping[str, Any]) -> str | None:
-    """The client's address. A header with fewer entries than there are proxies did not pass all of them: it is not believed."""
+    """The client's address. A header with fewer entries than there are proxies did not pass all of
+    them: it is not believed."""
     if settings.TRUSTED_PROXIES:
         passed = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
-        if len(passed) >= settings.TRUSTED_PROXIES and (found := _parse_forwarded(passed[-settings.TRUSTED_PROXIES])):
+        if len(passed) >= settings.TRUSTED_PROXIES and (
+            found := _parse_forwarded(passed[-settings.TRUSTED_PROXIES])
+        ):
             return found
     return normalize_address(environ.get("REMOTE_ADDR", ""))
 
 
 def normalize_address(text: str) -> str | None:
-    """One way to write an address: a socket for IPv6 and IPv4 names an IPv4 address as ::ffff:192.0.2.1."""
+    """One way to write an address: a socket for IPv6 and IPv4 names an IPv4 address as
+    ::ffff:192.0.2.1."""
     try:
         found = ip_address(text)
     except ValueError:

@@ -5,7 +5,8 @@ import time
 from datetime import UTC, datetime
 
 TIMESTAMP_PATTERN = re.compile(r"\b(\d{4}-\d\d-\d\d \d\d:\d\d) UTC\b")
-"""A moment in a text: complete and in UTC, so that any channel can show it and any page can turn it into the reader's zone."""
+"""A moment in a text: complete and in UTC, so that any channel can show it and any page can turn it
+into the reader's zone."""
 
 
 def now() -> datetime:

@@ -1,7 +1,9 @@
-"""Another type for columns of a large table while processes of either release write to it, without a rewrite and without a long lock.
+"""Another type for columns of a large table while processes of either release write to it, without
+a rewrite and without a long lock.
 
-On PostgreSQL each column gets a second one that a trigger keeps equal; what is stored already is copied in batches, partition by partition;
-at the end the second column takes the name of the first. On SQLite every integer has 64 bits: only Django's state changes there."""
+On PostgreSQL each column gets a second one that a trigger keeps equal; what is stored already is
+copied in batches, partition by partition; at the end the second column takes the name of the first.
+On SQLite every integer has 64 bits: only Django's state changes there."""
 
 from __future__ import annotations
 
@@ -16,12 +18,16 @@ from dashboard.common.lock_retry import retry_for_lock
 INITIAL_BATCH_PAGES, MIN_BATCH_PAGES, MAX_BATCH_PAGES = 50, 4, 2000
 """Pages of 8 KiB that the first batch copies, and any."""
 BATCH_TARGET_S = 0.05
-"""Writers of the rows of a batch wait until it commits: a batch that took longer is followed by one of half its size."""
+"""Writers of the rows of a batch wait until it commits: a batch that took longer is followed by one
+of half its size."""
 MAX_VALUES = {"integer": 2**31 - 1, "bigint": 2**63 - 1}
 
 
-def columns_retype(editor: BaseDatabaseSchemaEditor, table: str, columns: Sequence[str], kind: str) -> None:
-    """Gives the columns another type, a key of BIGGEST; a value that the type cannot hold becomes its largest one."""
+def columns_retype(
+    editor: BaseDatabaseSchemaEditor, table: str, columns: Sequence[str], kind: str
+) -> None:
+    """Gives the columns another type, a key of BIGGEST; a value that the type cannot hold becomes
+    its largest one."""
     if editor.connection.vendor != "postgresql":
         return
     wanted = [column for column in columns if _read_column_type(editor, table, column) != kind]
@@ -32,13 +38,16 @@ def columns_retype(editor: BaseDatabaseSchemaEditor, table: str, columns: Sequen
     while True:
         parts = _list_partitions(editor, table)
         copied = sum(_copy_rows(editor, part, wanted, kind) for part in parts)
-        # Rows of a day move to a partition that is made meanwhile: one more look, until there is nothing to copy.
+        # Rows of a day move to a partition that is made meanwhile: one more look, until there is
+        # nothing to copy.
         if not copied and _list_partitions(editor, table) == parts:
             break
     retry_for_lock(editor, _end_statements(table, wanted))
 
 
-def columns_retyper(table: str, columns: Sequence[str], kind: str) -> Callable[[Any, BaseDatabaseSchemaEditor], None]:
+def columns_retyper(
+    table: str, columns: Sequence[str], kind: str
+) -> Callable[[Any, BaseDatabaseSchemaEditor], None]:
     """The same as RunPython wants it."""
     return lambda apps, editor: columns_retype(editor, table, columns, kind)
 
@@ -52,33 +61,62 @@ def _value(source: str, kind: str) -> str:
 
 
 def _begin_statements(table: str, columns: Sequence[str], kind: str) -> list[str]:
-    added = ", ".join(f'ADD COLUMN "{_replacement_column(column)}" {kind} NOT NULL DEFAULT 0' for column in columns)
-    kept = " ".join(f'NEW."{_replacement_column(column)}" := {_value(f"NEW.{chr(34)}{column}{chr(34)}", kind)};' for column in columns)
+    added = ", ".join(
+        f'ADD COLUMN "{_replacement_column(column)}" {kind} NOT NULL DEFAULT 0'
+        for column in columns
+    )
+    kept = " ".join(
+        f'NEW."{_replacement_column(column)}" := {_value(f"NEW.{chr(34)}{column}{chr(34)}", kind)};'
+        for column in columns
+    )
     return [
         f'ALTER TABLE "{table}" {added}',
-        f"CREATE OR REPLACE FUNCTION {table}_retype() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {kept} RETURN NEW; END $$",
-        f'CREATE TRIGGER {table}_retype BEFORE INSERT OR UPDATE ON "{table}" FOR EACH ROW EXECUTE FUNCTION {table}_retype()',
+        f"CREATE OR REPLACE FUNCTION {table}_retype() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN {kept} RETURN NEW; END $$",
+        f'CREATE TRIGGER {table}_retype BEFORE INSERT OR UPDATE ON "{table}" FOR EACH ROW '
+        f"EXECUTE FUNCTION {table}_retype()",
     ]
 
 
 def _end_statements(table: str, columns: Sequence[str]) -> list[str]:
     dropped = ", ".join(f'DROP COLUMN "{column}"' for column in columns)
-    renamed = [f'ALTER TABLE "{table}" RENAME COLUMN "{_replacement_column(column)}" TO "{column}"' for column in columns]
-    return [f'DROP TRIGGER {table}_retype ON "{table}"', f"DROP FUNCTION {table}_retype()", f'ALTER TABLE "{table}" {dropped}', *renamed]
+    renamed = [
+        f'ALTER TABLE "{table}" RENAME COLUMN "{_replacement_column(column)}" TO "{column}"'
+        for column in columns
+    ]
+    return [
+        f'DROP TRIGGER {table}_retype ON "{table}"',
+        f"DROP FUNCTION {table}_retype()",
+        f'ALTER TABLE "{table}" {dropped}',
+        *renamed,
+    ]
 
 
-def _copy_rows(editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str], kind: str) -> int:
+def _copy_rows(
+    editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str], kind: str
+) -> int:
     """Rows of one partition that differed; what is written from now on, the trigger keeps equal."""
-    given = ", ".join(f'"{_replacement_column(column)}" = {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
-    differs = " OR ".join(f'"{_replacement_column(column)}" <> {_value(f"{chr(34)}{column}{chr(34)}", kind)}' for column in columns)
+    given = ", ".join(
+        f'"{_replacement_column(column)}" = {_value(f"{chr(34)}{column}{chr(34)}", kind)}'
+        for column in columns
+    )
+    differs = " OR ".join(
+        f'"{_replacement_column(column)}" <> {_value(f"{chr(34)}{column}{chr(34)}", kind)}'
+        for column in columns
+    )
     copied = 0
     with editor.connection.cursor() as cursor:
-        cursor.execute(f"SELECT pg_relation_size('\"{part}\"') / current_setting('block_size')::int")
+        cursor.execute(
+            f"SELECT pg_relation_size('\"{part}\"') / current_setting('block_size')::int"
+        )
         pages = int(cursor.fetchone()[0])
         page, size = 0, INITIAL_BATCH_PAGES
         while page < pages:
             began = time.monotonic()
-            cursor.execute(f"UPDATE \"{part}\" SET {given} WHERE ctid >= '({page},0)' AND ctid < '({page + size},0)' AND ({differs})")
+            cursor.execute(
+                f"UPDATE \"{part}\" SET {given} WHERE ctid >= '({page},0)' AND ctid < "
+                f"'({page + size},0)' AND ({differs})"
+            )
             page, copied, took = page + size, copied + cursor.rowcount, time.monotonic() - began
             if took > BATCH_TARGET_S:
                 size = max(MIN_BATCH_PAGES, size // 2)
@@ -91,7 +129,8 @@ def _read_column_type(editor: BaseDatabaseSchemaEditor, table: str, column: str)
     """As PostgreSQL calls it; None if there is no such column."""
     with editor.connection.cursor() as cursor:
         cursor.execute(
-            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = %s AND NOT attisdropped",
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = "
+            "to_regclass(%s) AND attname = %s AND NOT attisdropped",
             [f'"{table}"', column],
         )
         row = cursor.fetchone()
@@ -102,7 +141,8 @@ def _list_partitions(editor: BaseDatabaseSchemaEditor, table: str) -> list[str]:
     """The table's partitions; the table itself where it has none."""
     with editor.connection.cursor() as cursor:
         cursor.execute(
-            "SELECT relname FROM pg_class WHERE oid IN (SELECT relid FROM pg_partition_tree(to_regclass(%s)) WHERE isleaf)"
+            "SELECT relname FROM pg_class WHERE oid IN (SELECT relid FROM "
+            "pg_partition_tree(to_regclass(%s)) WHERE isleaf)"
             " OR (oid = to_regclass(%s) AND relkind = 'r') ORDER BY relname",
             [f'"{table}"', f'"{table}"'],
         )

@@ -1,4 +1,5 @@
-"""Sums that only ever rise, kept in the database: every process adds to them, so /metrics tells one truth whoever is asked."""
+"""Sums that only ever rise, kept in the database: every process adds to them, so /metrics tells one
+truth whoever is asked."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -21,7 +22,8 @@ _ADD_SQL = (
 
 
 def totals_add(amounts: Amounts) -> None:
-    """Adds to the sums, in the order of their keys: two processes that do so never wait for each other in a circle."""
+    """Adds to the sums, in the order of their keys: two processes that do so never wait for each
+    other in a circle."""
     with write_transaction(), connection.cursor() as cursor:
         for (name, label), value in sorted(amounts.items()):
             cursor.execute(_ADD_SQL, [name, label, value])
@@ -29,11 +31,15 @@ def totals_add(amounts: Amounts) -> None:
 
 def totals_read() -> dict[tuple[str, str], float]:
     """Every sum there is."""
-    return {(name, label): value for name, label, value in Total.objects.values_list("name", "label", "value")}
+    return {
+        (name, label): value
+        for name, label, value in Total.objects.values_list("name", "label", "value")
+    }
 
 
 def measure_stage(stage: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Adds the seconds of each run that had something to do, and how much that was: the number that the function returns."""
+    """Adds the seconds of each run that had something to do, and how much that was: the number that
+    the function returns."""
 
     def wrap(run: Callable[P, int]) -> Callable[P, int]:
         @wraps(run)
@@ -41,7 +47,13 @@ def measure_stage(stage: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
             begun = perf_counter()
             done = run(*args, **kwargs)
             if done:
-                totals_add({("stage_seconds", stage): perf_counter() - begun, ("stage_runs", stage): 1, ("stage_done", stage): done})
+                totals_add(
+                    {
+                        ("stage_seconds", stage): perf_counter() - begun,
+                        ("stage_runs", stage): 1,
+                        ("stage_done", stage): done,
+                    }
+                )
             return done
 
         return timing

@@ -1,4 +1,5 @@
-"""What people hear while the database is away, locked or full: a page that asks no database, and 503 instead of 500."""
+"""What people hear while the database is away, locked or full: a page that asks no database, and
+503 instead of 500."""
 
 import logging
 import sys
@@ -19,7 +20,8 @@ RETRY_AFTER_S = 5
 
 
 class DatabaseUnavailableMiddleware:
-    """Middleware: a page whose database failed is a 503 that says so and when to come back; under /api/ the errors have their own shape."""
+    """Middleware: a page whose database failed is a 503 that says so and when to come back; under
+    /api/ the errors have their own shape."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -31,7 +33,9 @@ class DatabaseUnavailableMiddleware:
         """Called by Django when a view raised."""
         if not isinstance(exception, UNAVAILABLE_ERRORS):
             return None
-        logger.warning("%s: the database failed: %s", escape_uri_path(request.path), str(exception).strip())
+        logger.warning(
+            "%s: the database failed: %s", escape_uri_path(request.path), str(exception).strip()
+        )
         return unavailable_response(request)
 
 
@@ -39,11 +43,18 @@ def unavailable_response(request: HttpRequest) -> HttpResponse:
     """The static page for people, JSON for programs."""
     if request.path_info.startswith("/api/") or request.path_info.endswith(".json"):
         return busy_response(RETRY_AFTER_S)
-    response = HttpResponse(get_template("503.html").render(), status=503, headers={"Retry-After": str(RETRY_AFTER_S)})
+    response = HttpResponse(
+        get_template("503.html").render(), status=503, headers={"Retry-After": str(RETRY_AFTER_S)}
+    )
     response["Cache-Control"] = "no-store"
     return response
 
 
 def handle_server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler of what no view caught: the database may fail in a middleware too, where sessions are read and saved."""
-    return unavailable_response(request) if isinstance(sys.exc_info()[1], UNAVAILABLE_ERRORS) else server_error(request)
+    """Django's handler of what no view caught: the database may fail in a middleware too, where
+    sessions are read and saved."""
+    return (
+        unavailable_response(request)
+        if isinstance(sys.exc_info()[1], UNAVAILABLE_ERRORS)
+        else server_error(request)
+    )

@@ -1,4 +1,5 @@
-"""A socket that keeps one deadline over all of its reads and writes together, and hands out a bounded number of bytes."""
+"""A socket that keeps one deadline over all of its reads and writes together, and hands out a
+bounded number of bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ class ResponseTooLargeError(Exception):
 class BoundedSocket:
     """As much of a socket as http.client uses."""
 
-    def __init__(self, connection: socket.socket, left: Callable[[], float], *, allowance: int) -> None:
+    def __init__(
+        self, connection: socket.socket, left: Callable[[], float], *, allowance: int
+    ) -> None:
         self._connection = connection
         self._left = left
         self._allowance = allowance

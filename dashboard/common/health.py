@@ -1,4 +1,5 @@
-"""Whether this process lives, and what it stands on: the database, its migrations, and the workers behind it."""
+"""Whether this process lives, and what it stands on: the database, its migrations, and the workers
+behind it."""
 
 from __future__ import annotations
 
@@ -38,10 +39,12 @@ _migrated: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: what was found, how much is too much, and a sentence for people.
+    """One thing that was looked at: what was found, how much is too much, and a sentence for
+    people.
 
-    `value` is None where it is not known. `serves` is False if this process cannot do its work without it; what is merely behind it
-    makes the line unhealthy, but reports are still taken and pages still open."""
+    `value` is None where it is not known. `serves` is False if this process cannot do its work
+    without it; what is merely behind it makes the line unhealthy, but reports are still taken and
+    pages still open."""
 
     name: str
     ok: bool
@@ -64,10 +67,19 @@ def database_check() -> Check:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
     took = time.perf_counter() - begun
-    if connection.vendor == "sqlite" and (full := _describe_full_disk(str(connection.settings_dict["NAME"]))):
+    if connection.vendor == "sqlite" and (
+        full := _describe_full_disk(str(connection.settings_dict["NAME"]))
+    ):
         return Check("database", False, took, SLOW_DATABASE_S, "s", full, serves=False)
     if took > SLOW_DATABASE_S:
-        return Check("database", False, took, SLOW_DATABASE_S, "s", f"The database takes {took:.2f} s to answer at all: it is slow.")
+        return Check(
+            "database",
+            False,
+            took,
+            SLOW_DATABASE_S,
+            "s",
+            f"The database takes {took:.2f} s to answer at all: it is slow.",
+        )
     return Check("database", True, took, SLOW_DATABASE_S, "s", "The database answers.")
 
 
@@ -75,7 +87,10 @@ def _describe_full_disk(file: str) -> str:
     """What is said of a disk on which no report can be stored; empty while there is room."""
     place = Path(file).parent
     if place.is_dir() and shutil.disk_usage(place).free < MIN_SERVING_BYTES:
-        return f"The disk of {file} is full: reports are refused until there is room, and agents keep what they have."
+        return (
+            f"The disk of {file} is full: reports are refused until there is room, and agents "
+            "keep what they have."
+        )
     return ""
 
 
@@ -106,7 +121,12 @@ def workers_check() -> Check:
     workers = [beat for beat in list_heartbeats() if beat.kind == "worker"]
     if not workers:
         return Check(
-            "workers", False, None, WORKER_GONE_AFTER_S, "s", "No worker was heard of in the last day: reports wait and nothing is judged."
+            "workers",
+            False,
+            None,
+            WORKER_GONE_AFTER_S,
+            "s",
+            "No worker was heard of in the last day: reports wait and nothing is judged.",
         )
     age = min(_age(worker.seen_at) for worker in workers)
     if age > WORKER_GONE_AFTER_S:
@@ -121,7 +141,12 @@ def workers_check() -> Check:
     alive = [worker for worker in workers if worker_state(worker) != "gone"]
     if not any(worker_state(worker) == "works" for worker in alive):
         return Check(
-            "workers", False, age, WORKER_GONE_AFTER_S, "s", f"{_workers(alive)} here, but none has ended a fold in the last minute."
+            "workers",
+            False,
+            age,
+            WORKER_GONE_AFTER_S,
+            "s",
+            f"{_workers(alive)} here, but none has ended a fold in the last minute.",
         )
     return Check("workers", True, age, WORKER_GONE_AFTER_S, "s", f"{_workers(alive)} at work.")
 
@@ -129,15 +154,27 @@ def workers_check() -> Check:
 def disk_check() -> Check:
     """The disk of the data folder; a database elsewhere has its own."""
     if not settings.EMBEDDED:
-        return Check("disk", True, None, None, "", "Nothing is stored on this machine: the disk that can fill is that of PostgreSQL.")
+        return Check(
+            "disk",
+            True,
+            None,
+            None,
+            "",
+            "Nothing is stored on this machine: the disk that can fill is that of PostgreSQL.",
+        )
     here = settings.ENV.data if settings.ENV.data.exists() else Path.cwd()
     usage = shutil.disk_usage(here)
     least = min(MIN_FREE_BYTES, usage.total * MIN_FREE_RATIO)
     free = f"{usage.free / (1 << 30):.1f} GiB of {usage.total / (1 << 30):.1f} GiB are free"
     if usage.free < least:
-        said = f"The disk of the data folder is nearly full: {free}. Once it is full, what is stored there cannot grow: make room."
+        said = (
+            f"The disk of the data folder is nearly full: {free}. Once it is full, what is "
+            "stored there cannot grow: make room."
+        )
         return Check("disk", False, usage.free, least, "bytes", said)
-    return Check("disk", True, usage.free, least, "bytes", f"{free} on the disk of the data folder.")
+    return Check(
+        "disk", True, usage.free, least, "bytes", f"{free} on the disk of the data folder."
+    )
 
 
 def list_heartbeats() -> list[Heartbeat]:
@@ -150,7 +187,11 @@ def worker_state(worker: Heartbeat) -> str:
     if _age(worker.seen_at) > WORKER_GONE_AFTER_S:
         return "gone"
     folded = worker.folded_at
-    return "works" if worker.kind == "beat" or (folded is not None and _age(folded) <= FOLD_EXPECTED_WITHIN_S) else "idle"
+    return (
+        "works"
+        if worker.kind == "beat" or (folded is not None and _age(folded) <= FOLD_EXPECTED_WITHIN_S)
+        else "idle"
+    )
 
 
 def _age(moment: datetime) -> float:

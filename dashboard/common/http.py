@@ -34,10 +34,14 @@ _INTERNAL = ("internal", "The server failed; it has logged why.")
 
 def json_response(body: bytes, status: int = 200) -> HttpResponse:
     """An answer that is JSON and nothing else, whatever a browser may think of it."""
-    return HttpResponse(body, status=status, headers={**API_HEADERS, "Content-Length": str(len(body))})
+    return HttpResponse(
+        body, status=status, headers={**API_HEADERS, "Content-Length": str(len(body))}
+    )
 
 
-def error_response(status: int, code: str, detail: str, retry_after: int | None = None) -> HttpResponse:
+def error_response(
+    status: int, code: str, detail: str, retry_after: int | None = None
+) -> HttpResponse:
     """An error in the one shape: `{"cw": 1, "code": ..., "detail": ...}`."""
     response = json_response(dumps(Error(code=code, detail=detail)), status)
     if retry_after is not None:
@@ -47,20 +51,29 @@ def error_response(status: int, code: str, detail: str, retry_after: int | None 
 
 def busy_response(retry_after: int = 5) -> HttpResponse:
     """What anyone hears while the database does not answer."""
-    return error_response(503, "busy", "The database does not answer right now; nothing was stored.", retry_after)
+    return error_response(
+        503, "busy", "The database does not answer right now; nothing was stored.", retry_after
+    )
 
 
 class ApiErrorMiddleware:
-    """Middleware: an error under /api/ leaves in the one shape, and a failing database is a 503 that says when to come back."""
+    """Middleware: an error under /api/ leaves in the one shape, and a failing database is a 503
+    that says when to come back."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self._get_response(request)
-        if response.status_code < 400 or not _is_api(request) or response.get("Content-Type", "").startswith("application/json"):
+        if (
+            response.status_code < 400
+            or not _is_api(request)
+            or response.get("Content-Type", "").startswith("application/json")
+        ):
             return response
-        code, detail = _STATUS_ERRORS.get(response.status_code, _INTERNAL if response.status_code >= 500 else _STATUS_ERRORS[400])
+        code, detail = _STATUS_ERRORS.get(
+            response.status_code, _INTERNAL if response.status_code >= 500 else _STATUS_ERRORS[400]
+        )
         answer = error_response(response.status_code, code, detail)
         for name in ("Allow", "Retry-After", "WWW-Authenticate"):
             if name in response:

@@ -15,5 +15,6 @@ def record_fold() -> None:
 
 
 def last_fold_at() -> float:
-    """When any process of this worker last folded something, by the machine's monotonic clock; 0 when it has not yet."""
+    """When any process of this worker last folded something, by the machine's monotonic clock; 0
+    when it has not yet."""
     return float(_LAST_FOLD_AT.value)

@@ -1,4 +1,5 @@
-"""Changes of tables that an earlier release reads and writes meanwhile: each waits for its lock in short tries, with others in between."""
+"""Changes of tables that an earlier release reads and writes meanwhile: each waits for its lock in
+short tries, with others in between."""
 
 from __future__ import annotations
 
@@ -13,17 +14,22 @@ from django.db.migrations.state import ProjectState
 logger = logging.getLogger(__name__)
 
 LOCK_TIMEOUT_S = 0.1
-"""Seconds that a change of a table waits for its lock. Everyone who reads or writes the table waits behind it for as long."""
+"""Seconds that a change of a table waits for its lock. Everyone who reads or writes the table waits
+behind it for as long."""
 RETRY_PAUSE_S, GIVE_UP_AFTER_S = 0.2, 900.0
-"""Seconds between two tries, and until the migration fails; started again, it continues where it was."""
+"""Seconds between two tries, and until the migration fails; started again, it continues where it
+was."""
 
 
 class LockTimeoutError(Exception):
     """The table was in use for so long that its columns could not be changed."""
 
 
-def retry_for_lock(editor: BaseDatabaseSchemaEditor, work: Sequence[str] | Callable[[], None]) -> None:
-    """Does the work, or runs the statements, as one as soon as the locks can be had without holding up others."""
+def retry_for_lock(
+    editor: BaseDatabaseSchemaEditor, work: Sequence[str] | Callable[[], None]
+) -> None:
+    """Does the work, or runs the statements, as one as soon as the locks can be had without holding
+    up others."""
     began = time.monotonic()
     while True:
         try:
@@ -38,28 +44,54 @@ def retry_for_lock(editor: BaseDatabaseSchemaEditor, work: Sequence[str] | Calla
                 return
         except OperationalError as error:
             if time.monotonic() - began > GIVE_UP_AFTER_S:
-                raise LockTimeoutError(f"the table was in use for {GIVE_UP_AFTER_S:.0f} s; stop the workers and migrate again") from error
+                raise LockTimeoutError(
+                    f"the table was in use for {GIVE_UP_AFTER_S:.0f} s; stop the workers "
+                    "and migrate again"
+                ) from error
             logger.info("%s; tried again", str(error).strip().splitlines()[0])
         time.sleep(RETRY_PAUSE_S)
 
 
 class AddColumn(migrations.AddField):
-    """AddField of a migration that is not atomic: no other change shares its lock, and a column that is there already is left alone."""
+    """AddField of a migration that is not atomic: no other change shares its lock, and a column
+    that is there already is left alone."""
 
     def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         if not self._column_exists(app_label, schema_editor, to_state):
-            retry_for_lock(schema_editor, lambda: super(AddColumn, self).database_forwards(app_label, schema_editor, from_state, to_state))
+            retry_for_lock(
+                schema_editor,
+                lambda: super(AddColumn, self).database_forwards(
+                    app_label, schema_editor, from_state, to_state
+                ),
+            )
 
     def database_backwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         if self._column_exists(app_label, schema_editor, from_state):
-            retry_for_lock(schema_editor, lambda: super(AddColumn, self).database_backwards(app_label, schema_editor, from_state, to_state))
+            retry_for_lock(
+                schema_editor,
+                lambda: super(AddColumn, self).database_backwards(
+                    app_label, schema_editor, from_state, to_state
+                ),
+            )
 
-    def _column_exists(self, app_label: str, editor: BaseDatabaseSchemaEditor, state: ProjectState) -> bool:
+    def _column_exists(
+        self, app_label: str, editor: BaseDatabaseSchemaEditor, state: ProjectState
+    ) -> bool:
         model = state.apps.get_model(app_label, self.model_name)
         with editor.connection.cursor() as cursor:
-            columns = editor.connection.introspection.get_table_description(cursor, model._meta.db_table)
+            columns = editor.connection.introspection.get_table_description(
+                cursor, model._meta.db_table
+            )
         return model._meta.get_field(self.name).column in {column.name for column in columns}

@@ -1,4 +1,5 @@
-"""How log lines look: text or JSON, with the id of the request they belong to, and never with a secret in them."""
+"""How log lines look: text or JSON, with the id of the request they belong to, and never with a
+secret in them."""
 
 from __future__ import annotations
 
@@ -19,13 +20,23 @@ _REQUEST_ID_PATTERN = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
 _SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b(cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_)[0-9A-Za-z]{8,}"), r"\1***"),
-    (re.compile(r"(?i)\b(authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)[^\s'\",}]+"), r"\1***"),
+    (
+        re.compile(
+            r"(?i)\b(authorization['\"]?\s*[:=]\s*['\"]?(?:(?:bearer|basic|token)\s+)?)[^\s'\",}]+"
+        ),
+        r"\1***",
+    ),
     (re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9._~+/=-]{8,}"), r"\1***"),
     (re.compile(r"(\b[a-z][a-z0-9+.-]*://[^/\s:@]*:)[^@\s/]+@"), r"\1***@"),
     (re.compile(r"(https?://hooks\.[a-z.-]+/)[^\s'\"<>]+"), r"\1***"),
     (re.compile(r"(\bwhsec_)[A-Za-z0-9+/=_-]+"), r"\1***"),
     (re.compile(r"(/invitations/)[A-Za-z0-9_-]{16,}"), r"\1***"),
-    (re.compile(r"(?i)((?:^|[?&])(?:code|state|token|key|secret|password|signature|sig|access_token)=)[^&\s'\"]+"), r"\1***"),
+    (
+        re.compile(
+            r"(?i)((?:^|[?&])(?:code|state|token|key|secret|password|signature|sig|access_token)=)[^&\s'\"]+"
+        ),
+        r"\1***",
+    ),
     (
         re.compile(
             r"(?i)(['\"]?(?:password|passwd|client_secret|secret_key|key_pepper|sessionid|csrftoken)['\"]?\s*[:=]\s*['\"]?)[^\s'\",;&}]+"
@@ -37,7 +48,8 @@ _SECRET_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def redact_secrets(text: str) -> str:
-    """The text with what must not be read in a log replaced: keys, Authorization, passwords in addresses, webhooks, links that let in."""
+    """The text with what must not be read in a log replaced: keys, Authorization, passwords in
+    addresses, webhooks, links that let in."""
     for pattern, instead in _SECRET_PATTERNS:
         text = pattern.sub(instead, text)
     return text
@@ -78,27 +90,31 @@ class JsonFormatter(logging.Formatter):
 
 
 class ThreadCountFilter(logging.Filter):
-    """The server warns of the number of threads at each start; it was chosen, since most of them wait for the database."""
+    """The server warns of the number of threads at each start; it was chosen, since most of them
+    wait for the database."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "Python threads, which seems quite high" not in record.getMessage()
 
 
 def set_request_id(told: str) -> str:
-    """The id of the request that this thread answers from now on: the one that was sent with it, if it is a plain one."""
+    """The id of the request that this thread answers from now on: the one that was sent with it, if
+    it is a plain one."""
     known = told if _REQUEST_ID_PATTERN.fullmatch(told) else secrets.token_hex(8)
     REQUEST_ID.set(known)
     return known
 
 
 class RequestIdMiddleware:
-    """Middleware: a request has an id, that of the proxy in front if it sent a plain one; it stands in its log lines and its answer."""
+    """Middleware: a request has an id, that of the proxy in front if it sent a plain one; it stands
+    in its log lines and its answer."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Django logs what was refused after every middleware: the id is forgotten when the answer is closed, or by the next request."""
+        """Django logs what was refused after every middleware: the id is forgotten when the answer
+        is closed, or by the next request."""
         known = set_request_id(request.headers.get("X-Request-ID", ""))
         response = self._get_response(request)
         response["X-Request-ID"] = known

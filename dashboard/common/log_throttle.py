@@ -1,4 +1,5 @@
-"""What libraries tell by a traceback at each turn is told by a sentence, at most once a minute, with how often it was so."""
+"""What libraries tell by a traceback at each turn is told by a sentence, at most once a minute,
+with how often it was so."""
 
 from __future__ import annotations
 
@@ -12,20 +13,24 @@ from django.db import InterfaceError, OperationalError
 
 THROTTLE_INTERVAL_S = 60.0
 MAX_TRACKED_KEYS = 1000
-"""Things of which it is known when they were last told; beyond that all of them may be told again."""
+"""Things of which it is known when they were last told; beyond that all of them may be told
+again."""
 SCHEMA_ERROR_PREFIX = "no such"
-"""How SQLite begins what it says of a table or a column that is missing: a fault of ours, and its traceback stays."""
+"""How SQLite begins what it says of a table or a column that is missing: a fault of ours, and its
+traceback stays."""
 
 
 class LogThrottle:
-    """Whether it is time to tell a thing again, and of how many times that tells; any thread may ask."""
+    """Whether it is time to tell a thing again, and of how many times that tells; any thread may
+    ask."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now, self._guard = now, threading.Lock()
         self._told: dict[Hashable, tuple[float, int]] = {}
 
     def times(self, thing: Hashable) -> int:
-        """0 while it was told less than a minute ago, else how often it came since, this time counted."""
+        """0 while it was told less than a minute ago, else how often it came since, this time
+        counted."""
         with self._guard:
             if len(self._told) > MAX_TRACKED_KEYS:
                 self._told.clear()
@@ -38,7 +43,8 @@ class LogThrottle:
 
 
 class TracebackSummaryFilter(logging.Filter):
-    """On a handler: a task that the database failed, and a request under a name that is not ours."""
+    """On a handler: a task that the database failed, and a request under a name that is not
+    ours."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,16 +58,27 @@ class TracebackSummaryFilter(logging.Filter):
             and isinstance(error, (OperationalError, InterfaceError))
             and SCHEMA_ERROR_PREFIX not in str(error)
         ):
-            return self._tell(record, f"a task was not done, and is done again: the database failed: {_one_line(error)}")
+            return self._tell(
+                record,
+                f"a task was not done, and is done again: the database failed: {_one_line(error)}",
+            )
         if record.name == "django.security.DisallowedHost" or isinstance(error, DisallowedHost):
             named = _one_line(error or record.getMessage()).split(". You may need", 1)[0]
-            return self._tell(record, f"a request was refused: {named}; COMPILEWATCH_HOSTS says which names are served")
+            return self._tell(
+                record,
+                f"a request was refused: {named}; COMPILEWATCH_HOSTS says which names are served",
+            )
         return True
 
     def _tell(self, record: logging.LogRecord, sentence: str) -> bool:
         times = self._seldom.times((record.name, sentence))
         record.levelno, record.levelname = logging.WARNING, "WARNING"
-        record.msg, record.args, record.exc_info, record.exc_text = f"{sentence} ({times} times since it was told)", (), None, None
+        record.msg, record.args, record.exc_info, record.exc_text = (
+            f"{sentence} ({times} times since it was told)",
+            (),
+            None,
+            None,
+        )
         return bool(times)
 
 

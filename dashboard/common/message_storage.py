@@ -1,4 +1,5 @@
-"""What a page tells once, such as "Saved.", is kept in a cookie that is sent where the session is, and nowhere else."""
+"""What a page tells once, such as "Saved.", is kept in a cookie that is sent where the session is,
+and nowhere else."""
 
 from __future__ import annotations
 

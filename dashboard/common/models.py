@@ -1,4 +1,5 @@
-"""What stands under every stage: slots that periodic jobs claim, signs of life, and sums that only rise."""
+"""What stands under every stage: slots that periodic jobs claim, signs of life, and sums that only
+rise."""
 
 from django.db import models
 
@@ -8,7 +9,9 @@ class JobSlot(models.Model):
 
     pk = models.CompositePrimaryKey("name", "slot")
     name = models.CharField(max_length=64)
-    slot = models.BigIntegerField(help_text="Unix time divided by the job's interval, rounded down.")
+    slot = models.BigIntegerField(
+        help_text="Unix time divided by the job's interval, rounded down."
+    )
     claimed_at = models.DateTimeField()
     finished_at = models.DateTimeField(null=True)
 
@@ -24,7 +27,10 @@ class Heartbeat(models.Model):
     seen_at = models.DateTimeField()
     folded_at = models.DateTimeField(null=True)
     broker = models.CharField(
-        max_length=200, default="", db_default="", help_text="What it says of Redis: empty if it answers, else why not."
+        max_length=200,
+        default="",
+        db_default="",
+        help_text="What it says of Redis: empty if it answers, else why not.",
     )
 
     class Meta:
@@ -32,11 +38,14 @@ class Heartbeat(models.Model):
 
 
 class Total(models.Model):
-    """A sum since the beginning, such as reports accepted; it is never dropped, because Prometheus reads any fall as a restart."""
+    """A sum since the beginning, such as reports accepted; it is never dropped, because Prometheus
+    reads any fall as a restart."""
 
     pk = models.CompositePrimaryKey("name", "label")
     name = models.CharField(max_length=32)
-    label = models.CharField(max_length=32, help_text="A code or a stage; empty where there is one sum.")
+    label = models.CharField(
+        max_length=32, help_text="A code or a stage; empty where there is one sum."
+    )
     value = models.FloatField()
 
     class Meta:
@@ -44,7 +53,8 @@ class Total(models.Model):
 
 
 class CacheEntry(models.Model):
-    """A row of Django's cache in the database: counts of tries to sign in, which hold for all processes."""
+    """A row of Django's cache in the database: counts of tries to sign in, which hold for all
+    processes."""
 
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()

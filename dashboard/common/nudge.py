@@ -1,4 +1,5 @@
-"""Tells the next stage that there is work; only workers nudge, and a lost nudge costs one sweep interval."""
+"""Tells the next stage that there is work; only workers nudge, and a lost nudge costs one sweep
+interval."""
 
 from celery import current_app
 
@@ -9,7 +10,8 @@ lost_nudges = 0
 
 
 def nudge(task: str) -> None:
-    """Sends a task by its name and never raises: the sweep does what a lost nudge would have done."""
+    """Sends a task by its name and never raises: the sweep does what a lost nudge would have
+    done."""
     global lost_nudges
     if BROKER.is_in_backoff:
         lost_nudges += 1

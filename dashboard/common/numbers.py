@@ -1,4 +1,5 @@
-"""Numbers, sizes, times and changes in words, for pages, messages and verdicts: at most three digits, a real minus, a hard space."""
+"""Numbers, sizes, times and changes in words, for pages, messages and verdicts: at most three
+digits, a real minus, a hard space."""
 
 from __future__ import annotations
 
@@ -7,12 +8,14 @@ import math
 SPACE = "\u00a0"
 MINUS = "\u2212"
 FACTOR_FROM = 2.0
-"""From three times the baseline on a change is a factor: a percentage of that size is not read at a glance."""
+"""From three times the baseline on a change is a factor: a percentage of that size is not read at a
+glance."""
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """0.0012, 4.1, 18.4, 100, 12,346: at most so many digits that mean something, and all those before the point."""
+    """0.0012, 4.1, 18.4, 100, 12,346: at most so many digits that mean something, and all those
+    before the point."""
     if not math.isfinite(value):
         return "?"
     if value == 0:
@@ -91,7 +94,8 @@ def percent(share: float) -> str:
 
 
 def level(value: float, unit: str) -> str:
-    """A value in the unit of a metric: s, share, bytes, per hour, share per hour, or any other after a number."""
+    """A value in the unit of a metric: s, share, bytes, per hour, share per hour, or any other
+    after a number."""
     said = {"s": duration, "share": percent, "B": size, "bytes": size}.get(unit)
     if said is not None:
         return said(value)
@@ -118,7 +122,8 @@ def magnitude(ratio: float) -> str:
 
 
 def change_range(low: float, high: float) -> str:
-    """13 to 52 %, −6 to 2 %, 1.5 to 31 times: an interval of a relative change, in one unit; a plus sign would be noise."""
+    """13 to 52 %, −6 to 2 %, 1.5 to 31 times: an interval of a relative change, in one unit; a plus
+    sign would be noise."""
     low, high = min(low, high), max(low, high)
     if is_factor(high):
         return f"{number(1 + low)} to {_times(high)}"
@@ -137,7 +142,8 @@ def signed_size(count: float) -> str:
 
 
 def difference(value: float, base: float, unit: str) -> str:
-    """How far a value lies from its baseline: points of a share, a rate per hour as such, anything else relative; empty from zero."""
+    """How far a value lies from its baseline: points of a share, a rate per hour as such, anything
+    else relative; empty from zero."""
     if unit == "share":
         return points(value - base)
     if unit in ("per hour", "share per hour"):

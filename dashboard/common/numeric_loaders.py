@@ -1,8 +1,8 @@
-"""Loaders of PostgreSQL's `numeric`, in which it answers sums and means of 64-bit counters: an int where no digits follow the point, else
-a float.
+"""Loaders of PostgreSQL's `numeric`, in which it answers sums and means of 64-bit counters: an int
+where no digits follow the point, else a float.
 
-Without them `Sum` of such a counter is a `Decimal` on PostgreSQL and an int on SQLite: other text in JSON, and an error next to a float.
-No column has this type, so that no digits are lost."""
+Without them `Sum` of such a counter is a `Decimal` on PostgreSQL and an int on SQLite: other text
+in JSON, and an error next to a float. No column has this type, so that no digits are lost."""
 
 from __future__ import annotations
 

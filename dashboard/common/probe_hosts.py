@@ -1,4 +1,5 @@
-"""Supervisors ask a process by its address, not by the dashboard's name: their two questions are answered under any name."""
+"""Supervisors ask a process by its address, not by the dashboard's name: their two questions are
+answered under any name."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ PROBE_PATHS = ("/healthz", "/readyz")
 
 
 class ProbeHostMiddleware:
-    """Gives a probe the first name that is ours, so that the check of names lets it through; nothing in its answer holds a name."""
+    """Gives a probe the first name that is ours, so that the check of names lets it through;
+    nothing in its answer holds a name."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

@@ -1,4 +1,5 @@
-"""Rows of queries as the database's driver gives them: where pages read thousands, Django's second look at every value costs the most."""
+"""Rows of queries as the database's driver gives them: where pages read thousands, Django's second
+look at every value costs the most."""
 
 from __future__ import annotations
 
@@ -21,9 +22,11 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class CompiledQuery:
-    """One query of several: its place among them, its statement and values, and the names and types of its columns.
+    """One query of several: its place among them, its statement and values, and the names and types
+    of its columns.
 
-    `stored` are those that come in another form than Python's, as times and JSON do from SQLite: what turns each of them back."""
+    `stored` are those that come in another form than Python's, as times and JSON do from SQLite:
+    what turns each of them back."""
 
     place: int
     sql: str
@@ -36,20 +39,33 @@ class CompiledQuery:
         """The rows as Python has them."""
         if not self.stored:
             return list(rows)
-        return [tuple(self.stored[place](value) if place in self.stored else value for place, value in enumerate(row)) for row in rows]
+        return [
+            tuple(
+                self.stored[place](value) if place in self.stored else value
+                for place, value in enumerate(row)
+            )
+            for row in rows
+        ]
 
 
 def fetch_rows(rows: QuerySet[Any, Any]) -> Rows:
-    """What `values_list` asked for, in its order; without what a field of its own kind would make of it."""
+    """What `values_list` asked for, in its order; without what a field of its own kind would make
+    of it."""
     return fetch_rows_together(rows)[0]
 
 
 def fetch_rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
-    """The same of several queries in one statement, so that a page waits for its database once; None has no rows, and no order is kept.
+    """The same of several queries in one statement, so that a page waits for its database once;
+    None has no rows, and no order is kept.
 
-    Columns of one type are shared: with columns of its own for each query a row would be mostly empty ones, and those take time too."""
+    Columns of one type are shared: with columns of its own for each query a row would be mostly
+    empty ones, and those take time too."""
     found: list[Rows] = [[] for _ in queries]
-    arms = [arm for place, rows in enumerate(queries) if rows is not None and (arm := _compile_query(place, rows))]
+    arms = [
+        arm
+        for place, rows in enumerate(queries)
+        if rows is not None and (arm := _compile_query(place, rows))
+    ]
     if not arms:
         return found
     with _cursor(next(rows.db for rows in queries if rows is not None)) as cursor:
@@ -58,9 +74,14 @@ def fetch_rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
             found[arms[0].place] = arms[0].read(cursor.fetchall())
             return found
         columns, taken = _share_columns([arm.kinds for arm in arms])
-        statement = " UNION ALL ".join(_select(number, arm, columns, taken[number]) for number, arm in enumerate(arms))
+        statement = " UNION ALL ".join(
+            _select(number, arm, columns, taken[number]) for number, arm in enumerate(arms)
+        )
         cursor.execute(statement, [value for arm in arms for value in arm.given])
-        own, rows_of = [_build_column_getter(mine) for mine in taken], [found[arm.place] for arm in arms]
+        own, rows_of = (
+            [_build_column_getter(mine) for mine in taken],
+            [found[arm.place] for arm in arms],
+        )
         for row in cursor.fetchall():
             rows_of[row[0]].append(own[row[0]](row))
     for arm in arms:
@@ -69,12 +90,16 @@ def fetch_rows_together(*queries: QuerySet[Any, Any] | None) -> list[Rows]:
 
 
 def fetch_objects_together(*queries: QuerySet[Any]) -> list[list[Any]]:
-    """Objects of several tables in one statement, without those that they refer to; no order is kept."""
+    """Objects of several tables in one statement, without those that they refer to; no order is
+    kept."""
     tables = [rows.model for rows in queries]
     names = [[field.attname for field in table._meta.concrete_fields] for table in tables]
-    found = fetch_rows_together(*(rows.values_list(*own) for rows, own in zip(queries, names, strict=True)))
+    found = fetch_rows_together(
+        *(rows.values_list(*own) for rows, own in zip(queries, names, strict=True))
+    )
     return [
-        [table.from_db(rows.db, own, row) for row in told] for rows, table, own, told in zip(queries, tables, names, found, strict=True)
+        [table.from_db(rows.db, own, row) for row in told]
+        for rows, table, own, told in zip(queries, tables, names, found, strict=True)
     ]
 
 
@@ -84,14 +109,17 @@ def _build_column_getter(places: list[int]) -> Callable[[tuple[Any, ...]], tuple
 
 
 def _cursor(database: str) -> AbstractContextManager[Any]:
-    """PostgreSQL sends numbers and bytes as they are, not written out as text, which is a third of the time; SQLite does so anyway."""
+    """PostgreSQL sends numbers and bytes as they are, not written out as text, which is a third of
+    the time; SQLite does so anyway."""
     connection = cast(Any, connections[database])
     if connection.vendor != "postgresql":
         return cast(AbstractContextManager[Any], connection.cursor())
     connection.ensure_connection()
     binary = psycopg.Cursor(connection.connection)
     binary.format = Format.BINARY
-    return cast(AbstractContextManager[Any], connection._prepare_cursor(binary))  # in what Django wraps its own in: it counts and times
+    return cast(
+        AbstractContextManager[Any], connection._prepare_cursor(binary)
+    )  # in what Django wraps its own in: it counts and times
 
 
 def _compile_query(place: int, rows: QuerySet[Any, Any]) -> CompiledQuery | None:
@@ -102,15 +130,23 @@ def _compile_query(place: int, rows: QuerySet[Any, Any]) -> CompiledQuery | None
     except EmptyResultSet:
         return None
     chosen, _, _ = compiler.get_select(with_col_aliases=True)
-    kinds = [expression.output_field.cast_db_type(connection) or "text" for expression, _, _ in chosen]
+    kinds = [
+        expression.output_field.cast_db_type(connection) or "text" for expression, _, _ in chosen
+    ]
     stored: dict[int, Callable[[Any], Any]] = {
         column: partial(turned, expression=expression, connection=connection)
         for column, (expression, _, _) in enumerate(chosen)
         for turned in connection.ops.get_db_converters(expression)[:1]
     }
     if connection.vendor != "postgresql":
-        stored |= {column: _json for column, (expression, _, _) in enumerate(chosen) if isinstance(expression.output_field, JSONField)}
-    return CompiledQuery(place, sql, given, [connection.ops.quote_name(name) for _, _, name in chosen], kinds, stored)
+        stored |= {
+            column: _json
+            for column, (expression, _, _) in enumerate(chosen)
+            if isinstance(expression.output_field, JSONField)
+        }
+    return CompiledQuery(
+        place, sql, given, [connection.ops.quote_name(name) for _, _, name in chosen], kinds, stored
+    )
 
 
 def _json(text: str | None) -> Any:
@@ -118,13 +154,18 @@ def _json(text: str | None) -> Any:
 
 
 def _share_columns(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]]]:
-    """The types of the columns that hold any of these rows, behind the number of the query, and which of them each query takes."""
+    """The types of the columns that hold any of these rows, behind the number of the query, and
+    which of them each query takes."""
     columns = ["integer"]
     taken = []
     for kinds in kinds_of:
         mine: list[int] = []
         for kind in kinds:
-            free = (place for place, known in enumerate(columns) if place and known == kind and place not in mine)
+            free = (
+                place
+                for place, known in enumerate(columns)
+                if place and known == kind and place not in mine
+            )
             mine.append(next(free, len(columns)))
             columns += [kind] * (mine[-1] == len(columns))
         taken.append(mine)
@@ -132,7 +173,8 @@ def _share_columns(kinds_of: list[list[str]]) -> tuple[list[str], list[list[int]
 
 
 def _select(number: int, arm: CompiledQuery, columns: list[str], mine: list[int]) -> str:
-    """One query between empty columns of the others: without its type PostgreSQL takes an empty column for text."""
+    """One query between empty columns of the others: without its type PostgreSQL takes an empty
+    column for text."""
     own = dict(zip(mine, arm.names, strict=True))
     rest = (own.get(place, f"CAST(NULL AS {kind})") for place, kind in enumerate(columns) if place)
     return f"SELECT {', '.join([str(number), *rest])} FROM ({arm.sql}) own"

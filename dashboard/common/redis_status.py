@@ -1,4 +1,5 @@
-"""Whether Redis can be worked with: each process says so once when that changes, instead of Celery's tracebacks at every try."""
+"""Whether Redis can be worked with: each process says so once when that changes, instead of
+Celery's tracebacks at every try."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ CELERY_QUEUE = "celery"
 
 
 class ConnectionClosed(ConnectionError):
-    """A task was done when its connection to Redis had been closed. It comes back after its visibility timeout, and finds nothing to do."""
+    """A task was done when its connection to Redis had been closed. It comes back after its
+    visibility timeout, and finds nothing to do."""
 
 
 class BrokerStatus:
@@ -49,7 +51,8 @@ class BrokerStatus:
                 return
             self._away_since = self._failed_at
         logger.warning(
-            "Redis at %s cannot be used (%s). Reports are taken, folded and judged without it: workers sweep by their own timer.",
+            "Redis at %s cannot be used (%s). Reports are taken, folded and judged without "
+            "it: workers sweep by their own timer.",
             broker_address(),
             self.reason,
         )
@@ -65,13 +68,16 @@ class BrokerStatus:
         logger.warning("Redis at %s can be used again, after %.0f s.", broker_address(), seconds)
 
     def probe(self) -> int | None:
-        """Writes to Redis as a task would; returns how many tasks wait there, None when it cannot be used."""
+        """Writes to Redis as a task would; returns how many tasks wait there, None when it cannot
+        be used."""
         from redis import Redis, RedisError  # noqa: PLC0415  # the web process never talks to it, and does not load it
 
         try:
             if self._client is None:
                 self._client = Redis.from_url(
-                    settings.CELERY_BROKER_URL, socket_timeout=PROBE_TIMEOUT_S, socket_connect_timeout=PROBE_TIMEOUT_S
+                    settings.CELERY_BROKER_URL,
+                    socket_timeout=PROBE_TIMEOUT_S,
+                    socket_connect_timeout=PROBE_TIMEOUT_S,
                 )
             assert isinstance(self._client, Redis)
             self._client.set("compilewatch:probe", "1", ex=60)
@@ -94,17 +100,21 @@ def broker_address() -> str:
 
 
 class BrokerLogFilter(logging.Filter):
-    """Takes what Celery and kombu say about a broker that is away out of the log: it is said once, by `Broker`."""
+    """Takes what Celery and kombu say about a broker that is away out of the log: it is said once,
+    by `Broker`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is about anything else."""
         if record.name == "py.warnings":
-            # Which default later versions of Celery may have for tasks under way says nothing about this connection.
+            # Which default later versions of Celery may have for tasks under way says nothing about
+            # this connection.
             return "worker_cancel_long_running_tasks_on_connection_loss" not in record.getMessage()
         if not record.name.startswith(("celery", "kombu")):
             return True
         error = next((error for error in _iter_errors(record) if _is_broker_error(error)), None)
-        if error is not None and not isinstance(error, ConnectionClosed):  # that it was closed says nothing about Redis just now
+        if error is not None and not isinstance(
+            error, ConnectionClosed
+        ):  # that it was closed says nothing about Redis just now
             BROKER.failed(error)
         return error is None
 
@@ -119,4 +129,6 @@ def _iter_errors(record: logging.LogRecord) -> Iterator[BaseException]:
 
 
 def _is_broker_error(error: BaseException) -> bool:
-    return type(error).__module__.startswith(("redis.", "kombu.exceptions")) or isinstance(error, ConnectionError | TimeoutError)
+    return type(error).__module__.startswith(("redis.", "kombu.exceptions")) or isinstance(
+        error, ConnectionError | TimeoutError
+    )

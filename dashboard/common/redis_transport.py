@@ -1,4 +1,5 @@
-"""A worker's connections to Redis, which are closed when Redis goes away; loaded only where Redis is used."""
+"""A worker's connections to Redis, which are closed when Redis goes away; loaded only where Redis
+is used."""
 
 from contextlib import suppress
 from typing import Any
@@ -10,8 +11,9 @@ from dashboard.common.redis_status import ConnectionClosed
 
 
 class Channel(redis.Channel):
-    """Closes its connections whether or not Redis answers: kombu's stops at the first thing that fails, and is then kept for ever, with
-    its sockets, by what it would do when the process ends."""
+    """Closes its connections whether or not Redis answers: kombu's stops at the first thing that
+    fails, and is then kept for ever, with its sockets, by what it would do when the process
+    ends."""
 
     def close(self) -> None:
         """What was not acknowledged comes back by itself, after its visibility timeout."""
@@ -24,7 +26,8 @@ class Channel(redis.Channel):
                 virtual.Channel.close(self)
 
     def _connparams(self, *args: Any, **kwargs: Any) -> Any:
-        """Of a connection that is closed kombu 5.7 asks what it no longer has, while a task is acknowledged, which ended the worker."""
+        """Of a connection that is closed kombu 5.7 asks what it no longer has, while a task is
+        acknowledged, which ended the worker."""
         if getattr(self.connection, "client", None) is None:
             raise ConnectionClosed("the connection to Redis was closed")
         return super()._connparams(*args, **kwargs)  # type: ignore[misc]

@@ -1,4 +1,5 @@
-"""Django's mail backend with one time limit over everything: looking the name up, connecting, and every line that is said."""
+"""Django's mail backend with one time limit over everything: looking the name up, connecting, and
+every line that is said."""
 
 from __future__ import annotations
 
@@ -18,12 +19,15 @@ from dashboard.common.outbound.resolver import resolve_name
 
 
 class EmailBackend(smtp.EmailBackend):
-    """A server that answers a byte at a time is hung up on: the time limit of a socket is one for each read alone."""
+    """A server that answers a byte at a time is hung up on: the time limit of a socket is one for
+    each read alone."""
 
     @property
     def connection_class(self) -> Callable[..., smtplib.SMTP]:
         """What Django opens the connection with."""
-        return functools.partial(_DeadlineSmtpTls if self.use_ssl else _DeadlineSmtp, seconds=settings.EMAIL_SECONDS)
+        return functools.partial(
+            _DeadlineSmtpTls if self.use_ssl else _DeadlineSmtp, seconds=settings.EMAIL_SECONDS
+        )
 
 
 class _DeadlineSmtp(smtplib.SMTP):
@@ -45,8 +49,11 @@ class _DeadlineSmtp(smtplib.SMTP):
                 connection = socket.create_connection((address, port), self._left(timeout))
             except OSError:
                 continue
-            # A second handle, since TLS takes the first one over: what is shut down is the connection itself.
-            threading.Thread(target=self._watch, args=[connection.dup()], name="compilewatch-mail", daemon=True).start()
+            # A second handle, since TLS takes the first one over: what is shut down is the
+            # connection itself.
+            threading.Thread(
+                target=self._watch, args=[connection.dup()], name="compilewatch-mail", daemon=True
+            ).start()
             return connection
         raise OSError("the mail server could not be reached")
 
@@ -65,4 +72,6 @@ class _DeadlineSmtpTls(_DeadlineSmtp, smtplib.SMTP_SSL):
     """The same with TLS from the first byte."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        return self.context.wrap_socket(super()._get_socket(host, port, timeout), server_hostname=host)
+        return self.context.wrap_socket(
+            super()._get_socket(host, port, timeout), server_hostname=host
+        )

@@ -1,4 +1,5 @@
-"""Sentry and OpenTelemetry, only where their packages are installed and their own standard variables say where to send."""
+"""Sentry and OpenTelemetry, only where their packages are installed and their own standard
+variables say where to send."""
 
 from __future__ import annotations
 
@@ -16,19 +17,25 @@ logger = logging.getLogger(__name__)
 
 
 def telemetry_start(environ: dict[str, str] | None = None) -> list[str]:
-    """Starts what is asked for, and returns its names; what is asked for but not installed is said once."""
+    """Starts what is asked for, and returns its names; what is asked for but not installed is said
+    once."""
     given = os.environ if environ is None else environ
     started = []
     if given.get("SENTRY_DSN"):
         started += _start_if_installed("sentry_sdk", _sentry)
-    if given.get("OTEL_EXPORTER_OTLP_ENDPOINT") and given.get("OTEL_SDK_DISABLED", "").lower() != "true":
+    if (
+        given.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+        and given.get("OTEL_SDK_DISABLED", "").lower() != "true"
+    ):
         started += _start_if_installed("opentelemetry.instrumentation.django", _opentelemetry)
     return started
 
 
 def _start_if_installed(package: str, start: Any) -> list[str]:
     if not _is_installed(package):
-        logger.warning("%s is configured by its variables, but not installed: nothing is sent.", package)
+        logger.warning(
+            "%s is configured by its variables, but not installed: nothing is sent.", package
+        )
         return []
     start(import_module(package))
     return [package]
@@ -41,7 +48,8 @@ def _is_installed(package: str) -> bool:
 
 
 def _sentry(package: Any) -> None:
-    """Its variables say where and how much; no bodies, cookies, addresses or values of variables, and every text without secrets."""
+    """Its variables say where and how much; no bodies, cookies, addresses or values of variables,
+    and every text without secrets."""
     package.init(
         send_default_pii=False,
         max_request_body_size="never",
@@ -53,16 +61,24 @@ def _sentry(package: Any) -> None:
 
 
 def _opentelemetry(package: Any) -> None:
-    """Requests become spans, sent as the variables of the exporter say; a provider that somebody has set up stays."""
+    """Requests become spans, sent as the variables of the exporter say; a provider that somebody
+    has set up stays."""
     trace, sdk = import_module("opentelemetry.trace"), import_module("opentelemetry.sdk.trace")
     if not isinstance(trace.get_tracer_provider(), sdk.TracerProvider):
-        exporter = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
+        exporter = import_module(
+            "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+        ).OTLPSpanExporter()
         provider = sdk.TracerProvider()
-        provider.add_span_processor(import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter))
+        provider.add_span_processor(
+            import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter)
+        )
         trace.set_tracer_provider(provider)
-    # It asks for the name in the request: first of all, it would refuse probes, which come by address.
+    # It asks for the name in the request: first of all, it would refuse probes, which come by
+    # address.
     place = settings.MIDDLEWARE.index("dashboard.common.probe_hosts.ProbeHostMiddleware") + 1
-    package.DjangoInstrumentor().instrument(request_hook=_redact_span, response_hook=_redact_span, middleware_position=place)
+    package.DjangoInstrumentor().instrument(
+        request_hook=_redact_span, response_hook=_redact_span, middleware_position=place
+    )
 
 
 def _redact_span(span: Any, *_: Any) -> None:

@@ -1,4 +1,5 @@
-"""Text of strangers made visible: what shows nothing or turns the rest of a line round is written as its code, so nothing is lost."""
+"""Text of strangers made visible: what shows nothing or turns the rest of a line round is written
+as its code, so nothing is lost."""
 
 from __future__ import annotations
 
@@ -8,14 +9,16 @@ _HIDDEN = (
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Controls, marks and overrides of direction, characters without width, fillers, and selectors of variants."""
+"""Controls, marks and overrides of direction, characters without width, fillers, and selectors of
+variants."""
 
 _HIDDEN_IN_TEXT = re.compile(f"[{_HIDDEN}]")
 _HIDDEN_IN_NAME = re.compile(f"[{_HIDDEN}\t\n]")
 
 
 def visible_name(name: str) -> str:
-    """A name on one line: `a\\u202eb` reads a<U+202E>b, so two names that look alike never are two things."""
+    """A name on one line: `a\\u202eb` reads a<U+202E>b, so two names that look alike never are two
+    things."""
     return name if name.isascii() and name.isprintable() else _HIDDEN_IN_NAME.sub(_code, name)
 
 

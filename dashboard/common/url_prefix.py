@@ -1,4 +1,5 @@
-"""Under a path of its own, beside other programs of one name: whether a proxy took the path off or left it, the same is served."""
+"""Under a path of its own, beside other programs of one name: whether a proxy took the path off or
+left it, the same is served."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
 
 
 class PrefixMiddleware:
-    """Takes the path off where it still stands; what the answers link to has it, by Django's FORCE_SCRIPT_NAME."""
+    """Takes the path off where it still stands; what the answers link to has it, by Django's
+    FORCE_SCRIPT_NAME."""
 
     def __init__(self, application: Application, prefix: str) -> None:
         self._application, self._prefix = application, prefix
@@ -22,5 +24,6 @@ class PrefixMiddleware:
 
 
 def mount_under_prefix(application: Application, prefix: str) -> Application:
-    """The application itself where there is no prefix: reports pass here thousands of times a second."""
+    """The application itself where there is no prefix: reports pass here thousands of times a
+    second."""
     return PrefixMiddleware(application, prefix) if prefix else application

@@ -1,4 +1,5 @@
-"""The one process-wide, first-come write lock for SQLite; on PostgreSQL the database does the locking."""
+"""The one process-wide, first-come write lock for SQLite; on PostgreSQL the database does the
+locking."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -11,7 +12,8 @@ from dashboard.common.fatal_disk_errors import exit_on_lost_write
 
 
 class FifoLock:
-    """A lock that is handed over in the order of asking; the thread that holds it may take it again."""
+    """A lock that is handed over in the order of asking; the thread that holds it may take it
+    again."""
 
     def __init__(self) -> None:
         self._guard = Lock()
@@ -51,9 +53,11 @@ _SQLITE_WRITERS = FifoLock()
 
 @contextmanager
 def write_transaction() -> Iterator[None]:
-    """A transaction that writes. On SQLite writers of this process wait in line instead of racing for the file's lock.
+    """A transaction that writes. On SQLite writers of this process wait in line instead of racing
+    for the file's lock.
 
-    Ask for it before any other transaction is open in this thread: one that holds the file's lock and then waits in line stops the line."""
+    Ask for it before any other transaction is open in this thread: one that holds the file's lock
+    and then waits in line stops the line."""
     if connection.vendor != "sqlite":
         with transaction.atomic():
             yield
@@ -70,7 +74,8 @@ def write_transaction() -> Iterator[None]:
 
 
 def acquire_advisory_lock(what: str) -> None:
-    """Within a transaction: whoever asks for the same waits until it ends. On SQLite there is one writer anyway."""
+    """Within a transaction: whoever asks for the same waits until it ends. On SQLite there is one
+    writer anyway."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"compilewatch {what}"])

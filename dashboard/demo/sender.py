@@ -1,4 +1,5 @@
-"""Sends the simulated fleet's reports through the real report endpoint: the past first, then live."""
+"""Sends the simulated fleet's reports through the real report endpoint: the past first, then
+live."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Endpoint:
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, instance: SimulatedInstance, reports: list[Report]) -> None:
-        """Sends up to 32 reports of one instance and checks that each was acknowledged; waits while the dashboard is busy."""
+        """Sends up to 32 reports of one instance and checks that each was acknowledged; waits while
+        the dashboard is busy."""
         body = gzip.compress(dumps(Request(VERSION, time.time(), instance.identity, reports)), 1)
         for _ in range(30):
             status, answer = self._post(body)
@@ -42,12 +44,18 @@ class Endpoint:
                     raise DemoRefusalError(f"reports were rejected: {answer['rejected'][0]}")
                 return
             if status not in (0, 429, 503):
-                raise DemoRefusalError(f"the endpoint answered {status}: {answer.get('detail', '')}")
+                raise DemoRefusalError(
+                    f"the endpoint answered {status}: {answer.get('detail', '')}"
+                )
             time.sleep(1.0)
         raise DemoRefusalError("the endpoint was busy for 30 s")
 
     def _post(self, body: bytes) -> tuple[int, dict[str, list[object] | str]]:
-        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", "Content-Encoding": "gzip"}
+        headers = {
+            "Authorization": f"Bearer {self._key}",
+            "Content-Type": "application/json",
+            "Content-Encoding": "gzip",
+        }
         try:
             if self._connection is None:
                 self._connection = http.client.HTTPConnection(self._host, self._port, timeout=20)
@@ -68,14 +76,25 @@ def build_past_reports(instance: SimulatedInstance, *, start_minute: int) -> Ite
         yield instance.report(seq=n + 1, start=begin, end=begin + 60.0)
 
 
-def build_live_reports(instance: SimulatedInstance, *, start_minute: int, since: float, until: float) -> Iterator[Report]:
-    """Windows of 10 s since the start of the demo; whole minutes that were missed come merged, as after an outage."""
+def build_live_reports(
+    instance: SimulatedInstance, *, start_minute: int, since: float, until: float
+) -> Iterator[Report]:
+    """Windows of 10 s since the start of the demo; whole minutes that were missed come merged, as
+    after an outage."""
     first_seq = start_minute - instance.first_minute + 1
     begin = start_minute * 60.0
     k, last = round((since - begin) / LIVE_WINDOW_S), int((until - begin) // LIVE_WINDOW_S)
     while k < last:
-        span = LIVE_WINDOWS_PER_MINUTE if k % LIVE_WINDOWS_PER_MINUTE == 0 and last - k > 3 * LIVE_WINDOWS_PER_MINUTE else 1
-        report = instance.report(seq=first_seq + k, start=begin + k * LIVE_WINDOW_S, end=begin + (k + span) * LIVE_WINDOW_S)
+        span = (
+            LIVE_WINDOWS_PER_MINUTE
+            if k % LIVE_WINDOWS_PER_MINUTE == 0 and last - k > 3 * LIVE_WINDOWS_PER_MINUTE
+            else 1
+        )
+        report = instance.report(
+            seq=first_seq + k,
+            start=begin + k * LIVE_WINDOW_S,
+            end=begin + (k + span) * LIVE_WINDOW_S,
+        )
         yield replace(report, seq=(first_seq + k, first_seq + k + span - 1))
         k += span
 
@@ -102,10 +121,15 @@ class Progress:
         self.sent_until = 0.0
 
     def load(self, *, now: float) -> None:
-        """Continues a demo that stopped less than 6 h ago; otherwise begins a new fleet at the present minute."""
+        """Continues a demo that stopped less than 6 h ago; otherwise begins a new fleet at the
+        present minute."""
         try:
             found = json.loads(self._path.read_text())
-            self.start_minute, self.seeded, self.sent_until = int(found["start_minute"]), bool(found["seeded"]), float(found["sent_until"])
+            self.start_minute, self.seeded, self.sent_until = (
+                int(found["start_minute"]),
+                bool(found["seeded"]),
+                float(found["sent_until"]),
+            )
         except (OSError, ValueError, KeyError, TypeError):
             self.start_minute = 0
         if self.start_minute == 0 or now - self.sent_until > RESUME_WITHIN_S:
@@ -116,16 +140,36 @@ class Progress:
     def save(self) -> None:
         """Writes the file in one step."""
         made = self._path.with_suffix(".new")
-        made.write_text(json.dumps({"start_minute": self.start_minute, "seeded": self.seeded, "sent_until": self.sent_until}))
+        made.write_text(
+            json.dumps(
+                {
+                    "start_minute": self.start_minute,
+                    "seeded": self.seeded,
+                    "sent_until": self.sent_until,
+                }
+            )
+        )
         made.replace(self._path)
 
 
-def send_past_reports(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, *, tell: Callable[[int, int], None]) -> int:
-    """Sends the past of every instance; returns the number of reports. `tell(done, total)` is called after each request."""
-    total = sum((instance.last_minute or progress.start_minute) - instance.first_minute for instance in fleet)
+def send_past_reports(
+    fleet: list[SimulatedInstance],
+    endpoint: Endpoint,
+    progress: Progress,
+    *,
+    tell: Callable[[int, int], None],
+) -> int:
+    """Sends the past of every instance; returns the number of reports. `tell(done, total)` is
+    called after each request."""
+    total = sum(
+        (instance.last_minute or progress.start_minute) - instance.first_minute
+        for instance in fleet
+    )
     done = 0
     for instance in fleet:
-        for batch in batch_reports(build_past_reports(instance, start_minute=progress.start_minute)):
+        for batch in batch_reports(
+            build_past_reports(instance, start_minute=progress.start_minute)
+        ):
             endpoint.send(instance, batch)
             done += len(batch)
             tell(done, total)
@@ -134,13 +178,23 @@ def send_past_reports(fleet: list[SimulatedInstance], endpoint: Endpoint, progre
     return total
 
 
-def send_live_reports(fleet: list[SimulatedInstance], endpoint: Endpoint, progress: Progress, stopping: threading.Event) -> None:
+def send_live_reports(
+    fleet: list[SimulatedInstance],
+    endpoint: Endpoint,
+    progress: Progress,
+    stopping: threading.Event,
+) -> None:
     """Sends live windows until told to stop."""
     while not stopping.is_set():
         until = time.time() // LIVE_WINDOW_S * LIVE_WINDOW_S
         for instance in (one for one in fleet if one.last_minute is None):
             for batch in batch_reports(
-                build_live_reports(instance, start_minute=progress.start_minute, since=progress.sent_until, until=until)
+                build_live_reports(
+                    instance,
+                    start_minute=progress.start_minute,
+                    since=progress.sent_until,
+                    until=until,
+                )
             ):
                 endpoint.send(instance, batch)
         progress.sent_until = max(progress.sent_until, until)

@@ -1,4 +1,5 @@
-"""The training job of the simulated fleet: four ranks on two hosts, of which one compiles once more than the others."""
+"""The training job of the simulated fleet: four ranks on two hosts, of which one compiles once more
+than the others."""
 
 from __future__ import annotations
 
@@ -13,6 +14,17 @@ TRAINING = SimulatedModel(
     calls_per_minute=90,
     memory=96.4,
     frames=("block_forward", "loss"),
-    rollouts=(Rollout("run-0411", 4, 35, compile_seconds=72.0, cached=1.0, environment="training", job="pretrain-0411", apart=2),),
+    rollouts=(
+        Rollout(
+            "run-0411",
+            4,
+            35,
+            compile_seconds=72.0,
+            cached=1.0,
+            environment="training",
+            job="pretrain-0411",
+            apart=2,
+        ),
+    ),
     buckets={"2^16": 1.0},
 )

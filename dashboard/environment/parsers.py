@@ -1,4 +1,5 @@
-"""How one value of the environment is read: a word, a number, an address, a file; what is wrong is a sentence with its name."""
+"""How one value of the environment is read: a word, a number, an address, a file; what is wrong is
+a sentence with its name."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ class SettingError(Exception):
     """A setting is missing or wrong; the message names it and says what was expected."""
 
 
-def read_choice(environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
+def read_choice(
+    environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]
+) -> str:
     """One of the words that are allowed."""
     value = environ.get(name) or default
     if value not in allowed:
@@ -41,16 +44,21 @@ def parse_url(text: str) -> SplitResult | None:
 
 
 def read_value_or_file(environ: Mapping[str, str], name: str) -> str:
-    """The variable, or else the one line of the file that NAME_FILE names; which of two holds is not guessed."""
+    """The variable, or else the one line of the file that NAME_FILE names; which of two holds is
+    not guessed."""
     value, file = environ.get(name, ""), environ.get(f"{name}_FILE")
     if not file:
         return value
     if value:
         raise SettingError(f"{name} and {name}_FILE are both set, expected one of them.")
     try:
-        text = Path(file).read_text(encoding="utf-8-sig").strip()  # an editor's mark of the encoding is no part of a secret
+        text = (
+            Path(file).read_text(encoding="utf-8-sig").strip()
+        )  # an editor's mark of the encoding is no part of a secret
         if not text or len(text.splitlines()) > 1:
-            raise SettingError(f"{name}_FILE names a file that is empty or has several lines, expected one line.")
+            raise SettingError(
+                f"{name}_FILE names a file that is empty or has several lines, expected one line."
+            )
         return text
     except OSError as error:
         raise SettingError(f"{name}_FILE cannot be read: {error.strerror}.") from error

@@ -1,4 +1,5 @@
-"""The only reader of the dashboard's environment variables; a wrong value is a sentence that names the variable."""
+"""The only reader of the dashboard's environment variables; a wrong value is a sentence that names
+the variable."""
 
 from __future__ import annotations
 
@@ -25,7 +26,14 @@ from dashboard.environment.groups import (
     parse_database_url,
     parse_redis_url,
 )
-from dashboard.environment.parsers import SettingError, parse_port, parse_url, read_choice, read_flag, read_value_or_file
+from dashboard.environment.parsers import (
+    SettingError,
+    parse_port,
+    parse_url,
+    read_choice,
+    read_flag,
+    read_value_or_file,
+)
 
 __all__ = ["ROOT", "Env", "SettingError", "env_check", "env_read"]
 
@@ -67,7 +75,8 @@ class Env:
 
     @property
     def prefix(self) -> str:
-        """The path under which a proxy has the dashboard beside other programs, such as /compilewatch; mostly none."""
+        """The path under which a proxy has the dashboard beside other programs, such as
+        /compilewatch; mostly none."""
         return urlsplit(self.base_url).path
 
 
@@ -76,9 +85,15 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
     mode = read_choice(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
     data = Path(environ.get("COMPILEWATCH_DATA") or ROOT / ".var")
     listen, port = _listen(environ), _port(environ)
-    secret_key, key_pepper = (_secret(environ, name, mode, data) for name in ("COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER"))
+    secret_key, key_pepper = (
+        _secret(environ, name, mode, data)
+        for name in ("COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER")
+    )
     if secret_key == key_pepper:
-        raise SettingError("COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 or more other random characters.")
+        raise SettingError(
+            "COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 "
+            "or more other random characters."
+        )
     base_url = _base_url(environ, mode, local_url(listen, port))
     return Env(
         mode=mode,
@@ -96,8 +111,20 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         mail=_mail(environ),
         apprise=_apprise(environ),
         oidc=_oidc(environ),
-        proxies=_count(environ, "COMPILEWATCH_TRUSTED_PROXIES", "0", "how many proxies of yours stand in front", range(11)),
-        concurrency=_count(environ, "COMPILEWATCH_CONCURRENCY", "1", "how many tasks a worker runs at once", range(1, 65)),
+        proxies=_count(
+            environ,
+            "COMPILEWATCH_TRUSTED_PROXIES",
+            "0",
+            "how many proxies of yours stand in front",
+            range(11),
+        ),
+        concurrency=_count(
+            environ,
+            "COMPILEWATCH_CONCURRENCY",
+            "1",
+            "how many tasks a worker runs at once",
+            range(1, 65),
+        ),
         log=read_choice(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
         debug=read_flag(environ, "COMPILEWATCH_DEBUG"),
     )
@@ -105,53 +132,110 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
 
 def _mail(environ: Mapping[str, str]) -> Mail | None:
     """None without a host: then there is no e-mail channel."""
-    host, sender = environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(), environ.get("COMPILEWATCH_EMAIL_FROM", "").strip()
+    host, sender = (
+        environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(),
+        environ.get("COMPILEWATCH_EMAIL_FROM", "").strip(),
+    )
     if not host:
-        for name in ("COMPILEWATCH_EMAIL_FROM", "COMPILEWATCH_EMAIL_USER", "COMPILEWATCH_EMAIL_PASSWORD", "COMPILEWATCH_EMAIL_PORT"):
+        for name in (
+            "COMPILEWATCH_EMAIL_FROM",
+            "COMPILEWATCH_EMAIL_USER",
+            "COMPILEWATCH_EMAIL_PASSWORD",
+            "COMPILEWATCH_EMAIL_PORT",
+        ):
             if environ.get(name) or environ.get(f"{name}_FILE"):
                 raise SettingError(f"COMPILEWATCH_EMAIL_HOST is missing although {name} is set.")
         return None
-    if not parse_url(f"//{host}") or not set(host.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-_"):
-        raise SettingError(f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as mail.example.com.")
+    if not parse_url(f"//{host}") or not set(host.lower()) <= set(
+        "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+    ):
+        raise SettingError(
+            f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as "
+            "mail.example.com."
+        )
     if sender.count("@") != 1 or any(letter.isspace() for letter in sender):
-        raise SettingError(f"COMPILEWATCH_EMAIL_FROM is {sender!r}, expected an address such as compilewatch@example.com.")
+        raise SettingError(
+            f"COMPILEWATCH_EMAIL_FROM is {sender!r}, expected an address such as "
+            "compilewatch@example.com."
+        )
     tls = read_choice(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
-    user, password = environ.get("COMPILEWATCH_EMAIL_USER", ""), read_value_or_file(environ, "COMPILEWATCH_EMAIL_PASSWORD")
+    user, password = (
+        environ.get("COMPILEWATCH_EMAIL_USER", ""),
+        read_value_or_file(environ, "COMPILEWATCH_EMAIL_PASSWORD"),
+    )
     if bool(user) != bool(password):
-        raise SettingError("COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set both, or neither.")
+        raise SettingError(
+            "COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set "
+            "both, or neither."
+        )
     if password and tls == "none":
-        raise SettingError("COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not sent over an open connection.")
-    port = environ.get("COMPILEWATCH_EMAIL_PORT") or {"starttls": "587", "tls": "465", "none": "25"}[tls]
+        raise SettingError(
+            "COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not "
+            "sent over an open connection."
+        )
+    port = (
+        environ.get("COMPILEWATCH_EMAIL_PORT")
+        or {"starttls": "587", "tls": "465", "none": "25"}[tls]
+    )
     return Mail(host, parse_port("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
 
 
 def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Services with fixed public hosts alone: Apprise makes its own connections, past the guard of the outbound client."""
-    schemas = tuple(filter(None, (part.strip() for part in environ.get("COMPILEWATCH_APPRISE", "").split(","))))
+    """Services with fixed public hosts alone: Apprise makes its own connections, past the guard of
+    the outbound client."""
+    schemas = tuple(
+        filter(None, (part.strip() for part in environ.get("COMPILEWATCH_APPRISE", "").split(",")))
+    )
     for schema in schemas:
         if schema not in APPRISE_SCHEMAS:
-            raise SettingError(f"COMPILEWATCH_APPRISE is {schema!r}, expected schemas out of {', '.join(APPRISE_SCHEMAS)}.")
+            raise SettingError(
+                f"COMPILEWATCH_APPRISE is {schema!r}, expected schemas out of "
+                f"{', '.join(APPRISE_SCHEMAS)}."
+            )
     return schemas
 
 
 def _oidc(environ: Mapping[str, str]) -> Oidc | None:
     """None without an address: then people sign in with passwords alone."""
-    url, client = environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"), environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip()
+    url, client = (
+        environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"),
+        environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip(),
+    )
     secret = read_value_or_file(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
     if not url:
         if client or secret:
-            raise SettingError("COMPILEWATCH_OIDC_URL is missing although COMPILEWATCH_OIDC_CLIENT_ID or its secret is set.")
+            raise SettingError(
+                "COMPILEWATCH_OIDC_URL is missing although COMPILEWATCH_OIDC_CLIENT_ID or "
+                "its secret is set."
+            )
         return None
     parts = parse_url(url)
-    if not parts or parts.scheme not in ("https", "http") or not parts.hostname or parts.query or parts.fragment:
+    if (
+        not parts
+        or parts.scheme not in ("https", "http")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+    ):
         raise SettingError(
-            f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as https://login.example.com/realms/team."
+            f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as "
+            "https://login.example.com/realms/team."
         )
     if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-        raise SettingError("COMPILEWATCH_OIDC_URL is plain http, expected https: who signs in is told over it.")
+        raise SettingError(
+            "COMPILEWATCH_OIDC_URL is plain http, expected https: who signs in is told over it."
+        )
     if not client or not secret:
-        raise SettingError("COMPILEWATCH_OIDC_CLIENT_ID and COMPILEWATCH_OIDC_CLIENT_SECRET are needed with COMPILEWATCH_OIDC_URL.")
-    return Oidc(url, client, secret, environ.get("COMPILEWATCH_OIDC_NAME", "").strip()[:40] or "single sign-on")
+        raise SettingError(
+            "COMPILEWATCH_OIDC_CLIENT_ID and COMPILEWATCH_OIDC_CLIENT_SECRET are needed "
+            "with COMPILEWATCH_OIDC_URL."
+        )
+    return Oidc(
+        url,
+        client,
+        secret,
+        environ.get("COMPILEWATCH_OIDC_NAME", "").strip()[:40] or "single sign-on",
+    )
 
 
 def _count(environ: Mapping[str, str], name: str, default: str, what: str, allowed: range) -> int:
@@ -163,7 +247,8 @@ def _count(environ: Mapping[str, str], name: str, default: str, what: str, allow
 
 
 def env_check() -> None:
-    """For programs that do not start through manage.py: a wrong setting ends them with one sentence, for gunicorn without another try."""
+    """For programs that do not start through manage.py: a wrong setting ends them with one
+    sentence, for gunicorn without another try."""
     try:
         env_read()
     except SettingError as error:
@@ -175,7 +260,10 @@ def _listen(environ: Mapping[str, str]) -> str:
     """An address of this machine without brackets, or a name of it."""
     value = environ.get("COMPILEWATCH_LISTEN") or "127.0.0.1"
     if not set(value.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-:%_"):
-        raise SettingError(f"COMPILEWATCH_LISTEN is {value!r}, expected an address such as 127.0.0.1, 0.0.0.0, ::1 or :: (IPv6).")
+        raise SettingError(
+            f"COMPILEWATCH_LISTEN is {value!r}, expected an address such as 127.0.0.1, "
+            "0.0.0.0, ::1 or :: (IPv6)."
+        )
     return value
 
 
@@ -187,25 +275,39 @@ def _database(environ: Mapping[str, str], mode: str, data: Path) -> Database:
     url = read_value_or_file(environ, "COMPILEWATCH_DATABASE_URL")
     if not url:
         if mode == "full":
-            raise SettingError("COMPILEWATCH_DATABASE_URL is missing, expected postgresql://user:password@host:5432/name.")
+            raise SettingError(
+                "COMPILEWATCH_DATABASE_URL is missing, expected "
+                "postgresql://user:password@host:5432/name."
+            )
         return Database("sqlite", str(data / "compilewatch.sqlite3"))
     database = parse_database_url(url)
     if database.engine == "sqlite" and mode == "full":
-        raise SettingError("COMPILEWATCH_DATABASE_URL is SQLite, which one process may write; full mode needs postgresql://.")
+        raise SettingError(
+            "COMPILEWATCH_DATABASE_URL is SQLite, which one process may write; full mode "
+            "needs postgresql://."
+        )
     return database
 
 
 def _redis(environ: Mapping[str, str], mode: str) -> str:
-    return "" if mode == "embedded" else parse_redis_url(read_value_or_file(environ, "COMPILEWATCH_REDIS_URL").strip())
+    return (
+        ""
+        if mode == "embedded"
+        else parse_redis_url(read_value_or_file(environ, "COMPILEWATCH_REDIS_URL").strip())
+    )
 
 
 def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str:
-    """A secret from the variable, from the file NAME_FILE names, or, embedded only, from a file made for it."""
+    """A secret from the variable, from the file NAME_FILE names, or, embedded only, from a file
+    made for it."""
     value = read_value_or_file(environ, name)
     if not value and mode == "embedded":
         value = _read_or_create_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
     if len(value.strip()) < 32:
-        raise SettingError(f"{name} is missing or shorter than 32 characters; make one with `openssl rand -base64 48`.")
+        raise SettingError(
+            f"{name} is missing or shorter than 32 characters; make one with `openssl rand "
+            "-base64 48`."
+        )
     return value
 
 
@@ -221,22 +323,36 @@ def _read_or_create_secret(path: Path) -> str:
             file.write(value)
         return value
     except OSError as error:
-        raise SettingError(f"COMPILEWATCH_DATA: {path.parent} cannot be written: {error.strerror}.") from error
+        raise SettingError(
+            f"COMPILEWATCH_DATA: {path.parent} cannot be written: {error.strerror}."
+        ) from error
 
 
 def _hosts(environ: Mapping[str, str], mode: str, own: str, base_url: str) -> tuple[str, ...]:
-    """The names by which requests may ask; the one in every link that is sent out is one of them."""
-    given = tuple(host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip())
+    """The names by which requests may ask; the one in every link that is sent out is one of
+    them."""
+    given = tuple(
+        host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip()
+    )
     for host in given:
         if not HOST_PATTERN.fullmatch(host):
-            raise SettingError(f"COMPILEWATCH_HOSTS has the entry {host!r}, expected names without scheme or port; IPv6 in brackets.")
+            raise SettingError(
+                f"COMPILEWATCH_HOSTS has the entry {host!r}, expected names without scheme "
+                "or port; IPv6 in brackets."
+            )
     linked = extract_host(base_url)
     if given and environ.get("COMPILEWATCH_BASE_URL") and not validate_host(linked, given):
-        raise SettingError(f"COMPILEWATCH_HOSTS lacks {linked!r}, which COMPILEWATCH_BASE_URL names: links would be refused.")
+        raise SettingError(
+            f"COMPILEWATCH_HOSTS lacks {linked!r}, which COMPILEWATCH_BASE_URL names: "
+            "links would be refused."
+        )
     if given:
         return given
     if mode == "full":
-        raise SettingError("COMPILEWATCH_HOSTS is missing, expected the names people and agents use, such as compilewatch.example.com.")
+        raise SettingError(
+            "COMPILEWATCH_HOSTS is missing, expected the names people and agents use, such "
+            "as compilewatch.example.com."
+        )
     return tuple(dict.fromkeys(("127.0.0.1", "localhost", "[::1]", own, linked)))
 
 
@@ -251,26 +367,41 @@ def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
         or parts.fragment
         or not _extract_safe_host(url)
     ):
-        raise SettingError("COMPILEWATCH_BASE_URL is missing or not understood, expected https://compilewatch.example.com.")
+        raise SettingError(
+            "COMPILEWATCH_BASE_URL is missing or not understood, expected "
+            "https://compilewatch.example.com."
+        )
     if trouble := find_path_error(parts.path.rstrip("/")):
-        raise SettingError(f"COMPILEWATCH_BASE_URL {trouble}, expected https://ops.example.com/compilewatch.")
-    open_to_others = parts.scheme == "http" and mode == "full" and not is_loopback(parts.hostname or "")
+        raise SettingError(
+            f"COMPILEWATCH_BASE_URL {trouble}, expected https://ops.example.com/compilewatch."
+        )
+    open_to_others = (
+        parts.scheme == "http" and mode == "full" and not is_loopback(parts.hostname or "")
+    )
     if open_to_others and not read_flag(environ, "COMPILEWATCH_ALLOW_HTTP"):
         raise SettingError(
-            "COMPILEWATCH_BASE_URL is plain http, over which agents are refused; expected https, or COMPILEWATCH_ALLOW_HTTP=1 as well."
+            "COMPILEWATCH_BASE_URL is plain http, over which agents are refused; expected "
+            "https, or COMPILEWATCH_ALLOW_HTTP=1 as well."
         )
     return url.rstrip("/")
 
 
 def _extract_safe_host(url: str) -> str:
-    """What stands in the Host header; empty where the address has spaces or line breaks, which Python would pass over."""
+    """What stands in the Host header; empty where the address has spaces or line breaks, which
+    Python would pass over."""
     return "" if any(sign.isspace() for sign in url) else extract_host(url)
 
 
 def _outbound_allow(environ: Mapping[str, str]) -> tuple[str, ...]:
-    entries = tuple(entry.strip() for entry in environ.get("COMPILEWATCH_OUTBOUND_ALLOW", "").split(",") if entry.strip())
+    entries = tuple(
+        entry.strip()
+        for entry in environ.get("COMPILEWATCH_OUTBOUND_ALLOW", "").split(",")
+        if entry.strip()
+    )
     for entry in entries:
         parts = parse_url(f"//{entry}")
         if not parts or not parts.hostname or not parts.port or parts.netloc != entry:
-            raise SettingError(f"COMPILEWATCH_OUTBOUND_ALLOW has the entry {entry!r}, expected host:port.")
+            raise SettingError(
+                f"COMPILEWATCH_OUTBOUND_ALLOW has the entry {entry!r}, expected host:port."
+            )
     return entries

@@ -35,8 +35,11 @@ class PostedMark:
     note: str = ""
 
 
-def mark_post(*, project_id: int, told: PostedMark, actor_name: str, address: str | None = None) -> tuple[DeploymentMark, bool]:
-    """The mark, and whether it is new. The same model, version, environment and time are the same mark: the newest words count."""
+def mark_post(
+    *, project_id: int, told: PostedMark, actor_name: str, address: str | None = None
+) -> tuple[DeploymentMark, bool]:
+    """The mark, and whether it is new. The same model, version, environment and time are the same
+    mark: the newest words count."""
     said = {name: getattr(told, name) for name in _DETAIL_FIELDS}
     known = {
         "project_id": project_id,
@@ -54,7 +57,10 @@ def mark_post(*, project_id: int, told: PostedMark, actor_name: str, address: st
             return mark, False
         if mark is None:
             hour = clock.now() - timedelta(hours=1)
-            if DeploymentMark.objects.filter(project_id=project_id, created_at__gt=hour).count() >= MAX_MARKS_PER_HOUR:
+            if (
+                DeploymentMark.objects.filter(project_id=project_id, created_at__gt=hour).count()
+                >= MAX_MARKS_PER_HOUR
+            ):
                 raise TooManyMarks
             mark = DeploymentMark(**known, created_at=clock.now())
         for name, value in said.items():
@@ -74,12 +80,30 @@ def mark_post(*, project_id: int, told: PostedMark, actor_name: str, address: st
     return mark, before is None
 
 
-def list_marks(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> list[DeploymentMark]:
+def list_marks(
+    *, project_id: int, model_name: str, environment: str, first: datetime, last: datetime
+) -> list[DeploymentMark]:
     """What CI told of one model in one environment, oldest first; of very many the newest."""
-    return list(list_newest_marks(project_id=project_id, model_name=model_name, environment=environment, first=first, last=last))[::-1]
+    return list(
+        list_newest_marks(
+            project_id=project_id,
+            model_name=model_name,
+            environment=environment,
+            first=first,
+            last=last,
+        )
+    )[::-1]
 
 
-def list_newest_marks(*, project_id: int, model_name: str, environment: str, first: datetime, last: datetime) -> QuerySet[DeploymentMark]:
+def list_newest_marks(
+    *, project_id: int, model_name: str, environment: str, first: datetime, last: datetime
+) -> QuerySet[DeploymentMark]:
     """The same, newest first, to be read."""
-    rows = DeploymentMark.objects.filter(project_id=project_id, model_name=model_name, environment=environment, at__gte=first, at__lte=last)
+    rows = DeploymentMark.objects.filter(
+        project_id=project_id,
+        model_name=model_name,
+        environment=environment,
+        at__gte=first,
+        at__lte=last,
+    )
     return rows.order_by("-at", "-pk")[:MAX_SHOWN_MARKS]

@@ -1,6 +1,8 @@
-"""Which rows a folder takes next, noted before it folds them: a note that stays behind names rows that stop a worker, and is bisected.
+"""Which rows a folder takes next, noted before it folds them: a note that stays behind names rows
+that stop a worker, and is bisected.
 
-A note names rows of one project, so that the reports of a project that fail hold up no other project."""
+A note names rows of one project, so that the reports of a project that fail hold up no other
+project."""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from dashboard.ingest.models import FoldAttempt, InboxRow
 
 MAX_ATTEMPTS = 3
 MAX_RETRY_ROWS = 100
-"""Reports of a project whose folds fail that one fold takes: while it is under way, the other projects wait."""
+"""Reports of a project whose folds fail that one fold takes: while it is under way, the other
+projects wait."""
 
 
 class WaitingReport(NamedTuple):
@@ -42,12 +45,15 @@ class WaitingReport(NamedTuple):
 _COLUMNS = ", ".join(f"taken.{name}" for name in WaitingReport._fields)
 _HAS_ATTEMPT = (
     "EXISTS (SELECT 1 FROM ingest_fold_attempt AS note WHERE note.shard = {row}.shard"
-    " AND (note.project_id = {row}.project_id OR note.project_id IS NULL) AND {row}.id BETWEEN note.first_id AND note.last_id)"
+    " AND (note.project_id = {row}.project_id OR note.project_id IS NULL) AND {row}.id "
+    "BETWEEN note.first_id AND note.last_id)"
 )
 """Whether a row is one that a fold left behind."""
 _SELECT_OLDEST = (
-    f"SELECT {_COLUMNS} FROM ingest_inbox AS taken JOIN (SELECT found.id FROM unnest(%b::smallint[]) AS wanted(shard)"
-    " CROSS JOIN unnest(%b::bigint[]) AS whose(project_id) CROSS JOIN LATERAL (SELECT id FROM ingest_inbox AS one"
+    f"SELECT {_COLUMNS} FROM ingest_inbox AS taken JOIN (SELECT found.id FROM "
+    "unnest(%b::smallint[]) AS wanted(shard)"
+    " CROSS JOIN unnest(%b::bigint[]) AS whose(project_id) CROSS JOIN LATERAL (SELECT id "
+    "FROM ingest_inbox AS one"
     " WHERE one.shard = wanted.shard AND one.project_id = whose.project_id AND NOT "
     + _HAS_ATTEMPT.format(row="one")
     + " ORDER BY id LIMIT %b)"
@@ -56,13 +62,15 @@ _SELECT_OLDEST = (
 
 
 def batch_size() -> int:
-    """Reports a fold takes at once. SQLite has one writer, who must not keep the endpoint waiting."""
+    """Reports a fold takes at once. SQLite has one writer, who must not keep the endpoint
+    waiting."""
     return 2000 if connection.vendor == "postgresql" else 300
 
 
 @dataclass(frozen=True)
 class FoldBatch:
-    """A fold under way: its notes, one a shard and project, the rows it takes, and whether there is more to fold after it."""
+    """A fold under way: its notes, one a shard and project, the rows it takes, and whether there is
+    more to fold after it."""
 
     notes: list[FoldAttempt]
     rows: list[WaitingReport]
@@ -90,14 +98,19 @@ class FoldBatch:
             return []
         return [
             FoldBatch(
-                [note for note in self.notes if note.project_id == project], [row for row in self.rows if row.project_id == project], True
+                [note for note in self.notes if note.project_id == project],
+                [row for row in self.rows if row.project_id == project],
+                True,
             )
             for project in projects
         ]
 
 
-def begin_fresh_fold(*, shards: Sequence[int], projects: Collection[int], most: int | None = None) -> FoldBatch | None:
-    """Notes and returns the oldest rows of the projects in shards that this worker has claimed; None if none wait.
+def begin_fresh_fold(
+    *, shards: Sequence[int], projects: Collection[int], most: int | None = None
+) -> FoldBatch | None:
+    """Notes and returns the oldest rows of the projects in shards that this worker has claimed;
+    None if none wait.
 
     What an earlier fold left behind is not among them."""
     most = most or batch_size()
@@ -111,7 +124,15 @@ def begin_fresh_fold(*, shards: Sequence[int], projects: Collection[int], most: 
     with write_transaction():
         notes = FoldAttempt.objects.bulk_create(
             [
-                FoldAttempt(shard=shard, project_id=project, first_id=ids[0], last_id=ids[-1], started_at=now, attempts=1, worker=worker)
+                FoldAttempt(
+                    shard=shard,
+                    project_id=project,
+                    first_id=ids[0],
+                    last_id=ids[-1],
+                    started_at=now,
+                    attempts=1,
+                    worker=worker,
+                )
                 for (shard, project), ids in spans.items()
             ]
         )
@@ -119,19 +140,28 @@ def begin_fresh_fold(*, shards: Sequence[int], projects: Collection[int], most: 
 
 
 def list_failed_shards() -> list[int]:
-    """The shards of which some fold has a note: it failed, its worker ended, or it is still in progress."""
+    """The shards of which some fold has a note: it failed, its worker ended, or it is still in
+    progress."""
     return sorted(set(FoldAttempt.objects.values_list("shard", flat=True)))
 
 
 def list_failed_projects(shards: Sequence[int]) -> list[int | None]:
-    """Whose rows earlier folds left behind in shards that this worker has claimed, those first that were not tried for longest."""
-    notes = FoldAttempt.objects.filter(shard__in=shards).values("project_id").annotate(tried=Max("started_at"))
+    """Whose rows earlier folds left behind in shards that this worker has claimed, those first that
+    were not tried for longest."""
+    notes = (
+        FoldAttempt.objects.filter(shard__in=shards)
+        .values("project_id")
+        .annotate(tried=Max("started_at"))
+    )
     return [note["project_id"] for note in notes.order_by("tried", "project_id")]
 
 
 def begin_retry(*, shards: Sequence[int], project: int | None) -> FoldBatch | None:
-    """The oldest rows that a fold of the project left behind; None if there are none. Notes of rows that are gone are deleted."""
-    for note in FoldAttempt.objects.filter(shard__in=shards, project_id=project).order_by("shard", "first_id"):
+    """The oldest rows that a fold of the project left behind; None if there are none. Notes of rows
+    that are gone are deleted."""
+    for note in FoldAttempt.objects.filter(shard__in=shards, project_id=project).order_by(
+        "shard", "first_id"
+    ):
         rows = _read_rows(note)
         if rows:
             return _resume(note, rows)
@@ -141,13 +171,19 @@ def begin_retry(*, shards: Sequence[int], project: int | None) -> FoldBatch | No
 
 
 def _resume(note: FoldAttempt, rows: list[WaitingReport]) -> FoldBatch:
-    """Takes up what a fold left behind, a few reports at a time. What was tried in company goes on in halves; `attempts` is 0 for a part
-    that was not tried yet."""
+    """Takes up what a fold left behind, a few reports at a time. What was tried in company goes on
+    in halves; `attempts` is 0 for a part that was not tried yet."""
     now = clock.now()
     with write_transaction():
         if (note.attempts and len(rows) > 1) or len(rows) > MAX_RETRY_ROWS:
             middle = min(len(rows) // 2, MAX_RETRY_ROWS)
-            half = FoldAttempt(shard=note.shard, project_id=note.project_id, first_id=rows[middle].id, last_id=note.last_id, worker="")
+            half = FoldAttempt(
+                shard=note.shard,
+                project_id=note.project_id,
+                first_id=rows[middle].id,
+                last_id=note.last_id,
+                worker="",
+            )
             half.started_at, half.attempts = now, 0
             half.save()
             rows = rows[:middle]
@@ -159,13 +195,18 @@ def _resume(note: FoldAttempt, rows: list[WaitingReport]) -> FoldBatch:
 
 
 def _read_rows(note: FoldAttempt) -> list[WaitingReport]:
-    found = InboxRow.objects.filter(shard=note.shard, id__range=(note.first_id, note.last_id)).order_by("id")
+    found = InboxRow.objects.filter(
+        shard=note.shard, id__range=(note.first_id, note.last_id)
+    ).order_by("id")
     mine = found if note.project_id is None else found.filter(project_id=note.project_id)
     return [WaitingReport(*row) for row in mine.values_list(*WaitingReport._fields)]
 
 
-def _read_oldest(shards: Sequence[int], projects: Collection[int], most: int) -> list[WaitingReport]:
-    """The oldest rows of the projects in the shards: of each those that came first, however unevenly they fill."""
+def _read_oldest(
+    shards: Sequence[int], projects: Collection[int], most: int
+) -> list[WaitingReport]:
+    """The oldest rows of the projects in the shards: of each those that came first, however
+    unevenly they fill."""
     if connection.vendor == "postgresql":
         with open_binary_cursor() as cursor:
             cursor.execute(_SELECT_OLDEST, [list(shards), list(projects), most, most])
@@ -173,7 +214,10 @@ def _read_oldest(shards: Sequence[int], projects: Collection[int], most: int) ->
     rows = InboxRow.objects.filter(shard__in=shards, project_id__in=projects).extra(
         where=["NOT " + _HAS_ATTEMPT.format(row="ingest_inbox")]
     )
-    return [WaitingReport(*row) for row in rows.order_by("id").values_list(*WaitingReport._fields)[:most]]
+    return [
+        WaitingReport(*row)
+        for row in rows.order_by("id").values_list(*WaitingReport._fields)[:most]
+    ]
 
 
 def _worker_name() -> str:

@@ -50,7 +50,8 @@ class Nameable(Protocol):
 
 
 def process_name(one: Nameable) -> str:
-    """The label that its operator gave it, else host, rank and process id; with the role of a process that is no worker."""
+    """The label that its operator gave it, else host, rank and process id; with the role of a
+    process that is no worker."""
     name = one.label or _location(one)
     return f"{name} ({one.role})" if one.role not in ("", WORKER) else name
 

@@ -1,6 +1,8 @@
-"""Day partitions on PostgreSQL: tables are created partitioned, days are made ahead and dropped whole; SQLite has plain tables.
+"""Day partitions on PostgreSQL: tables are created partitioned, days are made ahead and dropped
+whole; SQLite has plain tables.
 
-Rows of a day without a partition lie in the table's default partition until their day is made: they move there with it."""
+Rows of a day without a partition lie in the table's default partition until their day is made: they
+move there with it."""
 
 import logging
 from collections.abc import Collection
@@ -15,18 +17,29 @@ from dashboard.common.write_lock import acquire_advisory_lock
 
 logger = logging.getLogger(__name__)
 
-PARTITIONED_TABLES = ("region_minute", "process_minute", "version_minute", "version_process_minute", "compile_event")
+PARTITIONED_TABLES = (
+    "region_minute",
+    "process_minute",
+    "version_minute",
+    "version_process_minute",
+    "compile_event",
+)
 DAYS_BACK = 8
 DAYS_AHEAD = 3
 LOCK_TIMEOUT = "2s"
-"""How long a partition waits for the readers of its table, with everybody else behind it, before it gives way until the next sweep."""
+"""How long a partition waits for the readers of its table, with everybody else behind it, before it
+gives way until the next sweep."""
 
 
 class CreatePartitionedModel(CreateModel):
     """CreateModel that adds PARTITION BY RANGE (day) on PostgreSQL."""
 
     def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
     ) -> None:
         if schema_editor.connection.vendor != "postgresql":
             super().database_forwards(app_label, schema_editor, from_state, to_state)
@@ -40,7 +53,8 @@ class CreatePartitionedModel(CreateModel):
 
 
 def partitions_ensure(*, today: int) -> int:
-    """Makes the partitions of every day a report may still belong to, and some ahead; returns how many were made."""
+    """Makes the partitions of every day a report may still belong to, and some ahead; returns how
+    many were made."""
     return partitions_make(days=list_partition_days(today))
 
 
@@ -50,7 +64,8 @@ def list_partition_days(today: int) -> range:
 
 
 def partitions_make(*, days: Collection[int]) -> int:
-    """Makes the default partitions and those of these days where they are missing; returns how many were made."""
+    """Makes the default partitions and those of these days where they are missing; returns how many
+    were made."""
     if connection.vendor != "postgresql" or not list_missing_partitions(days):
         return 0
     made = 0
@@ -60,7 +75,8 @@ def partitions_make(*, days: Collection[int]) -> int:
 
 
 def partitions_drop(*, table: str, before: int) -> int:
-    """Drops the table's days before this one, whole; returns how many. A day that is being read is left for the next sweep."""
+    """Drops the table's days before this one, whole; returns how many. A day that is being read is
+    left for the next sweep."""
     if connection.vendor != "postgresql":
         return 0
     dropped = 0
@@ -71,15 +87,27 @@ def partitions_drop(*, table: str, before: int) -> int:
 
 def list_existing_days(table: str) -> list[int]:
     """The days that have a partition of their own; PostgreSQL only."""
-    names = [name.removeprefix(f"{table}_") for name in list_partition_names() if name.startswith(f"{table}_")]
+    names = [
+        name.removeprefix(f"{table}_")
+        for name in list_partition_names()
+        if name.startswith(f"{table}_")
+    ]
     return [int(name) for name in names if name.isdecimal()]
 
 
 def list_missing_partitions(days: Collection[int]) -> list[tuple[str, int | None]]:
-    """The tables and days that have no partition; None stands for the default one, which comes first."""
+    """The tables and days that have no partition; None stands for the default one, which comes
+    first."""
     present = set(list_partition_names())
-    defaults: list[tuple[str, int | None]] = [(table, None) for table in PARTITIONED_TABLES if f"{table}_default" not in present]
-    return defaults + [(table, day) for table in PARTITIONED_TABLES for day in days if f"{table}_{day}" not in present]
+    defaults: list[tuple[str, int | None]] = [
+        (table, None) for table in PARTITIONED_TABLES if f"{table}_default" not in present
+    ]
+    return defaults + [
+        (table, day)
+        for table in PARTITIONED_TABLES
+        for day in days
+        if f"{table}_{day}" not in present
+    ]
 
 
 def list_partition_names() -> list[str]:
@@ -95,18 +123,23 @@ def list_partition_names() -> list[str]:
 
 def _make(table: str, day: int | None) -> bool:
     if day is None:
-        return _alter(f'CREATE TABLE IF NOT EXISTS "{table}_default" PARTITION OF "{table}" DEFAULT')
-    # Attached, not created in place: that would wait for everybody who reads or writes the table, and they for it.
+        return _alter(
+            f'CREATE TABLE IF NOT EXISTS "{table}_default" PARTITION OF "{table}" DEFAULT'
+        )
+    # Attached, not created in place: that would wait for everybody who reads or writes the table,
+    # and they for it.
     name = f"{table}_{day}"
     return _alter(
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING ALL)',
-        f'WITH moved AS (DELETE FROM "{table}_default" WHERE day = {day} RETURNING *) INSERT INTO "{name}" SELECT * FROM moved',
+        f'WITH moved AS (DELETE FROM "{table}_default" WHERE day = {day} RETURNING *) '
+        f'INSERT INTO "{name}" SELECT * FROM moved',
         f'ALTER TABLE "{table}" ATTACH PARTITION "{name}" FOR VALUES FROM ({day}) TO ({day + 1})',
     )
 
 
 def _alter(*statements: str) -> bool:
-    """Runs the statements as one, after whoever else alters partitions; False when somebody was in the way, or it was made meanwhile."""
+    """Runs the statements as one, after whoever else alters partitions; False when somebody was in
+    the way, or it was made meanwhile."""
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             acquire_advisory_lock("partitions")
@@ -118,6 +151,8 @@ def _alter(*statements: str) -> bool:
             raise
         return False
     except OperationalError as error:
-        logger.warning("a partition waits for the next sweep: %s", str(error).strip().splitlines()[0])
+        logger.warning(
+            "a partition waits for the next sweep: %s", str(error).strip().splitlines()[0]
+        )
         return False
     return True

@@ -1,4 +1,5 @@
-"""Turns of projects and shards in a fold: projects with a few reports are folded together and first, one with many in turn with others."""
+"""Turns of projects and shards in a fold: projects with a few reports are folded together and
+first, one with many in turn with others."""
 
 from __future__ import annotations
 
@@ -11,15 +12,18 @@ from dashboard.fleet.fold_attempts import batch_size
 from dashboard.ingest.models import SHARDS, InboxRow
 
 SHARDS_AT_ONCE = 16
-"""One fold takes rows of so many where more waits than a batch holds, so that other workers find the other shards. Less is one fold: what
-that costs however little it holds is paid once."""
+"""One fold takes rows of so many where more waits than a batch holds, so that other workers find
+the other shards. Less is one fold: what that costs however little it holds is paid once."""
 SMALL_SHARE = 4
 """A project is small if its waiting reports fill at most this part of a batch."""
 
 _SELECT_PROJECTS = (
-    "WITH RECURSIVE waiting(project) AS (SELECT min(project_id) FROM ingest_inbox UNION ALL SELECT (SELECT min(project_id)"
-    " FROM ingest_inbox WHERE project_id > waiting.project) FROM waiting WHERE waiting.project IS NOT NULL)"
-    " SELECT project, (SELECT count(*) FROM (SELECT 1 FROM ingest_inbox WHERE project_id = project LIMIT %s) AS counted)"
+    "WITH RECURSIVE waiting(project) AS (SELECT min(project_id) FROM ingest_inbox UNION "
+    "ALL SELECT (SELECT min(project_id)"
+    " FROM ingest_inbox WHERE project_id > waiting.project) FROM waiting WHERE "
+    "waiting.project IS NOT NULL)"
+    " SELECT project, (SELECT count(*) FROM (SELECT 1 FROM ingest_inbox WHERE project_id = "
+    "project LIMIT %s) AS counted)"
     " FROM waiting WHERE project IS NOT NULL ORDER BY 2, 1"
 )
 
@@ -33,7 +37,8 @@ class Turn:
 
 
 def iterate_turns() -> Iterator[Turn]:
-    """Every project that waits, once; small ones that come meanwhile have their turn after each large one."""
+    """Every project that waits, once; small ones that come meanwhile have their turn after each
+    large one."""
     small, large = _count_waiting()
     yield from _group_small(small)
     shards = _list_shards_oldest_first(large) if large else []
@@ -45,12 +50,15 @@ def iterate_turns() -> Iterator[Turn]:
 
 
 def _count_waiting() -> tuple[dict[int, int], dict[int, int]]:
-    """How many reports wait by project, counted up to a batch and one more: of small projects and of large ones, the fewest first."""
+    """How many reports wait by project, counted up to a batch and one more: of small projects and
+    of large ones, the fewest first."""
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_PROJECTS, [batch_size() + 1])
         found = {int(project): int(count) for project, count in cursor.fetchall()}
     most = batch_size() // SMALL_SHARE
-    return {one: n for one, n in found.items() if n <= most}, {one: n for one, n in found.items() if n > most}
+    return {one: n for one, n in found.items() if n <= most}, {
+        one: n for one, n in found.items() if n > most
+    }
 
 
 def _group_small(small: dict[int, int]) -> Iterator[Turn]:
@@ -66,7 +74,9 @@ def _group_small(small: dict[int, int]) -> Iterator[Turn]:
 
 
 def _list_shards(projects: Collection[int]) -> list[int]:
-    return sorted(set(InboxRow.objects.filter(project_id__in=projects).values_list("shard", flat=True)))
+    return sorted(
+        set(InboxRow.objects.filter(project_id__in=projects).values_list("shard", flat=True))
+    )
 
 
 def _list_shards_oldest_first(projects: Collection[int]) -> list[int]:
@@ -75,7 +85,8 @@ def _list_shards_oldest_first(projects: Collection[int]) -> list[int]:
     wanted = ", ".join(["%s"] * len(projects))
     with connection.cursor() as cursor:
         cursor.execute(
-            f"WITH shard(number) AS (VALUES {numbers}), waiting(number, oldest) AS (SELECT number, (SELECT min(id) FROM ingest_inbox"
+            f"WITH shard(number) AS (VALUES {numbers}), waiting(number, oldest) AS (SELECT "
+            "number, (SELECT min(id) FROM ingest_inbox"
             f" WHERE ingest_inbox.shard = shard.number AND project_id IN ({wanted})) FROM shard)"
             " SELECT number FROM waiting WHERE oldest IS NOT NULL ORDER BY oldest",
             list(projects),

@@ -1,4 +1,5 @@
-"""Who folds a shard: one folder at a time, so that sketches can be read, merged and written without losing one."""
+"""Who folds a shard: one folder at a time, so that sketches can be read, merged and written without
+losing one."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class ClaimLost(Exception):
 
 @contextmanager
 def shards_claim(shards: Sequence[int]) -> Iterator[list[int]]:
-    """Those of the shards that are now ours. PostgreSQL keeps a claim across transactions and drops it with a dead connection."""
+    """Those of the shards that are now ours. PostgreSQL keeps a claim across transactions and drops
+    it with a dead connection."""
     if connection.vendor != "postgresql":
         mine = _SQLITE_FOLD_LOCK.acquire(blocking=False)
         try:
@@ -37,9 +39,14 @@ def shards_claim(shards: Sequence[int]) -> Iterator[list[int]]:
 
 
 def claims_confirm(shards: Sequence[int]) -> None:
-    """Inside the fold's transaction: takes the locks once more, which fails if the connection that claimed them is gone."""
-    if connection.vendor == "postgresql" and len(_call_lock_function("pg_try_advisory_xact_lock", shards)) < len(shards):
-        raise ClaimLost(f"one of the shards {', '.join(map(str, shards))} is being folded by another worker")
+    """Inside the fold's transaction: takes the locks once more, which fails if the connection that
+    claimed them is gone."""
+    if connection.vendor == "postgresql" and len(
+        _call_lock_function("pg_try_advisory_xact_lock", shards)
+    ) < len(shards):
+        raise ClaimLost(
+            f"one of the shards {', '.join(map(str, shards))} is being folded by another worker"
+        )
 
 
 def _call_lock_function(function: str, shards: Sequence[int]) -> list[int]:
@@ -47,7 +54,10 @@ def _call_lock_function(function: str, shards: Sequence[int]) -> list[int]:
     if not shards:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT shard, {function}(%s, shard) FROM unnest(%s::integer[]) AS wanted(shard)", [_LOCK_CLASS, list(shards)])
+        cursor.execute(
+            f"SELECT shard, {function}(%s, shard) FROM unnest(%s::integer[]) AS wanted(shard)",
+            [_LOCK_CLASS, list(shards)],
+        )
         return [shard for shard, said in cursor.fetchall() if said]
 
 

@@ -3,4 +3,5 @@
 from django.dispatch import Signal
 
 deployments_joined = Signal()
-"""`gone` and `kept` are two deployments that late data shows to be one: whatever points at `gone` has to point at `kept` now."""
+"""`gone` and `kept` are two deployments that late data shows to be one: whatever points at `gone`
+has to point at `kept` now."""

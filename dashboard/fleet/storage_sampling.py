@@ -1,4 +1,5 @@
-"""Measures now and then what a day of an instance and of a version takes, so that a page can say it without reading whole tables."""
+"""Measures now and then what a day of an instance and of a version takes, so that a page can say it
+without reading whole tables."""
 
 from __future__ import annotations
 
@@ -28,13 +29,19 @@ def storage_measure() -> bool:
         tables = read_table_sizes()
     except DatabaseError as error:
         if connection.vendor == "sqlite" and "dbstat" in str(error):
-            log.warning("this SQLite was built without dbstat: it does not know the size of a table")
+            log.warning(
+                "this SQLite was built without dbstat: it does not know the size of a table"
+            )
             return False
         raise
     took = time.monotonic() - began
     with write_transaction():
         for of in GOAL_BYTES_A_DAY:
-            found = {"bytes_a_day": sum_bytes_a_day(tables, of), "measured_at": clock.now(), "took": took}
+            found = {
+                "bytes_a_day": sum_bytes_a_day(tables, of),
+                "measured_at": clock.now(),
+                "took": took,
+            }
             StorageMeasure.objects.update_or_create(of=of, defaults=found)
     return True
 

@@ -1,4 +1,5 @@
-"""How many bytes each table takes, and how many of them a day of an instance or of a version needs."""
+"""How many bytes each table takes, and how many of them a day of an instance or of a version
+needs."""
 
 from __future__ import annotations
 
@@ -22,14 +23,19 @@ ENTITY_TABLES = {
         1,
         (RegionMinute, ProcessMinute, CompileEvent),
     ),
-    "version": ("SELECT DISTINCT version_id, minute FROM version_process_minute", 1, (VersionMinute, VersionProcessMinute)),
+    "version": (
+        "SELECT DISTINCT version_id, minute FROM version_process_minute",
+        1,
+        (VersionMinute, VersionProcessMinute),
+    ),
     "version, hourly": (
         "SELECT DISTINCT version_id, hour FROM version_process_hour",
         60,
         (VersionHour, VersionProcessHour),
     ),
 }
-"""What rows are stored of, how to count for how long it was seen, in how many minutes, and in which tables its rows lie."""
+"""What rows are stored of, how to count for how long it was seen, in how many minutes, and in which
+tables its rows lie."""
 
 MINUTES_A_DAY = 1440
 GOAL_BYTES_A_DAY = {"instance": 1 << 20, "version": 4 << 20}
@@ -38,7 +44,8 @@ GOAL_BYTES_A_DAY = {"instance": 1 << 20, "version": 4 << 20}
 
 @dataclass(frozen=True)
 class TableSize:
-    """One table with its indexes, all of its partitions together. `minutes` is how much of `of` was seen, in their own minutes."""
+    """One table with its indexes, all of its partitions together. `minutes` is how much of `of` was
+    seen, in their own minutes."""
 
     name: str
     rows: int
@@ -48,14 +55,20 @@ class TableSize:
 
     @property
     def bytes_a_day(self) -> float | None:
-        """Bytes that a day of one instance, or of one version, takes; None while nothing was seen."""
+        """Bytes that a day of one instance, or of one version, takes; None while nothing was
+        seen."""
         return self.bytes / self.minutes * MINUTES_A_DAY if self.minutes else None
 
 
 def read_table_sizes() -> list[TableSize]:
     """Every table of the database, the largest first."""
-    minutes = {of: _count_rows(f"({query}) AS seen") * unit for of, (query, unit, _) in ENTITY_TABLES.items()}
-    owners = {model._meta.db_table: of for of, (_, _, models) in ENTITY_TABLES.items() for model in models}
+    minutes = {
+        of: _count_rows(f"({query}) AS seen") * unit
+        for of, (query, unit, _) in ENTITY_TABLES.items()
+    }
+    owners = {
+        model._meta.db_table: of for of, (_, _, models) in ENTITY_TABLES.items() for model in models
+    }
     found = []
     for name, size in _read_bytes().items():
         of = owners.get(name, "")
@@ -65,13 +78,20 @@ def read_table_sizes() -> list[TableSize]:
 
 def sum_bytes_a_day(tables: list[TableSize], of: str) -> float | None:
     """Of one instance or version, over all its tables; None while nothing was seen."""
-    known: list[float] = [size for table in tables if table.of.startswith(of) and (size := table.bytes_a_day) is not None]
+    known: list[float] = [
+        size
+        for table in tables
+        if table.of.startswith(of) and (size := table.bytes_a_day) is not None
+    ]
     return sum(known) if known else None
 
 
 def find_fewest_minutes(tables: list[TableSize], of: str) -> int:
-    """From how many minutes of instances, or of versions, that is reckoned: where tables differ, the fewest."""
-    return min((table.minutes for table in tables if table.of.startswith(of) and table.minutes), default=0)
+    """From how many minutes of instances, or of versions, that is reckoned: where tables differ,
+    the fewest."""
+    return min(
+        (table.minutes for table in tables if table.of.startswith(of) and table.minutes), default=0
+    )
 
 
 def read_database_bytes() -> int:
@@ -80,7 +100,9 @@ def read_database_bytes() -> int:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT pg_database_size(current_database())")
         else:
-            cursor.execute("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()")
+            cursor.execute(
+                "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+            )
         return int(cursor.fetchone()[0])
 
 
@@ -95,13 +117,17 @@ def _read_bytes() -> dict[str, int]:
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(
-                "SELECT coalesce(parent.relname, own.relname), sum(pg_total_relation_size(own.oid)) FROM pg_class own"
-                " LEFT JOIN pg_inherits ON inhrelid = own.oid LEFT JOIN pg_class parent ON parent.oid = inhparent"
-                " WHERE own.relkind = 'r' AND own.relnamespace = current_schema()::regnamespace GROUP BY 1"
+                "SELECT coalesce(parent.relname, own.relname), "
+                "sum(pg_total_relation_size(own.oid)) FROM pg_class own"
+                " LEFT JOIN pg_inherits ON inhrelid = own.oid LEFT JOIN pg_class parent ON "
+                "parent.oid = inhparent"
+                " WHERE own.relkind = 'r' AND own.relnamespace = "
+                "current_schema()::regnamespace GROUP BY 1"
             )
         else:
             cursor.execute(
-                "SELECT schema.tbl_name, sum(stat.pgsize) FROM dbstat AS stat JOIN sqlite_schema AS schema ON schema.name = stat.name"
+                "SELECT schema.tbl_name, sum(stat.pgsize) FROM dbstat AS stat JOIN "
+                "sqlite_schema AS schema ON schema.name = stat.name"
                 " WHERE stat.aggregate = TRUE GROUP BY 1"
             )
         return {str(name): int(size) for name, size in cursor.fetchall()}

@@ -1,4 +1,5 @@
-"""The tasks of the fleet: fold what waits, end deployments, say what became of findings, make partitions, drop what is old, measure."""
+"""The tasks of the fleet: fold what waits, end deployments, say what became of findings, make
+partitions, drop what is old, measure."""
 
 from celery import shared_task
 
@@ -15,13 +16,19 @@ from dashboard.fleet.storage_sampling import storage_measure
 from dashboard.pipeline import stage_interval_s
 
 FOLDING_SECONDS = 2.0
-"""A longer backlog is folded by one task after the other, so that others get their turn and a worker told to stop is soon done."""
+"""A longer backlog is folded by one task after the other, so that others get their turn and a
+worker told to stop is soon done."""
 
 
 @shared_task(name="dashboard.fleet.tasks.fold")
 def fold(swept: bool = False) -> None:
     """Drains the inbox."""
-    moved = job_run(name="fold", interval=stage_interval_s("fold"), job=lambda: fold_all(seconds=FOLDING_SECONDS), nudged=not swept)
+    moved = job_run(
+        name="fold",
+        interval=stage_interval_s("fold"),
+        job=lambda: fold_all(seconds=FOLDING_SECONDS),
+        nudged=not swept,
+    )
     record_fold_end()
     if moved:
         record_fold()
@@ -32,7 +39,11 @@ def fold(swept: bool = False) -> None:
 def deployments(swept: bool = True) -> None:
     """Ends deployments whose traffic is gone."""
     now_minute = clock.minute_of(clock.unix())
-    if job_run(name="deployments", interval=stage_interval_s("deployments"), job=lambda: end_stale_deployments(now_minute=now_minute)):
+    if job_run(
+        name="deployments",
+        interval=stage_interval_s("deployments"),
+        job=lambda: end_stale_deployments(now_minute=now_minute),
+    ):
         nudge("dashboard.regressions.tasks.judge")
 
 
@@ -46,13 +57,19 @@ def lives(swept: bool = True) -> None:
 def partitions(swept: bool = True) -> None:
     """Makes the partitions of the days to come."""
     today = int(clock.unix() // 86400)
-    job_run(name="partitions", interval=stage_interval_s("partitions"), job=lambda: partitions_ensure(today=today))
+    job_run(
+        name="partitions",
+        interval=stage_interval_s("partitions"),
+        job=lambda: partitions_ensure(today=today),
+    )
 
 
 @shared_task(name="dashboard.fleet.tasks.retention")
 def retention(swept: bool = True) -> None:
     """Drops what is older than its project keeps it."""
-    job_run(name="retention", interval=stage_interval_s("retention"), job=retention_run_if_clock_trusted)
+    job_run(
+        name="retention", interval=stage_interval_s("retention"), job=retention_run_if_clock_trusted
+    )
 
 
 @shared_task(name="dashboard.fleet.tasks.storage")

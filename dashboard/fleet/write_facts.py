@@ -1,4 +1,5 @@
-"""Facts to rows, all in the caller's transaction; what is written adds up, so any split of the reports gives the same rows."""
+"""Facts to rows, all in the caller's transaction; what is written adds up, so any split of the
+reports gives the same rows."""
 
 from __future__ import annotations
 
@@ -13,11 +14,17 @@ from dashboard.fleet.writers.instances import instances_store
 from dashboard.fleet.writers.limits import limit_facts, record_saturation
 from dashboard.fleet.writers.numerics import parities_store
 from dashboard.fleet.writers.processes import processes_store
-from dashboard.fleet.writers.versions import deployments_store, models_store, series_store, versions_store
+from dashboard.fleet.writers.versions import (
+    deployments_store,
+    models_store,
+    series_store,
+    versions_store,
+)
 
 
 def facts_store(facts: Facts, *, now: float) -> None:
-    """Writes the facts as of `now` (Unix seconds): rows of this version alone first, those that versions share last."""
+    """Writes the facts as of `now` (Unix seconds): rows of this version alone first, those that
+    versions share last."""
     if not facts.seen:
         return
     facts = limit_facts(facts, now=now)

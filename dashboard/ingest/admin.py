@@ -12,5 +12,13 @@ class PoisonAdmin(ReadOnlyAdmin):
 
     list_display = ("id", "project", "instance_id", "seq_first", "seq_last", "set_aside_at")
     list_select_related = ("project",)
-    fields = ("project", "instance_id", "seq_first", "seq_last", "received_at", "set_aside_at", "error")
+    fields = (
+        "project",
+        "instance_id",
+        "seq_first",
+        "seq_last",
+        "received_at",
+        "set_aside_at",
+        "error",
+    )
     ordering = ("-set_aside_at",)

@@ -1,4 +1,5 @@
-"""Keeps a flood from taking everything: a limit on requests under way in a process, and a quota per project."""
+"""Keeps a flood from taking everything: a limit on requests under way in a process, and a quota per
+project."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from dashboard.projects.rate_limit import read_rate, read_waiting_limit
 
 MAX_CONCURRENT_REQUESTS = 64
 MAX_REQUESTS_WHILE_STALLED = 8
-"""Requests that may wait for a database that commits nothing; the server's other threads stay free for those who only read."""
+"""Requests that may wait for a database that commits nothing; the server's other threads stay free
+for those who only read."""
 
 STALLED_AFTER_S = 1.0
 BURST_S = 2.0
@@ -24,17 +26,23 @@ COUNT_INTERVAL_S = 2.0
 
 
 class Admission:
-    """Counts the requests under way; one too many is sent away before its body is read. Used in a `with` statement."""
+    """Counts the requests under way; one too many is sent away before its body is read. Used in a
+    `with` statement."""
 
     def __init__(self, limit: int = MAX_CONCURRENT_REQUESTS) -> None:
         self._limit, self.under_way, self._lock = limit, 0, Lock()
         self._waiting_since: float | None = None
 
     def __enter__(self) -> None:
-        """Takes a place, or raises Refused with a random time to come back, so that not all come back at once."""
+        """Takes a place, or raises Refused with a random time to come back, so that not all come
+        back at once."""
         with self._lock:
-            if self.under_way >= self._limit or (self.under_way >= MAX_REQUESTS_WHILE_STALLED and self._is_stalled()):
-                raise RefusalError("busy", "Too many requests are under way.", retry_after=random.randint(5, 30))
+            if self.under_way >= self._limit or (
+                self.under_way >= MAX_REQUESTS_WHILE_STALLED and self._is_stalled()
+            ):
+                raise RefusalError(
+                    "busy", "Too many requests are under way.", retry_after=random.randint(5, 30)
+                )
             self.under_way += 1
 
     def __exit__(self, *_: object) -> None:
@@ -61,7 +69,12 @@ class TokenBucket:
     """Tokens that come back at a rate; a request may overdraw it once, the next one waits."""
 
     def __init__(self, rate: float) -> None:
-        self.rate, self._level, self._filled, self._lock = rate, rate * BURST_S, time.monotonic(), Lock()
+        self.rate, self._level, self._filled, self._lock = (
+            rate,
+            rate * BURST_S,
+            time.monotonic(),
+            Lock(),
+        )
         self._waiting, self._counted_at = 0, -math.inf
 
     def wait(self) -> float:
@@ -73,7 +86,8 @@ class TokenBucket:
             return max(0.0, -self._level / self.rate)
 
     def waiting(self, project_id: int, most: int) -> int:
-        """How many reports of the project wait, counted up to `most` and every few seconds, plus what came here since."""
+        """How many reports of the project wait, counted up to `most` and every few seconds, plus
+        what came here since."""
         now = time.monotonic()
         with self._lock:
             due = now - self._counted_at > COUNT_INTERVAL_S
@@ -104,7 +118,8 @@ def find_bucket(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
 
 
 def quota_check(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
-    """Raises Refused if the project has sent more than its quota allows, or more waits to be folded; returns its bucket to charge."""
+    """Raises Refused if the project has sent more than its quota allows, or more waits to be
+    folded; returns its bucket to charge."""
     bucket, most = find_bucket(project_id, settings), read_waiting_limit(settings)
     _rate_check(bucket)
     if bucket.waiting(project_id, most) >= most:
@@ -117,5 +132,7 @@ def _rate_check(bucket: TokenBucket) -> None:
     wait = bucket.wait()
     if wait > 0:
         raise RefusalError(
-            "too_many", f"The project sends more than {significant(bucket.rate)} reports a second.", retry_after=int(wait) + 1
+            "too_many",
+            f"The project sends more than {significant(bucket.rate)} reports a second.",
+            retry_after=int(wait) + 1,
         )

@@ -1,4 +1,5 @@
-"""From the JSON of a request to a batch that can be stored: every report decoded and checked, a bad one set beside; pure code."""
+"""From the JSON of a request to a batch that can be stored: every report decoded and checked, a bad
+one set beside; pure code."""
 
 from __future__ import annotations
 
@@ -16,7 +17,15 @@ from compilewatch.wire.messages import ACCEPTED_VERSIONS, MAX_REPORTS, Identity,
 from dashboard.common.unicode_safety import visible_name
 from dashboard.ingest.body_decoder import RefusalError, holds_nul, text_check
 from dashboard.ingest.recent_digests import ReportDigest, digest_report
-from dashboard.ingest.validation import MAX_UNIX_TIME_S, InvalidReport, identity_check, length_check, report_check, seq_check, window_check
+from dashboard.ingest.validation import (
+    MAX_UNIX_TIME_S,
+    InvalidReport,
+    identity_check,
+    length_check,
+    report_check,
+    seq_check,
+    window_check,
+)
 
 SHARDS = 64
 MAX_NAME = 200
@@ -41,7 +50,8 @@ class _SeqEnvelope(msgspec.Struct):
     seq: tuple[int, int]
 
 
-# Made once, while this module is imported by one thread: msgspec crashes when two threads meet a type for the first time together.
+# Made once, while this module is imported by one thread: msgspec crashes when two threads meet a
+# type for the first time together.
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _SEQ_ENVELOPE = msgspec.json.Decoder(_SeqEnvelope)
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
@@ -125,8 +135,12 @@ def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
     identity, identity_text = _read_identity(envelope.instance, cut)
     raw_reports = _decode(envelope.reports, _RAW_LIST, "reports")
     if len(raw_reports) > MAX_REPORTS:
-        raise RefusalError("bad_request", f"reports: expected at most {MAX_REPORTS}, got {len(raw_reports)}.")
-    batch = Batch(project_id, identity.id, identity.model, identity.version, identity_text, received, offset)
+        raise RefusalError(
+            "bad_request", f"reports: expected at most {MAX_REPORTS}, got {len(raw_reports)}."
+        )
+    batch = Batch(
+        project_id, identity.id, identity.model, identity.version, identity_text, received, offset
+    )
     batch.environment, batch.job = identity.environment, identity.job
     for raw in raw_reports:
         try:
@@ -138,13 +152,22 @@ def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
 
 def _check_version(version: Any) -> None:
     if isinstance(version, bool) or not isinstance(version, int):
-        raise RefusalError("bad_request", "v: expected the version of the protocol, a whole number.")
+        raise RefusalError(
+            "bad_request", "v: expected the version of the protocol, a whole number."
+        )
     if version not in ACCEPTED_VERSIONS:
-        raise RefusalError("wrong_version", f"v: this server accepts {' and '.join(map(str, ACCEPTED_VERSIONS))}, got {version}.")
+        raise RefusalError(
+            "wrong_version",
+            f"v: this server accepts {' and '.join(map(str, ACCEPTED_VERSIONS))}, got {version}.",
+        )
 
 
 def _read_sent(sent: Any) -> float:
-    if isinstance(sent, bool) or not isinstance(sent, (int, float)) or not 0 <= sent <= MAX_UNIX_TIME_S:
+    if (
+        isinstance(sent, bool)
+        or not isinstance(sent, (int, float))
+        or not 0 <= sent <= MAX_UNIX_TIME_S
+    ):
         raise RefusalError("bad_request", "sent: expected Unix seconds.")
     return float(sent)
 
@@ -159,7 +182,10 @@ def _read_identity(raw: msgspec.Raw, cut: bool) -> tuple[Identity, bytes]:
         identity = identity_read(text)
         identity_check(identity)
     except (msgspec.MsgspecError, InvalidReport) as error:
-        raise RefusalError("bad_request", f"{error}." if isinstance(error, InvalidReport) else _format_error(error, "instance")) from None
+        raise RefusalError(
+            "bad_request",
+            f"{error}." if isinstance(error, InvalidReport) else _format_error(error, "instance"),
+        ) from None
     return identity, dumps(identity) if cut else text
 
 
@@ -199,4 +225,8 @@ def _format_error(error: Exception, where: str) -> str:
     """msgspec says `Expected ... - at `$.a.b``; the wire says the field first."""
     problem, _, path = str(error).partition(" - at ")
     field_path = f"{where}{path.strip('`').removeprefix('$')}".lstrip(".")
-    return f"{field_path or 'the message'}: {problem[:1].lower()}{problem[1:]}" if path or where else str(error)
+    return (
+        f"{field_path or 'the message'}: {problem[:1].lower()}{problem[1:]}"
+        if path or where
+        else str(error)
+    )

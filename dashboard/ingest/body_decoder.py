@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 import zlib
 
-from compilewatch.wire.messages import MAX_DEPTH, MAX_INFLATE_RATIO, MAX_INFLATED_BYTES, MAX_TEXT, RATIO_CHECKED_AFTER
+from compilewatch.wire.messages import (
+    MAX_DEPTH,
+    MAX_INFLATE_RATIO,
+    MAX_INFLATED_BYTES,
+    MAX_TEXT,
+    RATIO_CHECKED_AFTER,
+)
 
 STEP_BYTES = 64 << 10
 MAX_STRINGS = 1 << 18
@@ -26,7 +32,8 @@ class RefusalError(Exception):
 
 
 def inflate(body: bytes) -> bytes:
-    """The one gzip member in the body; it stops at the first step that passes the size limit or the ratio."""
+    """The one gzip member in the body; it stops at the first step that passes the size limit or the
+    ratio."""
     stream, out, size, left = zlib.decompressobj(wbits=31), [], 0, body
     while not stream.eof:
         try:
@@ -37,9 +44,13 @@ def inflate(body: bytes) -> bytes:
         size += len(part)
         out.append(part)
         if size > MAX_INFLATED_BYTES:
-            raise RefusalError("too_large", f"The body is larger than {MAX_INFLATED_BYTES} bytes when inflated.")
+            raise RefusalError(
+                "too_large", f"The body is larger than {MAX_INFLATED_BYTES} bytes when inflated."
+            )
         if size > RATIO_CHECKED_AFTER and size > MAX_INFLATE_RATIO * len(body):
-            raise RefusalError("too_large", f"The body inflates more than {MAX_INFLATE_RATIO} times.")
+            raise RefusalError(
+                "too_large", f"The body inflates more than {MAX_INFLATE_RATIO} times."
+            )
         if not (part or left or stream.eof):
             raise RefusalError("bad_request", "The gzip body is cut off.")
     if stream.unused_data:
@@ -48,16 +59,20 @@ def inflate(body: bytes) -> bytes:
 
 
 def text_check(text: bytes) -> bool:
-    """Checks the JSON text before anything decodes it; returns whether a string in it may be longer than the wire allows."""
+    """Checks the JSON text before anything decodes it; returns whether a string in it may be longer
+    than the wire allows."""
     try:
         str(text, "utf-8")
     except UnicodeDecodeError as error:
-        raise RefusalError("not_json", f"The body is not UTF-8: {error.reason} at byte {error.start}.") from None
+        raise RefusalError(
+            "not_json", f"The body is not UTF-8: {error.reason} at byte {error.start}."
+        ) from None
     return _check_strings(text) if b"\\" in text else _check_plain(text)
 
 
 def _check_plain(text: bytes) -> bool:
-    """Text without an escape: strings that hold no bracket vanish as pairs of quotes, and only brackets are left."""
+    """Text without an escape: strings that hold no bracket vanish as pairs of quotes, and only
+    brackets are left."""
     structure = text.translate(_AS_SQUARE, _NOT_STRUCTURE)
     brackets = structure.replace(b'""', b"")
     if b'"' in brackets or len(structure) - len(brackets) > 2 * MAX_STRINGS:
@@ -86,14 +101,19 @@ def _check_strings(text: bytes) -> bool:
 
 
 def _check_depth(brackets: bytes) -> None:
-    """Removes the innermost pairs level by level: what is left after the last allowed level is too deep, or no JSON."""
+    """Removes the innermost pairs level by level: what is left after the last allowed level is too
+    deep, or no JSON."""
     if len(brackets) > 2 * MAX_CONTAINERS:
-        raise RefusalError("bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects.")
+        raise RefusalError(
+            "bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects."
+        )
     for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
         if not brackets:
             return
-    raise RefusalError("bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match.")
+    raise RefusalError(
+        "bad_request", f"The body nests deeper than {MAX_DEPTH}, or its brackets do not match."
+    )
 
 
 def holds_nul(text: bytes) -> bool:

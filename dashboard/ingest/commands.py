@@ -1,4 +1,5 @@
-"""Signed orders to instances: written once with a number that only rises, and carried by answers while they are live."""
+"""Signed orders to instances: written once with a number that only rises, and carried by answers
+while they are live."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ _cache: dict[int, tuple[float, list[LiveCommand]]] = {}
 
 
 def command_issue(*, project: Project, key: str, by: str, order: Callable[[int], Order]) -> Order:
-    """Signs what `order` makes of the next number, with the MAC of the release before as well, and has it ride in answers; the caller holds
-    the project's row."""
+    """Signs what `order` makes of the next number, with the MAC of the release before as well, and
+    has it ride in answers; the caller holds the project's row."""
     highest = for_project(Command, project).aggregate(highest=Max("counter"))["highest"] or 0
     made = order(highest + 1)
     Command.objects.create(
@@ -50,7 +51,13 @@ def command_issue(*, project: Project, key: str, by: str, order: Callable[[int],
         verb=made.verb,
         model_name=made.model,
         version_name=made.version,
-        target={"id": made.id, "environment": made.environment, "share": made.share, "instances": made.instances, "ask": made.ask},
+        target={
+            "id": made.id,
+            "environment": made.environment,
+            "share": made.share,
+            "instances": made.instances,
+            "ask": made.ask,
+        },
         counter=made.counter,
         signed=command_sign(made, key),
         signatures=sign_command(project, ED25519_CONTEXT + command_body(made)),
@@ -62,15 +69,25 @@ def command_issue(*, project: Project, key: str, by: str, order: Callable[[int],
     return made
 
 
-def list_live_commands(*, project_id: int, place: CommandTarget, instance: str, job: str) -> list[dict[str, Any]]:
+def list_live_commands(
+    *, project_id: int, place: CommandTarget, instance: str, job: str
+) -> list[dict[str, Any]]:
     """The newest live order for an instance, as the answer carries it; up to a second old."""
     asked, live = _cache.get(project_id, (float("-inf"), []))
     if time.monotonic() - asked > CACHE_TTL_S:
-        # Others go on with what they have; should the reading fail, the next one is due in a second.
+        # Others go on with what they have; should the reading fail, the next one is due in a
+        # second.
         _cache[project_id] = (time.monotonic(), live)
         live = _read_live(project_id)
         _cache[project_id] = (time.monotonic(), live)
-    return next(([dict(one.carried)] for one in live if one.place == place and one.order.includes(instance, job)), [])
+    return next(
+        (
+            [dict(one.carried)]
+            for one in live
+            if one.place == place and one.order.includes(instance, job)
+        ),
+        [],
+    )
 
 
 def clear_command_cache() -> None:
@@ -80,7 +97,11 @@ def clear_command_cache() -> None:
 
 def _read_live(project_id: int) -> list[LiveCommand]:
     """The newest first. An order is sent before its moment, too: all ranks of a job wait for it."""
-    rows = for_project(Command, project_id).filter(withdrawn_at=None, expires_at__gt=clock.now()).order_by("-counter")
+    rows = (
+        for_project(Command, project_id)
+        .filter(withdrawn_at=None, expires_at__gt=clock.now())
+        .order_by("-counter")
+    )
     return [_to_live_command(row) for row in rows]
 
 
@@ -103,6 +124,11 @@ def _to_live_command(row: Command) -> LiveCommand:
 
 
 def _build_payload(signed: bytes, signatures: dict[str, str] | None) -> dict[str, Any]:
-    """Only what was signed when it was issued: a row that something else wrote gets no signature here."""
+    """Only what was signed when it was issued: a row that something else wrote gets no signature
+    here."""
     found: dict[str, Any] = {"signed": base64.b64encode(signed).decode()}
-    return {**found, "body": base64.b64encode(signed[MAC_BYTES:]).decode(), "ed25519": signatures} if signatures else found
+    return (
+        {**found, "body": base64.b64encode(signed[MAC_BYTES:]).decode(), "ed25519": signatures}
+        if signatures
+        else found
+    )

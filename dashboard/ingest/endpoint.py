@@ -1,6 +1,8 @@
-"""`POST /api/v1/reports`: what comes in is durable before it is acknowledged; what is refused is counted and hears why.
+"""`POST /api/v1/reports`: what comes in is durable before it is acknowledged; what is refused is
+counted and hears why.
 
-It speaks WSGI and nothing of Django's request and middleware, which would cost more than all that it does with a report."""
+It speaks WSGI and nothing of Django's request and middleware, which would cost more than all that
+it does with a report."""
 
 from __future__ import annotations
 
@@ -22,14 +24,22 @@ from dashboard.ingest.commands import CommandTarget, list_live_commands
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.intake_counters import record_intake
 from dashboard.ingest.refusal_counters import record_refusal
-from dashboard.ingest.request_checks import Environ, body_read, head_check, key_require, method_check
+from dashboard.ingest.request_checks import (
+    Environ,
+    body_read,
+    head_check,
+    key_require,
+    method_check,
+)
 from dashboard.ingest.stored import StoreResult
 from dashboard.projects.key_auth import VerifiedKey
 
 logger = logging.getLogger(__name__)
 
 _log_throttle = LogThrottle()
-DATABASE_UNAVAILABLE = RefusalError("busy", "The database does not answer right now; nothing was stored.", retry_after=5)
+DATABASE_UNAVAILABLE = RefusalError(
+    "busy", "The database does not answer right now; nothing was stored.", retry_after=5
+)
 
 
 class WsgiResponse(NamedTuple):
@@ -41,7 +51,8 @@ class WsgiResponse(NamedTuple):
 
 
 def handle_reports(environ: Environ) -> WsgiResponse:
-    """What the endpoint answers to a request; the key in the header is all that counts, cookies are ignored."""
+    """What the endpoint answers to a request; the key in the header is all that counts, cookies are
+    ignored."""
     key: VerifiedKey | None = None
     try:
         with ADMISSION:
@@ -61,7 +72,9 @@ def handle_reports(environ: Environ) -> WsgiResponse:
 
 def _accept(environ: Environ, key: VerifiedKey, length: int) -> WsgiResponse:
     bucket = quota_check(key.project_id, key.project_settings)
-    batch = batch_read(text=body_read(environ, length), project_id=key.project_id, received=clock.unix())
+    batch = batch_read(
+        text=body_read(environ, length), project_id=key.project_id, received=clock.unix()
+    )
     crash_point("web_parsed")
     bucket.charge(len(batch.items) + len(batch.rejected))
     stored = COMMITTER.store(batch)
@@ -73,7 +86,15 @@ def _accept(environ: Environ, key: VerifiedKey, length: int) -> WsgiResponse:
 
 def _encode_ack(stored: StoreResult, commands: list[dict[str, Any]]) -> bytes:
     if stored.rejected or commands or stored.held is not None:
-        return dumps(Ack(stored.acked, stored.next_seq, commands=commands, rejected=stored.rejected, held=stored.held))
+        return dumps(
+            Ack(
+                stored.acked,
+                stored.next_seq,
+                commands=commands,
+                rejected=stored.rejected,
+                held=stored.held,
+            )
+        )
     ranges = ",".join([f"[{first},{last}]" for first, last in stored.acked])
     return b'{"acked":[%b],"next_seq":%d,"commands":[],"cw":1}' % (ranges.encode(), stored.next_seq)
 
@@ -81,9 +102,12 @@ def _encode_ack(stored: StoreResult, commands: list[dict[str, Any]]) -> bytes:
 def _read_commands(batch: Batch) -> list[dict[str, Any]]:
     try:
         place = CommandTarget(batch.model, batch.version, batch.environment)
-        return list_live_commands(project_id=batch.project_id, place=place, instance=batch.instance_id, job=batch.job)
+        return list_live_commands(
+            project_id=batch.project_id, place=place, instance=batch.instance_id, job=batch.job
+        )
     except DatabaseError as error:
-        # The reports are durable: they are acknowledged, and the commands come with the next answer.
+        # The reports are durable: they are acknowledged, and the commands come with the next
+        # answer.
         logger.warning("commands were not read: %s", error)
         return []
 
@@ -93,7 +117,13 @@ def request_refuse(refused: RefusalError, project_id: int = 0) -> WsgiResponse:
     _count_refusal(project_id, refused.code)
     if times := _log_throttle.times((project_id, refused.code)):
         of = f"of project {project_id}" if project_id else "of nobody known"
-        logger.info("a request %s was refused (%d since it was told): %s: %s", of, times, refused.code, " ".join(refused.detail.split()))
+        logger.info(
+            "a request %s was refused (%d since it was told): %s: %s",
+            of,
+            times,
+            refused.code,
+            " ".join(refused.detail.split()),
+        )
     status = ERROR_CODES[refused.code][0]
     headers = []
     if refused.retry_after is not None:

@@ -1,4 +1,5 @@
-"""One thread per process that commits: request threads hand it batches and wait, and one commit serves all that came meanwhile."""
+"""One thread per process that commits: request threads hand it batches and wait, and one commit
+serves all that came meanwhile."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import TypeVar
 
-from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connection
+from django.db import (
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    connection,
+)
 
 from dashboard.ingest.admission import ADMISSION
 from dashboard.ingest.batch import Batch
@@ -24,13 +32,15 @@ logger = logging.getLogger(__name__)
 
 MAX_GROUP_REPORTS = 64
 GATHER_DELAY_S = 0.002
-"""Seconds a commit waits for the other requests under way: it costs the database a third less than many small commits."""
+"""Seconds a commit waits for the other requests under way: it costs the database a third less than
+many small commits."""
 
 COMMIT_TIMEOUT_S = 3.0
 COUNTS_INTERVAL_S = 2.0
 RETRY_WITHIN_S = 1.0
 ERROR_PAUSE_S = 0.1
-"""Seconds that the thread waits after an error of its own, so that one that returns at once fills no log."""
+"""Seconds that the thread waits after an error of its own, so that one that returns at once fills
+no log."""
 MAX_FAILURES_IN_A_ROW = 3
 """Errors in a row with which a process takes no reports."""
 
@@ -39,7 +49,8 @@ S = TypeVar("S")
 
 
 class PendingBatch:
-    """A batch and the request thread that waits for its commit behind a lock, which costs a tenth of a Future."""
+    """A batch and the request thread that waits for its commit behind a lock, which costs a tenth
+    of a Future."""
 
     __slots__ = ("_error", "_gate", "_stored", "batch", "given_up")
 
@@ -56,10 +67,13 @@ class PendingBatch:
         return self._stored is not None or self._error is not None
 
     def result(self, timeout: float) -> StoreResult:
-        """What became of the batch; raises what the commit raised, and Refused as busy after `timeout` seconds."""
+        """What became of the batch; raises what the commit raised, and Refused as busy after
+        `timeout` seconds."""
         if not self._gate.acquire(timeout=timeout):
             self.given_up = True
-            raise RefusalError("busy", "The database is too slow right now; send the reports again.", retry_after=5)
+            raise RefusalError(
+                "busy", "The database is too slow right now; send the reports again.", retry_after=5
+            )
         if self._stored is None:
             assert self._error is not None
             raise self._error
@@ -77,7 +91,8 @@ class PendingBatch:
 
 
 class Committer:
-    """Takes batches from any thread; its own thread is started by the first one, in the process that needs it."""
+    """Takes batches from any thread; its own thread is started by the first one, in the process
+    that needs it."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[PendingBatch | None] = SimpleQueue()
@@ -85,7 +100,8 @@ class Committer:
         self._thread: Thread | None = None
         self._counts_due = 0.0
         self.failures_in_a_row = 0
-        """Errors of the thread itself, not of the database, since its last commit; readiness asks for them."""
+        """Errors of the thread itself, not of the database, since its last commit; readiness asks
+        for them."""
         os.register_at_fork(after_in_child=self._reset_after_fork)
 
     def store(self, batch: Batch) -> StoreResult:
@@ -96,15 +112,19 @@ class Committer:
         return waiting.result(COMMIT_TIMEOUT_S)
 
     def start(self) -> None:
-        """Makes sure that the thread runs; one that ended by an error is replaced, and what waits in the queue is committed."""
+        """Makes sure that the thread runs; one that ended by an error is replaced, and what waits
+        in the queue is committed."""
         if self._thread is None or not self._thread.is_alive():
             with self._starting:
                 if self._thread is None or not self._thread.is_alive():
-                    self._thread = Thread(target=self._run, name="compilewatch-committer", daemon=True)
+                    self._thread = Thread(
+                        target=self._run, name="compilewatch-committer", daemon=True
+                    )
                     self._thread.start()
 
     def stop(self) -> None:
-        """Commits what waits, writes the counts, and ends the thread; the next batch starts another."""
+        """Commits what waits, writes the counts, and ends the thread; the next batch starts
+        another."""
         thread = self._thread
         if thread is not None:
             self._queue.put(_STOP)
@@ -142,12 +162,24 @@ class Committer:
             ADMISSION.on_commit_end()
 
     def _recover(self, group: list[PendingBatch], error: BaseException) -> None:
-        """Answers the requests that wait, so that their agents send again, and begins with another connection."""
+        """Answers the requests that wait, so that their agents send again, and begins with another
+        connection."""
         self.failures_in_a_row += 1
-        logger.error("the committer failed and goes on (%d in a row): %s", self.failures_in_a_row, error, exc_info=error)
+        logger.error(
+            "the committer failed and goes on (%d in a row): %s",
+            self.failures_in_a_row,
+            error,
+            exc_info=error,
+        )
         for waiting in group:
             if not waiting.answered:
-                waiting.failed(RefusalError("busy", "The server failed while it stored the reports; send them again.", retry_after=5))
+                waiting.failed(
+                    RefusalError(
+                        "busy",
+                        "The server failed while it stored the reports; send them again.",
+                        retry_after=5,
+                    )
+                )
         try:
             connection.close()
         except Exception as closing:  # noqa: BLE001 - it is replaced in any case
@@ -155,7 +187,8 @@ class Committer:
         time.sleep(ERROR_PAUSE_S)
 
     def _gather(self, group: list[PendingBatch]) -> bool:
-        """Adds whatever waits, up to 64 reports, and answers whether to go on: while one commit is under way the next group gathers."""
+        """Adds whatever waits, up to 64 reports, and answers whether to go on: while one commit is
+        under way the next group gathers."""
         reports = 0
         try:
             waiting = self._queue.get(timeout=COUNTS_INTERVAL_S)
@@ -174,7 +207,8 @@ class Committer:
 
 
 def commit_group(group: list[PendingBatch]) -> None:
-    """Makes the batches durable and lets their requests go on; what does not merely continue its sender's range is stored by itself."""
+    """Makes the batches durable and lets their requests go on; what does not merely continue its
+    sender's range is stored by itself."""
     try:
         appended = _store_with_retry(reports_append, [waiting.batch for waiting in group])
     except BaseException as error:  # noqa: BLE001 - the request threads raise it, this thread goes on
@@ -198,7 +232,8 @@ def commit_group(group: list[PendingBatch]) -> None:
 
 
 def _store_with_retry(store: Callable[[list[Batch]], list[S]], batches: list[Batch]) -> list[S]:
-    """A failure that came fast is tried once more: after a restart of the database the first use of a connection fails."""
+    """A failure that came fast is tried once more: after a restart of the database the first use of
+    a connection fails."""
     started = time.monotonic()
     try:
         return store(batches)

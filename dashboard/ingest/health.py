@@ -1,4 +1,5 @@
-"""Whether what was acknowledged is also folded: the age of the oldest report that waits, and what is quarantined."""
+"""Whether what was acknowledged is also folded: the age of the oldest report that waits, and what
+is quarantined."""
 
 from dashboard.common.health import Check, format_age
 from dashboard.ingest.group_commit import COMMITTER, MAX_FAILURES_IN_A_ROW
@@ -9,12 +10,31 @@ MAX_INBOX_AGE_S = 60.0
 
 
 def committer_check() -> Check:
-    """Errors in a row of the thread that commits reports in this process; a few of them, and the process takes no reports."""
+    """Errors in a row of the thread that commits reports in this process; a few of them, and the
+    process takes no reports."""
     failures = COMMITTER.failures_in_a_row
     if not failures:
-        return Check("committer", True, 0, MAX_FAILURES_IN_A_ROW, "errors in a row", "This process commits reports.")
-    said = f"The thread that commits reports failed {failures} times in a row; the log of this process has the errors."
-    return Check("committer", False, failures, MAX_FAILURES_IN_A_ROW, "errors in a row", said, serves=failures < MAX_FAILURES_IN_A_ROW)
+        return Check(
+            "committer",
+            True,
+            0,
+            MAX_FAILURES_IN_A_ROW,
+            "errors in a row",
+            "This process commits reports.",
+        )
+    said = (
+        f"The thread that commits reports failed {failures} times in a row; the log of this "
+        "process has the errors."
+    )
+    return Check(
+        "committer",
+        False,
+        failures,
+        MAX_FAILURES_IN_A_ROW,
+        "errors in a row",
+        said,
+        serves=failures < MAX_FAILURES_IN_A_ROW,
+    )
 
 
 def inbox_check() -> Check:
@@ -27,13 +47,15 @@ def inbox_check() -> Check:
             age,
             MAX_INBOX_AGE_S,
             "s",
-            f"The oldest report has waited {format_age(age)} to be folded: pages are behind by that.",
+            f"The oldest report has waited {format_age(age)} to be folded: pages are "
+            "behind by that.",
         )
     return Check("inbox", True, age, MAX_INBOX_AGE_S, "s", "Reports are folded as they come.")
 
 
 def quarantine_check() -> Check:
-    """How many reports could not be folded, and the most frequent reason; for the operator, since the text may be of any project."""
+    """How many reports could not be folded, and the most frequent reason; for the operator, since
+    the text may be of any project."""
     reasons = list_quarantine_reasons()
     count = sum(number for _, number in reasons)
     if not count:
@@ -41,6 +63,7 @@ def quarantine_check() -> Check:
     error, most = reasons[0]
     what = "1 report is" if count == 1 else f"{count:,} reports are"
     said = (
-        f"{what} quarantined. Most frequent reason ({most:,}): {' '.join(error.split())[:200]}. Fix the cause, then run manage.py refold."
+        f"{what} quarantined. Most frequent reason ({most:,}): "
+        f"{' '.join(error.split())[:200]}. Fix the cause, then run manage.py refold."
     )
     return Check("quarantine", False, count, 0, "reports", said)

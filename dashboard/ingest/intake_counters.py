@@ -1,4 +1,5 @@
-"""Counts what was acknowledged in memory, by project and hour; the committer writes the counts down every few seconds."""
+"""Counts what was acknowledged in memory, by project and hour; the committer writes the counts down
+every few seconds."""
 
 from __future__ import annotations
 

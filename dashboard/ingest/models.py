@@ -1,4 +1,5 @@
-"""What ingest locks and answers with: senders, the inbox, commands, and reports set aside. Keys begin with the project."""
+"""What ingest locks and answers with: senders, the inbox, commands, and reports set aside. Keys
+begin with the project."""
 
 from django.db import models
 
@@ -11,29 +12,51 @@ class Sender(models.Model):
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     instance_id = models.CharField(max_length=26)
-    ranges = models.JSONField(default=list, help_text="Sorted [first, last] pairs, normally one, at most 64.")
-    closed = models.JSONField(default=list, help_text="Gaps that were given up, sorted [first, last] pairs, at most 64.")
-    missing = models.BigIntegerField(default=0, help_text="Sequence numbers in gaps that were closed for good.")
-    recent = models.BinaryField(null=True, help_text="Digests of the last 16 reports; NULL: an earlier release stored them.")
-    clock_offset = models.FloatField(default=0.0, help_text="Server time minus agent time in seconds, as of the last request.")
+    ranges = models.JSONField(
+        default=list, help_text="Sorted [first, last] pairs, normally one, at most 64."
+    )
+    closed = models.JSONField(
+        default=list, help_text="Gaps that were given up, sorted [first, last] pairs, at most 64."
+    )
+    missing = models.BigIntegerField(
+        default=0, help_text="Sequence numbers in gaps that were closed for good."
+    )
+    recent = models.BinaryField(
+        null=True, help_text="Digests of the last 16 reports; NULL: an earlier release stored them."
+    )
+    clock_offset = models.FloatField(
+        default=0.0, help_text="Server time minus agent time in seconds, as of the last request."
+    )
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
     class Meta:
         db_table = "ingest_sender"
-        constraints = [models.UniqueConstraint(fields=["project", "instance_id"], name="one_sender_per_instance")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "instance_id"], name="one_sender_per_instance"
+            )
+        ]
 
 
 class InboxRow(models.Model):
-    """One acknowledged report that waits to be folded; the row is deleted by the fold that counts it."""
+    """One acknowledged report that waits to be folded; the row is deleted by the fold that counts
+    it."""
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+", db_constraint=False)
-    shard = models.SmallIntegerField(help_text="crc32 of project, model and version, modulo 64: a shard has one folder at a time.")
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="+", db_constraint=False
+    )
+    shard = models.SmallIntegerField(
+        help_text="crc32 of project, model and version, modulo 64: "
+        "a shard has one folder at a time."
+    )
     instance_id = models.CharField(max_length=26)
     seq_first = models.BigIntegerField()
     seq_last = models.BigIntegerField()
     received_at = models.DateTimeField()
-    clock_offset = models.FloatField(help_text="Server time minus agent time in seconds, measured in this request.")
+    clock_offset = models.FloatField(
+        help_text="Server time minus agent time in seconds, measured in this request."
+    )
     identity = models.BinaryField(help_text="The request's `instance` as JSON text.")
     report = models.BinaryField(help_text="The report as JSON text.")
 
@@ -46,10 +69,14 @@ class InboxRow(models.Model):
 
 
 class FoldAttempt(models.Model):
-    """A fold under way: committed before the fold, deleted inside it; one that stays names rows that kill a worker."""
+    """A fold under way: committed before the fold, deleted inside it; one that stays names rows
+    that kill a worker."""
 
     shard = models.SmallIntegerField()
-    project_id = models.BigIntegerField(null=True, help_text="Whose rows; NULL: all rows of the range, as earlier releases took them.")
+    project_id = models.BigIntegerField(
+        null=True,
+        help_text="Whose rows; NULL: all rows of the range, as earlier releases took them.",
+    )
     first_id = models.BigIntegerField()
     last_id = models.BigIntegerField()
     started_at = models.DateTimeField()
@@ -58,11 +85,16 @@ class FoldAttempt(models.Model):
 
     class Meta:
         db_table = "ingest_fold_attempt"
-        constraints = [models.UniqueConstraint(fields=["shard", "first_id", "last_id"], name="one_attempt_per_range")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["shard", "first_id", "last_id"], name="one_attempt_per_range"
+            )
+        ]
 
 
 class PoisonReport(models.Model):
-    """A report that could not be folded in three tries, kept with its error; `manage.py refold` brings it back."""
+    """A report that could not be folded in three tries, kept with its error; `manage.py refold`
+    brings it back."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     shard = models.SmallIntegerField()
@@ -94,7 +126,8 @@ class Refusal(models.Model):
 
 
 class Intake(models.Model):
-    """How many reports were acknowledged, and the bytes they came in, by hour; the health page draws it."""
+    """How many reports were acknowledged, and the bytes they came in, by hour; the health page
+    draws it."""
 
     pk = models.CompositePrimaryKey("project_id", "hour")
     project_id = models.BigIntegerField()
@@ -110,13 +143,25 @@ class Command(models.Model):
     """A signed order to instances; it rides in the answer to a report and ends by itself."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    verb = models.CharField(max_length=16, choices=[("freeze", "No new compilations"), ("eager", "Run eager"), ("restore", "As before")])
+    verb = models.CharField(
+        max_length=16,
+        choices=[
+            ("freeze", "No new compilations"),
+            ("eager", "Run eager"),
+            ("restore", "As before"),
+        ],
+    )
     model_name = models.CharField(max_length=200)
     version_name = models.CharField(max_length=200)
-    target = models.JSONField(default=dict, help_text="Which environment, and which share of its instances or which of them.")
+    target = models.JSONField(
+        default=dict,
+        help_text="Which environment, and which share of its instances or which of them.",
+    )
     counter = models.BigIntegerField()
     signed = models.BinaryField()
-    signatures = models.JSONField(null=True, help_text="Ed25519 signatures by public key; NULL: an earlier release issued it.")
+    signatures = models.JSONField(
+        null=True, help_text="Ed25519 signatures by public key; NULL: an earlier release issued it."
+    )
     issued_at = models.DateTimeField()
     not_before = models.DateTimeField()
     expires_at = models.DateTimeField(db_index=True)
@@ -125,11 +170,14 @@ class Command(models.Model):
 
     class Meta:
         db_table = "ingest_command"
-        constraints = [models.UniqueConstraint(fields=["project", "counter"], name="command_counter_rises")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "counter"], name="command_counter_rises")
+        ]
 
 
 class EngineTarget(models.Model):
-    """An engine without an agent whose /metrics a worker reads; operators name it with manage.py scrape."""
+    """An engine without an agent whose /metrics a worker reads; operators name it with manage.py
+    scrape."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     url = models.CharField(max_length=500)
@@ -141,22 +189,36 @@ class EngineTarget(models.Model):
     created_at = models.DateTimeField()
     tried_at = models.FloatField(default=0.0, help_text="Unix seconds of the last try.")
     read_at = models.FloatField(null=True, help_text="Unix seconds of the last reading.")
-    started = models.FloatField(null=True, help_text="Unix seconds: when the engine that is running began, as far as it says.")
-    next_seq = models.BigIntegerField(default=1, help_text="Of the instance that stands for the running engine.")
+    started = models.FloatField(
+        null=True,
+        help_text="Unix seconds: when the engine that is running began, as far as it says.",
+    )
+    next_seq = models.BigIntegerField(
+        default=1, help_text="Of the instance that stands for the running engine."
+    )
     counted = models.JSONField(null=True, help_text="What the last reading had counted.")
-    log = models.JSONField(default=dict, help_text="Seconds a stage, as the start-up log of the running engine said.")
-    trouble = models.TextField(default="", help_text="Why nothing, or not all, can be read; empty when all is well.")
+    log = models.JSONField(
+        default=dict, help_text="Seconds a stage, as the start-up log of the running engine said."
+    )
+    trouble = models.TextField(
+        default="", help_text="Why nothing, or not all, can be read; empty when all is well."
+    )
 
     class Meta:
         db_table = "ingest_engine"
-        constraints = [models.UniqueConstraint(fields=["project", "url"], name="one_engine_per_address")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "url"], name="one_engine_per_address")
+        ]
 
 
 class BucketLayout(models.Model):
-    """The buckets of an engine's histogram under the name that shape buckets have: the judge asks how wide they are."""
+    """The buckets of an engine's histogram under the name that shape buckets have: the judge asks
+    how wide they are."""
 
     name = models.CharField(max_length=64, primary_key=True)
-    bounds = models.JSONField(help_text="Upper bounds in seconds, in order; the last may be null, which is no bound.")
+    bounds = models.JSONField(
+        help_text="Upper bounds in seconds, in order; the last may be null, which is no bound."
+    )
 
     class Meta:
         db_table = "ingest_bucket_layout"

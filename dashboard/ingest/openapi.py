@@ -1,4 +1,5 @@
-"""The report endpoint as an OpenAPI document, made from the classes of the wire, so that it says what the decoder does; pure code."""
+"""The report endpoint as an OpenAPI document, made from the classes of the wire, so that it says
+what the decoder does; pure code."""
 
 from __future__ import annotations
 
@@ -17,27 +18,39 @@ _UNIX_TIME = {"minimum": 0, "maximum": MAX_UNIX_TIME_S, "description": "Unix sec
 
 @cache
 def build_openapi_document() -> dict[str, Any]:
-    """OpenAPI 3.1; what JSON Schema cannot say (sketches that add up, sequence ranges) is said by the answer's `rejected`."""
-    (request, ack, error), components = msgspec.json.schema_components((Request, Ack, Error), ref_template="#/components/schemas/{name}")
+    """OpenAPI 3.1; what JSON Schema cannot say (sketches that add up, sequence ranges) is said by
+    the answer's `rejected`."""
+    (request, ack, error), components = msgspec.json.schema_components(
+        (Request, Ack, Error), ref_template="#/components/schemas/{name}"
+    )
     _add_bounds(components)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "compilewatch reports",
             "version": str(VERSION),
-            "description": "Windows of an instrumented process. An answer of 200 names what is durable; everything else was not stored.",
+            "description": "Windows of an instrumented process. An "
+            "answer of 200 names what is durable; "
+            "everything else was not stored.",
         },
         "paths": {"/api/v1/reports": {"post": _operation(request, ack, error)}},
         "components": {
             "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": "A project's key that begins with cw_ing_."}},
+            "securitySchemes": {
+                "key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "A project's key that begins with cw_ing_.",
+                }
+            },
         },
         "security": [{"key": []}],
     }
 
 
 def _add_bounds(components: dict[str, Any]) -> None:
-    """What refuses a whole request and is no matter of types: ranges, lengths and the alphabet of the identity."""
+    """What refuses a whole request and is no matter of types: ranges, lengths and the alphabet of
+    the identity."""
     request, identity = components["Request"]["properties"], components["Identity"]["properties"]
     request["v"] |= {"enum": list(ACCEPTED_VERSIONS)}
     request["sent"] |= _UNIX_TIME
@@ -55,13 +68,20 @@ def _add_bounds(components: dict[str, Any]) -> None:
         identity[name] |= {"pattern": "^[^\\x00\\s][^\\x00]*$"}
 
 
-def _operation(request: dict[str, Any], ack: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+def _operation(
+    request: dict[str, Any], ack: dict[str, Any], error: dict[str, Any]
+) -> dict[str, Any]:
     return {
         "operationId": "reports_receive",
         "summary": "Stores up to 32 reports of one instance.",
-        "description": "The body may be compressed: Content-Encoding gzip. At most 1 MiB on the wire and 4 MiB inflated.",
+        "description": "The body may be compressed: Content-Encoding "
+        "gzip. At most 1 MiB on the wire and "
+        "4 MiB inflated.",
         "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
-        "responses": {"200": _json(ack, "What is durable, and which reports are refused for good."), **_refusals(error)},
+        "responses": {
+            "200": _json(ack, "What is durable, and which reports are refused for good."),
+            **_refusals(error),
+        },
     }
 
 

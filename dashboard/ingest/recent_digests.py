@@ -1,9 +1,12 @@
-"""Digests of the reports that a sender stored last: whether a report under a stored range is that report, or another one.
+"""Digests of the reports that a sender stored last: whether a report under a stored range is that
+report, or another one.
 
-An agent sends a window again as the bytes that it sent first, and nothing after it before that is settled: a repeat is among the last
-reports. Of an older one the time remains. Windows follow each other in time as they do in number, so one that ends after those that were
-stored long after it was made by a second process with the same id: a copy of a virtual machine, or a checkpoint that was restored. What
-neither says, such as reports that a web process of the release before stored, is taken for a repeat. Pure code."""
+An agent sends a window again as the bytes that it sent first, and nothing after it before that is
+settled: a repeat is among the last reports. Of an older one the time remains. Windows follow each
+other in time as they do in number, so one that ends after those that were stored long after it was
+made by a second process with the same id: a copy of a virtual machine, or a checkpoint that was
+restored. What neither says, such as reports that a web process of the release before stored, is
+taken for a repeat. Pure code."""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ MAX_RECENT_BYTES = MAX_RECENT_REPORTS * _RECORD.size
 
 
 class ReportDigest(NamedTuple):
-    """A stored report: its last number, how many numbers precede that in its range, a digest of its text, and when its window ended by
-    the agent's clock."""
+    """A stored report: its last number, how many numbers precede that in its range, a digest of its
+    text, and when its window ended by the agent's clock."""
 
     last: int
     before: int

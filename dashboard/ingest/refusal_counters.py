@@ -1,4 +1,5 @@
-"""Counts refusals in memory, by project, hour and code; the committer writes the counts down every few seconds."""
+"""Counts refusals in memory, by project, hour and code; the committer writes the counts down every
+few seconds."""
 
 from collections import Counter
 from threading import Lock

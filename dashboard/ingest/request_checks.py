@@ -1,4 +1,5 @@
-"""What a request must be before its body is read: method, transport, key, length, type; then the body itself."""
+"""What a request must be before its body is read: method, transport, key, length, type; then the
+body itself."""
 
 from __future__ import annotations
 
@@ -28,30 +29,42 @@ def method_check(environ: Environ) -> None:
     """Only POST, and only to a name that is ours."""
     if environ["REQUEST_METHOD"] != "POST":
         raise RefusalError("wrong_method", "This address takes POST.")
-    if not _is_our_host(str(environ.get("HTTP_HOST", environ.get("SERVER_NAME", ""))), tuple(settings.ALLOWED_HOSTS)):
+    if not _is_our_host(
+        str(environ.get("HTTP_HOST", environ.get("SERVER_NAME", ""))), tuple(settings.ALLOWED_HOSTS)
+    ):
         raise RefusalError("bad_request", "The Host header names no host of this server.")
 
 
 @lru_cache(maxsize=256)
 def _is_our_host(host: str, allowed: tuple[str, ...]) -> bool:
-    """Whether the Host header names this server; agents say the same thousands of times a second."""
+    """Whether the Host header names this server; agents say the same thousands of times a
+    second."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, allowed)
 
 
 def key_require(environ: Environ, kind: str = "ing") -> VerifiedKey:
-    """The key, if it is of this kind (`projects.keys.KINDS`); in the URL or over plain http it is marked as exposed."""
+    """The key, if it is of this kind (`projects.keys.KINDS`); in the URL or over plain http it is
+    marked as exposed."""
     _refuse_key_in_url(environ)
     text = _read_key_text(environ)
     known = key_check(text) if text else None
     if not _transport_is_safe(environ):
         if known is not None:
-            key_record_exposure(key_id=known.id, where="plain http", address=find_client_address(environ))
-        raise RefusalError("plain_http", "Keys over plain http are refused except on loopback; use https.")
+            key_record_exposure(
+                key_id=known.id, where="plain http", address=find_client_address(environ)
+            )
+        raise RefusalError(
+            "plain_http", "Keys over plain http are refused except on loopback; use https."
+        )
     if known is None:
         raise RefusalError("bad_key", "The key is missing, mistyped, unknown, revoked or expired.")
     if known.kind != kind:
-        raise RefusalError("wrong_scope", f"This takes a key that begins with cw_{kind}_; the one that was sent is of another kind.")
+        raise RefusalError(
+            "wrong_scope",
+            f"This takes a key that begins with cw_{kind}_; the one that was sent is of "
+            "another kind.",
+        )
     return known
 
 
@@ -68,17 +81,24 @@ def _read_key_text(environ: Environ) -> str:
 
 
 def _refuse_key_in_url(environ: Environ) -> None:
-    found = KEY_SEARCH_PATTERN.search(_unquote_twice(f"{environ.get('PATH_INFO', '')}?{environ.get('QUERY_STRING', '')}"))
+    found = KEY_SEARCH_PATTERN.search(
+        _unquote_twice(f"{environ.get('PATH_INFO', '')}?{environ.get('QUERY_STRING', '')}")
+    )
     if found is None:
         return
     known = key_check(found[0])
     if known is not None:
         key_record_exposure(key_id=known.id, where="URL", address=find_client_address(environ))
-    raise RefusalError("key_in_url", "A key was sent in the URL; it belongs in the Authorization header. Revoke it: URLs are logged.")
+    raise RefusalError(
+        "key_in_url",
+        "A key was sent in the URL; it belongs in the Authorization header. Revoke it: "
+        "URLs are logged.",
+    )
 
 
 def _unquote_twice(address: str) -> str:
-    """Without percent signs, also where a client quoted twice: a key is readable in the logs either way."""
+    """Without percent signs, also where a client quoted twice: a key is readable in the logs either
+    way."""
     for _ in range(2):
         address = unquote(address) if "%" in address else address
     return address
@@ -87,7 +107,10 @@ def _unquote_twice(address: str) -> str:
 def _transport_is_safe(environ: Environ) -> bool:
     if settings.ALLOW_HTTP or _is_secure(environ):
         return True
-    came_through_a_proxy = any(name in environ for name in ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_FORWARDED"))
+    came_through_a_proxy = any(
+        name in environ
+        for name in ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_FORWARDED")
+    )
     return not came_through_a_proxy and _is_loopback(environ.get("REMOTE_ADDR", ""))
 
 
@@ -98,7 +121,8 @@ def _is_loopback(text: str) -> bool:
 
 
 def _is_secure(environ: Environ) -> bool:
-    """As Django tells it: the proxy's word where one is trusted, else the connection's own scheme."""
+    """As Django tells it: the proxy's word where one is trusted, else the connection's own
+    scheme."""
     if settings.SECURE_PROXY_SSL_HEADER:
         header, value = settings.SECURE_PROXY_SSL_HEADER
         if header in environ:
@@ -116,7 +140,10 @@ def head_check(environ: Environ, kind: str = "application/json") -> int:
     if len(text) > 12 or int(text) > MAX_WIRE_BYTES:
         raise RefusalError("too_large", f"The body is larger than {MAX_WIRE_BYTES} bytes.")
     if not _is_content_type(kind, environ.get("CONTENT_TYPE", "")):
-        raise RefusalError("wrong_type", f"Content-Type must be {kind}{' in UTF-8' if kind.endswith('json') else ''}.")
+        raise RefusalError(
+            "wrong_type",
+            f"Content-Type must be {kind}{' in UTF-8' if kind.endswith('json') else ''}.",
+        )
     if _read_encoding(environ) not in ("", "identity", "gzip"):
         raise RefusalError("wrong_type", "Content-Encoding must be gzip or absent.")
     return int(text)
@@ -139,7 +166,9 @@ def body_read(environ: Environ, length: int) -> bytes:
     except OSError:
         body = b""
     if len(body) != length or not body:
-        raise RefusalError("bad_request", f"The body is {len(body)} bytes long, Content-Length says {length}.")
+        raise RefusalError(
+            "bad_request", f"The body is {len(body)} bytes long, Content-Length says {length}."
+        )
     return inflate(body) if _read_encoding(environ) == "gzip" else body
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from django.db.models import Count, QuerySet, Sum
 
 from dashboard.common import clock
-from dashboard.ingest.models import BucketLayout, FoldAttempt, InboxRow, Intake, PoisonReport, Refusal, Sender
+from dashboard.ingest.models import (
+    BucketLayout,
+    FoldAttempt,
+    InboxRow,
+    Intake,
+    PoisonReport,
+    Refusal,
+    Sender,
+)
 from dashboard.ingest.scrapers.parser import decode_bounds
 from dashboard.ingest.sequence_ranges import Coverage
 from dashboard.projects.models import Project
@@ -29,7 +37,13 @@ class SenderState:
     def of(cls, sender: Sender) -> SenderState:
         """The state in a row: `missing` was given up for good, `awaited` may still come."""
         coverage = Coverage.of(sender.ranges, sender.closed, sender.missing)
-        return cls(sender.instance_id, coverage.ranges, coverage.missing, coverage.open_gaps, sender.clock_offset)
+        return cls(
+            sender.instance_id,
+            coverage.ranges,
+            coverage.missing,
+            coverage.open_gaps,
+            sender.clock_offset,
+        )
 
 
 def count_inbox_reports(project: Project | None = None) -> int:
@@ -44,12 +58,17 @@ def count_inbox_reports_up_to(project_id: int, most: int) -> int:
 
 def list_quarantine_reasons() -> list[tuple[str, int]]:
     """Why reports of all projects are quarantined, the most frequent reason first."""
-    reasons = PoisonReport.objects.values_list("error").annotate(count=Count("pk")).order_by("-count", "error")
+    reasons = (
+        PoisonReport.objects.values_list("error")
+        .annotate(count=Count("pk"))
+        .order_by("-count", "error")
+    )
     return [(str(error), int(count)) for error, count in reasons]
 
 
 def read_inbox_age(project: Project | None = None) -> float:
-    """Seconds that the oldest waiting report has waited; 0 if none waits. Rows are numbered as they come."""
+    """Seconds that the oldest waiting report has waited; 0 if none waits. Rows are numbered as they
+    come."""
     oldest = _query_inbox(project).order_by("id").values_list("received_at", flat=True).first()
     return max(0.0, (clock.now() - oldest).total_seconds()) if oldest else 0.0
 
@@ -62,7 +81,10 @@ def read_sender_state(*, project: Project, instance_id: str) -> SenderState | No
 
 def read_sender_states(*, project: Project, instance_ids: list[str]) -> dict[str, SenderState]:
     """The same for many instances."""
-    return {sender.instance_id: SenderState.of(sender) for sender in for_project(Sender, project).filter(instance_id__in=instance_ids)}
+    return {
+        sender.instance_id: SenderState.of(sender)
+        for sender in for_project(Sender, project).filter(instance_id__in=instance_ids)
+    }
 
 
 def has_any_report(project: Project) -> bool:
@@ -73,20 +95,31 @@ def has_any_report(project: Project) -> bool:
 def count_refusals_by_code(*, project: Project, hours: int = 24) -> dict[str, int]:
     """How many requests and reports were refused in the last hours, by code."""
     since = int(clock.unix() // 3600) - hours + 1
-    rows = for_project(Refusal, project).filter(hour__gte=since).values_list("code").annotate(total=Sum("count")).order_by("code")
+    rows = (
+        for_project(Refusal, project)
+        .filter(hour__gte=since)
+        .values_list("code")
+        .annotate(total=Sum("count"))
+        .order_by("code")
+    )
     return dict(rows)
 
 
 def list_refusals_by_hour(*, project: Project, hours: int) -> list[tuple[int, str, int]]:
     """Hour since 1970, code and count of what was refused in the last hours."""
     since = int(clock.unix() // 3600) - hours + 1
-    return list(for_project(Refusal, project).filter(hour__gte=since).values_list("hour", "code", "count"))
+    return list(
+        for_project(Refusal, project).filter(hour__gte=since).values_list("hour", "code", "count")
+    )
 
 
 def read_intake_by_hour(*, project: Project, hours: int) -> dict[int, tuple[int, int]]:
-    """Reports and bytes that were acknowledged in the last hours, by hour since 1970; an hour without any is not there."""
+    """Reports and bytes that were acknowledged in the last hours, by hour since 1970; an hour
+    without any is not there."""
     since = int(clock.unix() // 3600) - hours + 1
-    rows = for_project(Intake, project).filter(hour__gte=since).values_list("hour", "reports", "bytes")
+    rows = (
+        for_project(Intake, project).filter(hour__gte=since).values_list("hour", "reports", "bytes")
+    )
     return {hour: (reports, size) for hour, reports, size in rows}
 
 
@@ -105,5 +138,9 @@ def _query_inbox(project: Project | None) -> QuerySet[InboxRow]:
 
 
 def read_bucket_layouts(names: Collection[str]) -> dict[str, tuple[float, ...]]:
-    """The upper bounds of an engine's buckets, by the name of their layout; a layout that is not kept is not there."""
-    return {row.name: tuple(decode_bounds(row.bounds)) for row in BucketLayout.objects.filter(name__in=names)}
+    """The upper bounds of an engine's buckets, by the name of their layout; a layout that is not
+    kept is not there."""
+    return {
+        row.name: tuple(decode_bounds(row.bounds))
+        for row in BucketLayout.objects.filter(name__in=names)
+    }

@@ -1,4 +1,5 @@
-"""Which sequence numbers of a sender are durable: sorted ranges, normally one; pure arithmetic that counts every number once."""
+"""Which sequence numbers of a sender are durable: sorted ranges, normally one; pure arithmetic that
+counts every number once."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ RANGE_CONFLICT = "range_conflict"
 
 @dataclass(slots=True)
 class Coverage:
-    """The acknowledged ranges, the gaps between them that were given up, how many numbers those hold, and the last reports."""
+    """The acknowledged ranges, the gaps between them that were given up, how many numbers those
+    hold, and the last reports."""
 
     ranges: list[SeqRange] = field(default_factory=list)
     closed: list[SeqRange] = field(default_factory=list)
@@ -31,10 +33,19 @@ class Coverage:
 
     @classmethod
     def of(
-        cls, ranges: Iterable[Iterable[int]], closed: Iterable[Iterable[int]], missing: int, recent: list[ReportDigest] | None = None
+        cls,
+        ranges: Iterable[Iterable[int]],
+        closed: Iterable[Iterable[int]],
+        missing: int,
+        recent: list[ReportDigest] | None = None,
     ) -> Coverage:
         """The coverage as it was stored."""
-        return cls([_to_range(pair) for pair in ranges], [_to_range(pair) for pair in closed], missing, recent or [])
+        return cls(
+            [_to_range(pair) for pair in ranges],
+            [_to_range(pair) for pair in closed],
+            missing,
+            recent or [],
+        )
 
     @property
     def next_seq(self) -> int:
@@ -64,7 +75,8 @@ class Coverage:
         return COVERED if held[0] <= first and last <= held[1] else PARTIAL_OVERLAP
 
     def take(self, report: ReportDigest) -> str:
-        """What a report is: as `place` says, or RANGE_CONFLICT where another one is stored under its range. One that is NEW is added."""
+        """What a report is: as `place` says, or RANGE_CONFLICT where another one is stored under
+        its range. One that is NEW is added."""
         seq = (report.last - report.before, report.last)
         place = self.place(seq)
         if place == NEW:
@@ -75,7 +87,8 @@ class Coverage:
         return place
 
     def add(self, seq: SeqRange) -> None:
-        """Takes in a range that is NEW, joining its neighbours; beyond 64 ranges the oldest gap is given up."""
+        """Takes in a range that is NEW, joining its neighbours; beyond 64 ranges the oldest gap is
+        given up."""
         at = bisect_right(self.ranges, seq)
         first, last = seq
         if at < len(self.ranges) and self.ranges[at][0] == last + 1:

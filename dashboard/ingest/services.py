@@ -1,4 +1,5 @@
-"""Writes what ingest owns: senders and their ranges, inbox rows, counts of what was taken and refused."""
+"""Writes what ingest owns: senders and their ranges, inbox rows, counts of what was taken and
+refused."""
 
 from __future__ import annotations
 
@@ -21,24 +22,30 @@ from dashboard.ingest.stored import StoreResult
 _REJECTION_TEXTS = {
     "partial_overlap": "seq: it overlaps a range that is already acknowledged",
     "gap_closed": "seq: it lies in a gap that was closed",
-    "range_conflict": "seq: another report is stored under this range; a second process has the same instance id",
+    "range_conflict": "seq: another report is stored under this "
+    "range; a second process has the same "
+    "instance id",
     "too_old": "window: it ended more than 7 days ago",
 }
 _COUNT_REFUSALS = (
     "INSERT INTO ingest_refusal (project_id, hour, code, count) VALUES (%s, %s, %s, %s)"
-    " ON CONFLICT (project_id, hour, code) DO UPDATE SET count = ingest_refusal.count + excluded.count"
+    " ON CONFLICT (project_id, hour, code) DO UPDATE SET count = ingest_refusal.count + "
+    "excluded.count"
 )
 _COUNT_INTAKE = (
-    "INSERT INTO ingest_intake (project_id, hour, reports, bytes) VALUES (%s, %s, %s, %s) ON CONFLICT (project_id, hour)"
-    " DO UPDATE SET reports = ingest_intake.reports + excluded.reports, bytes = ingest_intake.bytes + excluded.bytes"
+    "INSERT INTO ingest_intake (project_id, hour, reports, bytes) VALUES (%s, %s, %s, %s) "
+    "ON CONFLICT (project_id, hour)"
+    " DO UPDATE SET reports = ingest_intake.reports + excluded.reports, bytes = "
+    "ingest_intake.bytes + excluded.bytes"
 )
 
 
 def reports_append(batches: Sequence[Batch]) -> list[StoreResult | None]:
-    """Stores in one statement the batches that continue their sender's newest range, or begin it; None for those that need `reports_store`.
+    """Stores in one statement the batches that continue their sender's newest range, or begin it;
+    None for those that need `reports_store`.
 
-    That is how nearly all reports come, and the database itself checks it, so that no row is read first. PostgreSQL only: SQLite has
-    no round trips to save."""
+    That is how nearly all reports come, and the database itself checks it, so that no row is read
+    first. PostgreSQL only: SQLite has no round trips to save."""
     results: list[StoreResult | None] = [None] * len(batches)
     if connection.vendor != "postgresql":
         return results
@@ -47,30 +54,43 @@ def reports_append(batches: Sequence[Batch]) -> list[StoreResult | None]:
         if batch.is_continuous:
             candidates.setdefault((batch.project_id, batch.instance_id), place)
     if candidates:
-        for key, ranges in sql.batches_append([batches[place] for place in candidates.values()], now=clock.now()):
+        for key, ranges in sql.batches_append(
+            [batches[place] for place in candidates.values()], now=clock.now()
+        ):
             place = candidates[key]
             batch, coverage = batches[place], Coverage.of(ranges, [], 0)
-            results[place] = StoreResult([item.seq for item in batch.items], coverage.next_seq, batch.rejected, coverage.held)
+            results[place] = StoreResult(
+                [item.seq for item in batch.items], coverage.next_seq, batch.rejected, coverage.held
+            )
             crash_point("web_committed")
     return results
 
 
 def reports_store(batches: Sequence[Batch]) -> list[StoreResult]:
-    """Stores the batches in one transaction; when it returns, what it acknowledges survives any crash."""
+    """Stores the batches in one transaction; when it returns, what it acknowledges survives any
+    crash."""
     if not batches:
         return []
     now = clock.now()
     with write_transaction(), connection.cursor() as cursor:
         sql.require_durability(cursor)
         keys = [(batch.project_id, batch.instance_id) for batch in batches]
-        worth_a_row = [key for key, batch in zip(keys, batches, strict=True) if any(not item.too_old for item in batch.items)]
+        worth_a_row = [
+            key
+            for key, batch in zip(keys, batches, strict=True)
+            if any(not item.too_old for item in batch.items)
+        ]
         coverages = sql.senders_lock(cursor, keys, worth_a_row, now)
         results, fresh = [], list[tuple[Batch, ReportItem]]()
         for key, batch in zip(keys, batches, strict=True):
             stored, new = _add_to_coverage(batch, coverages.get(key) or Coverage())
             results.append(stored)
             fresh.extend((batch, item) for item in new)
-        states = {key: (coverages[key], batch) for key, batch in zip(keys, batches, strict=True) if key in coverages}
+        states = {
+            key: (coverages[key], batch)
+            for key, batch in zip(keys, batches, strict=True)
+            if key in coverages
+        }
         sql.inbox_write(cursor, fresh)
         crash_point("web_inserted")
         sql.senders_write(cursor, states)
@@ -82,7 +102,11 @@ def reports_store(batches: Sequence[Batch]) -> list[StoreResult]:
 def _add_to_coverage(batch: Batch, coverage: Coverage) -> tuple[StoreResult, list[ReportItem]]:
     stored, new = StoreResult(acked=[], next_seq=1, rejected=list(batch.rejected)), []
     for item in batch.items:
-        place = "too_old" if item.too_old and coverage.place(item.seq) == NEW else coverage.take(item.recorded)
+        place = (
+            "too_old"
+            if item.too_old and coverage.place(item.seq) == NEW
+            else coverage.take(item.recorded)
+        )
         if place == NEW:
             new.append(item)
         if place in (NEW, COVERED):

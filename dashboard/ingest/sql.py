@@ -1,4 +1,5 @@
-"""The statements that make batches durable: sender rows locked, ranges extended, inbox rows inserted; the same SQL on both databases."""
+"""The statements that make batches durable: sender rows locked, ranges extended, inbox rows
+inserted; the same SQL on both databases."""
 
 from __future__ import annotations
 
@@ -18,32 +19,46 @@ from dashboard.ingest.sequence_ranges import Coverage
 
 SenderKey = tuple[int, str]
 
-_SENDER_COLUMNS = "project_id, instance_id, ranges, closed, missing, recent, clock_offset, first_seen_at, last_seen_at"
-_INBOX_COLUMNS = "project_id, shard, instance_id, seq_first, seq_last, received_at, clock_offset, identity, report"
+_SENDER_COLUMNS = (
+    "project_id, instance_id, ranges, closed, missing, recent, clock_offset, first_seen_at, "
+    "last_seen_at"
+)
+_INBOX_COLUMNS = (
+    "project_id, shard, instance_id, seq_first, seq_last, received_at, clock_offset, identity, "
+    "report"
+)
 _UPSERT = (
-    " ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = excluded.ranges, closed = excluded.closed, missing = excluded.missing,"
-    " recent = excluded.recent, clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at"
+    " ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = excluded.ranges, closed "
+    "= excluded.closed, missing = excluded.missing,"
+    " recent = excluded.recent, clock_offset = excluded.clock_offset, last_seen_at = "
+    "excluded.last_seen_at"
 )
 
 
 _APPEND_SQL = f"""
 WITH given AS (
-  SELECT * FROM unnest(%b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::bytea[], %b::float8[])
+  SELECT * FROM unnest(
+    %b::bigint[], %b::text[], %b::bigint[], %b::bigint[], %b::bytea[], %b::float8[])
     AS g(project_id, instance_id, first, last, recent, clock_offset)
 ), taken AS (
-  INSERT INTO ingest_sender AS known (project_id, instance_id, ranges, closed, missing, recent, clock_offset, first_seen_at, last_seen_at)
-  SELECT project_id, instance_id, jsonb_build_array(jsonb_build_array(first, last)), '[]', 0, recent, clock_offset, %b, %b FROM given
+  INSERT INTO ingest_sender AS known (project_id, instance_id, ranges, closed, missing,
+    recent, clock_offset, first_seen_at, last_seen_at)
+  SELECT project_id, instance_id, jsonb_build_array(jsonb_build_array(first, last)), '[]', 0,
+    recent, clock_offset, %b, %b FROM given
   ORDER BY project_id, instance_id
-  ON CONFLICT (project_id, instance_id) DO UPDATE SET ranges = jsonb_set(known.ranges, '{{-1,1}}', excluded.ranges -> 0 -> 1),
-    recent = substring(coalesce(known.recent, '') || excluded.recent
-      from greatest(1, length(coalesce(known.recent, '')) + length(excluded.recent) - {MAX_RECENT_BYTES - 1})),
+  ON CONFLICT (project_id, instance_id) DO UPDATE SET
+    ranges = jsonb_set(known.ranges, '{{-1,1}}', excluded.ranges -> 0 -> 1),
+    recent = substring(coalesce(known.recent, '') || excluded.recent from greatest(1,
+      length(coalesce(known.recent, '')) + length(excluded.recent) - {MAX_RECENT_BYTES - 1})),
     clock_offset = excluded.clock_offset, last_seen_at = excluded.last_seen_at
   WHERE (known.ranges -> -1 ->> 1)::bigint = (excluded.ranges -> 0 ->> 0)::bigint - 1
   RETURNING project_id, instance_id, ranges
 ), stored AS (
-  INSERT INTO ingest_inbox (project_id, shard, instance_id, seq_first, seq_last, received_at, clock_offset, identity, report)
+  INSERT INTO ingest_inbox (project_id, shard, instance_id, seq_first, seq_last,
+    received_at, clock_offset, identity, report)
   SELECT project_id, shard, instance_id, first, last, %b, clock_offset, identity, report
-  FROM unnest(%b::bigint[], %b::smallint[], %b::text[], %b::bigint[], %b::bigint[], %b::float8[], %b::bytea[], %b::bytea[])
+  FROM unnest(%b::bigint[], %b::smallint[], %b::text[], %b::bigint[], %b::bigint[],
+    %b::float8[], %b::bytea[], %b::bytea[])
     AS r(project_id, shard, instance_id, first, last, clock_offset, identity, report)
   JOIN taken USING (project_id, instance_id)
 )
@@ -55,10 +70,14 @@ PREPARE_NEVER = 1 << 30
 _session = local()
 
 
-def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[SenderKey, list[list[int]]]]:
-    """Stores those whose first number follows the newest one of their sender, or whose sender is new; returns their senders and ranges.
+def batches_append(
+    batches: Sequence[Batch], *, now: datetime
+) -> list[tuple[SenderKey, list[list[int]]]]:
+    """Stores those whose first number follows the newest one of their sender, or whose sender is
+    new; returns their senders and ranges.
 
-    Each sender may come once. PostgreSQL only, and outside any transaction: the statement is one."""
+    Each sender may come once. PostgreSQL only, and outside any transaction: the statement is
+    one."""
     senders = zip(
         *(
             (
@@ -75,7 +94,16 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
     )
     rows = zip(
         *(
-            (b.project_id, b.shard, b.instance_id, item.seq[0], item.seq[1], b.clock_offset, b.identity, item.text)
+            (
+                b.project_id,
+                b.shard,
+                b.instance_id,
+                item.seq[0],
+                item.seq[1],
+                b.clock_offset,
+                b.identity,
+                item.text,
+            )
             for b in batches
             for item in b.items
         ),
@@ -83,29 +111,49 @@ def batches_append(batches: Sequence[Batch], *, now: datetime) -> list[tuple[Sen
     )
     with open_binary_cursor() as cursor:
         if getattr(_session, "prepared", None) is not connection.connection:
-            cursor.execute("SET synchronous_commit = on; SET lock_timeout = '2s'; SET statement_timeout = '10s'")
-            # Django leaves it at None, with which psycopg prepares nothing, whatever a statement asks for.
+            cursor.execute(
+                "SET synchronous_commit = on; SET lock_timeout = '2s'; SET "
+                "statement_timeout = '10s'"
+            )
+            # Django leaves it at None, with which psycopg prepares nothing, whatever a statement
+            # asks for.
             connection.connection.prepare_threshold = PREPARE_NEVER
             _session.prepared = connection.connection
-        cursor.execute(_APPEND_SQL, [*map(list, senders), now, now, now, *map(list, rows)], prepare=True)
-        return [((project_id, instance_id), json.loads(ranges)) for project_id, instance_id, ranges in cursor.fetchall()]
+        cursor.execute(
+            _APPEND_SQL, [*map(list, senders), now, now, now, *map(list, rows)], prepare=True
+        )
+        return [
+            ((project_id, instance_id), json.loads(ranges))
+            for project_id, instance_id, ranges in cursor.fetchall()
+        ]
 
 
 def require_durability(cursor: CursorWrapper) -> None:
-    """A commit of this transaction survives a crash whatever the server's default is, and a blocked table gives up in seconds."""
+    """A commit of this transaction survives a crash whatever the server's default is, and a blocked
+    table gives up in seconds."""
     if connection.vendor == "postgresql":
-        cursor.execute("SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '10s'")
+        cursor.execute(
+            "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '2s'; SET LOCAL "
+            "statement_timeout = '10s'"
+        )
 
 
 def senders_lock(
     cursor: CursorWrapper, keys: Sequence[SenderKey], unknown: Sequence[SenderKey], now: datetime
 ) -> dict[SenderKey, Coverage]:
-    """What is durable of each sender, its row held until the end of the transaction; those in `unknown` get a row if they have none."""
+    """What is durable of each sender, its row held until the end of the transaction; those in
+    `unknown` get a row if they have none."""
     found = _select_senders(cursor, sorted(set(keys)))
     made = sorted(set(unknown) - set(found))
     if made:
         rows = [(*key, "[]", "[]", 0, b"", 0.0, now, now) for key in made]
-        _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, " ON CONFLICT (project_id, instance_id) DO NOTHING")
+        _insert(
+            cursor,
+            "ingest_sender",
+            _SENDER_COLUMNS,
+            rows,
+            " ON CONFLICT (project_id, instance_id) DO NOTHING",
+        )
         found |= _select_senders(cursor, made)
     return found
 
@@ -117,7 +165,18 @@ def senders_write(cursor: CursorWrapper, states: dict[SenderKey, tuple[Coverage,
         coverage, batch = states[key]
         seen = _to_datetime(batch.received)
         ranges, closed = json.dumps(coverage.ranges), json.dumps(coverage.closed)
-        rows.append((*key, ranges, closed, coverage.missing, pack_recent(coverage.recent), batch.clock_offset, seen, seen))
+        rows.append(
+            (
+                *key,
+                ranges,
+                closed,
+                coverage.missing,
+                pack_recent(coverage.recent),
+                batch.clock_offset,
+                seen,
+                seen,
+            )
+        )
     _insert(cursor, "ingest_sender", _SENDER_COLUMNS, rows, _UPSERT)
 
 
@@ -144,18 +203,29 @@ def inbox_write(cursor: CursorWrapper, items: Sequence[tuple[Batch, ReportItem]]
 
 def _select_senders(cursor: CursorWrapper, keys: Sequence[SenderKey]) -> dict[SenderKey, Coverage]:
     places = ", ".join(["(%s, %s)"] * len(keys))
-    lock = " ORDER BY project_id, instance_id FOR UPDATE" if connection.vendor == "postgresql" else ""
+    lock = (
+        " ORDER BY project_id, instance_id FOR UPDATE" if connection.vendor == "postgresql" else ""
+    )
     cursor.execute(
         "SELECT project_id, instance_id, ranges, closed, missing, recent FROM ingest_sender"
         f" WHERE (project_id, instance_id) IN (VALUES {places}){lock}",
         [value for key in keys for value in key],
     )
     return {
-        (row[0], row[1]): Coverage.of(json.loads(row[2]), json.loads(row[3]), row[4], unpack_recent(row[5])) for row in cursor.fetchall()
+        (row[0], row[1]): Coverage.of(
+            json.loads(row[2]), json.loads(row[3]), row[4], unpack_recent(row[5])
+        )
+        for row in cursor.fetchall()
     }
 
 
-def _insert(cursor: CursorWrapper, table: str, columns: str, rows: Sequence[tuple[Any, ...]], ending: str = "") -> None:
+def _insert(
+    cursor: CursorWrapper,
+    table: str,
+    columns: str,
+    rows: Sequence[tuple[Any, ...]],
+    ending: str = "",
+) -> None:
     if not rows:
         return
     places = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))

@@ -10,8 +10,9 @@ from compilewatch.wire.messages import SeqRange
 
 @dataclass(slots=True)
 class StoreResult:
-    """The ranges to acknowledge, the number after the highest one, and what is refused for good; `held` are all ranges that are durable
-    of the sender, None where none below the next number is missing."""
+    """The ranges to acknowledge, the number after the highest one, and what is refused for good;
+    `held` are all ranges that are durable of the sender, None where none below the next number is
+    missing."""
 
     acked: list[SeqRange]
     next_seq: int

@@ -1,4 +1,5 @@
-"""What a decoded report must keep to so that it is certain to fold: ranges of numbers and times, sketches, sequence; pure code."""
+"""What a decoded report must keep to so that it is certain to fold: ranges of numbers and times,
+sketches, sequence; pure code."""
 
 from __future__ import annotations
 
@@ -35,7 +36,13 @@ MAX_FUTURE_S = 300.0
 SKEW_TOLERANCE_S = 2.0
 
 _REGION_COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
-_LOSS_COUNTS = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
+_LOSS_COUNTS = (
+    "merged_windows",
+    "truncated_events",
+    "spool_errors",
+    "internal_errors",
+    "rejected_windows",
+)
 _IDENTITY_INTS = ("rank", "local_rank", "world_size", "pid", "gpu_count")
 _DEVICE_BYTES = ("allocated", "peak", "reserved", "graph_pool")
 _region_counts = attrgetter(*_REGION_COUNTS)
@@ -59,22 +66,32 @@ def correct_skew(moment: float, offset: float) -> float:
 def seq_check(seq: SeqRange) -> None:
     """Two positive whole numbers in order."""
     if not 1 <= seq[0] <= seq[1] <= MAX_SEQ:
-        raise InvalidReport("invalid_seq", f"seq: expected two whole numbers from 1 to 2^53 in order, got {seq[0]} and {seq[1]}")
+        raise InvalidReport(
+            "invalid_seq",
+            f"seq: expected two whole numbers from 1 to 2^53 in order, got {seq[0]} and {seq[1]}",
+        )
 
 
 def length_check(report: Report) -> None:
-    """No more numbers than the window has time for: whatever a range covers is acknowledged as stored when it comes later."""
+    """No more numbers than the window has time for: whatever a range covers is acknowledged as
+    stored when it comes later."""
     count, most = report.seq[1] - report.seq[0] + 1, count_allowed_numbers(report)
     if count > most:
         seconds = report.window[1] - report.window[0]
-        raise InvalidReport("invalid_seq", f"seq: expected at most {most} numbers for a window of {seconds:.0f} s, got {count}")
+        raise InvalidReport(
+            "invalid_seq",
+            f"seq: expected at most {most} numbers for a window of {seconds:.0f} s, got {count}",
+        )
 
 
 def window_check(window: tuple[float, float], offset: float, now: float) -> bool:
-    """Whether the window is young enough to be new; one that ends in the future or before it starts is wrong."""
+    """Whether the window is young enough to be new; one that ends in the future or before it starts
+    is wrong."""
     start, end = window
     if not 0.0 <= start <= end <= MAX_UNIX_TIME_S:
-        raise InvalidReport("invalid_window", "window: expected a start and a later end in Unix seconds")
+        raise InvalidReport(
+            "invalid_window", "window: expected a start and a later end in Unix seconds"
+        )
     end = correct_skew(end, offset)
     if end > now + MAX_FUTURE_S:
         raise InvalidReport("in_future", f"window: it ends {end - now:.0f} s in the future")
@@ -83,7 +100,12 @@ def window_check(window: tuple[float, float], offset: float, now: float) -> bool
 
 def identity_check(identity: Identity) -> None:
     """Numbers that fit their columns, a start that is a moment, and names that are there."""
-    if len(identity.id) != 26 or not identity.id.isascii() or not identity.id.isalnum() or identity.id != identity.id.lower():
+    if (
+        len(identity.id) != 26
+        or not identity.id.isascii()
+        or not identity.id.isalnum()
+        or identity.id != identity.id.lower()
+    ):
         raise InvalidReport("bad_request", "instance.id: expected 26 digits and lower-case letters")
     for name in ("model", "version"):
         if not getattr(identity, name).strip():
@@ -91,7 +113,9 @@ def identity_check(identity: Identity) -> None:
     _check_time(identity.started, "instance.started", "bad_request")
     for name, number in zip(_IDENTITY_INTS, _identity_ints(identity), strict=True):
         if not 0 <= number <= MAX_INT32:
-            raise InvalidReport("bad_request", f"instance.{name}: expected a whole number from 0 to 2^31 - 1")
+            raise InvalidReport(
+                "bad_request", f"instance.{name}: expected a whole number from 0 to 2^31 - 1"
+            )
 
 
 def report_check(report: Report) -> None:
@@ -99,16 +123,23 @@ def report_check(report: Report) -> None:
     for number, region in enumerate(report.regions):
         _check_region(region, f"regions[{number}]")
     if len(report.compiles) > MAX_COMPILES or len(report.findings) > MAX_FINDINGS:
-        raise InvalidReport("invalid_report", f"expected at most {MAX_COMPILES} compiles and {MAX_FINDINGS} findings")
+        raise InvalidReport(
+            "invalid_report",
+            f"expected at most {MAX_COMPILES} compiles and {MAX_FINDINGS} findings",
+        )
     for number, compiled in enumerate(report.compiles):
         _check_compile(compiled, f"compiles[{number}]")
     for number, finding in enumerate(report.findings):
         _check_count(finding.count, f"findings[{number}].count")
         _check_count(finding.distinct, f"findings[{number}].distinct")
         if len(finding.values) > MAX_VALUES:
-            raise InvalidReport("invalid_report", f"findings[{number}].values: expected at most {MAX_VALUES}")
+            raise InvalidReport(
+                "invalid_report", f"findings[{number}].values: expected at most {MAX_VALUES}"
+            )
         if not 0 <= finding.seconds <= MAX_NUMBER:
-            raise InvalidReport("invalid_report", f"findings[{number}].seconds: expected seconds from 0 to 1e15")
+            raise InvalidReport(
+                "invalid_report", f"findings[{number}].seconds: expected seconds from 0 to 1e15"
+            )
     for number, fact in enumerate(report.facts):
         _check_time(fact.at, f"facts[{number}].at")
     _check_gauges(report.gauges)
@@ -130,10 +161,14 @@ def _check_region(region: Region, where: str) -> None:
         if sketch is not None:
             _check_sketch(sketch, f"{where}.{name}")
     if region.stalled is not None and region.stalled.max > MAX_STALL_S:
-        raise InvalidReport("invalid_report", f"{where}.stalled.max: expected at most {MAX_STALL_S:.0f} seconds")
+        raise InvalidReport(
+            "invalid_report", f"{where}.stalled.max: expected at most {MAX_STALL_S:.0f} seconds"
+        )
     if region.stalled is not None and region.stalled.count > region.calls:
         raise InvalidReport(
-            "invalid_report", f"{where}.stalled: expected at most as many calls as calls ({region.calls}), got {region.stalled.count}"
+            "invalid_report",
+            f"{where}.stalled: expected at most as many calls as calls ({region.calls}), "
+            f"got {region.stalled.count}",
         )
 
 
@@ -152,13 +187,17 @@ def _check_sketch(sketch: Sketch, where: str) -> None:
 def _check_compile(compiled: Compile, where: str) -> None:
     _check_time(compiled.at, f"{where}.at")
     if not 0 <= compiled.line <= MAX_INT32:
-        raise InvalidReport("invalid_report", f"{where}.line: expected a whole number from 0 to 2^31 - 1")
+        raise InvalidReport(
+            "invalid_report", f"{where}.line: expected a whole number from 0 to 2^31 - 1"
+        )
     if compiled.new_peak is not None and not 0 <= compiled.new_peak <= MAX_BYTES:
         raise InvalidReport("invalid_report", f"{where}.new_peak: expected bytes from 0 to 2^53")
     for name in ("entries", "limit"):
         value = getattr(compiled, name)
         if value is not None and not 0 <= value <= MAX_INT32:
-            raise InvalidReport("invalid_report", f"{where}.{name}: expected a whole number from 0 to 2^31 - 1")
+            raise InvalidReport(
+                "invalid_report", f"{where}.{name}: expected a whole number from 0 to 2^31 - 1"
+            )
     for phase, seconds in _iterate_durations(compiled):
         if not -MAX_NUMBER <= seconds <= MAX_NUMBER:
             raise InvalidReport("invalid_report", f"{where}.{phase}: expected seconds below 1e15")
@@ -179,9 +218,13 @@ def _check_gauges(gauges: Gauges) -> None:
         if value is not None and not 0 <= value <= MAX_BYTES:
             raise InvalidReport("invalid_report", f"gauges.{name}: expected bytes from 0 to 2^53")
     if gauges.host_rss_slope is not None and not -MAX_NUMBER <= gauges.host_rss_slope <= MAX_NUMBER:
-        raise InvalidReport("invalid_report", "gauges.host_rss_slope: expected bytes per hour from -1e15 to 1e15")
+        raise InvalidReport(
+            "invalid_report", "gauges.host_rss_slope: expected bytes per hour from -1e15 to 1e15"
+        )
     if gauges.degraded_frames is not None and not 0 <= gauges.degraded_frames <= MAX_INT32:
-        raise InvalidReport("invalid_report", "gauges.degraded_frames: expected a whole number from 0 to 2^31 - 1")
+        raise InvalidReport(
+            "invalid_report", "gauges.degraded_frames: expected a whole number from 0 to 2^31 - 1"
+        )
     for name in ("compiling_for", "compiling_usual"):
         value = getattr(gauges, name)
         if value is not None and not 0 <= value <= MAX_NUMBER:
@@ -190,7 +233,9 @@ def _check_gauges(gauges: Gauges) -> None:
 
 def _check_device(device: Device, where: str) -> None:
     if not 0 <= device.index <= MAX_INT32:
-        raise InvalidReport("invalid_report", f"{where}.index: expected a whole number from 0 to 2^31 - 1")
+        raise InvalidReport(
+            "invalid_report", f"{where}.index: expected a whole number from 0 to 2^31 - 1"
+        )
     for name in _DEVICE_BYTES:
         value = getattr(device, name)
         if value is not None and not 0 <= value <= MAX_BYTES:

@@ -1,4 +1,5 @@
-"""The report endpoint as a Django view, for whatever calls Django without the WSGI application around it."""
+"""The report endpoint as a Django view, for whatever calls Django without the WSGI application
+around it."""
 
 from __future__ import annotations
 

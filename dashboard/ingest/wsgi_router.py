@@ -1,4 +1,5 @@
-"""The outermost WSGI application: reports go straight to their endpoint, everything else to Django."""
+"""The outermost WSGI application: reports go straight to their endpoint, everything else to
+Django."""
 
 from __future__ import annotations
 
@@ -19,13 +20,19 @@ Application = Callable[[Environ, Any], Iterable[bytes]]
 
 
 class ReportsRouter:
-    """Answers the one path that machines use thousands of times a second, past sessions, cookies and all that people need."""
+    """Answers the one path that machines use thousands of times a second, past sessions, cookies
+    and all that people need."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
-        self._always = [*API_HEADERS.items(), ("Referrer-Policy", str(settings.SECURE_REFERRER_POLICY))]
+        self._always = [
+            *API_HEADERS.items(),
+            ("Referrer-Policy", str(settings.SECURE_REFERRER_POLICY)),
+        ]
         if settings.SECURE_HSTS_SECONDS:
-            self._always.append(("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}"))
+            self._always.append(
+                ("Strict-Transport-Security", f"max-age={settings.SECURE_HSTS_SECONDS}")
+            )
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if environ.get("PATH_INFO") != REPORTS_PATH:
@@ -35,6 +42,11 @@ class ReportsRouter:
         REQUEST_ID.set("")
         start_response(
             f"{answer.status} {HTTPStatus(answer.status).phrase}",
-            [*self._always, ("X-Request-ID", request_id), ("Content-Length", str(len(answer.body))), *answer.headers],
+            [
+                *self._always,
+                ("X-Request-ID", request_id),
+                ("Content-Length", str(len(answer.body))),
+                *answer.headers,
+            ],
         )
         return [answer.body]

@@ -1,4 +1,5 @@
-"""Projects, members and keys of the whole server, for operators; a key that travelled is revoked here, too."""
+"""Projects, members and keys of the whole server, for operators; a key that travelled is revoked
+here, too."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from dashboard.projects.services import key_revoke
 
 @admin.register(Project, site=SITE)
 class ProjectAdmin(ReadOnlyAdmin):
-    """What differs from the defaults is shown; it is changed by manage.py retention, limits and rate."""
+    """What differs from the defaults is shown; it is changed by manage.py retention, limits and
+    rate."""
 
     list_display = ("name", "slug", "created_at", "time_zone")
     search_fields = ("name", "slug")
@@ -35,7 +37,16 @@ class MemberAdmin(ReadOnlyAdmin):
 class InvitationAdmin(ReadOnlyAdmin):
     """Links that were made; none can be read from here."""
 
-    list_display = ("project", "role", "note", "made_by", "created_at", "expires_at", "accepted_by", "revoked_at")
+    list_display = (
+        "project",
+        "role",
+        "note",
+        "made_by",
+        "created_at",
+        "expires_at",
+        "accepted_by",
+        "revoked_at",
+    )
     list_select_related = ("project", "made_by", "accepted_by")
     ordering = ("-created_at",)
 
@@ -44,11 +55,32 @@ class InvitationAdmin(ReadOnlyAdmin):
 class KeyAdmin(ReadOnlyAdmin):
     """Keys by what may be shown of them."""
 
-    list_display = ("lookup", "kind", "project", "name", "created_at", "last_used_at", "expires_at", "exposed_at", "revoked_at")
+    list_display = (
+        "lookup",
+        "kind",
+        "project",
+        "name",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "exposed_at",
+        "revoked_at",
+    )
     list_filter = ("kind",)
     search_fields = ("lookup", "name", "project__slug")
     list_select_related = ("project",)
-    fields = ("project", "kind", "name", "lookup", "created_at", "created_by", "expires_at", "revoked_at", "exposed_at", "last_used_at")
+    fields = (
+        "project",
+        "kind",
+        "name",
+        "lookup",
+        "created_at",
+        "created_by",
+        "expires_at",
+        "revoked_at",
+        "exposed_at",
+        "last_used_at",
+    )
     ordering = ("-created_at",)
     actions = ("revoke",)
 
@@ -59,4 +91,6 @@ class KeyAdmin(ReadOnlyAdmin):
         keys = list(queryset.select_related("project"))
         for key in keys:
             key_revoke(key=key, actor=request.user, address=request.META.get("REMOTE_ADDR"))
-        messages.success(request, f"{len(keys)} revoked, and noted in the record of their projects.")
+        messages.success(
+            request, f"{len(keys)} revoked, and noted in the record of their projects."
+        )

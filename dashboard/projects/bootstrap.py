@@ -1,4 +1,5 @@
-"""What a first start needs: a person, a project and a key, made once; a second start finds them and makes nothing."""
+"""What a first start needs: a person, a project and a key, made once; a second start finds them and
+makes nothing."""
 
 import secrets
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from dashboard.projects.services import key_create, member_add, project_create
 
 @dataclass(frozen=True, slots=True)
 class SetupResult:
-    """What is there now. `password` and `key` are texts that were just made and are shown once; None means it was there before."""
+    """What is there now. `password` and `key` are texts that were just made and are shown once;
+    None means it was there before."""
 
     project: Project
     user: User | None
@@ -21,11 +23,20 @@ class SetupResult:
     key: str | None
 
 
-def project_setup(*, name: str, username: str | None = None, password: str | None = None, actor_name: str = "setup_project") -> SetupResult:
-    """The project, with a person who administers it if a name is given, and an ingest key if it has none that works."""
+def project_setup(
+    *,
+    name: str,
+    username: str | None = None,
+    password: str | None = None,
+    actor_name: str = "setup_project",
+) -> SetupResult:
+    """The project, with a person who administers it if a name is given, and an ingest key if it has
+    none that works."""
     user, made = _find_or_create_user(username, password, actor_name)
     slug = slugify(name)
-    project = Project.objects.filter(slug=slug).first() or project_create(name=name, slug=slug, actor_name=actor_name)
+    project = Project.objects.filter(slug=slug).first() or project_create(
+        name=name, slug=slug, actor_name=actor_name
+    )
     if user is not None and not Member.objects.filter(project=project, user=user).exists():
         member_add(project=project, user=user, role=Role.ADMIN, actor_name=actor_name)
     if Key.objects.filter(project=project, kind="ing", revoked_at=None).exists():
@@ -34,7 +45,9 @@ def project_setup(*, name: str, username: str | None = None, password: str | Non
     return SetupResult(project, user, made, text)
 
 
-def _find_or_create_user(username: str | None, password: str | None, actor_name: str) -> tuple[User | None, str | None]:
+def _find_or_create_user(
+    username: str | None, password: str | None, actor_name: str
+) -> tuple[User | None, str | None]:
     if username is None:
         return None, None
     found = User.objects.filter(username=username).first()
@@ -42,4 +55,6 @@ def _find_or_create_user(username: str | None, password: str | None, actor_name:
         return found, None
     text = password or secrets.token_urlsafe(12)
     first = not User.objects.exists()
-    return user_create(username=username, password=text, is_staff=first, actor_name=actor_name), text
+    return user_create(
+        username=username, password=text, is_staff=first, actor_name=actor_name
+    ), text

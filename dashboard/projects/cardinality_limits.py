@@ -1,4 +1,5 @@
-"""How many different things a project may report before new ones are counted together under `other`; no report is refused for it."""
+"""How many different things a project may report before new ones are counted together under
+`other`; no report is refused for it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,13 @@ def read_limits(settings: Mapping[str, Any]) -> CardinalityLimits:
     told = settings.get("limits")
     if not isinstance(told, Mapping):
         return CardinalityLimits()
-    return CardinalityLimits(**{name: number for name, number in told.items() if name in LIMIT_PERIODS and _is_valid_limit(number)})
+    return CardinalityLimits(
+        **{
+            name: number
+            for name, number in told.items()
+            if name in LIMIT_PERIODS and _is_valid_limit(number)
+        }
+    )
 
 
 def check_limits(limits: CardinalityLimits, changes: Mapping[str, Any]) -> CardinalityLimits:
@@ -52,7 +59,9 @@ def check_limits(limits: CardinalityLimits, changes: Mapping[str, Any]) -> Cardi
         if name not in LIMIT_PERIODS:
             raise LimitError(f"{name} has no limit, expected one of {', '.join(LIMIT_PERIODS)}.")
         if not _is_valid_limit(number):
-            raise LimitError(f"{name} is {number!r}, expected a whole number from 1 to {MAX_LIMIT:,}.")
+            raise LimitError(
+                f"{name} is {number!r}, expected a whole number from 1 to {MAX_LIMIT:,}."
+            )
     return CardinalityLimits(**{**limits.as_dict(), **changes})
 
 

@@ -1,6 +1,8 @@
-"""The keys that sign commands to a project's jobs: made from the server's pepper and a nonce in the project's settings.
+"""The keys that sign commands to a project's jobs: made from the server's pepper and a nonce in the
+project's settings.
 
-The key pair is Ed25519, and jobs hold its public half. The text that `command_key` answers is the symmetric key of the release before."""
+The key pair is Ed25519, and jobs hold its public half. The text that `command_key` answers is the
+symmetric key of the release before."""
 
 from __future__ import annotations
 
@@ -23,22 +25,33 @@ COMMAND_KEY_SETTING = "command_key"
 def derive_command_key(project: Project) -> str:
     """The key as it is now; empty while the project has none."""
     known = project.settings.get(COMMAND_KEY_SETTING)
-    return key_text_derive("cmd", settings.KEY_PEPPER, known["nonce"]) if isinstance(known, dict) else ""
+    return (
+        key_text_derive("cmd", settings.KEY_PEPPER, known["nonce"])
+        if isinstance(known, dict)
+        else ""
+    )
 
 
 def list_public_keys(project: Project) -> list[str]:
-    """In hexadecimal digits: the one that jobs are to be given, then the one before, which still verifies."""
+    """In hexadecimal digits: the one that jobs are to be given, then the one before, which still
+    verifies."""
     return [_public(pair) for pair in _derive_key_pairs(project)]
 
 
 def sign_command(project: Project, message: bytes) -> dict[str, str]:
     """Signatures of the key pair and of the one before, in base64 by their public keys."""
-    return {_public(pair): base64.b64encode(pair.sign(message)).decode() for pair in _derive_key_pairs(project)}
+    return {
+        _public(pair): base64.b64encode(pair.sign(message)).decode()
+        for pair in _derive_key_pairs(project)
+    }
 
 
-def command_key_create(*, project: Project, actor: User | None = None, actor_name: str = "", address: str | None = None) -> str:
-    """New keys; the symmetric one is to be shown this once. Jobs with the symmetric key before follow no command from now on, jobs with the
-    public key before follow until the next time: only the server can sign for either."""
+def command_key_create(
+    *, project: Project, actor: User | None = None, actor_name: str = "", address: str | None = None
+) -> str:
+    """New keys; the symmetric one is to be shown this once. Jobs with the symmetric key before
+    follow no command from now on, jobs with the public key before follow until the next time: only
+    the server can sign for either."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before, public_before = derive_command_key(stored), list_public_keys(stored)[:1]
@@ -63,10 +76,17 @@ def command_key_create(*, project: Project, actor: User | None = None, actor_nam
 
 
 def _derive_key_pairs(project: Project) -> list[Ed25519PrivateKey]:
-    """The newest first. The project's number is in it: a nonce that is copied to another project makes another key there."""
+    """The newest first. The project's number is in it: a nonce that is copied to another project
+    makes another key there."""
     known = project.settings.get(COMMAND_KEY_SETTING)
-    nonces = [known.get(name) for name in ("nonce", "nonce_before")] if isinstance(known, dict) else []
-    seeds = [seed_derive("cmd", settings.KEY_PEPPER, f"{project.pk} {nonce}") for nonce in nonces if nonce]
+    nonces = (
+        [known.get(name) for name in ("nonce", "nonce_before")] if isinstance(known, dict) else []
+    )
+    seeds = [
+        seed_derive("cmd", settings.KEY_PEPPER, f"{project.pk} {nonce}")
+        for nonce in nonces
+        if nonce
+    ]
     return [Ed25519PrivateKey.from_private_bytes(seed) for seed in seeds]
 
 

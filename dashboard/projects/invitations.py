@@ -1,4 +1,5 @@
-"""Invitations: a link that makes whoever opens it a member, once and for a week; only a keyed hash of it is stored."""
+"""Invitations: a link that makes whoever opens it a member, once and for a week; only a keyed hash
+of it is stored."""
 
 from __future__ import annotations
 
@@ -24,14 +25,26 @@ class InvitationError(ValueError):
     """An invitation that cannot be made or taken; the text names the field and why."""
 
 
-def invitation_create(*, project: Project, role: str, note: str = "", actor: User, address: str | None = None) -> tuple[Invitation, str]:
-    """A new invitation and the text that stands in its link; the text is not stored and cannot be shown again."""
+def invitation_create(
+    *, project: Project, role: str, note: str = "", actor: User, address: str | None = None
+) -> tuple[Invitation, str]:
+    """A new invitation and the text that stands in its link; the text is not stored and cannot be
+    shown again."""
     if role not in Role.values:
         raise InvitationError(f"role: expected one of {', '.join(Role.values)}.")
     if list_open_invitations(project).count() >= MAX_OPEN_INVITATIONS:
-        raise InvitationError(f"role: {MAX_OPEN_INVITATIONS} invitations are open; take some back first.")
+        raise InvitationError(
+            f"role: {MAX_OPEN_INVITATIONS} invitations are open; take some back first."
+        )
     text, now = secrets.token_urlsafe(32), clock.now()
-    made = Invitation(project=project, role=role, note=note[:200], made_by=actor, created_at=now, expires_at=now + INVITATION_LIFETIME)
+    made = Invitation(
+        project=project,
+        role=role,
+        note=note[:200],
+        made_by=actor,
+        created_at=now,
+        expires_at=now + INVITATION_LIFETIME,
+    )
     made.digest = key_digest(text, settings.KEY_PEPPER)
     with write_transaction():
         made.save()
@@ -40,46 +53,77 @@ def invitation_create(*, project: Project, role: str, note: str = "", actor: Use
 
 
 def find_invitation(text: str) -> Invitation | None:
-    """The invitation behind a link, if it can still be taken: its maker has to administer the project still."""
+    """The invitation behind a link, if it can still be taken: its maker has to administer the
+    project still."""
     digest = key_digest(text, settings.KEY_PEPPER)
-    found = _filter_open(Invitation.objects.filter(digest=digest)).select_related("project", "made_by").first()
+    found = (
+        _filter_open(Invitation.objects.filter(digest=digest))
+        .select_related("project", "made_by")
+        .first()
+    )
     return found if found is not None and _is_maker_admin(found) else None
 
 
 def list_open_invitations(project: Project) -> QuerySet[Invitation]:
     """What can still be taken, newest first."""
-    return _filter_open(for_project(Invitation, project)).select_related("made_by").order_by("-created_at", "-pk")
+    return (
+        _filter_open(for_project(Invitation, project))
+        .select_related("made_by")
+        .order_by("-created_at", "-pk")
+    )
 
 
 def invitation_accept(*, invitation: Invitation, user: User, address: str | None = None) -> Member:
-    """Makes the person a member, or gives a member the greater role; raises InvitationError when somebody was quicker."""
+    """Makes the person a member, or gives a member the greater role; raises InvitationError when
+    somebody was quicker."""
     with write_transaction():
-        Project.objects.select_for_update().get(pk=invitation.project_id)  # the members change one after the other
+        Project.objects.select_for_update().get(
+            pk=invitation.project_id
+        )  # the members change one after the other
         mine = _filter_open(Invitation.objects.filter(pk=invitation.pk))
-        if not _is_maker_admin(invitation) or not mine.update(accepted_at=clock.now(), accepted_by=user):
+        if not _is_maker_admin(invitation) or not mine.update(
+            accepted_at=clock.now(), accepted_by=user
+        ):
             raise InvitationError("invitation: it was used or taken back meanwhile.")
         member = Member.objects.filter(project=invitation.project, user=user).first()
         before = member and {"role": member.role}
         if member is None:
-            member = Member(project=invitation.project, user=user, role=invitation.role, created_at=clock.now())
+            member = Member(
+                project=invitation.project, user=user, role=invitation.role, created_at=clock.now()
+            )
         elif not role_includes(Role(member.role), Role(invitation.role)):
             member.role = invitation.role
         member.save()
-        _audit("invitation.accept", invitation, user, address, before=before, after={"role": str(member.role)})
+        _audit(
+            "invitation.accept",
+            invitation,
+            user,
+            address,
+            before=before,
+            after={"role": str(member.role)},
+        )
     return member
 
 
 def invitation_revoke(*, invitation: Invitation, actor: User, address: str | None = None) -> None:
     """Takes an invitation back; its link leads nowhere from now on."""
     with write_transaction():
-        if not _filter_open(Invitation.objects.filter(pk=invitation.pk)).update(revoked_at=clock.now()):
+        if not _filter_open(Invitation.objects.filter(pk=invitation.pk)).update(
+            revoked_at=clock.now()
+        ):
             raise InvitationError("invitation: it was used or taken back meanwhile.")
         _audit("invitation.revoke", invitation, actor, address)
 
 
 def _is_maker_admin(invitation: Invitation) -> bool:
-    """Asked again when it is taken: the right to invite may have ended since the link was opened."""
-    rows = Member.objects.filter(project=invitation.project_id, user=invitation.made_by_id, role=Role.ADMIN, user__is_active=True)
+    """Asked again when it is taken: the right to invite may have ended since the link was
+    opened."""
+    rows = Member.objects.filter(
+        project=invitation.project_id,
+        user=invitation.made_by_id,
+        role=Role.ADMIN,
+        user__is_active=True,
+    )
     return invitation.made_by_id is not None and rows.exists()
 
 
@@ -87,7 +131,14 @@ def _filter_open(rows: QuerySet[Invitation]) -> QuerySet[Invitation]:
     return rows.filter(accepted_at=None, revoked_at=None, expires_at__gt=clock.now())
 
 
-def _audit(action: str, invitation: Invitation, actor: User, address: str | None, before: object = None, after: object = None) -> None:
+def _audit(
+    action: str,
+    invitation: Invitation,
+    actor: User,
+    address: str | None,
+    before: object = None,
+    after: object = None,
+) -> None:
     audit_write(
         action=action,
         subject=f"invitation {invitation.pk}",

@@ -1,4 +1,5 @@
-"""Checks presented keys against the database, at most twice a second each: a revoked key stops working within a second."""
+"""Checks presented keys against the database, at most twice a second each: a revoked key stops
+working within a second."""
 
 import hashlib
 import hmac
@@ -24,7 +25,8 @@ CACHE_USABLE_DURING_REFRESH_S = 0.9
 """Seconds an answer serves other threads while one of them asks again."""
 
 REFRESH_WAIT_S = 1.0
-"""Seconds a thread that has no answer waits for the one that asks: all at once would take more connections than there are."""
+"""Seconds a thread that has no answer waits for the one that asks: all at once would take more
+connections than there are."""
 
 MAX_CACHED_KEYS = 4096
 
@@ -46,7 +48,8 @@ class VerifiedKey:
 
 _valid_cache: dict[bytes, tuple[float, VerifiedKey | None]] = {}
 _invalid_cache: dict[bytes, tuple[float, VerifiedKey | None]] = {}
-"""Keys that the database does not know, apart from those that work: a flood of them makes room among its own."""
+"""Keys that the database does not know, apart from those that work: a flood of them makes room
+among its own."""
 _salt = secrets.token_bytes(32)
 _refresh_lock = Lock()
 
@@ -56,12 +59,15 @@ def key_check(text: str) -> VerifiedKey | None:
     mark = _fingerprint(text)
     known, age = _find_cached(mark)
     if age > CACHE_FRESH_S:
-        known = _refresh_single_flight(text, mark, patience=0.0 if age <= CACHE_USABLE_DURING_REFRESH_S else REFRESH_WAIT_S)
+        known = _refresh_single_flight(
+            text, mark, patience=0.0 if age <= CACHE_USABLE_DURING_REFRESH_S else REFRESH_WAIT_S
+        )
     return known if known is not None and known.alive() else None
 
 
 def key_recall(text: str) -> VerifiedKey | None:
-    """The key behind the text, if it worked when it was last checked. It orders requests and grants no access."""
+    """The key behind the text, if it worked when it was last checked. It orders requests and grants
+    no access."""
     return _find_cached(_fingerprint(text))[0]
 
 
@@ -76,8 +82,13 @@ def _find_cached(mark: bytes) -> tuple[VerifiedKey | None, float]:
 
 
 def _refresh_single_flight(text: str, mark: bytes, *, patience: float) -> VerifiedKey | None:
-    """What the database says. Of many threads one asks; the others take what they have, or wait for what it hears."""
-    mine = _refresh_lock.acquire(timeout=patience) if patience else _refresh_lock.acquire(blocking=False)
+    """What the database says. Of many threads one asks; the others take what they have, or wait for
+    what it hears."""
+    mine = (
+        _refresh_lock.acquire(timeout=patience)
+        if patience
+        else _refresh_lock.acquire(blocking=False)
+    )
     try:
         known, age = _find_cached(mark)
         if age <= (CACHE_FRESH_S if mine else CACHE_USABLE_DURING_REFRESH_S):
@@ -94,7 +105,9 @@ def _refresh(text: str, mark: bytes) -> VerifiedKey | None:
         return None
     asked = time.monotonic()
     known = _query_key(parts.lookup, parts.kind, key_digest(text, settings.KEY_PEPPER))
-    kept, other = (_invalid_cache, _valid_cache) if known is None else (_valid_cache, _invalid_cache)
+    kept, other = (
+        (_invalid_cache, _valid_cache) if known is None else (_valid_cache, _invalid_cache)
+    )
     other.pop(mark, None)
     if len(kept) >= MAX_CACHED_KEYS and mark not in kept:
         kept.clear()
@@ -109,11 +122,17 @@ def clear_key_cache() -> None:
 
 
 def _query_key(lookup: str, kind: str, digest: bytes) -> VerifiedKey | None:
-    key = Key.objects.select_related("project").filter(lookup=lookup, kind=kind, revoked_at=None).first()
+    key = (
+        Key.objects.select_related("project")
+        .filter(lookup=lookup, kind=kind, revoked_at=None)
+        .first()
+    )
     if key is None or not hmac.compare_digest(bytes(key.digest), digest):
         return None
     known = VerifiedKey(key.pk, key.kind, key.project_id, key.project.settings, key.expires_at)
-    if known.alive() and (key.last_used_at is None or key.last_used_at.timestamp() // 60 < clock.unix() // 60):
+    if known.alive() and (
+        key.last_used_at is None or key.last_used_at.timestamp() // 60 < clock.unix() // 60
+    ):
         _record_use(known)
     return known
 

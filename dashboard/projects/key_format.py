@@ -1,4 +1,5 @@
-"""The text of a key: how it is made, checked for typing errors and hashed; nothing here touches the database."""
+"""The text of a key: how it is made, checked for typing errors and hashed; nothing here touches the
+database."""
 
 import hmac
 import re
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 KEY_KINDS = ("ing", "api", "dep")
-_KEY_PATTERN = re.compile(r"(cw_(ing|api|dep)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII)
+_KEY_PATTERN = re.compile(
+    r"(cw_(ing|api|dep)_([0-9A-Za-z]{8})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})", re.ASCII
+)
 KEY_SEARCH_PATTERN = re.compile(r"cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_[0-9A-Za-z]{49}", re.ASCII)
 
 
@@ -43,10 +46,13 @@ def key_digest(text: str, pepper: str) -> bytes:
 
 
 def key_text_derive(kind: str, pepper: str, nonce: str) -> str:
-    """A key that is stored nowhere, not even as a hash: the pepper and the nonce make it again, and neither does alone."""
+    """A key that is stored nowhere, not even as a hash: the pepper and the nonce make it again, and
+    neither does alone."""
 
     def part(name: str, length: int) -> str:
-        number = int.from_bytes(hmac.digest(pepper.encode(), f"{kind} {name} {nonce}".encode(), "sha512"), "big")
+        number = int.from_bytes(
+            hmac.digest(pepper.encode(), f"{kind} {name} {nonce}".encode(), "sha512"), "big"
+        )
         return "".join(ALPHABET[number // 62**place % 62] for place in range(length))
 
     body = f"cw_{kind}_{part('lookup', 8)}_{part('secret', 43)}"
@@ -54,7 +60,8 @@ def key_text_derive(kind: str, pepper: str, nonce: str) -> str:
 
 
 def seed_derive(kind: str, pepper: str, nonce: str) -> bytes:
-    """The 32 bytes that a private key is made of, stored nowhere in the same way; no text of a key reveals them."""
+    """The 32 bytes that a private key is made of, stored nowhere in the same way; no text of a key
+    reveals them."""
     return hmac.digest(pepper.encode(), f"{kind} ed25519 {nonce}".encode(), "sha256")
 
 

@@ -19,16 +19,26 @@ class ProjectError(ValueError):
 
 
 def project_create_from_name(*, name: str, actor: User, address: str | None = None) -> Project:
-    """A project of this name, administered by its maker; a name that is taken gets a number in its address."""
+    """A project of this name, administered by its maker; a name that is taken gets a number in its
+    address."""
     name = visible_name(" ".join(name.split()))
     if not 1 <= len(name) <= 100:
         raise ProjectError("The name has to have 1 to 100 characters.")
     base = slugify(name)[:56] or "project"
     taken = set(Project.objects.filter(slug__startswith=base).values_list("slug", flat=True))
-    slug = next((one for one in (base, *(f"{base}-{number}" for number in range(2, MAX_SLUG_TRIES))) if one not in taken), "")
+    slug = next(
+        (
+            one
+            for one in (base, *(f"{base}-{number}" for number in range(2, MAX_SLUG_TRIES)))
+            if one not in taken
+        ),
+        "",
+    )
     if not slug:
         raise ProjectError("There are too many projects of this name; choose another.")
     try:
         return project_create(name=name, slug=slug, actor=actor, address=address)
     except (IntegrityError, ValidationError) as error:
-        raise ProjectError("Somebody made a project of this name at the same moment; try again.") from error
+        raise ProjectError(
+            "Somebody made a project of this name at the same moment; try again."
+        ) from error

@@ -1,4 +1,5 @@
-"""Who belongs to a project: their roles change, people go, and somebody who administers it always stays."""
+"""Who belongs to a project: their roles change, people go, and somebody who administers it always
+stays."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ class MemberError(ValueError):
     """What cannot be done to a member; the text names the field and why."""
 
 
-def member_role_set(*, project: Project, user_id: int, role: str, actor: User, address: str | None = None) -> Member:
-    """Gives a member another role; raises MemberError for a role that is none, and where nobody would administer the project any more."""
+def member_role_set(
+    *, project: Project, user_id: int, role: str, actor: User, address: str | None = None
+) -> Member:
+    """Gives a member another role; raises MemberError for a role that is none, and where nobody
+    would administer the project any more."""
     if role not in Role.values:
         raise MemberError(f"role: expected one of {', '.join(Role.values)}.")
     with write_transaction():
@@ -28,8 +32,11 @@ def member_role_set(*, project: Project, user_id: int, role: str, actor: User, a
     return member
 
 
-def member_remove(*, project: Project, user_id: int, actor: User, address: str | None = None) -> Member:
-    """Takes a person out; their next request finds no such project. Raises MemberError for the last one who administers it."""
+def member_remove(
+    *, project: Project, user_id: int, actor: User, address: str | None = None
+) -> Member:
+    """Takes a person out; their next request finds no such project. Raises MemberError for the last
+    one who administers it."""
     with write_transaction():
         member = _lock_member(project, user_id)
         _require_other_admin(project, member)
@@ -48,12 +55,18 @@ def _lock_member(project: Project, user_id: int) -> Member:
 
 
 def _require_other_admin(project: Project, member: Member) -> None:
-    others = Member.objects.filter(project=project, role=Role.ADMIN, user__is_active=True).exclude(pk=member.pk)
+    others = Member.objects.filter(project=project, role=Role.ADMIN, user__is_active=True).exclude(
+        pk=member.pk
+    )
     if member.role == Role.ADMIN and not others.exists():
-        raise MemberError(f"member: {member.user.get_username()} is the only admin; make somebody else one first.")
+        raise MemberError(
+            f"member: {member.user.get_username()} is the only admin; make somebody else one first."
+        )
 
 
-def _audit(action: str, member: Member, actor: User, address: str | None, before: object, after: object) -> None:
+def _audit(
+    action: str, member: Member, actor: User, address: str | None, before: object, after: object
+) -> None:
     audit_write(
         action=action,
         subject=member.user.get_username(),

@@ -11,7 +11,10 @@ class Project(models.Model):
     slug = models.SlugField(max_length=64, unique=True)
     created_at = models.DateTimeField()
     time_zone = models.CharField(max_length=64, default="UTC")
-    settings = models.JSONField(default=dict, help_text="What differs from the defaults: smallest effects, budgets, retention, limits.")
+    settings = models.JSONField(
+        default=dict,
+        help_text="What differs from the defaults: smallest effects, budgets, retention, limits.",
+    )
 
     class Meta:
         db_table = "project"
@@ -32,27 +35,36 @@ class Member(models.Model):
     """A person's role in a project."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="members")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="memberships"
+    )
     role = models.CharField(max_length=16, choices=Role.choices)
     created_at = models.DateTimeField()
 
     class Meta:
         db_table = "project_member"
-        constraints = [models.UniqueConstraint(fields=["project", "user"], name="one_role_per_member")]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="one_role_per_member")
+        ]
 
 
 class Invitation(models.Model):
-    """A link that makes whoever opens it a member, once. Only a keyed hash is stored; the link is shown once."""
+    """A link that makes whoever opens it a member, once. Only a keyed hash is stored; the link is
+    shown once."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=16, choices=Role.choices)
     note = models.CharField(max_length=200, default="", blank=True, help_text="For whom it is.")
     digest = models.BinaryField(max_length=32, unique=True)
-    made_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True)
-    accepted_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    accepted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     revoked_at = models.DateTimeField(null=True)
 
     class Meta:
@@ -63,12 +75,17 @@ class Key(models.Model):
     """What a machine presents. Only a keyed hash is stored; the text is shown once."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="keys")
-    kind = models.CharField(max_length=8, choices=[("ing", "Sends reports"), ("api", "Reads"), ("dep", "Tells of deployments")])
+    kind = models.CharField(
+        max_length=8,
+        choices=[("ing", "Sends reports"), ("api", "Reads"), ("dep", "Tells of deployments")],
+    )
     name = models.CharField(max_length=100, default="")
     lookup = models.CharField(max_length=8, unique=True)
     digest = models.BinaryField(max_length=32)
     created_at = models.DateTimeField()
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
     exposed_at = models.DateTimeField(null=True, help_text="When it was seen over plain http.")

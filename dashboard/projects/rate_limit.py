@@ -1,4 +1,5 @@
-"""The quota of a project: reports a second, and reports that may wait to be folded; above it only its own agents are told to wait."""
+"""The quota of a project: reports a second, and reports that may wait to be folded; above it only
+its own agents are told to wait."""
 
 from __future__ import annotations
 
@@ -16,15 +17,24 @@ class QuotaError(ValueError):
 
 
 def read_rate(settings: Mapping[str, object]) -> float:
-    """Reports a second by a project's settings, else the default; each web process counts for itself."""
+    """Reports a second by a project's settings, else the default; each web process counts for
+    itself."""
     wanted = settings.get(RATE_SETTING)
-    return float(wanted) if isinstance(wanted, (int, float)) and wanted > 0 else DEFAULT_REPORTS_PER_SECOND
+    return (
+        float(wanted)
+        if isinstance(wanted, (int, float)) and wanted > 0
+        else DEFAULT_REPORTS_PER_SECOND
+    )
 
 
 def read_waiting_limit(settings: Mapping[str, object]) -> int:
     """How many reports of a project may wait to be folded, by its settings, else the default."""
     wanted = settings.get(WAITING_SETTING)
-    return wanted if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0 else DEFAULT_REPORTS_WAITING
+    return (
+        wanted
+        if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 0
+        else DEFAULT_REPORTS_WAITING
+    )
 
 
 def read_quota(settings: Mapping[str, object]) -> dict[str, float]:
@@ -36,7 +46,11 @@ def check_quota(changes: Mapping[str, int]) -> dict[str, int]:
     """The new numbers; raises QuotaError for what cannot be one."""
     for name, number in changes.items():
         if name not in MAX_QUOTA:
-            raise QuotaError(f"{name} is not a quota, expected {RATE_SETTING} or {WAITING_SETTING}.")
+            raise QuotaError(
+                f"{name} is not a quota, expected {RATE_SETTING} or {WAITING_SETTING}."
+            )
         if not 1 <= number <= MAX_QUOTA[name]:
-            raise QuotaError(f"{name} is {number}, expected a whole number from 1 to {MAX_QUOTA[name]:,}.")
+            raise QuotaError(
+                f"{name} is {number}, expected a whole number from 1 to {MAX_QUOTA[name]:,}."
+            )
     return dict(changes)

@@ -1,4 +1,5 @@
-"""How many days a project keeps what was counted; findings, verdicts and alerts are kept for ever."""
+"""How many days a project keeps what was counted; findings, verdicts and alerts are kept for
+ever."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 MAX_REPORT_AGE_DAYS = 7
-"""Days after which a report is refused as too old: what is kept for longer can still be added up when it arrives late."""
+"""Days after which a report is refused as too old: what is kept for longer can still be added up
+when it arrives late."""
 
 
 class RetentionError(ValueError):
-    """A number of days that cannot be kept; the text names the setting and what was expected, a page has its own name for it."""
+    """A number of days that cannot be kept; the text names the setting and what was expected, a
+    page has its own name for it."""
 
     def __init__(self, name: str, given: str, expected: str) -> None:
         super().__init__(f"{name} is {given}, expected {expected}.")
@@ -35,7 +38,9 @@ class Retention:
 RETENTION_LABELS = {
     "instance_minutes": "minutes of single instances, from which versions are judged",
     "version_minutes": "minutes of versions, which ranges up to a day draw",
-    "version_hours": "hours of versions, which longer ranges draw, and the instances and series they came from",
+    "version_hours": "hours of versions, which longer ranges draw, and "
+    "the instances and series they came "
+    "from",
     "compile_events": "single compilations",
 }
 RETENTION_BOUNDS_DAYS = {
@@ -63,12 +68,16 @@ def check_retention(retention: Retention, changes: Mapping[str, int]) -> Retenti
     """The retention with some numbers changed; raises RetentionError for what is out of bounds."""
     for name, days in changes.items():
         if name not in RETENTION_BOUNDS_DAYS:
-            raise RetentionError(name, "not kept by a number of days", f"one of {', '.join(RETENTION_BOUNDS_DAYS)}")
+            raise RetentionError(
+                name, "not kept by a number of days", f"one of {', '.join(RETENTION_BOUNDS_DAYS)}"
+            )
         if not _is_within_bounds(name, days):
             raise RetentionError(name, str(days), describe_day_bounds(name))
     changed = Retention(**{**retention.as_dict(), **changes})
     if changed.version_hours < changed.version_minutes:
-        least = f"at least the {changed.version_minutes} days for which minutes of versions are kept"
+        least = (
+            f"at least the {changed.version_minutes} days for which minutes of versions are kept"
+        )
         raise RetentionError("version_hours", str(changed.version_hours), least)
     return changed
 
@@ -81,7 +90,12 @@ def describe_day_bounds(name: str) -> str:
 
 def longest_retention(kept: list[Retention]) -> Retention:
     """Each number as large as any of them has it; without any, the defaults."""
-    return Retention(**{field.name: max(getattr(one, field.name) for one in kept or [Retention()]) for field in fields(Retention)})
+    return Retention(
+        **{
+            field.name: max(getattr(one, field.name) for one in kept or [Retention()])
+            for field in fields(Retention)
+        }
+    )
 
 
 def _is_within_bounds(name: str, days: int) -> bool:

@@ -23,11 +23,17 @@ def find_member_role(user: User | AnonymousUser, project: Project) -> Role | Non
     """The person's role in the project, or None."""
     if not user.is_authenticated or not user.is_active:
         return None
-    role = Member.objects.filter(project=project, user_id=user.pk).values_list("role", flat=True).first()
+    role = (
+        Member.objects.filter(project=project, user_id=user.pk)
+        .values_list("role", flat=True)
+        .first()
+    )
     return Role(role) if role else None
 
 
-def get_project_or_404(user: User | AnonymousUser, slug: str, at_least: Role = Role.VIEWER) -> Project:
+def get_project_or_404(
+    user: User | AnonymousUser, slug: str, at_least: Role = Role.VIEWER
+) -> Project:
     """The one door: 404 for whoever is not a member, 403 for a member whose role is too low."""
     project = Project.objects.filter(slug=slug).first()
     role = find_member_role(user, project) if project else None
@@ -46,7 +52,8 @@ def list_projects(user: User | AnonymousUser) -> QuerySet[Project]:
 
 
 def may_create_projects(user: User | AnonymousUser) -> bool:
-    """Staff, and whoever administers a project: somebody who was only let in by a sign-in provider does not fill the server."""
+    """Staff, and whoever administers a project: somebody who was only let in by a sign-in provider
+    does not fill the server."""
     if not user.is_authenticated or not user.is_active:
         return False
     return user.is_staff or Member.objects.filter(user_id=user.pk, role=Role.ADMIN).exists()

@@ -19,58 +19,117 @@ from dashboard.projects.retention import Retention, check_retention, read_retent
 EXPOSURE_AUDIT_INTERVAL = timedelta(minutes=1)
 
 
-def project_create(*, name: str, slug: str, actor: User | None = None, actor_name: str = "", address: str | None = None) -> Project:
+def project_create(
+    *,
+    name: str,
+    slug: str,
+    actor: User | None = None,
+    actor_name: str = "",
+    address: str | None = None,
+) -> Project:
     """A new project; its creator becomes its administrator."""
     project = Project(name=name, slug=slug, created_at=clock.now())
     project.full_clean(exclude=["settings"])
     with write_transaction():
         project.save()
-        _audit(project, "project.create", slug, actor, actor_name, after={"name": name}, address=address)
+        _audit(
+            project,
+            "project.create",
+            slug,
+            actor,
+            actor_name,
+            after={"name": name},
+            address=address,
+        )
         if actor is not None:
             member_add(project=project, user=actor, role=Role.ADMIN, actor=actor, address=address)
     return project
 
 
 def retention_set(
-    *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
+    *,
+    project: Project,
+    changes: Mapping[str, int],
+    actor: User | None = None,
+    actor_name: str = "",
+    address: str | None = None,
 ) -> Retention:
-    """Keeps some of what the project counts for another number of days; raises RetentionError for a number out of bounds."""
+    """Keeps some of what the project counts for another number of days; raises RetentionError for a
+    number out of bounds."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before = read_retention(stored.settings)
         after = check_retention(before, changes)
-        different = {name: days for name, days in after.as_dict().items() if days != Retention().as_dict()[name]}
+        different = {
+            name: days
+            for name, days in after.as_dict().items()
+            if days != Retention().as_dict()[name]
+        }
         stored.settings = {**stored.settings, "retention": different}
         stored.save(update_fields=["settings"])
-        _audit(project, "retention.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict(), address)
+        _audit(
+            project,
+            "retention.set",
+            project.slug,
+            actor,
+            actor_name,
+            before.as_dict(),
+            after.as_dict(),
+            address,
+        )
     project.settings = stored.settings
     return after
 
 
 def limits_set(
-    *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
+    *,
+    project: Project,
+    changes: Mapping[str, int],
+    actor: User | None = None,
+    actor_name: str = "",
+    address: str | None = None,
 ) -> CardinalityLimits:
     """Gives the project other limits; raises LimitError for a number that cannot be one."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before = read_limits(stored.settings)
         after = check_limits(before, changes)
-        different = {name: number for name, number in after.as_dict().items() if number != CardinalityLimits().as_dict()[name]}
+        different = {
+            name: number
+            for name, number in after.as_dict().items()
+            if number != CardinalityLimits().as_dict()[name]
+        }
         stored.settings = {**stored.settings, "limits": different}
         stored.save(update_fields=["settings"])
-        _audit(project, "limits.set", project.slug, actor, actor_name, before.as_dict(), after.as_dict(), address)
+        _audit(
+            project,
+            "limits.set",
+            project.slug,
+            actor,
+            actor_name,
+            before.as_dict(),
+            after.as_dict(),
+            address,
+        )
     project.settings = stored.settings
     return after
 
 
 def quota_set(
-    *, project: Project, changes: Mapping[str, int], actor: User | None = None, actor_name: str = "", address: str | None = None
+    *,
+    project: Project,
+    changes: Mapping[str, int],
+    actor: User | None = None,
+    actor_name: str = "",
+    address: str | None = None,
 ) -> dict[str, float]:
     """Gives the project another quota; raises QuotaError for what cannot be one."""
     wanted = check_quota(changes)
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
-        before = {name: number for name, number in read_quota(stored.settings).items() if name in wanted}
+        before = {
+            name: number for name, number in read_quota(stored.settings).items() if name in wanted
+        }
         stored.settings = {**stored.settings, **wanted}
         stored.save(update_fields=["settings"])
         _audit(project, "rate.set", project.slug, actor, actor_name, before, wanted, address)
@@ -79,15 +138,35 @@ def quota_set(
 
 
 def member_add(
-    *, project: Project, user: User, role: Role, actor: User | None = None, actor_name: str = "", address: str | None = None
+    *,
+    project: Project,
+    user: User,
+    role: Role,
+    actor: User | None = None,
+    actor_name: str = "",
+    address: str | None = None,
 ) -> Member:
     """Gives a person a role in the project, instead of the one they had."""
     with write_transaction():
-        before = Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
-        member, _ = Member.objects.update_or_create(
-            project=project, user=user, defaults={"role": role}, create_defaults={"role": role, "created_at": clock.now()}
+        before = (
+            Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
         )
-        _audit(project, "member.set", user.get_username(), actor, actor_name, before and {"role": before}, {"role": str(role)}, address)
+        member, _ = Member.objects.update_or_create(
+            project=project,
+            user=user,
+            defaults={"role": role},
+            create_defaults={"role": role, "created_at": clock.now()},
+        )
+        _audit(
+            project,
+            "member.set",
+            user.get_username(),
+            actor,
+            actor_name,
+            before and {"role": before},
+            {"role": str(role)},
+            address,
+        )
     return member
 
 
@@ -103,15 +182,33 @@ def key_create(
 ) -> tuple[Key, str]:
     """A new key and its text; the text is not stored and cannot be shown again."""
     made = key_text_generate(kind)
-    key = Key(project=project, kind=kind, name=name, lookup=made.lookup, created_at=clock.now(), created_by=actor, expires_at=expires_at)
+    key = Key(
+        project=project,
+        kind=kind,
+        name=name,
+        lookup=made.lookup,
+        created_at=clock.now(),
+        created_by=actor,
+        expires_at=expires_at,
+    )
     key.digest = key_digest(made.text, settings.KEY_PEPPER)
     with write_transaction():
         key.save()
-        _audit(project, "key.create", key_label(key), actor, actor_name, after={"kind": kind, "name": name}, address=address)
+        _audit(
+            project,
+            "key.create",
+            key_label(key),
+            actor,
+            actor_name,
+            after={"kind": kind, "name": name},
+            address=address,
+        )
     return key, made.text
 
 
-def key_revoke(*, key: Key, actor: User | None = None, actor_name: str = "", address: str | None = None) -> None:
+def key_revoke(
+    *, key: Key, actor: User | None = None, actor_name: str = "", address: str | None = None
+) -> None:
     """The key stops working within a second, in every process."""
     with write_transaction():
         if Key.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=clock.now()):
@@ -128,9 +225,12 @@ def key_record_use(*, key_id: int) -> None:
 
 
 def key_record_exposure(*, key_id: int, where: str, address: str | None) -> None:
-    """Marks a key that travelled where others can read it; at most one audit row a minute and key."""
+    """Marks a key that travelled where others can read it; at most one audit row a minute and
+    key."""
     now = clock.now()
-    unnoted = Key.objects.filter(Q(exposed_at=None) | Q(exposed_at__lt=now - EXPOSURE_AUDIT_INTERVAL), pk=key_id)
+    unnoted = Key.objects.filter(
+        Q(exposed_at=None) | Q(exposed_at__lt=now - EXPOSURE_AUDIT_INTERVAL), pk=key_id
+    )
     with write_transaction():
         if unnoted.update(exposed_at=now):
             key = Key.objects.select_related("project").get(pk=key_id)

@@ -1,4 +1,5 @@
-"""What would have been said: past deployments judged again from their kept minutes, beside what was said then; writes nothing."""
+"""What would have been said: past deployments judged again from their kept minutes, beside what was
+said then; writes nothing."""
 
 from __future__ import annotations
 
@@ -19,8 +20,14 @@ from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge_service import build_judgement
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 
-SEVERITY_ORDER = [VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY, VerdictKind.WATCH, VerdictKind.ROLL_BACK]
-"""From the least to the most that was asked of people: of a deployment's verdicts the last one in this order counts."""
+SEVERITY_ORDER = [
+    VerdictKind.NOT_ENOUGH_DATA,
+    VerdictKind.HEALTHY,
+    VerdictKind.WATCH,
+    VerdictKind.ROLL_BACK,
+]
+"""From the least to the most that was asked of people: of a deployment's verdicts the last one in
+this order counts."""
 
 REASON_DROPPED = "started before the minutes of instances that are still kept"
 REASON_NO_BASELINE = "had nothing to be compared with"
@@ -30,7 +37,8 @@ REASON_TIME_LIMIT = "would have taken too long here"
 
 @dataclass(frozen=True)
 class BacktestRow:
-    """One deployment: the most that was said of it then, and the most that is said of it now, with the last sentence."""
+    """One deployment: the most that was said of it then, and the most that is said of it now, with
+    the last sentence."""
 
     deployment: Deployment
     baseline: Deployment
@@ -72,17 +80,25 @@ def backtest_deployments(
     seconds: float | None = None,
     minutes: int | None = None,
 ) -> BacktestResult:
-    """Judges what ran since a minute as it would be judged with these settings of a model's id, against its baseline of then.
+    """Judges what ran since a minute as it would be judged with these settings of a model's id,
+    against its baseline of then.
 
-    `seconds` ends it about then, `minutes` looks at so much of each deployment; what is left out is counted."""
+    `seconds` ends it about then, `minutes` looks at so much of each deployment; what is left out is
+    counted."""
     stop = time.monotonic() + seconds if seconds is not None else None
     now_minute = closed_minute(clock.unix()) + 1
     kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
     found = BacktestResult(since_minute)
-    rows = Deployment.objects.filter(project=project, last_minute__gte=since_minute).exclude(version__name=OTHER).exclude(environment=OTHER)
+    rows = (
+        Deployment.objects.filter(project=project, last_minute__gte=since_minute)
+        .exclude(version__name=OTHER)
+        .exclude(environment=OTHER)
+    )
     if model is not None:
         rows = rows.filter(model=model)
-    for deployment in rows.select_related("version", "model", "project").order_by("-started_minute", "-pk"):
+    for deployment in rows.select_related("version", "model", "project").order_by(
+        "-started_minute", "-pk"
+    ):
         if deployment.started_minute < kept_from:
             found.left_out[REASON_DROPPED] += 1
             continue
@@ -94,28 +110,50 @@ def backtest_deployments(
         if baseline is None or not then:
             found.left_out[REASON_NO_BASELINE if baseline is None else REASON_NEVER_JUDGED] += 1
             continue
-        found.lines.append(_backtest_deployment(deployment, baseline, then, settings_of(deployment.model_id), until))
+        found.lines.append(
+            _backtest_deployment(
+                deployment, baseline, then, settings_of(deployment.model_id), until
+            )
+        )
     return found
 
 
 def _baseline(deployment: Deployment) -> Deployment | None:
     """The one it was compared with, or would be."""
-    compared = Comparison.objects.filter(deployment=deployment).exclude(baseline=None).select_related("baseline__version").first()
+    compared = (
+        Comparison.objects.filter(deployment=deployment)
+        .exclude(baseline=None)
+        .select_related("baseline__version")
+        .first()
+    )
     if compared is not None:
         return compared.baseline
-    same = Deployment.objects.filter(model_id=deployment.model_id, environment=deployment.environment)
+    same = Deployment.objects.filter(
+        model_id=deployment.model_id, environment=deployment.environment
+    )
     before = same.filter(started_minute__lt=deployment.started_minute).exclude(version__name=OTHER)
-    return select_baseline(deployment=deployment, earlier=list(before.select_related("version").order_by("started_minute", "pk")))
+    return select_baseline(
+        deployment=deployment,
+        earlier=list(before.select_related("version").order_by("started_minute", "pk")),
+    )
 
 
 def _find_end_minute(deployment: Deployment, now_minute: int, minutes: int | None) -> int:
     """The first minute that is not judged: what comes after its end says nothing about it."""
-    end = now_minute if deployment.ended_minute is None else min(now_minute, deployment.last_minute + 1)
+    end = (
+        now_minute
+        if deployment.ended_minute is None
+        else min(now_minute, deployment.last_minute + 1)
+    )
     return end if minutes is None else min(end, deployment.started_minute + minutes)
 
 
 def _list_past_kinds(deployment: Deployment, until: int) -> list[str]:
-    return list(Verdict.objects.filter(deployment=deployment, minute__lt=until).values_list("kind", flat=True))
+    return list(
+        Verdict.objects.filter(deployment=deployment, minute__lt=until).values_list(
+            "kind", flat=True
+        )
+    )
 
 
 def _worst(kinds: Iterable[str]) -> str:
@@ -123,8 +161,16 @@ def _worst(kinds: Iterable[str]) -> str:
     return str(max(known, key=SEVERITY_ORDER.index)) if known else ""
 
 
-def _backtest_deployment(deployment: Deployment, baseline: Deployment, then: str, settings: Settings, until: int) -> BacktestRow:
-    comparison = replay_comparison(deployment=deployment, baseline=baseline, until=until, settings=settings)
-    judgement = build_judgement(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=until)
+def _backtest_deployment(
+    deployment: Deployment, baseline: Deployment, then: str, settings: Settings, until: int
+) -> BacktestRow:
+    comparison = replay_comparison(
+        deployment=deployment, baseline=baseline, until=until, settings=settings
+    )
+    judgement = build_judgement(
+        comparison=comparison, deployment=deployment, baseline=baseline, now_minute=until
+    )
     said = [str(kind) for _, kind in judgement.evidence["transitions"]]
-    return BacktestRow(deployment, baseline, then, _worst([judgement.kind, *said]), judgement.sentence)
+    return BacktestRow(
+        deployment, baseline, then, _worst([judgement.kind, *said]), judgement.sentence
+    )

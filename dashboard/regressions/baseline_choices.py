@@ -1,4 +1,5 @@
-"""Writes an operator's word on what to compare with: a pinned version, or one that is accepted as the new normal."""
+"""Writes an operator's word on what to compare with: a pinned version, or one that is accepted as
+the new normal."""
 
 from __future__ import annotations
 
@@ -23,18 +24,28 @@ class ChoiceError(ValueError):
 
 
 def baseline_choose(
-    *, model: WatchedModel, environment: str, version: str, kind: str, note: str, actor: User, address: str | None = None
+    *,
+    model: WatchedModel,
+    environment: str,
+    version: str,
+    kind: str,
+    note: str,
+    actor: User,
+    address: str | None = None,
 ) -> BaselineChoice:
     """Later versions are compared with this one from now on, instead of what was chosen before.
 
-    Accepting needs a note, and settles what was said against the version itself: its verdict stays what the data says."""
+    Accepting needs a note, and settles what was said against the version itself: its verdict stays
+    what the data says."""
     note = note.strip()
     if kind not in (PIN, ACCEPT):
         raise ChoiceError("Choose to pin a version or to accept it.")
     if kind == ACCEPT and not note:
         raise ChoiceError("Say why this is the new normal: the note is shown beside the verdict.")
     if len(note) > LONGEST_NOTE:
-        raise ChoiceError(f"The note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}.")
+        raise ChoiceError(
+            f"The note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}."
+        )
     found = _version(model, environment, version)
     with write_transaction():
         ended = _active(model, environment).select_for_update().first()
@@ -53,7 +64,12 @@ def baseline_choose(
             chosen_by_name=actor.get_username(),
         )
         _audit(
-            f"baseline.{kind}", choice, actor, address, before=_describe_choice(ended) if ended else None, after=_describe_choice(choice)
+            f"baseline.{kind}",
+            choice,
+            actor,
+            address,
+            before=_describe_choice(ended) if ended else None,
+            after=_describe_choice(choice),
         )
         if kind == ACCEPT:
             version_accepted.send(sender=BaselineChoice, choice=choice, actor=actor)
@@ -62,9 +78,14 @@ def baseline_choose(
 
 
 def baseline_choice_end(*, choice: BaselineChoice, actor: User, address: str | None = None) -> None:
-    """The judge chooses the baseline by itself again; an acceptance that ended stays in the history of its version."""
+    """The judge chooses the baseline by itself again; an acceptance that ended stays in the history
+    of its version."""
     with write_transaction():
-        held = BaselineChoice.objects.select_for_update().select_related("model", "version").get(pk=choice.pk)
+        held = (
+            BaselineChoice.objects.select_for_update()
+            .select_related("model", "version")
+            .get(pk=choice.pk)
+        )
         if held.ended_at is not None:
             return
         _end(held, actor)
@@ -73,11 +94,21 @@ def baseline_choice_end(*, choice: BaselineChoice, actor: User, address: str | N
 
 
 def _version(model: WatchedModel, environment: str, name: str) -> ModelVersion:
-    """The version that ran in this environment: what runs under the same name elsewhere is compared with its own."""
-    here = Deployment.objects.filter(project_id=model.project_id, model=model, environment=environment)
-    found = ModelVersion.objects.filter(model=model, name=name, pk__in=here.values("version")).exclude(name=OTHER).first()
+    """The version that ran in this environment: what runs under the same name elsewhere is compared
+    with its own."""
+    here = Deployment.objects.filter(
+        project_id=model.project_id, model=model, environment=environment
+    )
+    found = (
+        ModelVersion.objects.filter(model=model, name=name, pk__in=here.values("version"))
+        .exclude(name=OTHER)
+        .first()
+    )
     if found is None:
-        raise ChoiceError(f"There is no version {name[:80]!r} in {environment or 'this environment'}: choose one that has run there.")
+        raise ChoiceError(
+            f"There is no version {name[:80]!r} in {environment or 'this environment'}: "
+            "choose one that has run there."
+        )
     return found
 
 
@@ -91,11 +122,21 @@ def _end(choice: BaselineChoice, actor: User) -> None:
 
 
 def _describe_choice(choice: BaselineChoice) -> dict[str, str]:
-    return {"kind": choice.kind, "version": choice.version.name, "environment": choice.environment, "note": choice.note}
+    return {
+        "kind": choice.kind,
+        "version": choice.version.name,
+        "environment": choice.environment,
+        "note": choice.note,
+    }
 
 
 def _audit(
-    action: str, choice: BaselineChoice, actor: User, address: str | None, before: dict[str, str] | None, after: dict[str, str] | None
+    action: str,
+    choice: BaselineChoice,
+    actor: User,
+    address: str | None,
+    before: dict[str, str] | None,
+    after: dict[str, str] | None,
 ) -> None:
     audit_write(
         action=action,

@@ -9,10 +9,12 @@ from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 
 
 def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
-    """A pinned version first; else, of those that ran beside it, the one last judged HEALTHY, else the one with most traffic.
+    """A pinned version first; else, of those that ran beside it, the one last judged HEALTHY, else
+    the one with most traffic.
 
-    When nothing ran beside it the one that ended last is named: the hosts' past is compared, or a page says what is missing. A version
-    that is to be rolled back is none as long as there is another: what is as bad as it would be called healthy beside it.
+    When nothing ran beside it the one that ended last is named: the hosts' past is compared, or a
+    page says what is missing. A version that is to be rolled back is none as long as there is
+    another: what is as bad as it would be called healthy beside it.
     """
     if not earlier:
         return None
@@ -21,12 +23,23 @@ def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) ->
         for other in reversed(earlier):
             if other.version_id == pinned:
                 return other
-    kinds = dict(Verdict.objects.filter(deployment__in=earlier, current=True).values_list("deployment_id", "kind"))
-    earlier = [other for other in earlier if kinds.get(other.pk) != VerdictKind.ROLL_BACK] or earlier
+    kinds = dict(
+        Verdict.objects.filter(deployment__in=earlier, current=True).values_list(
+            "deployment_id", "kind"
+        )
+    )
+    earlier = [
+        other for other in earlier if kinds.get(other.pk) != VerdictKind.ROLL_BACK
+    ] or earlier
     beside = [other for other in earlier if other.last_minute >= deployment.started_minute]
     if len(beside) <= 1:
-        # The newest may be a canary that was stopped long ago: what ran until now is what this one replaced.
-        return beside[0] if beside else max(earlier, key=lambda other: (other.last_minute, other.started_minute))
+        # The newest may be a canary that was stopped long ago: what ran until now is what this one
+        # replaced.
+        return (
+            beside[0]
+            if beside
+            else max(earlier, key=lambda other: (other.last_minute, other.started_minute))
+        )
     sound = [other for other in beside if kinds.get(other.pk) == VerdictKind.HEALTHY]
     if sound:
         return sound[-1]
@@ -35,9 +48,12 @@ def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) ->
 
 
 def count_calls_before(deployment: Deployment, others: Sequence[Deployment]) -> dict[int, int]:
-    """Calls of the versions of other deployments here in the 24 h before a deployment; two queries, however many they are."""
+    """Calls of the versions of other deployments here in the 24 h before a deployment; two queries,
+    however many they are."""
     minute = deployment.started_minute
-    series = Series.objects.filter(version_id__in={other.version_id for other in others}, environment=deployment.environment)
+    series = Series.objects.filter(
+        version_id__in={other.version_id for other in others}, environment=deployment.environment
+    )
     version = dict(series.values_list("pk", "version_id"))
     hours = VersionHour.objects.filter(
         project_id=deployment.project_id,
@@ -54,6 +70,9 @@ def count_calls_before(deployment: Deployment, others: Sequence[Deployment]) -> 
 
 def _find_pinned_version(deployment: Deployment) -> int | None:
     choices = BaselineChoice.objects.filter(
-        project_id=deployment.project_id, model_id=deployment.model_id, environment=deployment.environment, ended_at=None
+        project_id=deployment.project_id,
+        model_id=deployment.model_id,
+        environment=deployment.environment,
+        ended_at=None,
     )
     return choices.order_by("-chosen_at").values_list("version_id", flat=True).first()

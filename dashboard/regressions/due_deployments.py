@@ -1,4 +1,5 @@
-"""Which deployments are judged next: those with a new closed minute or late data, and those judged by a clock that was ahead."""
+"""Which deployments are judged next: those with a new closed minute or late data, and those judged
+by a clock that was ahead."""
 
 from __future__ import annotations
 
@@ -12,34 +13,49 @@ from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import Comparison
 
 JUDGE_AFTER_END_MINUTES = 60
-"""Minutes after its end during which a deployment is still judged, so that it can be said to be off."""
+"""Minutes after its end during which a deployment is still judged, so that it can be said to be
+off."""
 
 
 def list_due_deployments(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
-    """Deployments to judge, each with the earlier ones of its model and environment, oldest first."""
-    live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(ended_minute__gte=now_minute - JUDGE_AFTER_END_MINUTES)
-    other = Q(comparison__judged_minute__lt=now_minute) | Q(comparison__judged_minute__gt=now_minute + MAX_AHEAD_MINUTES)
+    """Deployments to judge, each with the earlier ones of its model and environment, oldest
+    first."""
+    live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(
+        ended_minute__gte=now_minute - JUDGE_AFTER_END_MINUTES
+    )
+    other = Q(comparison__judged_minute__lt=now_minute) | Q(
+        comparison__judged_minute__gt=now_minute + MAX_AHEAD_MINUTES
+    )
     due = Q(comparison=None) | other | ~Q(comparison__judged_revision=F("version__late_folds"))
-    # The overflow of versions or environments is neither judged nor a baseline: it is many of them at once.
+    # The overflow of versions or environments is neither judged nor a baseline: it is many of them
+    # at once.
     judged_at_all = live.exclude(environment=OTHER).exclude(version__name=OTHER)
     groups = set(judged_at_all.filter(due).values_list("model_id", "environment"))
     for model_id, environment in sorted(groups):
         ordered = list_deployments(model_id=model_id, environment=environment)
-        judged = {row.deployment_id: row for row in Comparison.objects.filter(deployment__in=ordered)}
+        judged = {
+            row.deployment_id: row for row in Comparison.objects.filter(deployment__in=ordered)
+        }
         for number, deployment in enumerate(ordered):
-            ended = deployment.ended_minute is not None and deployment.ended_minute < now_minute - JUDGE_AFTER_END_MINUTES
+            ended = (
+                deployment.ended_minute is not None
+                and deployment.ended_minute < now_minute - JUDGE_AFTER_END_MINUTES
+            )
             if not ended and _is_due(judged.get(deployment.pk), deployment, now_minute):
                 yield deployment, ordered[:number]
 
 
 def list_deployments(*, model_id: int, environment: str) -> list[Deployment]:
     """Every deployment that can be judged or compared with, oldest first."""
-    rows = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(version__name=OTHER)
+    rows = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(
+        version__name=OTHER
+    )
     return list(rows.select_related("version", "model", "project").order_by("started_minute", "pk"))
 
 
 def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
-    """Once a minute, and when data came late for minutes that may be judged already; what comes in time waits for its minute's end.
+    """Once a minute, and when data came late for minutes that may be judged already; what comes in
+    time waits for its minute's end.
 
     What was judged further ahead than machines differ was judged while a clock was wrong."""
     return (

@@ -1,7 +1,8 @@
-"""The one source of a judged change: a row of stored evidence with both values, the change between them, unit, window and region.
+"""The one source of a judged change: a row of stored evidence with both values, the change between
+them, unit, window and region.
 
-Pages, files, the API, /metrics and messages read it, so that the same verdict has the same numbers everywhere. A row keeps the shape of the
-day on which it was written: every key may be missing."""
+Pages, files, the API, /metrics and messages read it, so that the same verdict has the same numbers
+everywhere. A row keeps the shape of the day on which it was written: every key may be missing."""
 
 from __future__ import annotations
 
@@ -22,11 +23,13 @@ NO_VALUE = "–"
 
 @dataclass(frozen=True)
 class Change:
-    """One metric of one region, frozen in a verdict. `change`, `low` and `high` are relative and of the metric itself: 0.05 is 5 % more.
+    """One metric of one region, frozen in a verdict. `change`, `low` and `high` are relative and of
+    the metric itself: 0.05 is 5 % more.
 
-    `baseline_at_most` and `candidate_at_most`: the value is only the end of an engine's first bucket. `minutes` is the window of both
-    values, None where the row does not name it; `newest`: of the newest minutes, not of those in which both versions ran. `excluded` are
-    events of instances that had just started, baseline and candidate."""
+    `baseline_at_most` and `candidate_at_most`: the value is only the end of an engine's first
+    bucket. `minutes` is the window of both values, None where the row does not name it; `newest`:
+    of the newest minutes, not of those in which both versions ran. `excluded` are events of
+    instances that had just started, baseline and candidate."""
 
     metric: str
     region: str = ""
@@ -59,7 +62,8 @@ class Change:
 
     @property
     def difference(self) -> float | None:
-        """Candidate minus baseline, where the change of this unit is not relative: shares and rates."""
+        """Candidate minus baseline, where the change of this unit is not relative: shares and
+        rates."""
         if self.unit not in ("share", *RATES) or self.baseline is None or self.candidate is None:
             return None
         return self.candidate - self.baseline
@@ -76,7 +80,8 @@ class Change:
 
     @property
     def change_said(self) -> str:
-        """+31 %, −28.1 pts, at least 6.7 times: computed from the two values; a dash where neither value nor change is known."""
+        """+31 %, −28.1 pts, at least 6.7 times: computed from the two values; a dash where neither
+        value nor change is known."""
         if self.baseline_at_most and self.candidate_at_most:
             return NO_VALUE
         if self.baseline is not None and self.candidate is not None:
@@ -87,7 +92,8 @@ class Change:
 
     @property
     def range_said(self) -> str:
-        """13 to 52 %: the interval of a relative change; of a share in multiples of the baseline; empty without one."""
+        """13 to 52 %: the interval of a relative change; of a share in multiples of the baseline;
+        empty without one."""
         if self.low is None or self.high is None or self.bounded:
             return ""
         if self.unit == "share":
@@ -96,7 +102,8 @@ class Change:
 
     @property
     def affected_said(self) -> str:
-        """6 of 6 instances: those of the candidate that show it; empty where they are not counted."""
+        """6 of 6 instances: those of the candidate that show it; empty where they are not
+        counted."""
         if self.affected_instances is None or not self.candidate_instances:
             return ""
         plural = "" if self.candidate_instances == 1 else "s"
@@ -104,14 +111,16 @@ class Change:
 
     @property
     def window(self) -> str:
-        """matched: minutes in which both versions ran; last: the newest minutes; start: once an instance; empty: not known."""
+        """matched: minutes in which both versions ran; last: the newest minutes; start: once an
+        instance; empty: not known."""
         if self.metric in STARTS:
             return "start"
         return "" if self.minutes is None else "last" if self.newest else "matched"
 
     @property
     def window_said(self) -> str:
-        """matched 57 min, last 15 min, at start: of which time both values are; empty where the row does not name it."""
+        """matched 57 min, last 15 min, at start: of which time both values are; empty where the row
+        does not name it."""
         if self.window == "start":
             return "at start"
         return f"{self.window} {numbers.number(self.minutes or 0)}{SPACE}min" if self.window else ""
@@ -127,13 +136,16 @@ class Change:
 
 def read_changes(evidence: Any) -> list[Change]:
     """Every row of stored evidence, in the order of the judge."""
-    found = evidence.get("evidence", evidence.get("metrics")) if isinstance(evidence, Mapping) else None
+    found = (
+        evidence.get("evidence", evidence.get("metrics")) if isinstance(evidence, Mapping) else None
+    )
     rows = found if isinstance(found, list) else []
     return [read_change(row) for row in rows if isinstance(row, Mapping)]
 
 
 def read_change(row: Mapping[str, Any]) -> Change:
-    """One row. The judge counts every change so that more is worse; here it is of the metric itself."""
+    """One row. The judge counts every change so that more is worse; here it is of the metric
+    itself."""
     change, low, high = (read_number(row, key) for key in ("change", "low", "high"))
     if row.get("worse") == -1:
         change, low, high = _inverse(change), _inverse(high), _inverse(low)

@@ -13,12 +13,20 @@ LATE_MINUTES = 10
 
 
 def judge_check() -> Check:
-    """How many deployments are late to be judged, because the judge does not run or fails on them."""
+    """How many deployments are late to be judged, because the judge does not run or fails on
+    them."""
     until = closed_minute(clock.unix()) + 1 - LATE_MINUTES
-    live = Deployment.objects.filter(ended_minute=None, started_minute__lt=until).exclude(version__name=OTHER).exclude(environment=OTHER)
+    live = (
+        Deployment.objects.filter(ended_minute=None, started_minute__lt=until)
+        .exclude(version__name=OTHER)
+        .exclude(environment=OTHER)
+    )
     late = live.filter(Q(comparison=None) | Q(comparison__judged_minute__lt=until)).count()
     if late:
         who = "A deployment has" if late == 1 else f"{late} deployments have"
-        text = f"{who} not been judged for over {LATE_MINUTES} min: what is said of them is old. The worker's log says why."
+        text = (
+            f"{who} not been judged for over {LATE_MINUTES} min: what is said of them is old. "
+            "The worker's log says why."
+        )
         return Check("judge", False, late, 0, "deployments", text)
     return Check("judge", True, 0, 0, "deployments", "Every live deployment is judged each minute.")

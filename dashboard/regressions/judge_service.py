@@ -1,4 +1,5 @@
-"""Judges deployments and writes their verdicts: on change, once an hour, and in between in place."""
+"""Judges deployments and writes their verdicts: on change, once an hour, and in between in
+place."""
 
 import json
 import logging
@@ -21,13 +22,22 @@ from dashboard.regressions.baseline_selection import select_baseline
 from dashboard.regressions.comparison_cache import get_comparison
 from dashboard.regressions.due_deployments import list_due_deployments
 from dashboard.regressions.judge.before_after import DAY_MINUTES
-from dashboard.regressions.judge.certain_facts import KINDS_WITHOUT_BASELINE, describe_fact, group_certain_facts, list_urgent_facts
+from dashboard.regressions.judge.certain_facts import (
+    KINDS_WITHOUT_BASELINE,
+    describe_fact,
+    group_certain_facts,
+    list_urgent_facts,
+)
 from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.evaluate import evaluate_comparison, list_muted_facts
 from dashboard.regressions.judge.result import Outcome
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.text.numbers import capitalize
-from dashboard.regressions.judge.text.verdict import drift_phrase, first_version_sentence, verdict_sentence
+from dashboard.regressions.judge.text.verdict import (
+    drift_phrase,
+    first_version_sentence,
+    verdict_sentence,
+)
 from dashboard.regressions.judge_context import read_facts, read_judge_context, read_stall_budget
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
 from dashboard.regressions.recompile_cause import explain_recompiles
@@ -51,10 +61,14 @@ class Judgement:
 
 
 @measure_stage("judge")
-def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], None] = lambda: None) -> int:
-    """Judges every live deployment that has a new closed minute or late data; returns how many verdicts were written.
+def deployments_judge(
+    *, seconds: float = math.inf, unfinished: Callable[[], None] = lambda: None
+) -> int:
+    """Judges every live deployment that has a new closed minute or late data; returns how many
+    verdicts were written.
 
-    After so many seconds, and one at least that could be judged, it begins no further deployment and says that some are left."""
+    After so many seconds, and one at least that could be judged, it begins no further deployment
+    and says that some are left."""
     now_minute = closed_minute(clock.unix()) + 1
     written, judged, stop = 0, 0, time.monotonic() + seconds
     book = SettingsResolver()
@@ -64,19 +78,28 @@ def deployments_judge(*, seconds: float = math.inf, unfinished: Callable[[], Non
             break
         try:
             settings = book.of(project_id=deployment.project_id, model_id=deployment.model_id)
-            written += deployment_judge(deployment=deployment, earlier=earlier, now_minute=now_minute, settings=settings)
+            written += deployment_judge(
+                deployment=deployment, earlier=earlier, now_minute=now_minute, settings=settings
+            )
             judged += 1
         except Exception:
-            # One deployment that cannot be judged must not keep the others from being judged; it stays due and is tried again.
-            logger.exception("deployment %s of %s could not be judged", deployment.pk, deployment.model)
+            # One deployment that cannot be judged must not keep the others from being judged; it
+            # stays due and is tried again.
+            logger.exception(
+                "deployment %s of %s could not be judged", deployment.pk, deployment.model
+            )
     return written
 
 
-def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings) -> bool:
+def deployment_judge(
+    *, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings
+) -> bool:
     """Judges one deployment and writes what changed; returns whether a verdict row was added."""
     late = deployment.version.late_folds
     baseline = select_baseline(deployment=deployment, earlier=earlier)
-    stands = baseline is not None and keeps_current_verdict(deployment=deployment, baseline=baseline, now_minute=now_minute)
+    stands = baseline is not None and keeps_current_verdict(
+        deployment=deployment, baseline=baseline, now_minute=now_minute
+    )
     judgement = None
     if baseline is None:
         judgement = _judge_alone(deployment, now_minute, settings)
@@ -85,23 +108,39 @@ def deployment_judge(*, deployment: Deployment, earlier: list[Deployment], now_m
     with write_transaction():
         Comparison.objects.update_or_create(
             deployment=deployment,
-            defaults={"project_id": deployment.project_id, "baseline": baseline, "judged_minute": now_minute, "judged_revision": late},
+            defaults={
+                "project_id": deployment.project_id,
+                "baseline": baseline,
+                "judged_minute": now_minute,
+                "judged_revision": late,
+            },
         )
-        return judgement is not None and verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1)
+        return judgement is not None and verdict_write(
+            deployment=deployment, baseline=baseline, judgement=judgement, minute=now_minute - 1
+        )
 
 
 def keeps_current_verdict(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> bool:
-    """Whether what was said is not said anew: the minutes it rests on are being dropped, and no new ones will come."""
+    """Whether what was said is not said anew: the minutes it rests on are being dropped, and no new
+    ones will come."""
     if deployment.ended_minute is not None or baseline.ended_minute is None:
         return False
     kept_from = find_first_kept_instance_minute(project=deployment.project, now=now_minute * 60)
-    return deployment.started_minute - DAY_MINUTES < kept_from and Verdict.objects.filter(deployment=deployment, current=True).exists()
+    return (
+        deployment.started_minute - DAY_MINUTES < kept_from
+        and Verdict.objects.filter(deployment=deployment, current=True).exists()
+    )
 
 
-def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int) -> bool:
-    """Adds a row when the verdict changed, says more of what is told at once or an hour passed; a row of a change is never touched."""
+def verdict_write(
+    *, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int
+) -> bool:
+    """Adds a row when the verdict changed, says more of what is told at once or an hour passed; a
+    row of a change is never touched."""
     now = clock.now()
-    current = Verdict.objects.select_for_update().filter(deployment=deployment, current=True).first()
+    current = (
+        Verdict.objects.select_for_update().filter(deployment=deployment, current=True).first()
+    )
     fields = {
         "baseline": baseline,
         "sentence": judgement.sentence,
@@ -110,67 +149,113 @@ def verdict_write(*, deployment: Deployment, baseline: Deployment | None, judgem
         "minute": minute,
         "since_minute": judgement.since_minute,
     }
-    same = current is not None and current.kind == current.previous_kind == judgement.kind and now - current.created_at < VERDICT_INTERVAL
-    if current is not None and same and list_urgent_facts(judgement.evidence) <= list_urgent_facts(current.evidence):
+    same = (
+        current is not None
+        and current.kind == current.previous_kind == judgement.kind
+        and now - current.created_at < VERDICT_INTERVAL
+    )
+    if (
+        current is not None
+        and same
+        and list_urgent_facts(judgement.evidence) <= list_urgent_facts(current.evidence)
+    ):
         Verdict.objects.filter(pk=current.pk).update(**fields)
         return False
     Verdict.objects.filter(deployment=deployment, current=True).update(current=False)
     previous = current.kind if current is not None else ""
     project_id = deployment.project_id
     Verdict.objects.create(
-        project_id=project_id, deployment=deployment, kind=judgement.kind, previous_kind=previous, created_at=now, **fields
+        project_id=project_id,
+        deployment=deployment,
+        kind=judgement.kind,
+        previous_kind=previous,
+        created_at=now,
+        **fields,
     )
     return True
 
 
 def find_fallback_cause(*, deployment: Deployment, baseline: Deployment) -> str:
-    """The frame that latched to eager on this version and not on its baseline, with the guard that used up its recompiles."""
+    """The frame that latched to eager on this version and not on its baseline, with the guard that
+    used up its recompiles."""
     versions = {deployment.version_id: "candidate", baseline.version_id: "baseline"}
     frames: dict[str, dict[str, dict[str, Any]]] = {"candidate": {}, "baseline": {}}
-    rows = Instance.objects.filter(version_id__in=versions, environment=deployment.environment).exclude(latched_eager=[])
+    rows = Instance.objects.filter(
+        version_id__in=versions, environment=deployment.environment
+    ).exclude(latched_eager=[])
     for version_id, latched in rows.values_list("version_id", "latched_eager"):
         for item in latched:
             frames[versions[version_id]].setdefault(str(item.get("frame", "")), item)
-    new = [item for frame, item in frames["candidate"].items() if frame and frame not in frames["baseline"]]
+    new = [
+        item
+        for frame, item in frames["candidate"].items()
+        if frame and frame not in frames["baseline"]
+    ]
     if not new:
         return ""
     first = new[0]
     named, cause = f"`{first['frame']}`", str(first.get("cause") or "limit")
     guard = str(first.get("reason") or "")
-    return (cause_sentence(cause, named) or f"{named} runs eager ({cause})") + (f" (guard: {guard[:120]})" if guard else "")
+    return (cause_sentence(cause, named) or f"{named} runs eager ({cause})") + (
+        f" (guard: {guard[:120]})" if guard else ""
+    )
 
 
 def find_uncompiled_cause(outcome: Outcome) -> str:
-    """That compilation was requested for a region and nothing was compiled; empty if that is not new in this version."""
-    return next((describe_fact(fact) for fact in outcome.facts if fact.kind == "compiled_nothing" and fact.severity != "known"), "")
+    """That compilation was requested for a region and nothing was compiled; empty if that is not
+    new in this version."""
+    return next(
+        (
+            describe_fact(fact)
+            for fact in outcome.facts
+            if fact.kind == "compiled_nothing" and fact.severity != "known"
+        ),
+        "",
+    )
 
 
 def find_mode_cause(outcome: Outcome) -> str:
-    """That a region which the verdict rests on is run in another way than before; empty if it is not."""
+    """That a region which the verdict rests on is run in another way than before; empty if it is
+    not."""
     for row in outcome.evidence:
         for stratum in row.strata if row.drives else ():
-            before, arrow, after = next((part for part in stratum.stratum.split(" · ") if ARROW in part), "").partition(ARROW)
+            before, arrow, after = next(
+                (part for part in stratum.stratum.split(" · ") if ARROW in part), ""
+            ).partition(ARROW)
             if arrow:
                 return f"`{row.region}` runs as {after}, not as {before}"
     return ""
 
 
-def _judge_against(deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> Judgement:
-    comparison = get_comparison(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
-    return build_judgement(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+def _judge_against(
+    deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings
+) -> Judgement:
+    comparison = get_comparison(
+        deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings
+    )
+    return build_judgement(
+        comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute
+    )
 
 
-def build_judgement(*, comparison: Running, deployment: Deployment, baseline: Deployment, now_minute: int) -> Judgement:
+def build_judgement(
+    *, comparison: Running, deployment: Deployment, baseline: Deployment, now_minute: int
+) -> Judgement:
     """What a comparison says, in words and with its evidence."""
-    known = read_judge_context(comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute)
+    known = read_judge_context(
+        comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute
+    )
     outcome = evaluate_comparison(comparison, now_minute=now_minute, known=known)
     eager = any(row.metric == "eager" and row.candidate for row in outcome.evidence)
-    stalled = has_stalls(outcome.facts) or any(row.metric in STALLED and row.label == "REGRESSED" for row in outcome.evidence)
+    stalled = has_stalls(outcome.facts) or any(
+        row.metric in STALLED and row.label == "REGRESSED" for row in outcome.evidence
+    )
     outcome, again = explain_recompiles(outcome, deployment=deployment, now_minute=now_minute)
     nothing = find_uncompiled_cause(outcome)
     latched = find_fallback_cause(deployment=deployment, baseline=baseline) if eager else ""
     waited = find_stall_cause(deployment=deployment, now_minute=now_minute) if stalled else ""
-    # A frame that latched compiles no more: it explains what is slow now, unless calls wait beyond their budget still.
+    # A frame that latched compiles no more: it explains what is slow now, unless calls wait beyond
+    # their budget still.
     beyond = waited if has_stalls(outcome.facts) else ""
     cause = beyond or find_mode_cause(outcome) or latched or waited or again
     sentence = verdict_sentence(
@@ -187,25 +272,49 @@ def build_judgement(*, comparison: Running, deployment: Deployment, baseline: De
 def _judge_alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judgement:
     """A first version has nothing to be compared with but itself, and some facts need nothing."""
     facts = read_facts(deployment=deployment, arm="candidate", now_minute=now_minute)
-    comparison = get_comparison(deployment=deployment, baseline=None, now_minute=now_minute, settings=settings)
+    comparison = get_comparison(
+        deployment=deployment, baseline=None, now_minute=now_minute, settings=settings
+    )
     facts += comparison.stalls.facts(read_stall_budget(deployment))
-    shown = group_certain_facts((fact for fact in facts if fact.kind in KINDS_WITHOUT_BASELINE), now_minute=now_minute)
+    shown = group_certain_facts(
+        (fact for fact in facts if fact.kind in KINDS_WITHOUT_BASELINE), now_minute=now_minute
+    )
     muted = list_muted_facts(settings)
     found = tuple(fact for fact in shown if fact.kind not in muted)
-    cause = find_stall_cause(deployment=deployment, now_minute=now_minute) if has_stalls(found[:1]) else ""
+    cause = (
+        find_stall_cause(deployment=deployment, now_minute=now_minute)
+        if has_stalls(found[:1])
+        else ""
+    )
     drift = comparison.drifted()
     stored = {"facts": [asdict(fact) for fact in shown], "drift": [asdict(one) for one in drift]}
     evidence = {"reason": "first_version", "evidence": [], **json.loads(json.dumps(stored))}
     name = deployment.version.name
     if found:
-        sentence = first_version_sentence(found[0], candidate=name, say_minute=clock.format_minute, cause=cause)
+        sentence = first_version_sentence(
+            found[0], candidate=name, say_minute=clock.format_minute, cause=cause
+        )
     elif drift:
         sentence = f"{capitalize(drift_phrase(drift, name, clock.format_minute))}."
     else:
-        sentence = f"{name} is the first version seen here: there is nothing to compare it with yet."
-        return Judgement(VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute)
-    kind = VerdictKind.ROLL_BACK if any(fact.severity == "roll_back" for fact in found) else VerdictKind.WATCH
-    return Judgement(kind, sentence, cause, evidence, min([fact.since for fact in found] + [one.since for one in drift]))
+        sentence = (
+            f"{name} is the first version seen here: there is nothing to compare it with yet."
+        )
+        return Judgement(
+            VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute
+        )
+    kind = (
+        VerdictKind.ROLL_BACK
+        if any(fact.severity == "roll_back" for fact in found)
+        else VerdictKind.WATCH
+    )
+    return Judgement(
+        kind,
+        sentence,
+        cause,
+        evidence,
+        min([fact.since for fact in found] + [one.since for one in drift]),
+    )
 
 
 def _since(outcome: Outcome) -> int | None:

@@ -1,4 +1,5 @@
-"""Writes what operators choose for judging; every change is in the audit record, and what is judged is judged anew at the next sweep."""
+"""Writes what operators choose for judging; every change is in the audit record, and what is judged
+is judged anew at the next sweep."""
 
 from __future__ import annotations
 
@@ -25,11 +26,14 @@ def detection_settings_set(
     actor_name: str = "",
     address: str | None = None,
 ) -> bool:
-    """Chooses these values, and the layer below for every other setting; returns whether that changed anything.
+    """Chooses these values, and the layer below for every other setting; returns whether that
+    changed anything.
 
     Raises OverrideError, whose text names the setting and what was expected."""
     with write_transaction():
-        held = JudgingChoice.objects.select_for_update().filter(project=project, model=model).first()
+        held = (
+            JudgingChoice.objects.select_for_update().filter(project=project, model=model).first()
+        )
         before = filter_known(held.values) if held else {}
         below: dict[str, Value] = {}
         if model is not None:
@@ -38,7 +42,9 @@ def detection_settings_set(
         after = check_overrides(values, below)
         if after == before:
             return False
-        JudgingChoice.objects.update_or_create(project=project, model=model, defaults={"values": after})
+        JudgingChoice.objects.update_or_create(
+            project=project, model=model, defaults={"values": after}
+        )
         changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         audit_write(
             action=AUDIT_ACTION,
@@ -55,7 +61,8 @@ def detection_settings_set(
 
 
 def schedule_rejudge(*, project_id: int, model_id: int | None = None) -> None:
-    """Makes every deployment that is still judged due at the next sweep, seconds from now, as if nothing of it had been judged."""
+    """Makes every deployment that is still judged due at the next sweep, seconds from now, as if
+    nothing of it had been judged."""
     rows = Comparison.objects.filter(project_id=project_id)
     if model_id is not None:
         rows = rows.filter(deployment__model_id=model_id)

@@ -22,15 +22,22 @@ class Comparison(models.Model):
     """A deployment judged against one baseline: how far it was judged, and the running state."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="comparison")
+    deployment = models.OneToOneField(
+        Deployment, on_delete=models.CASCADE, related_name="comparison"
+    )
     baseline = models.ForeignKey(Deployment, null=True, on_delete=models.SET_NULL, related_name="+")
     judged_minute = models.BigIntegerField(
-        default=0, help_text="The first minute that was not closed when it was last judged; 0: to be judged anew."
+        default=0,
+        help_text="The first minute that was not closed when it was last judged; 0: to be judged "
+        "anew.",
     )
     judged_revision = models.BigIntegerField(
-        default=0, help_text="ModelVersion.late_folds of the deployment's version when it was last judged."
+        default=0,
+        help_text="ModelVersion.late_folds of the deployment's version when it was last judged.",
     )
-    state = models.BinaryField(null=True, help_text="Sums and counts per instance, so that any worker continues.")
+    state = models.BinaryField(
+        null=True, help_text="Sums and counts per instance, so that any worker continues."
+    )
 
     class Meta:
         db_table = "comparison"
@@ -38,7 +45,8 @@ class Comparison(models.Model):
 
 @dataclass(frozen=True)
 class RetainedVerdict:
-    """Why an earlier verdict stands: an open alert, and the evaluation now that does not support the alert any more."""
+    """Why an earlier verdict stands: an open alert, and the evaluation now that does not support
+    the alert any more."""
 
     alert: int
     known_at: datetime
@@ -46,7 +54,8 @@ class RetainedVerdict:
     kind_now: str
     sentence_now: str
     silent: bool = False
-    """The alert says that the instances fell silent: the evaluation is older, and not what the data gives now."""
+    """The alert says that the instances fell silent: the evaluation is older, and not what the data
+    gives now."""
 
 
 class Verdict(models.Model):
@@ -62,7 +71,9 @@ class Verdict(models.Model):
     previous_kind = models.CharField(max_length=16, default="")
     sentence = models.TextField()
     cause = models.TextField(default="")
-    evidence = models.JSONField(help_text="The judge's outcome as it was: metrics, dots, what was not compared.")
+    evidence = models.JSONField(
+        help_text="The judge's outcome as it was: metrics, dots, what was not compared."
+    )
     minute = models.BigIntegerField(help_text="The last minute of data in it.")
     since_minute = models.BigIntegerField(null=True, help_text="Since when what it says holds.")
     created_at = models.DateTimeField()
@@ -70,18 +81,25 @@ class Verdict(models.Model):
 
     class Meta:
         db_table = "verdict"
-        constraints = [models.UniqueConstraint(fields=["deployment"], condition=models.Q(current=True), name="one_current_verdict")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["deployment"], condition=models.Q(current=True), name="one_current_verdict"
+            )
+        ]
         indexes = [models.Index(fields=["project", "-created_at"], name="verdict_by_project")]
 
 
 class BaselineChoice(models.Model):
-    """An operator's word on what to compare with: a pinned version, or a level accepted as the new normal."""
+    """An operator's word on what to compare with: a pinned version, or a level accepted as the new
+    normal."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="+")
     environment = models.CharField(max_length=64)
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
-    kind = models.CharField(max_length=16, choices=[("pin", "Pinned"), ("accept", "Accepted as the new normal")])
+    kind = models.CharField(
+        max_length=16, choices=[("pin", "Pinned"), ("accept", "Accepted as the new normal")]
+    )
     note = models.TextField(default="")
     chosen_at = models.DateTimeField()
     chosen_by_name = models.CharField(max_length=150)
@@ -91,32 +109,53 @@ class BaselineChoice(models.Model):
     class Meta:
         db_table = "baseline_choice"
         constraints = [
-            models.UniqueConstraint(fields=["model", "environment"], condition=models.Q(ended_at=None), name="one_baseline_choice"),
+            models.UniqueConstraint(
+                fields=["model", "environment"],
+                condition=models.Q(ended_at=None),
+                name="one_baseline_choice",
+            ),
         ]
 
 
 class JudgingChoice(models.Model):
-    """What operators set differently from the defaults, for a project or for one model of it; who changed what is in the audit record."""
+    """What operators set differently from the defaults, for a project or for one model of it; who
+    changed what is in the audit record."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
-    model = models.ForeignKey(WatchedModel, null=True, on_delete=models.CASCADE, related_name="+", help_text="None: for every model.")
-    values = models.JSONField(default=dict, help_text="By name, such as p50.smallest_effect; what is absent is as in the layer below.")
+    model = models.ForeignKey(
+        WatchedModel,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="None: for every model.",
+    )
+    values = models.JSONField(
+        default=dict,
+        help_text="By name, such as p50.smallest_effect; what is absent is as in the layer below.",
+    )
 
     class Meta:
         db_table = "judging_choice"
         constraints = [
-            models.UniqueConstraint(fields=["project"], condition=models.Q(model=None), name="one_judging_choice_per_project"),
+            models.UniqueConstraint(
+                fields=["project"],
+                condition=models.Q(model=None),
+                name="one_judging_choice_per_project",
+            ),
             models.UniqueConstraint(fields=["model"], name="one_judging_choice_per_model"),
         ]
 
 
 class HealthyPair(models.Model):
-    """What two versions taught of which nothing bad was said: replayed once, pooled with the others each night."""
+    """What two versions taught of which nothing bad was said: replayed once, pooled with the others
+    each night."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="+")
     started_minute = models.BigIntegerField()
-    taught = models.JSONField(help_text="Sums by metric; empty where the pair had too little to teach.")
+    taught = models.JSONField(
+        help_text="Sums by metric; empty where the pair had too little to teach."
+    )
 
     class Meta:
         db_table = "healthy_pair"
@@ -124,7 +163,8 @@ class HealthyPair(models.Model):
 
 
 class LearnedVariance(models.Model):
-    """The variance between healthy instances of past versions, per metric, learned nightly; a row at minute 0 stands for none."""
+    """The variance between healthy instances of past versions, per metric, learned nightly; a row
+    at minute 0 stands for none."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     metric = models.CharField(max_length=32)
@@ -138,4 +178,8 @@ class LearnedVariance(models.Model):
 
     class Meta:
         db_table = "learned_variance"
-        constraints = [models.UniqueConstraint(fields=["project", "metric", "layout", "minutes"], name="one_variance_per_point")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "metric", "layout", "minutes"], name="one_variance_per_point"
+            )
+        ]

@@ -1,4 +1,5 @@
-"""Golden batches and sampled calls as facts for the judge: where one failed, and where the same one passed."""
+"""Golden batches and sampled calls as facts for the judge: where one failed, and where the same one
+passed."""
 
 from __future__ import annotations
 
@@ -16,12 +17,17 @@ KINDS: dict[Kind, FactKind] = {"": "parity", "shadow": "shadow_parity", "finite"
 
 
 def read_parity_facts(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[ObservedFact]:
-    """A wrong result is one of the build: it holds as long as the process runs that found it, and what a baseline told holds for good."""
-    rows = list_deployment_parities(deployment=deployment, live_from=None if arm == "baseline" else now_minute - LIVE_MINUTES)
+    """A wrong result is one of the build: it holds as long as the process runs that found it, and
+    what a baseline told holds for good."""
+    rows = list_deployment_parities(
+        deployment=deployment, live_from=None if arm == "baseline" else now_minute - LIVE_MINUTES
+    )
     worst: dict[str, JudgedParity] = {}
     for row in rows:
         known = worst.get(row.told.name)
-        if row.told.state == "failed" and (known is None or _tolerance_multiple(row) > _tolerance_multiple(known)):
+        if row.told.state == "failed" and (
+            known is None or _tolerance_multiple(row) > _tolerance_multiple(known)
+        ):
             worst[row.told.name] = row
     return [_fact(row, arm, worst) for row in rows if row.told.state != "not compared"]
 

@@ -1,4 +1,5 @@
-"""Ranks of one job that went apart, as certain facts: read off the newest reports of live processes and off what they compiled."""
+"""Ranks of one job that went apart, as certain facts: read off the newest reports of live processes
+and off what they compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +14,14 @@ from dashboard.common import clock
 from dashboard.fleet.fold.roles import is_uncounted_role
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.instances.instance_states import MIN_CALLS
-from dashboard.fleet.selectors.jobs import CompilationRow, LiveRank, R, read_compilation_rows, read_compile_watermark, select_newest_ranks
+from dashboard.fleet.selectors.jobs import (
+    CompilationRow,
+    LiveRank,
+    R,
+    read_compilation_rows,
+    read_compile_watermark,
+    select_newest_ranks,
+)
 from dashboard.regressions.judge.certain_facts import ObservedFact
 from dashboard.regressions.judge.inputs import Arm
 from dashboard.regressions.judge.rank_divergence import Rank, RankCompilation, find_divergences
@@ -21,21 +29,27 @@ from dashboard.regressions.judge.text.ranks import describe_divergence
 
 MOST_RANKS_NAMED = 50
 TRANSIENT_KINDS = ("more", "graph")
-"""What is over once it was seen: whether the ranks went on, nobody can tell from it an hour later."""
+"""What is over once it was seen: whether the ranks went on, nobody can tell from it an hour
+later."""
 MAX_CACHED_JOBS = 200
 
 Mark = tuple[int, datetime | None]
-_cache: OrderedDict[tuple[int, ...], tuple[Mark, dict[int, tuple[RankCompilation, ...]]]] = OrderedDict()
+_cache: OrderedDict[tuple[int, ...], tuple[Mark, dict[int, tuple[RankCompilation, ...]]]] = (
+    OrderedDict()
+)
 _lock = Lock()
 
 
 def read_rank_facts(*, instances: Iterable[R], arm: Arm) -> list[ObservedFact]:
-    """One fact for each rank that is apart from the others of its job for certain; two queries a job, one where nothing was compiled."""
+    """One fact for each rank that is apart from the others of its job for certain; two queries a
+    job, one where nothing was compiled."""
     jobs: dict[str, list[R]] = {}
     for one in instances:
         if one.job and one.world_size > 1 and not is_uncounted_role(one.role):
             jobs.setdefault(one.job, []).append(one)
-    return [fact for job in sorted(jobs) for fact in _compare_job(select_newest_ranks(jobs[job]), arm)]
+    return [
+        fact for job in sorted(jobs) for fact in _compare_job(select_newest_ranks(jobs[job]), arm)
+    ]
 
 
 def _compare_job(ranks: Sequence[R], arm: Arm) -> list[ObservedFact]:
@@ -46,13 +60,18 @@ def _compare_job(ranks: Sequence[R], arm: Arm) -> list[ObservedFact]:
     found = find_divergences(make_rank(one, compiled.get(one.pk, ())) for one in ranks)
     return [
         ObservedFact(
-            "ranks_diverged", arm, instance[rank], clock.minute_of(one.at), one.about, describe_divergence(one),
+            "ranks_diverged",
+            arm,
+            instance[rank],
+            clock.minute_of(one.at),
+            one.about,
+            describe_divergence(one),
             until=clock.minute_of(one.at) if one.kind in TRANSIENT_KINDS else None,
         )
         for one in found
         if one.certain
         for rank in one.ranks[:MOST_RANKS_NAMED]
-    ]  # fmt: skip
+    ]
 
 
 def make_rank(one: Instance | LiveRank, compiled: Sequence[RankCompilation]) -> Rank:
@@ -65,7 +84,9 @@ def make_rank(one: Instance | LiveRank, compiled: Sequence[RankCompilation]) -> 
         compiling_for=one.compiling_for,
         eager_share=one.eager_calls / one.known_calls if one.known_calls >= MIN_CALLS else None,
         stage=read_stage(one),
-        limits=tuple(str(item.get("frame") or "") for item in one.latched_eager if isinstance(item, dict)),
+        limits=tuple(
+            str(item.get("frame") or "") for item in one.latched_eager if isinstance(item, dict)
+        ),
     )
 
 
@@ -74,9 +95,15 @@ def read_stage(one: Instance | LiveRank) -> str:
     return str(one.components.get(STAGE, "")) if isinstance(one.components, dict) else ""
 
 
-def read_rank_compilations(*, project_id: int, ranks: Sequence[R]) -> dict[int, tuple[RankCompilation, ...]]:
-    """What each compiled, by Instance.id; read again only where there is more than at the last look of this process."""
-    key, mark = tuple(one.pk for one in ranks), read_compile_watermark(project_id=project_id, instances=ranks)
+def read_rank_compilations(
+    *, project_id: int, ranks: Sequence[R]
+) -> dict[int, tuple[RankCompilation, ...]]:
+    """What each compiled, by Instance.id; read again only where there is more than at the last look
+    of this process."""
+    key, mark = (
+        tuple(one.pk for one in ranks),
+        read_compile_watermark(project_id=project_id, instances=ranks),
+    )
     with _lock:
         held = _cache.pop(key, None)
     if held is None or held[0] != mark:
@@ -93,4 +120,6 @@ def read_rank_compilations(*, project_id: int, ranks: Sequence[R]) -> dict[int, 
 
 def _make_compilation(row: CompilationRow) -> RankCompilation:
     place = f"{row.file}:{row.line}" if row.file else ""
-    return RankCompilation(row.at.timestamp(), row.frame, place, row.kind, row.outcome, row.key, row.cache)
+    return RankCompilation(
+        row.at.timestamp(), row.frame, place, row.kind, row.outcome, row.key, row.cache
+    )

@@ -1,4 +1,5 @@
-"""Looks every few seconds at jobs of several ranks, and judges a version at once when its ranks have gone apart."""
+"""Looks every few seconds at jobs of several ranks, and judges a version at once when its ranks
+have gone apart."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def clear_last_looks() -> None:
 
 
 def ranks_watch() -> int:
-    """Judges every version of which ranks went apart since it was last judged; returns how many verdicts were written.
+    """Judges every version of which ranks went apart since it was last judged; returns how many
+    verdicts were written.
 
     The judge finds the same at the end of each minute: this is only sooner."""
     now_minute = closed_minute(clock.unix()) + 1
@@ -52,10 +54,13 @@ def ranks_watch() -> int:
         if _last_looks.get(place) == reported:
             continue
         try:
-            written += _place_watch(place, read_rank_facts(instances=instances, arm="candidate"), now_minute)
+            written += _place_watch(
+                place, read_rank_facts(instances=instances, arm="candidate"), now_minute
+            )
             _last_looks[place] = reported
         except Exception:
-            # One version that cannot be judged must not keep the others from being watched; it is looked at again.
+            # One version that cannot be judged must not keep the others from being watched; it is
+            # looked at again.
             logger.exception("the ranks of version %s in %s could not be watched", *place)
     return written
 
@@ -64,13 +69,28 @@ def _place_watch(place: VersionPlace, facts: list[ObservedFact], now_minute: int
     version, environment = place
     if not facts or environment == OTHER:
         return 0
-    found = Deployment.objects.filter(version_id=version, environment=environment, ended_minute=None).exclude(version__name=OTHER).first()
-    if found is None or not {(fact.about, fact.instance) for fact in facts if _fresh(fact, now_minute)} - _list_reported(found):
+    found = (
+        Deployment.objects.filter(version_id=version, environment=environment, ended_minute=None)
+        .exclude(version__name=OTHER)
+        .first()
+    )
+    if found is None or not {
+        (fact.about, fact.instance) for fact in facts if _fresh(fact, now_minute)
+    } - _list_reported(found):
         return 0
     ordered = list_deployments(model_id=found.model_id, environment=environment)
     number = next(number for number, one in enumerate(ordered) if one.pk == found.pk)
-    settings = SettingsResolver(project_id=found.project_id).of(project_id=found.project_id, model_id=found.model_id)
-    return int(deployment_judge(deployment=ordered[number], earlier=ordered[:number], now_minute=now_minute, settings=settings))
+    settings = SettingsResolver(project_id=found.project_id).of(
+        project_id=found.project_id, model_id=found.model_id
+    )
+    return int(
+        deployment_judge(
+            deployment=ordered[number],
+            earlier=ordered[:number],
+            now_minute=now_minute,
+            settings=settings,
+        )
+    )
 
 
 def _fresh(fact: ObservedFact, now_minute: int) -> bool:
@@ -79,6 +99,15 @@ def _fresh(fact: ObservedFact, now_minute: int) -> bool:
 
 def _list_reported(deployment: Deployment) -> set[tuple[str, str]]:
     """The divergences that the verdict of this deployment has in it."""
-    evidence: Any = Verdict.objects.filter(deployment=deployment, current=True).values_list("evidence", flat=True).first()
+    evidence: Any = (
+        Verdict.objects.filter(deployment=deployment, current=True)
+        .values_list("evidence", flat=True)
+        .first()
+    )
     stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    return {(fact["about"], instance) for fact in stored or () if fact["kind"] == FACT_KIND for instance in fact["instances"]}
+    return {
+        (fact["about"], instance)
+        for fact in stored or ()
+        if fact["kind"] == FACT_KIND
+        for instance in fact["instances"]
+    }

@@ -1,4 +1,5 @@
-"""Two deployments that late data shows to be one: what was said about either stays, as the history of the one that is kept."""
+"""Two deployments that late data shows to be one: what was said about either stays, as the history
+of the one that is kept."""
 
 from __future__ import annotations
 
@@ -8,8 +9,11 @@ from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import Comparison, Verdict
 
 
-def verdicts_repoint(sender: type[Deployment], gone: Deployment, kept: Deployment, **_: Any) -> None:
-    """The newest verdict of the kept deployment stays the current one, if it has any; a comparison is built anew."""
+def verdicts_repoint(
+    sender: type[Deployment], gone: Deployment, kept: Deployment, **_: Any
+) -> None:
+    """The newest verdict of the kept deployment stays the current one, if it has any; a comparison
+    is built anew."""
     has_current = Verdict.objects.filter(deployment=kept, current=True).exists()
     if has_current:
         Verdict.objects.filter(deployment=gone, current=True).update(current=False)

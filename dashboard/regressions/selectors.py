@@ -19,7 +19,9 @@ def read_latest_verdicts(*, project: Project) -> QuerySet[Verdict]:
 def list_verdict_changes(*, project: Project, limit: int = 20) -> QuerySet[Verdict]:
     """Rows in which a verdict differs from the one before, newest first."""
     rows = Verdict.objects.filter(project=project).exclude(previous_kind=F("kind"))
-    return rows.select_related("deployment__version", "deployment__model").order_by("-created_at")[:limit]
+    return rows.select_related("deployment__version", "deployment__model").order_by("-created_at")[
+        :limit
+    ]
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,11 @@ class BaselineChoices:
 
 
 def list_baseline_choices(*, model: WatchedModel, environment: str) -> QuerySet[BaselineChoice]:
-    """What operators chose as baselines in one environment of a model, as far as it is in force or an acceptance."""
-    rows = BaselineChoice.objects.filter(project_id=model.project_id, model=model, environment=environment)
+    """What operators chose as baselines in one environment of a model, as far as it is in force or
+    an acceptance."""
+    rows = BaselineChoice.objects.filter(
+        project_id=model.project_id, model=model, environment=environment
+    )
     return rows.filter(Q(ended_at=None) | Q(kind="accept"))
 
 
@@ -41,11 +46,14 @@ def group_baseline_choices(rows: Iterable[BaselineChoice]) -> BaselineChoices:
     """The choice in force, and every acceptance."""
     choices = sorted(rows, key=lambda choice: (choice.chosen_at, choice.pk))
     active = next((choice for choice in choices if choice.ended_at is None), None)
-    return BaselineChoices(active, {choice.version_id: choice for choice in choices if choice.kind == "accept"})
+    return BaselineChoices(
+        active, {choice.version_id: choice for choice in choices if choice.kind == "accept"}
+    )
 
 
 def find_pair_verdict(a: Deployment, b: Deployment) -> tuple[Verdict | None, bool]:
-    """The newest verdict on this pair; `True` says that the judge compared them only the other way round."""
+    """The newest verdict on this pair; `True` says that the judge compared them only the other way
+    round."""
     pairs = ((a.version_id, b.version_id), (b.version_id, a.version_id))
     rows = Verdict.objects.filter(
         project_id=a.project_id,
@@ -53,7 +61,21 @@ def find_pair_verdict(a: Deployment, b: Deployment) -> tuple[Verdict | None, boo
         deployment__version_id__in=pairs[0],
         baseline__version_id__in=pairs[0],
     )
-    newest = list(rows.select_related("deployment", "baseline").order_by("-current", "-created_at").defer("evidence")[:20])
-    found = next((row for row in newest if row.baseline and (row.baseline.version_id, row.deployment.version_id) == pairs[0]), None)
-    turned = any(row.baseline and (row.baseline.version_id, row.deployment.version_id) == pairs[1] for row in newest)
+    newest = list(
+        rows.select_related("deployment", "baseline")
+        .order_by("-current", "-created_at")
+        .defer("evidence")[:20]
+    )
+    found = next(
+        (
+            row
+            for row in newest
+            if row.baseline and (row.baseline.version_id, row.deployment.version_id) == pairs[0]
+        ),
+        None,
+    )
+    turned = any(
+        row.baseline and (row.baseline.version_id, row.deployment.version_id) == pairs[1]
+        for row in newest
+    )
     return found, found is None and turned

@@ -1,4 +1,5 @@
-"""The settings that hold for a model: the defaults, what its fleet taught, what its project chose, and what was chosen for it alone."""
+"""The settings that hold for a model: the defaults, what its fleet taught, what its project chose,
+and what was chosen for it alone."""
 
 from __future__ import annotations
 
@@ -6,7 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.settings_overrides import LearnedMetric, build_settings, merge_layers
+from dashboard.regressions.judge.settings_overrides import (
+    LearnedMetric,
+    build_settings,
+    merge_layers,
+)
 from dashboard.regressions.models import JudgingChoice, LearnedVariance
 
 ANY_LAYOUT = ""
@@ -14,12 +19,14 @@ ANY_LAYOUT = ""
 
 
 class SettingsResolver:
-    """Reads everything in two queries, for one sweep or one page; the same choices give the same object."""
+    """Reads everything in two queries, for one sweep or one page; the same choices give the same
+    object."""
 
     def __init__(self, *, project_id: int | None = None) -> None:
         narrow = {} if project_id is None else {"project_id": project_id}
         self._chosen: dict[tuple[int, int | None], dict[str, Any]] = {
-            (row.project_id, row.model_id): row.values for row in JudgingChoice.objects.filter(**narrow)
+            (row.project_id, row.model_id): row.values
+            for row in JudgingChoice.objects.filter(**narrow)
         }
         self._learned = read_learned_by_project(narrow)
         self._made: dict[tuple[int, int | None], Settings] = {}
@@ -44,18 +51,24 @@ class SettingsResolver:
         return build_settings(overrides, self.learned(project_id=project_id))
 
     def _layers(self, project_id: int, model_id: int | None) -> dict[str, Any]:
-        own = self.overrides(project_id=project_id, model_id=model_id) if model_id is not None else {}
+        own = (
+            self.overrides(project_id=project_id, model_id=model_id) if model_id is not None else {}
+        )
         return merge_layers(self.overrides(project_id=project_id), own)
 
 
 def read_learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, LearnedMetric]]:
     """What is stored, put together from its points."""
     points: dict[tuple[int, str], list[LearnedVariance]] = {}
-    for row in LearnedVariance.objects.filter(layout=ANY_LAYOUT, **narrow).order_by("project_id", "metric", "minutes"):
+    for row in LearnedVariance.objects.filter(layout=ANY_LAYOUT, **narrow).order_by(
+        "project_id", "metric", "minutes"
+    ):
         points.setdefault((row.project_id, row.metric), []).append(row)
     found: dict[int, dict[str, LearnedMetric]] = {}
     for (project_id, metric), rows in points.items():
         first = rows[0]
         variance = tuple((row.minutes, row.variance) for row in rows if row.minutes)
-        found.setdefault(project_id, {})[metric] = LearnedMetric(first.pairs, variance, first.day_variance, first.dispersion)
+        found.setdefault(project_id, {})[metric] = LearnedMetric(
+            first.pairs, variance, first.day_variance, first.dispersion
+        )
     return found

@@ -3,4 +3,5 @@
 from django.dispatch import Signal
 
 version_accepted = Signal()
-"""`choice` is a BaselineChoice that accepts a version as the new normal: what was said against the version is settled by a person."""
+"""`choice` is a BaselineChoice that accepts a version as the new normal: what was said against the
+version is settled by a person."""

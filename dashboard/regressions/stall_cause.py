@@ -27,7 +27,8 @@ def has_stalls(facts: Iterable[CertainFact]) -> bool:
 
 
 def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
-    """The most frequent compilation of the last hour, with its reason, else the newest failure that was found; empty: not known."""
+    """The most frequent compilation of the last hour, with its reason, else the newest failure that
+    was found; empty: not known."""
     since = now_minute - RECENT_MINUTES
     events = CompileEvent.objects.filter(
         project_id=deployment.project_id,
@@ -38,7 +39,11 @@ def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
         at__gte=at_minute(since),
     ).exclude(kind__in=("autotune", "backward", "cuda_graph"))
     events = events.exclude(kind="first", outcome="ok")
-    groups = events.values_list("frame", "outcome", "reason_kind", "reason").annotate(n=Count("number")).order_by("-n", "frame", "reason")
+    groups = (
+        events.values_list("frame", "outcome", "reason_kind", "reason")
+        .annotate(n=Count("number"))
+        .order_by("-n", "frame", "reason")
+    )
     found = groups.first()
     if found is None:
         return _failure(deployment)
@@ -47,8 +52,14 @@ def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
         return _make_phrase(f"`{frame}` fails to compile", "error", _error(deployment) or reason)
     if count < 2 and not reason:
         return ""
-    again = RECOMPILE_PHRASES.get(reason_kind) or _describe_repeats(events.filter(frame=frame, kind="recompile"))
-    return _make_phrase(f"`{frame}` is compiled {again}", "guard", "" if reason_kind in RECOMPILE_PHRASES else reason)
+    again = RECOMPILE_PHRASES.get(reason_kind) or _describe_repeats(
+        events.filter(frame=frame, kind="recompile")
+    )
+    return _make_phrase(
+        f"`{frame}` is compiled {again}",
+        "guard",
+        "" if reason_kind in RECOMPILE_PHRASES else reason,
+    )
 
 
 def _describe_repeats(recompiles: QuerySet[CompileEvent]) -> str:
@@ -65,7 +76,9 @@ def _failure(deployment: Deployment) -> str:
 def _error(deployment: Deployment) -> str:
     """The text of the newest failure to compile."""
     rows = FindingVersion.objects.filter(
-        version_id=deployment.version_id, environment=deployment.environment, finding__kind="compile_error"
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        finding__kind="compile_error",
     ).order_by("-last_seen_at", "-finding_id")
     return rows.values_list("finding__text", flat=True).first() or ""
 

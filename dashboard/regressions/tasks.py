@@ -10,7 +10,8 @@ from dashboard.regressions.rank_monitor import ranks_watch
 from dashboard.regressions.variance_learning import variances_learn
 
 JUDGE_BUDGET_S = 1.0
-"""All deployments become due at once when a minute closes; reports wait to be folded meanwhile, so their turn comes in between."""
+"""All deployments become due at once when a minute closes; reports wait to be folded meanwhile, so
+their turn comes in between."""
 
 
 @shared_task(name="dashboard.regressions.tasks.judge")
@@ -21,7 +22,9 @@ def judge(swept: bool = False) -> None:
 
 
 def _judge() -> int:
-    return deployments_judge(seconds=JUDGE_BUDGET_S, unfinished=lambda: nudge("dashboard.regressions.tasks.judge"))
+    return deployments_judge(
+        seconds=JUDGE_BUDGET_S, unfinished=lambda: nudge("dashboard.regressions.tasks.judge")
+    )
 
 
 @shared_task(name="dashboard.regressions.tasks.ranks")

@@ -1,4 +1,5 @@
-"""Replays every pair of versions of which nothing bad was said, once, and pools each night what all of them taught about the spread."""
+"""Replays every pair of versions of which nothing bad was said, once, and pools each night what all
+of them taught about the spread."""
 
 from __future__ import annotations
 
@@ -19,22 +20,32 @@ from dashboard.projects.models import Project
 from dashboard.regressions.comparison_cache import replay_minutes
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.variance_prior import Lesson, LessonSums, pool_lessons
-from dashboard.regressions.models import Comparison, HealthyPair, LearnedVariance, Verdict, VerdictKind
+from dashboard.regressions.models import (
+    Comparison,
+    HealthyPair,
+    LearnedVariance,
+    Verdict,
+    VerdictKind,
+)
 from dashboard.regressions.settings_resolver import ANY_LAYOUT, SettingsResolver
 
 logger = logging.getLogger(__name__)
 
 TIME_BUDGET_S = 60.0
-"""A run ends about then; what is left is replayed in the next one, as long as its minutes are kept."""
+"""A run ends about then; what is left is replayed in the next one, as long as its minutes are
+kept."""
 LEARN_MINUTES = 2 * 1440
-"""Minutes of a deployment that are replayed: two days, so that each hour has the same hour of the day before."""
+"""Minutes of a deployment that are replayed: two days, so that each hour has the same hour of the
+day before."""
 SETTLE_MINUTES = 60
-"""Minutes after its end before a deployment is learned from: late data has come, and a verdict is said."""
+"""Minutes after its end before a deployment is learned from: late data has come, and a verdict is
+said."""
 DAYS_POOLED = 180
 
 
 def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
-    """Learns from the pairs that are ripe, for about so long, and pools once a day; returns how many pairs were replayed."""
+    """Learns from the pairs that are ripe, for about so long, and pools once a day; returns how
+    many pairs were replayed."""
     stop, now_minute, replayed = time.monotonic() + seconds, closed_minute(clock.unix()) + 1, 0
     book = SettingsResolver()
     for project in Project.objects.order_by("pk"):
@@ -43,25 +54,42 @@ def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
                 break
             settings = book.of(project_id=project.pk, model_id=deployment.model_id)
             try:
-                taught = replay_pair(deployment=deployment, baseline=baseline, now_minute=now_minute, settings=settings)
+                taught = replay_pair(
+                    deployment=deployment,
+                    baseline=baseline,
+                    now_minute=now_minute,
+                    settings=settings,
+                )
             except Exception:
-                # One pair that cannot be replayed must not keep the others from teaching; it is tried again in the next run.
+                # One pair that cannot be replayed must not keep the others from teaching; it is
+                # tried again in the next run.
                 logger.exception("nothing could be learned from deployment %s", deployment.pk)
                 continue
             with write_transaction():
-                fields = {"project": project, "started_minute": deployment.started_minute, "taught": taught}
+                fields = {
+                    "project": project,
+                    "started_minute": deployment.started_minute,
+                    "taught": taught,
+                }
                 HealthyPair.objects.get_or_create(deployment=deployment, defaults=fields)
             replayed += 1
-        if not LearnedVariance.objects.filter(project=project, learned_at__gte=clock.now().replace(hour=0, minute=0, second=0)).exists():
+        if not LearnedVariance.objects.filter(
+            project=project, learned_at__gte=clock.now().replace(hour=0, minute=0, second=0)
+        ).exists():
             variances_pool(project=project, now_minute=now_minute)
     return replayed
 
 
-def list_ripe_pairs(*, project: Project, now_minute: int) -> Iterator[tuple[Deployment, Deployment]]:
-    """Deployments beside their baselines that are over or two days old, whose minutes are all kept, and that have not taught yet."""
+def list_ripe_pairs(
+    *, project: Project, now_minute: int
+) -> Iterator[tuple[Deployment, Deployment]]:
+    """Deployments beside their baselines that are over or two days old, whose minutes are all kept,
+    and that have not taught yet."""
     kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
     bad = Verdict.objects.filter(kind__in=[VerdictKind.WATCH, VerdictKind.ROLL_BACK])
-    rows = Comparison.objects.filter(project=project, deployment__started_minute__gte=kept_from).exclude(baseline=None)
+    rows = Comparison.objects.filter(
+        project=project, deployment__started_minute__gte=kept_from
+    ).exclude(baseline=None)
     ripe = Q(deployment__ended_minute__lte=now_minute - SETTLE_MINUTES) | Q(
         deployment__started_minute__lte=now_minute - LEARN_MINUTES - SETTLE_MINUTES
     )
@@ -71,26 +99,35 @@ def list_ripe_pairs(*, project: Project, now_minute: int) -> Iterator[tuple[Depl
         ~Exists(bad.filter(deployment=OuterRef("deployment"))),
         ~Exists(bad.filter(deployment=OuterRef("baseline"), kind=VerdictKind.ROLL_BACK)),
     )
-    for row in rows.select_related("deployment__version", "baseline__version").order_by("deployment__started_minute"):
+    for row in rows.select_related("deployment__version", "baseline__version").order_by(
+        "deployment__started_minute"
+    ):
         if row.baseline is not None:
             yield row.deployment, row.baseline
 
 
-def replay_pair(*, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings) -> LessonSums:
+def replay_pair(
+    *, deployment: Deployment, baseline: Deployment, now_minute: int, settings: Settings
+) -> LessonSums:
     """Replays the first two days of a pair."""
     if read_mode_changes(deployment=deployment, baseline=baseline):
         return {}  # It runs in another way: what differs there is no noise.
     until = min(deployment.started_minute + LEARN_MINUTES, deployment.last_minute + 1, now_minute)
     lesson = Lesson(settings)
-    for comparison, rows in replay_minutes(deployment=deployment, baseline=baseline, until=until, settings=settings):
+    for comparison, rows in replay_minutes(
+        deployment=deployment, baseline=baseline, until=until, settings=settings
+    ):
         lesson.observe(comparison, rows)
     return lesson.taught()
 
 
 def variances_pool(*, project: Project, now_minute: int) -> None:
-    """Writes what all pairs of the last months taught together, instead of what was written before."""
+    """Writes what all pairs of the last months taught together, instead of what was written
+    before."""
     oldest = now_minute - DAYS_POOLED * 1440
-    pairs = HealthyPair.objects.filter(project=project, started_minute__gte=oldest).exclude(taught={})
+    pairs = HealthyPair.objects.filter(project=project, started_minute__gte=oldest).exclude(
+        taught={}
+    )
     learned, now = pool_lessons(list(pairs.values_list("taught", flat=True))), clock.now()
     rows = [
         LearnedVariance(

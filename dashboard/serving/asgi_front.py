@@ -1,4 +1,5 @@
-"""The ASGI application that granian serves: it takes a whole body before a thread answers it, and gives up what is too slow."""
+"""The ASGI application that granian serves: it takes a whole body before a thread answers it, and
+gives up what is too slow."""
 
 from __future__ import annotations
 
@@ -15,21 +16,30 @@ from dashboard.serving.client_sockets import disconnect_clients, limit_listeners
 from dashboard.serving.refusal_responses import build_refusal, record_slow_reader
 from dashboard.serving.request_limits import ByteBudget
 from dashboard.serving.thread_lanes import BUSY_DETAIL, Lanes
-from dashboard.serving.wsgi_call import AsgiResponse, build_environ, call_application, encode_headers
+from dashboard.serving.wsgi_call import (
+    AsgiResponse,
+    build_environ,
+    call_application,
+    encode_headers,
+)
 
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 32 << 10
-"""Bytes of an answer that are handed over at once; a shorter answer fits into the kernel's buffer."""
+"""Bytes of an answer that are handed over at once; a shorter answer fits into the kernel's
+buffer."""
 
-FAILURE_RESPONSE = AsgiResponse(500, [(b"content-type", b"text/plain")], b"The server failed; it has logged why.\n")
+FAILURE_RESPONSE = AsgiResponse(
+    500, [(b"content-type", b"text/plain")], b"The server failed; it has logged why.\n"
+)
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Transfer:
-    """A body or an answer under way: it ends when it falls behind the lowest rate, or makes room for others."""
+    """A body or an answer under way: it ends when it falls behind the lowest rate, or makes room
+    for others."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -45,7 +55,8 @@ class Transfer:
         await self._limit.__aexit__(*error)
 
     def moved(self, total: int) -> None:
-        """Notes that `total` bytes have moved; raises TimeoutError in a transfer that makes room."""
+        """Notes that `total` bytes have moved; raises TimeoutError in a transfer that makes
+        room."""
         if self.evicted:
             raise TimeoutError
         self._limit.reschedule(self._begun + request_limits.allowed_seconds(total))
@@ -57,11 +68,15 @@ class Transfer:
 
 
 class AsgiFront:
-    """Reads, hands over to a lane, and sends; all of it waits on the event loop, where a client that waits costs no thread."""
+    """Reads, hands over to a lane, and sends; all of it waits on the event loop, where a client
+    that waits costs no thread."""
 
     def __init__(self, application: Application) -> None:
         self._application, self._lanes, self._bound = application, Lanes(), False
-        self._keyed, self._strangers = ByteBudget(request_limits.MAX_KEYED_BODY_BYTES), ByteBudget(request_limits.MAX_ANONYMOUS_BODY_BYTES)
+        self._keyed, self._strangers = (
+            ByteBudget(request_limits.MAX_KEYED_BODY_BYTES),
+            ByteBudget(request_limits.MAX_ANONYMOUS_BODY_BYTES),
+        )
         self._answers = ByteBudget(request_limits.MAX_RESPONSE_BYTES)
         self._leaving: set[tuple[str, int]] = set()
 
@@ -76,7 +91,9 @@ class AsgiFront:
             answer = await self._run(environ, body)
         except RefusalError as refused:
             status, headers, body = build_refusal(refused, environ)
-            answer = AsgiResponse(status, [*encode_headers(headers), (b"connection", b"close")], body)
+            answer = AsgiResponse(
+                status, [*encode_headers(headers), (b"connection", b"close")], body
+            )
         await self._send(answer, scope["client"], send)
 
     async def _body(self, environ: Environ, length: int, receive: Receive) -> bytes:
@@ -91,13 +108,21 @@ class AsgiFront:
                     if size >= length:
                         return b"".join(parts)
                     if not message.get("more_body"):
-                        raise RefusalError("bad_request", f"The body is {size} bytes long, Content-Length says {length}.")
+                        raise RefusalError(
+                            "bad_request",
+                            f"The body is {size} bytes long, Content-Length says {length}.",
+                        )
                     budget.take(transfer, len(part), transfer.evict)
                     transfer.moved(size)
         except TimeoutError:
             if transfer.evicted:
-                raise RefusalError("busy", "Too many bodies are under way; send it again.", retry_after=5) from None
-            raise RefusalError("too_slow", f"{size} of {length} bytes came in {request_limits.allowed_seconds(size):.0f} s.") from None
+                raise RefusalError(
+                    "busy", "Too many bodies are under way; send it again.", retry_after=5
+                ) from None
+            raise RefusalError(
+                "too_slow",
+                f"{size} of {length} bytes came in {request_limits.allowed_seconds(size):.0f} s.",
+            ) from None
         finally:
             budget.release(transfer)
 
@@ -108,7 +133,11 @@ class AsgiFront:
         def run(in_time: bool) -> None:
             found: AsgiResponse | RefusalError = FAILURE_RESPONSE
             try:
-                found = call_application(self._application, environ, body) if in_time else RefusalError("busy", BUSY_DETAIL, retry_after=5)
+                found = (
+                    call_application(self._application, environ, body)
+                    if in_time
+                    else RefusalError("busy", BUSY_DETAIL, retry_after=5)
+                )
             finally:
                 loop.call_soon_threadsafe(_set_result, answered, found)
 
@@ -119,7 +148,9 @@ class AsgiFront:
         return found
 
     async def _send(self, answer: AsgiResponse, client: tuple[str, Any], send: Send) -> None:
-        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+        await send(
+            {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+        )
         if len(answer.body) <= CHUNK_BYTES:
             await send({"type": "http.response.body", "body": answer.body})
             return
@@ -129,7 +160,13 @@ class AsgiFront:
                 self._answers.take(transfer, len(answer.body), transfer.evict)
                 for begin in range(0, len(answer.body), CHUNK_BYTES):
                     transfer.moved(begin)
-                    await send({"type": "http.response.body", "body": answer.body[begin : begin + CHUNK_BYTES], "more_body": True})
+                    await send(
+                        {
+                            "type": "http.response.body",
+                            "body": answer.body[begin : begin + CHUNK_BYTES],
+                            "more_body": True,
+                        }
+                    )
                 await send({"type": "http.response.body", "body": b""})
         except TimeoutError:
             record_slow_reader()
@@ -148,6 +185,8 @@ class AsgiFront:
         disconnect_clients(leaving)
 
 
-def _set_result(answered: asyncio.Future[AsgiResponse | RefusalError], found: AsgiResponse | RefusalError) -> None:
+def _set_result(
+    answered: asyncio.Future[AsgiResponse | RefusalError], found: AsgiResponse | RefusalError
+) -> None:
     if not answered.done():
         answered.set_result(found)

@@ -1,4 +1,5 @@
-"""The sockets of this process, found by what they are connected to: granian shows its applications none of them."""
+"""The sockets of this process, found by what they are connected to: granian shows its applications
+none of them."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from dashboard.serving.request_limits import SEND_BUFFER_BYTES, STALL_TIMEOUT_MS
 
 
 def limit_listeners() -> None:
-    """Clients that are accepted from now on have a small buffer in the kernel, which ends their connection once they stall."""
+    """Clients that are accepted from now on have a small buffer in the kernel, which ends their
+    connection once they stall."""
     for one in _iter_sockets():
         if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.family != socket.AF_UNIX:
             limit_listener(one)
 
 
 def limit_listener(listener: socket.socket) -> None:
-    """The same for one socket; where the system has no such limit, the lowest rate alone ends a connection."""
+    """The same for one socket; where the system has no such limit, the lowest rate alone ends a
+    connection."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, STALL_TIMEOUT_MS)

@@ -1,4 +1,5 @@
-"""Refusals of requests that no thread answers: counted as those of the report endpoint, and in the same shape."""
+"""Refusals of requests that no thread answers: counted as those of the report endpoint, and in the
+same shape."""
 
 from __future__ import annotations
 
@@ -14,13 +15,18 @@ from dashboard.ingest.request_checks import Environ, find_cached_key
 
 
 def build_refusal(refused: RefusalError, environ: Environ) -> WsgiResponse:
-    """The whole answer; the connection ends with it, for what the client still sends is not read."""
+    """The whole answer; the connection ends with it, for what the client still sends is not
+    read."""
     key = find_cached_key(environ)
     request_id = set_request_id(environ.get("HTTP_X_REQUEST_ID", ""))
     status, headers, body = request_refuse(refused, key.project_id if key else 0)
     REQUEST_ID.set("")
     always = [*API_HEADERS.items(), ("Referrer-Policy", str(settings.SECURE_REFERRER_POLICY))]
-    return WsgiResponse(status, [*always, ("X-Request-ID", request_id), ("Content-Length", str(len(body))), *headers], body)
+    return WsgiResponse(
+        status,
+        [*always, ("X-Request-ID", request_id), ("Content-Length", str(len(body))), *headers],
+        body,
+    )
 
 
 def record_slow_reader() -> None:

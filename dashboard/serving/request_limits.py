@@ -1,4 +1,5 @@
-"""Limits on a request before a thread answers it: time for its head, a lowest rate for its body and its answer, memory for all together."""
+"""Limits on a request before a thread answers it: time for its head, a lowest rate for its body and
+its answer, memory for all together."""
 
 from __future__ import annotations
 
@@ -12,14 +13,17 @@ from dashboard.ingest.body_decoder import RefusalError
 
 GRACE_SECONDS = 15.0
 MIN_BYTES_PER_SECOND = 1024
-"""A body or an answer may pause for the grace; on the whole it moves at this rate. A report of 64 kB that takes 60 s is accepted."""
+"""A body or an answer may pause for the grace; on the whole it moves at this rate. A report of 64
+kB that takes 60 s is accepted."""
 
 MAX_BODY_BYTES = max(MAX_WIRE_BYTES, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 MAX_KEYED_BODY_BYTES, MAX_ANONYMOUS_BODY_BYTES, MAX_RESPONSE_BYTES = 32 << 20, 16 << 20, 64 << 20
-"""For all unfinished bodies of senders whose key worked, of all others, and for all answers that wait for their readers; in a process."""
+"""For all unfinished bodies of senders whose key worked, of all others, and for all answers that
+wait for their readers; in a process."""
 
 SEND_BUFFER_BYTES = 128 << 10
-"""Bytes of an answer that the kernel keeps for a client (it doubles the number); beyond it the answer waits here, where it is counted."""
+"""Bytes of an answer that the kernel keeps for a client (it doubles the number); beyond it the
+answer waits here, where it is counted."""
 
 STALL_TIMEOUT_MS = 30_000
 """The kernel ends a connection whose client takes nothing for so long."""
@@ -31,7 +35,8 @@ def allowed_seconds(moved: int) -> float:
 
 
 def parse_content_length(headers: dict[str, Any]) -> int:
-    """The length of a body by its head, in the names of WSGI; a body without one, or over the limit, is refused unread."""
+    """The length of a body by its head, in the names of WSGI; a body without one, or over the
+    limit, is refused unread."""
     text = headers.get("CONTENT_LENGTH") or ""
     if not text and headers.get("HTTP_TRANSFER_ENCODING"):
         raise RefusalError("no_length", "The request has no Content-Length.")
@@ -43,7 +48,8 @@ def parse_content_length(headers: dict[str, Any]) -> int:
 
 
 class ByteBudget:
-    """Bytes that transfers may hold together. One that would exceed them ends the transfer that began first; for one thread."""
+    """Bytes that transfers may hold together. One that would exceed them ends the transfer that
+    began first; for one thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self.held = limit, 0

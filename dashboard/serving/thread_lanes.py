@@ -1,4 +1,5 @@
-"""Lanes: threads of their own for health, probes, reports and pages, so that none of them waits behind another kind of request."""
+"""Lanes: threads of their own for health, probes, reports and pages, so that none of them waits
+behind another kind of request."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from dashboard.ingest.body_decoder import RefusalError
 logger = logging.getLogger(__name__)
 
 LANE_THREADS = {"health": 1, "probes": 2, "reports": 32, "pages": 4}
-"""Health asks no database, and neither do refusals. Pages leave connections of the pool and turns of the interpreter to reports."""
+"""Health asks no database, and neither do refusals. Pages leave connections of the pool and turns
+of the interpreter to reports."""
 
 LANE_BY_PATH = {
     "/healthz": "health",
@@ -43,13 +45,18 @@ class Lane:
         self._bytes = 0
 
     def put(self, run: Callable[[bool], None], size: int = 0) -> None:
-        """A thread calls `run`, with False if it comes too late to answer; raises Refused where too much waits already."""
+        """A thread calls `run`, with False if it comes too late to answer; raises Refused where too
+        much waits already."""
         with self._lock:
             if self._jobs.qsize() >= MAX_WAITING_REQUESTS or self._bytes + size > MAX_WAITING_BYTES:
                 raise RefusalError("busy", BUSY_DETAIL, retry_after=5)
             self._bytes += size
             if len(self._threads) < self._size:
-                self._threads.append(Thread(target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True))
+                self._threads.append(
+                    Thread(
+                        target=self._work, name=f"{self._name}-{len(self._threads)}", daemon=True
+                    )
+                )
                 self._threads[-1].start()
         self._jobs.put((time.monotonic(), size, run))
 

@@ -1,4 +1,5 @@
-"""The embedded server: waitress with deadlines for each connection, memory for all of them, and lanes instead of one pool."""
+"""The embedded server: waitress with deadlines for each connection, memory for all of them, and
+lanes instead of one pool."""
 
 from __future__ import annotations
 
@@ -33,7 +34,13 @@ from dashboard.serving.thread_lanes import BUSY_DETAIL, Lanes
 IDLE_TIMEOUT_S = 30
 """Between two requests of a connection."""
 
-_ERROR_CODES = {400: "bad_request", 408: "too_slow", 413: "too_large", 431: "bad_request", 503: "busy"}
+_ERROR_CODES = {
+    400: "bad_request",
+    408: "too_slow",
+    413: "too_large",
+    431: "bad_request",
+    503: "busy",
+}
 
 
 class RequestRefusal(Error):  # type: ignore[misc]
@@ -45,7 +52,8 @@ class RequestRefusal(Error):  # type: ignore[misc]
 
 
 class Request(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses a request with a length and chunks, and its connection ends: a proxy in front may take the other one (RFC 9112, 6.1)."""
+    """Refuses a request with a length and chunks, and its connection ends: a proxy in front may
+    take the other one (RFC 9112, 6.1)."""
 
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
@@ -65,10 +73,16 @@ class Request(HTTPRequestParser):  # type: ignore[misc]
     def late(self, now: float) -> RefusalError | None:
         """The refusal of a request that is behind its deadline."""
         if not self.headers_finished:
-            over, what = now - self.begun > REQUEST_HEAD_TIMEOUT_S, f"The head did not end within {REQUEST_HEAD_TIMEOUT_S} s."
+            over, what = (
+                now - self.begun > REQUEST_HEAD_TIMEOUT_S,
+                f"The head did not end within {REQUEST_HEAD_TIMEOUT_S} s.",
+            )
         else:
             limit = allowed_seconds(self.body_bytes_received)
-            over, what = now - self.begun > limit, f"{self.body_bytes_received} bytes of the body came in {limit:.0f} s."
+            over, what = (
+                now - self.begun > limit,
+                f"{self.body_bytes_received} bytes of the body came in {limit:.0f} s.",
+            )
         return RefusalError("too_slow", what) if over else None
 
 
@@ -79,7 +93,13 @@ class RefusalTask(ErrorTask):  # type: ignore[misc]
         """Called by a thread of a lane."""
         error = self.request.error
         code = _ERROR_CODES.get(error.code)
-        refused = error.refused if isinstance(error, RequestRefusal) else RefusalError(code, error.body) if code else None
+        refused = (
+            error.refused
+            if isinstance(error, RequestRefusal)
+            else RefusalError(code, error.body)
+            if code
+            else None
+        )
         if refused is None:
             super().execute()
             return
@@ -111,7 +131,8 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return taken
 
     def received(self, data: bytes) -> bool:
-        """Takes what came from the memory of its kind of sender, and gives it back when the request is whole."""
+        """Takes what came from the memory of its kind of sender, and gives it back when the request
+        is whole."""
         found: bool = super().received(data)
         request = self.request
         if request is None or not request.headers_finished:
@@ -159,7 +180,9 @@ class Dispatcher:
             self._lanes.refusing.put(lambda _: channel.service())
             return
         try:
-            self._lanes.of(request.path).put(lambda in_time: _answer(channel, request, in_time), request.body_bytes_received)
+            self._lanes.of(request.path).put(
+                lambda in_time: _answer(channel, request, in_time), request.body_bytes_received
+            )
         except RefusalError as refused:
             request.error = RequestRefusal(refused)
             self._lanes.refusing.put(lambda _: channel.service())
@@ -176,7 +199,8 @@ def _answer(channel: Channel, request: Request, in_time: bool) -> None:
 
 
 class LaneServer(TcpWSGIServer):  # type: ignore[misc]
-    """Waits for all clients in one thread; none of them has another one before its request is whole."""
+    """Waits for all clients in one thread; none of them has another one before its request is
+    whole."""
 
     channel_class = Channel
 
@@ -185,7 +209,8 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
         adj = Adjustments(
             sockets=[listener],
             ident="compilewatch",
-            clear_untrusted_proxy_headers=False,  # the settings say which of them are believed, as in full mode
+            # the settings say which of them are believed, as in full mode
+            clear_untrusted_proxy_headers=False,
             max_request_body_size=MAX_BODY_BYTES + 1,
             channel_timeout=IDLE_TIMEOUT_S,
             cleanup_interval=1,
@@ -193,23 +218,39 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
             backlog=MAX_CONNECTIONS,
             asyncore_use_poll=True,
         )
-        self._keyed, self._strangers = ByteBudget(MAX_KEYED_BODY_BYTES), ByteBudget(MAX_ANONYMOUS_BODY_BYTES)
+        self._keyed, self._strangers = (
+            ByteBudget(MAX_KEYED_BODY_BYTES),
+            ByteBudget(MAX_ANONYMOUS_BODY_BYTES),
+        )
         place = (listener.family, listener.type, listener.proto, listener.getsockname())
-        super().__init__(application, {}, True, listener, dispatcher=Dispatcher(), adj=adj, bind_socket=False, sockinfo=place)
+        super().__init__(
+            application,
+            {},
+            True,
+            listener,
+            dispatcher=Dispatcher(),
+            adj=adj,
+            bind_socket=False,
+            sockinfo=place,
+        )
 
     def poll_once(self, timeout: float) -> None:
         """Moves what can be moved now, or waits for it so long (seconds)."""
         self.asyncore.loop(timeout=timeout, map=self._map, use_poll=True, count=1)
 
     def maintenance(self, now: float) -> None:
-        """Called every second: ends what is behind its deadline, and the answers that wait longest where all hold too much."""
+        """Called every second: ends what is behind its deadline, and the answers that wait longest
+        where all hold too much."""
         super().maintenance(now)
         now = time.monotonic()
         for channel in list(self.active_channels.values()):
             if (request := channel.request) and (refused := request.late(now)):
                 channel.refuse(refused)
         slow = {channel for channel in self.active_channels.values() if channel.is_slow_reader(now)}
-        waiting = sorted((one for one in self.active_channels.values() if one.writes_since), key=lambda one: one.writes_since)
+        waiting = sorted(
+            (one for one in self.active_channels.values() if one.writes_since),
+            key=lambda one: one.writes_since,
+        )
         over = sum(one.total_outbufs_len for one in waiting) - MAX_RESPONSE_BYTES
         for channel in waiting:
             if channel in slow or over > 0:
@@ -221,7 +262,11 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
         """A part of a body came."""
         budget = self._strangers if find_cached_key(request.environ) is None else self._keyed
         budget.take(
-            channel, size, lambda: channel.refuse(RefusalError("busy", "Too many bodies are under way; send it again.", retry_after=5))
+            channel,
+            size,
+            lambda: channel.refuse(
+                RefusalError("busy", "Too many bodies are under way; send it again.", retry_after=5)
+            ),
         )
 
     def bodies_release(self, channel: Channel) -> None:

@@ -10,7 +10,10 @@ from urllib.parse import unquote_to_bytes
 from dashboard.common.url_prefix import Application
 
 Headers = list[tuple[bytes, bytes]]
-_HEADER_VARIABLES: dict[bytes, str] = {b"content-type": "CONTENT_TYPE", b"content-length": "CONTENT_LENGTH"}
+_HEADER_VARIABLES: dict[bytes, str] = {
+    b"content-type": "CONTENT_TYPE",
+    b"content-length": "CONTENT_LENGTH",
+}
 _ENVIRON_DEFAULTS = {
     "wsgi.version": (1, 0),
     "wsgi.errors": sys.stderr,
@@ -44,9 +47,15 @@ def build_environ(scope: dict[str, Any]) -> dict[str, Any]:
         "wsgi.url_scheme": scope["scheme"],
     }
     for name, value in scope["headers"]:
-        key = _HEADER_VARIABLES.get(name) or "HTTP_" + name.decode("latin-1").upper().replace("-", "_")
+        key = _HEADER_VARIABLES.get(name) or "HTTP_" + name.decode("latin-1").upper().replace(
+            "-", "_"
+        )
         text = value.decode("latin-1")
-        environ[key] = f"{environ[key]}{';' if key == 'HTTP_COOKIE' else ','}{text}" if key in environ else text
+        environ[key] = (
+            f"{environ[key]}{';' if key == 'HTTP_COOKIE' else ','}{text}"
+            if key in environ
+            else text
+        )
     return environ
 
 
@@ -54,12 +63,16 @@ def _path(raw: bytes) -> str:
     return (unquote_to_bytes(raw) if b"%" in raw else raw).decode("latin-1")
 
 
-def call_application(application: Application, environ: dict[str, Any], body: bytes) -> AsgiResponse:
+def call_application(
+    application: Application, environ: dict[str, Any], body: bytes
+) -> AsgiResponse:
     """What the application answers."""
     environ["wsgi.input"] = io.BytesIO(body)
     started: list[Any] = []
 
-    def start_response(status: str, headers: list[tuple[str, str]], exc_info: object = None) -> None:
+    def start_response(
+        status: str, headers: list[tuple[str, str]], exc_info: object = None
+    ) -> None:
         started[:] = status, headers
 
     found = application(environ, start_response)
@@ -69,7 +82,11 @@ def call_application(application: Application, environ: dict[str, Any], body: by
         if close := getattr(found, "close", None):
             close()
     status, headers = started
-    return AsgiResponse(int(status[:3]), encode_headers(headers), b"" if environ["REQUEST_METHOD"] == "HEAD" else text)
+    return AsgiResponse(
+        int(status[:3]),
+        encode_headers(headers),
+        b"" if environ["REQUEST_METHOD"] == "HEAD" else text,
+    )
 
 
 def encode_headers(headers: list[tuple[str, str]]) -> Headers:

@@ -1,4 +1,5 @@
-"""A stored verdict's evidence as the pages say it; tolerant, because a row keeps the shape of the day it was written."""
+"""A stored verdict's evidence as the pages say it; tolerant, because a row keeps the shape of the
+day it was written."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ METRIC_NAMES = {
     "cold_start": "Cold start",
 }
 _NOT_COMPARED_REASONS = {
-    "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and world size; they are not compared",
+    "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and "
+    "world size; they are not compared",
     "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
     "too_few_calls": "come too seldom to compare",
     "agents_differ": "are not comparable: agent versions differ",
@@ -97,22 +99,39 @@ def build_change_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> lis
     return sorted(rows, key=lambda row: (not row.drives, order.get(row.label, 3)))
 
 
-def find_metric_row(rows: Iterable[ChangeRow], *metrics: str, region: str | None = None) -> ChangeRow | None:
-    """The first row of one of these metrics; where a region is named, of that region or of processes, which belong to none."""
+def find_metric_row(
+    rows: Iterable[ChangeRow], *metrics: str, region: str | None = None
+) -> ChangeRow | None:
+    """The first row of one of these metrics; where a region is named, of that region or of
+    processes, which belong to none."""
     places = None if region is None else (region, "")
-    return next((row for row in rows if row.metric in metrics and (places is None or row.frozen.region in places)), None)
+    return next(
+        (
+            row
+            for row in rows
+            if row.metric in metrics and (places is None or row.frozen.region in places)
+        ),
+        None,
+    )
 
 
 def list_not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Share and reason of calls that stand beside nothing, the largest first, shares under 1 % left out."""
+    """Share and reason of calls that stand beside nothing, the largest first, shares under 1 % left
+    out."""
     found = (evidence or {}).get("not_compared")
     said = []
     for entry in found if isinstance(found, list) else []:
         share, why = entry.get("share"), str(entry.get("why", ""))
         if isinstance(share, int | float) and share >= 0.01:
-            said.append((words.percent(share), _NOT_COMPARED_REASONS.get(why, why.replace("_", " "))))
+            said.append(
+                (words.percent(share), _NOT_COMPARED_REASONS.get(why, why.replace("_", " ")))
+            )
     return said
 
 
 def _row(change: Change, kind: str) -> ChangeRow:
-    return ChangeRow(change, METRIC_NAMES.get(change.metric, change.metric.replace("_", " ")), change.drives and kind != "watch")
+    return ChangeRow(
+        change,
+        METRIC_NAMES.get(change.metric, change.metric.replace("_", " ")),
+        change.drives and kind != "watch",
+    )

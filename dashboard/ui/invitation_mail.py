@@ -1,4 +1,5 @@
-"""An invitation as a mail: sent while the admin waits, because its link is stored nowhere from which it could be sent later."""
+"""An invitation as a mail: sent while the admin waits, because its link is stored nowhere from
+which it could be sent later."""
 
 from __future__ import annotations
 
@@ -18,11 +19,19 @@ def send_invitation_mail(*, invitation: Invitation, link: str, to: str) -> bool:
     by = invitation.made_by.get_username() if invitation.made_by else "an admin"
     project = " ".join(invitation.project.name.split())
     text = (
-        f"{by} invites you to the project {project} on compilewatch, as {invitation.get_role_display().lower()}.\n\n"
-        f"{link}\n\nThe link works once, until {clock.format_timestamp(invitation.expires_at)}. If you do not know what this is, "
+        f"{by} invites you to the project {project} on compilewatch, as "
+        f"{invitation.get_role_display().lower()}.\n\n"
+        f"{link}\n\nThe link works once, until "
+        f"{clock.format_timestamp(invitation.expires_at)}. If you do not know what this "
+        "is, "
         "ignore it.\n"
     )
-    mail = EmailMessage(f"Invitation to {project} on compilewatch"[:150], text, to=[to], headers={"Auto-Submitted": "auto-generated"})
+    mail = EmailMessage(
+        f"Invitation to {project} on compilewatch"[:150],
+        text,
+        to=[to],
+        headers={"Auto-Submitted": "auto-generated"},
+    )
     try:
         return mail.send() == 1
     except (OSError, smtplib.SMTPException) as error:

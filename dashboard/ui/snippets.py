@@ -19,20 +19,31 @@ class Snippet:
 
 
 def format_environment(*, address: str, key: str) -> str:
-    """The two variables every job needs, and the leave to send the key over plain http where this server takes it so."""
+    """The two variables every job needs, and the leave to send the key over plain http where this
+    server takes it so."""
     allow = "\nexport COMPILEWATCH_ALLOW_HTTP=1" if _needs_plain_http(address) else ""
-    return f"export COMPILEWATCH_ENDPOINT={address}\nexport COMPILEWATCH_API_KEY={key or NO_KEY}{allow}"
+    return (
+        f"export COMPILEWATCH_ENDPOINT={address}\nexport "
+        f"COMPILEWATCH_API_KEY={key or NO_KEY}{allow}"
+    )
 
 
 def format_command_environment(*, public_key: str) -> str:
     """The two variables of a job that allows the switch."""
-    return f"export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport COMPILEWATCH_COMMAND_PUBLIC_KEY={public_key}"
+    return (
+        "export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport "
+        f"COMPILEWATCH_COMMAND_PUBLIC_KEY={public_key}"
+    )
 
 
 def _needs_plain_http(address: str) -> bool:
     """Whether agents have to be told; on loopback they need no leave."""
     parts = urlsplit(address)
-    return settings.ALLOW_HTTP and parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1")
+    return (
+        settings.ALLOW_HTTP
+        and parts.scheme == "http"
+        and parts.hostname not in ("127.0.0.1", "localhost", "::1")
+    )
 
 
 SERVING = """import compilewatch
@@ -117,11 +128,30 @@ def snippets(*, address: str, key: str = "") -> list[Snippet]:
 
     return [
         Snippet("serving", "Serving", "Two lines in the process that answers requests.", SERVING),
-        Snippet("try", "Nothing at hand", "A whole program that runs as it stands here; it needs torch and a C++ compiler.", TRY),
-        Snippet("training", "Training", "A region around the step; every rank reports for itself.", TRAINING),
-        Snippet("run", "Without touching the code", "Watches every torch.compile of a program.", RUN),
-        Snippet("docker", "Docker", "The agent is in the image; the rest comes from outside.", filled(DOCKER)),
-        Snippet("kubernetes", "Kubernetes", "The key is a secret of the namespace.", filled(KUBERNETES)),
+        Snippet(
+            "try",
+            "Nothing at hand",
+            "A whole program that runs as it stands here; it needs torch and a C++ compiler.",
+            TRY,
+        ),
+        Snippet(
+            "training",
+            "Training",
+            "A region around the step; every rank reports for itself.",
+            TRAINING,
+        ),
+        Snippet(
+            "run", "Without touching the code", "Watches every torch.compile of a program.", RUN
+        ),
+        Snippet(
+            "docker",
+            "Docker",
+            "The agent is in the image; the rest comes from outside.",
+            filled(DOCKER),
+        ),
+        Snippet(
+            "kubernetes", "Kubernetes", "The key is a secret of the namespace.", filled(KUBERNETES)
+        ),
         Snippet("file", "No network", "Records to a file, which is sent later.", filled(FILE)),
     ]
 
@@ -132,6 +162,12 @@ def key_examples(*, kind: str, address: str, key: str) -> str:
         return format_environment(address=address, key=key)
     sent = f"-H 'Authorization: Bearer {key}'"
     if kind == "dep":
-        body = '{"model": "ranker", "version": "2026.11.3", "environment": "production", "at": "\'$(date -u +%FT%TZ)\'"}'
-        return f"curl {address}/api/v1/deployments \\\n  {sent} \\\n  -H 'Content-Type: application/json' \\\n  -d '{body}'"
+        body = (
+            '{"model": "ranker", "version": "2026.11.3", "environment": "production", "at": '
+            "\"'$(date -u +%FT%TZ)'\"}"
+        )
+        return (
+            f"curl {address}/api/v1/deployments \\\n  {sent} \\\n  -H 'Content-Type: "
+            f"application/json' \\\n  -d '{body}'"
+        )
     return f"curl '{address}/api/v1/gate?model=ranker&version=2026.11.3' \\\n  {sent}"

@@ -1,4 +1,5 @@
-"""The addresses of people: projects they make, invitations they take, and who belongs to a project with which keys."""
+"""The addresses of people: projects they make, invitations they take, and who belongs to a project
+with which keys."""
 
 from django.urls import URLPattern, path
 
@@ -12,7 +13,11 @@ urlpatterns: list[URLPattern] = [
     path("invitations/<str:token>/", projects.invitation, name="invitation"),
     path(SETTINGS + "members/", members.members, name="members"),
     path(SETTINGS + "members/invite/", members.member_invite, name="member_invite"),
-    path(SETTINGS + "members/invitations/<int:invitation_id>/revoke/", members.member_uninvite, name="member_uninvite"),
+    path(
+        SETTINGS + "members/invitations/<int:invitation_id>/revoke/",
+        members.member_uninvite,
+        name="member_uninvite",
+    ),
     path(SETTINGS + "members/leave/", members.member_leave, name="member_leave"),
     path(SETTINGS + "members/<int:user_id>/role/", members.member_role, name="member_role"),
     path(SETTINGS + "members/<int:user_id>/remove/", members.member_end, name="member_end"),

@@ -19,7 +19,8 @@ KEY = "cw_ing_test"
 
 @pytest.fixture(autouse=True)
 def _a_cache_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a killed process of one test left on disk would otherwise go to the next test that is given the same port."""
+    """What a killed process of one test left on disk would otherwise go to the next test that is
+    given the same port."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
@@ -41,7 +42,14 @@ def start(dashboard: Dashboard) -> Iterator[Callable[..., None]]:
     """Starts the agent against the dashboard, with windows short enough for a test."""
 
     def begin(**settings: Any) -> None:
-        chosen = {"model": "ranker", "version": "1", "endpoint": dashboard.endpoint, "api_key": KEY, "interval": 0.1, **settings}
+        chosen = {
+            "model": "ranker",
+            "version": "1",
+            "endpoint": dashboard.endpoint,
+            "api_key": KEY,
+            "interval": 0.1,
+            **settings,
+        }
         assert agent.init(**chosen)
 
     yield begin

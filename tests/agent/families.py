@@ -1,4 +1,5 @@
-"""A job whose children, made in the ways that Python has, make watched calls; it says how many more files it has open after them."""
+"""A job whose children, made in the ways that Python has, make watched calls; it says how many more
+files it has open after them."""
 
 from __future__ import annotations
 
@@ -82,7 +83,9 @@ def executor(count: int) -> None:
     """`concurrent.futures.ProcessPoolExecutor`."""
     context = multiprocessing.get_context(sys.argv[1].split("-")[-1])
     barrier = context.Barrier(count)
-    with ProcessPoolExecutor(count, mp_context=context, initializer=_barrier_set, initargs=(barrier,)) as workers:
+    with ProcessPoolExecutor(
+        count, mp_context=context, initializer=_barrier_set, initargs=(barrier,)
+    ) as workers:
         assert len(set(workers.map(_together, range(count)))) == count
 
 
@@ -98,7 +101,8 @@ def _together(number: int) -> int:
 
 
 def programs(count: int) -> None:
-    """Programs that know nothing of the agent, by posix_spawn, by vfork, and by a fork with a function that runs before the exec."""
+    """Programs that know nothing of the agent, by posix_spawn, by vfork, and by a fork with a
+    function that runs before the exec."""
     words = [sys.executable, "-c", "pass"]
     for _ in range(count):
         os.waitpid(os.posix_spawn(words[0], words, os.environ), 0)
@@ -110,7 +114,11 @@ KINDS = {
     "fork-nested": nested,
     "fork-exit": forked_and_gone,
     "programs": programs,
-    **{f"{kind.__name__}-{how}": kind for kind in (processes, pool, executor) for how in ("fork", "spawn", "forkserver")},
+    **{
+        f"{kind.__name__}-{how}": kind
+        for kind in (processes, pool, executor)
+        for how in ("fork", "spawn", "forkserver")
+    },
 }
 
 

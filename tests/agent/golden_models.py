@@ -1,4 +1,5 @@
-"""Small models of several kinds with random weights, and compilers that get one thing wrong each."""
+"""Small models of several kinds with random weights, and compilers that get one thing wrong
+each."""
 
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ class Perceptron(nn.Module):
 class Convolution(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.one, self.norm, self.two = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3, stride=2)
+        self.one, self.norm, self.two = (
+            nn.Conv2d(3, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.Conv2d(8, 4, 3, stride=2),
+        )
 
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         seen = F.relu(self.norm(self.one(x)))
@@ -116,7 +121,11 @@ def _nearly_gelu(x: Tensor, approximate: str = "none") -> Tensor:
     return x * torch.sigmoid(1.702 * x)
 
 
-decomposes_wrongly = aot_autograd(fw_compiler=_as_it_is, bw_compiler=_as_it_is, decompositions={torch.ops.aten.gelu.default: _nearly_gelu})
+decomposes_wrongly = aot_autograd(
+    fw_compiler=_as_it_is,
+    bw_compiler=_as_it_is,
+    decompositions={torch.ops.aten.gelu.default: _nearly_gelu},
+)
 derives_wrongly = aot_autograd(fw_compiler=_as_it_is, bw_compiler=_wrong_backward)
 
 

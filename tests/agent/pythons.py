@@ -1,4 +1,5 @@
-"""The Pythons of this machine that the agent claims to support: the one of the tests, those on PATH, and those of pyenv."""
+"""The Pythons of this machine that the agent claims to support: the one of the tests, those on
+PATH, and those of pyenv."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ AGENT = Path(__file__).resolve().parents[2] / "agents"
 
 
 def found() -> dict[str, str]:
-    """One interpreter for each version, by its version; the one that runs the tests stands for its own."""
+    """One interpreter for each version, by its version; the one that runs the tests stands for its
+    own."""
     pythons = {".".join(map(str, sys.version_info[:2])): sys.executable}
     roots = [Path(os.environ.get("PYENV_ROOT", "~/.pyenv")).expanduser() / "versions"]
     for minor in range(OLDEST, NEWEST):
         version = f"3.{minor}"
-        built = [str(path) for root in roots for path in sorted(root.glob(f"{version}.*/bin/python"))]
+        built = [
+            str(path) for root in roots for path in sorted(root.glob(f"{version}.*/bin/python"))
+        ]
         for path in filter(None, [shutil.which(f"python{version}"), *built]):
             if version not in pythons and _works(path, version):
                 pythons[version] = path
@@ -27,7 +31,9 @@ def found() -> dict[str, str]:
 
 def _works(path: str, version: str) -> bool:
     program = "import ssl, zlib, socket, sys; print('%d.%d' % sys.version_info[:2])"
-    done = subprocess.run([path, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [path, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
     return done.stdout.strip() == version
 
 

@@ -11,4 +11,9 @@ from compilewatch.wire.messages import Compile, Request
 def compilations(path: Path) -> list[Compile]:
     """All compilations in it, in their order."""
     requests = [loads(Request, line) for line in path.read_bytes().splitlines()]
-    return [compilation for request in requests for report in request.reports for compilation in report.compiles]
+    return [
+        compilation
+        for request in requests
+        for report in request.reports
+        for compilation in report.compiles
+    ]

@@ -1,4 +1,5 @@
-"""A small dashboard on a real socket: it takes reports, answers as it is told, and keeps what it acknowledged."""
+"""A small dashboard on a real socket: it takes reports, answers as it is told, and keeps what it
+acknowledged."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ PATIENCE = 60.0
 
 
 class Dashboard:
-    """Acknowledges everything, unless a script in line answers a request otherwise (None from a script: acknowledge after all)."""
+    """Acknowledges everything, unless a script in line answers a request otherwise (None from a
+    script: acknowledge after all)."""
 
     def __init__(self, port: int = 0) -> None:
         self.requests: list[dict[str, Any]] = []
@@ -60,22 +62,35 @@ class Dashboard:
         ranges = [report["seq"] for report in data["reports"]]
         for report in data["reports"]:
             self.acked.setdefault((data["instance"]["id"], *report["seq"]), report)
-        body = {"cw": 1, "acked": ranges, "next_seq": max((last for _, last in ranges), default=0) + 1, "commands": self.commands}
+        body = {
+            "cw": 1,
+            "acked": ranges,
+            "next_seq": max((last for _, last in ranges), default=0) + 1,
+            "commands": self.commands,
+        }
         return 200, {"Content-Type": "application/json"}, json.dumps(body).encode()
 
     def wait(self, until: Callable[[Dashboard], bool]) -> None:
         """Waits until it is so; the limit is there only so that a broken test ends."""
         with self._news:
-            assert self._news.wait_for(lambda: until(self), PATIENCE), f"it did not come to that; {len(self.requests)} requests came"
+            assert self._news.wait_for(lambda: until(self), PATIENCE), (
+                f"it did not come to that; {len(self.requests)} requests came"
+            )
 
     def reports(self) -> list[Report]:
         """What was acknowledged, each window once."""
-        shell = {"v": 1, "sent": 0.0, "instance": {"id": "x", "started": 0.0, "model": "m", "version": "v"}}
+        shell = {
+            "v": 1,
+            "sent": 0.0,
+            "instance": {"id": "x", "started": 0.0, "model": "m", "version": "v"},
+        }
         body = json.dumps({**shell, "reports": list(self.acked.values())}).encode()
         return loads(Request, body).reports
 
     def regions(self, name: str) -> list[Region]:
-        return [region for report in self.reports() for region in report.regions if region.name == name]
+        return [
+            region for report in self.reports() for region in report.regions if region.name == name
+        ]
 
     def calls(self, name: str) -> int:
         return sum(region.calls for region in self.regions(name))

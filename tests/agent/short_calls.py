@@ -36,7 +36,9 @@ def sampled(call: Callable[..., Any], *args: Any) -> Sampling:
         for _ in range(BURST):
             call(*args)
         second_passes()
-    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.calls_per_timed > 1}
+    [sampling] = {
+        line.sampling for line in RECORDER._all_buffers if line.sampling.calls_per_timed > 1
+    }
     assert sampling.calls_per_timed > 10
     return sampling
 

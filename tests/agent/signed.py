@@ -1,4 +1,5 @@
-"""Commands as the answer of a dashboard carries them: with the signature of its key, with the MAC of the release before, or with both."""
+"""Commands as the answer of a dashboard carries them: with the signature of its key, with the MAC
+of the release before, or with both."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 SYMMETRIC = f"cw_cmd_8charsid_{'k' * 49}"
 SECRET = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 OTHER_SECRET = Ed25519PrivateKey.from_private_bytes(bytes(range(1, 33)))
-ME = Identity(id="i" * 26, started=0.0, model="ranker", version="1", environment="production", job="train-7")
+ME = Identity(
+    id="i" * 26, started=0.0, model="ranker", version="1", environment="production", job="train-7"
+)
 
 
 def public_of(secret: Ed25519PrivateKey) -> str:
@@ -27,13 +30,22 @@ PUBLIC = public_of(SECRET)
 
 def config_of(**settings: str) -> Config:
     """Of a job that allows `eager`."""
-    return Config(model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), **settings)
+    return Config(
+        model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), **settings
+    )
 
 
 def command(counter: int = 1, **changes: Any) -> Command:
     """A good one for every instance of the model, but for the changes."""
     now = time.time()
-    good = {"id": f"a1.{counter}", "project": "8charsid", "verb": "eager", "counter": counter, "model": "ranker", "version": "1"}
+    good = {
+        "id": f"a1.{counter}",
+        "project": "8charsid",
+        "verb": "eager",
+        "counter": counter,
+        "model": "ranker",
+        "version": "1",
+    }
     rest = {"environment": "production", "not_before": now - 1, "expires": now + 60, "share": 1.0}
     return Command(**{**good, **rest, **changes})  # type: ignore[arg-type]
 
@@ -42,10 +54,18 @@ def text_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def signed(body: Command | bytes, secret: Ed25519PrivateKey = SECRET, context: bytes = ED25519_CONTEXT, label: str = "") -> dict[str, Any]:
+def signed(
+    body: Command | bytes,
+    secret: Ed25519PrivateKey = SECRET,
+    context: bytes = ED25519_CONTEXT,
+    label: str = "",
+) -> dict[str, Any]:
     """With the signature of a key alone, which says to be that of `label`."""
     body = command_body(body) if isinstance(body, Command) else body
-    return {"body": text_of(body), "ed25519": {label or public_of(secret): text_of(secret.sign(context + body))}}
+    return {
+        "body": text_of(body),
+        "ed25519": {label or public_of(secret): text_of(secret.sign(context + body))},
+    }
 
 
 def with_mac(given: Command, key: str = SYMMETRIC) -> dict[str, Any]:
@@ -53,11 +73,18 @@ def with_mac(given: Command, key: str = SYMMETRIC) -> dict[str, Any]:
     return {"signed": text_of(command_sign(given, key))}
 
 
-def both(given: Command, secret: Ed25519PrivateKey = SECRET, key: str = SYMMETRIC) -> dict[str, Any]:
+def both(
+    given: Command, secret: Ed25519PrivateKey = SECRET, key: str = SYMMETRIC
+) -> dict[str, Any]:
     return {**signed(given, secret), **with_mac(given, key)}
 
 
 def changed(given: dict[str, Any], **fields: Any) -> dict[str, Any]:
     """With other fields in its JSON, and the signatures that it had."""
     body = json.loads(base64.b64decode(given["body"]))
-    return {**given, "body": text_of(json.dumps({**body, **fields}, separators=(",", ":"), sort_keys=True).encode())}
+    return {
+        **given,
+        "body": text_of(
+            json.dumps({**body, **fields}, separators=(",", ":"), sort_keys=True).encode()
+        ),
+    }

@@ -1,6 +1,8 @@
-"""A job with 8 threads that call one compiled function of `fullgraph=True` until their input ends; says then what they saw.
+"""A job with 8 threads that call one compiled function of `fullgraph=True` until their input ends;
+says then what they saw.
 
-A module and a function are called in turn; a size that was never seen before comes whenever a line arrives on the standard input."""
+A module and a function are called in turn; a size that was never seen before comes whenever a line
+arrives on the standard input."""
 
 import json
 import sys
@@ -38,8 +40,9 @@ stop, calls, wrong, raised, races = threading.Event(), [0] * 8, [0] * 8, [], []
 
 
 def shared_count() -> bool:
-    """Whether all threads have one count of the compiled frames of a `fullgraph=True` call, as in torch 2.13: then torch raises this by
-    itself when two such calls run at once, with no agent and nothing switched."""
+    """Whether all threads have one count of the compiled frames of a `fullgraph=True` call, as in
+    torch 2.13: then torch raises this by itself when two such calls run at once, with no agent and
+    nothing switched."""
     count = getattr(torch._C._dynamo.eval_frame, "set_fullgraph_compiled_frame_count", None)
     if count is None:
         return False
@@ -62,7 +65,9 @@ def work(number: int) -> None:
                 wrong[number] += not torch.allclose(callable(x), want, rtol=1e-5, atol=1e-6)
                 calls[number] += 1
             except Exception as error:  # noqa: BLE001 - that nothing raises is what is tested
-                (races if RACY and "found no compiled frames" in str(error) else raised).append(f"{type(error).__name__}: {error}"[:300])
+                (races if RACY and "found no compiled frames" in str(error) else raised).append(
+                    f"{type(error).__name__}: {error}"[:300]
+                )
 
 
 def graphs() -> int:
@@ -77,10 +82,23 @@ compiled, size = [], 4
 for _ in sys.stdin:
     before, size = graphs(), size + 1
     fresh = torch.randn(size, 8)
-    same = torch.allclose(scored(fresh), score(fresh), rtol=1e-5, atol=1e-6) and torch.allclose(netted(fresh), net(fresh), atol=1e-5)
+    same = torch.allclose(scored(fresh), score(fresh), rtol=1e-5, atol=1e-6) and torch.allclose(
+        netted(fresh), net(fresh), atol=1e-5
+    )
     print(json.dumps({"compiled": graphs() - before, "same": same, "raised": raised}), flush=True)
 stop.set()
 for thread in threads:
     thread.join()
 stance = torch._dynamo.eval_frame._stance.stance
-print(json.dumps({"calls": calls, "wrong": sum(wrong), "raised": raised, "races": len(races), "stance": stance}), flush=True)
+print(
+    json.dumps(
+        {
+            "calls": calls,
+            "wrong": sum(wrong),
+            "raised": raised,
+            "races": len(races),
+            "stance": stance,
+        }
+    ),
+    flush=True,
+)

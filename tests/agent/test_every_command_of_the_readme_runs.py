@@ -1,4 +1,5 @@
-"""Runs each command in the README and the guides of the agent as written; options, variables and files exist."""
+"""Runs each command in the README and the guides of the agent as written; options, variables and
+files exist."""
 
 from __future__ import annotations
 
@@ -43,18 +44,32 @@ GOLDEN_REAL = "python -m tests.agent.golden_real"
 
 def commands(text: str) -> set[str]:
     """Code spans and indented lines that begin like a command."""
-    quoted = [" ".join(found.split()) for found in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))]
-    indented = re.findall(r"^    (\S.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
+    quoted = [
+        " ".join(found.split())
+        for found in re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    ]
+    indented = re.findall(
+        r"^    (\S.*)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE
+    )
     return {command for command in quoted + indented if command.startswith(WORDS)}
 
 
 def run(command: str, folder: Path, endpoint: str) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
-    places = {"compilewatch": [sys.executable, "-m", "compilewatch"], "python": [sys.executable], "pip": [sys.executable, "-m", "pip"]}
-    settings = {**environment(ENDPOINT=endpoint, API_KEY=KEY, SPOOL="off", MODEL="ranker"), "PYTHONPATH": f"{AGENT}:{ROOT}"}
+    places = {
+        "compilewatch": [sys.executable, "-m", "compilewatch"],
+        "python": [sys.executable],
+        "pip": [sys.executable, "-m", "pip"],
+    }
+    settings = {
+        **environment(ENDPOINT=endpoint, API_KEY=KEY, SPOOL="off", MODEL="ranker"),
+        "PYTHONPATH": f"{AGENT}:{ROOT}",
+    }
     settings["PATH"] = f"{folder}:{Path(sys.executable).parent}:{settings['PATH']}"
     full = [*places.get(words[0], words[:1]), *words[1:]]
-    return subprocess.run(full, cwd=folder, env=settings, capture_output=True, text=True, timeout=600, check=False)
+    return subprocess.run(
+        full, cwd=folder, env=settings, capture_output=True, text=True, timeout=600, check=False
+    )
 
 
 @pytest.fixture
@@ -64,7 +79,11 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name).write_text(SERVE)
     (tmp_path / "uvicorn").write_text(CONSOLE)
     (tmp_path / "uvicorn").chmod(0o700)
-    shutil.copytree(AGENT, tmp_path / "agents", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"))
+    shutil.copytree(
+        AGENT,
+        tmp_path / "agents",
+        ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "build"),
+    )
     return tmp_path
 
 
@@ -80,11 +99,25 @@ def calls_arrive(command: str) -> Callable[[Path, Dashboard], None]:
 
 
 def installed(folder: Path, dashboard: Dashboard) -> None:
-    """Installs into a folder, with the installed build tool: a test changes no environment and downloads nothing."""
-    done = run("pip install --no-deps --no-build-isolation --target installed ./agents", folder, dashboard.endpoint)
+    """Installs into a folder, with the installed build tool: a test changes no environment and
+    downloads nothing."""
+    done = run(
+        "pip install --no-deps --no-build-isolation --target installed ./agents",
+        folder,
+        dashboard.endpoint,
+    )
     assert done.returncode == 0, done.stderr
-    program = "import sys; sys.path.insert(0, 'installed'); import compilewatch; print(compilewatch.__file__)"
-    found = subprocess.run([sys.executable, "-I", "-c", program], cwd=folder, capture_output=True, text=True, check=True).stdout
+    program = (
+        "import sys; sys.path.insert(0, 'installed'); import compilewatch; "
+        "print(compilewatch.__file__)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-I", "-c", program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     assert found.strip().endswith("installed/compilewatch/__init__.py")
 
 
@@ -103,11 +136,15 @@ def replayed(folder: Path, dashboard: Dashboard) -> None:
 
 def imported(folder: Path, dashboard: Dashboard) -> None:
     """A real trace takes a real job: a test of its own makes one and runs this command on it."""
-    assert '"import-trace"' in (ROOT / "tests/agent/cli/test_a_torch_trace_becomes_reports.py").read_text()
+    assert (
+        '"import-trace"'
+        in (ROOT / "tests/agent/cli/test_a_torch_trace_becomes_reports.py").read_text()
+    )
 
 
 def of_the_caches(test: str) -> Callable[[Path, Dashboard], None]:
-    """They take a job that compiles: a test of their own makes one and runs these commands on it."""
+    """They take a job that compiles: a test of their own makes one and runs these commands on
+    it."""
 
     def check(folder: Path, dashboard: Dashboard) -> None:
         assert '"cache' in (ROOT / "tests/agent" / test).read_text()
@@ -134,10 +171,13 @@ def listed(command: str) -> Callable[[Path, Dashboard], None]:
 
 
 def there(command: str) -> Callable[[Path, Dashboard], None]:
-    """It takes minutes, and a test of its own runs what it does: all of it in tests/agent/ground_truth, a part of the golden batches."""
+    """It takes minutes, and a test of its own runs what it does: all of it in
+    tests/agent/ground_truth, a part of the golden batches."""
 
     def check(folder: Path, dashboard: Dashboard) -> None:
-        done = run(f'python -c "import {command.rpartition(" ")[2]}.__main__"', folder, dashboard.endpoint)
+        done = run(
+            f'python -c "import {command.rpartition(" ")[2]}.__main__"', folder, dashboard.endpoint
+        )
         assert done.returncode == 0, done.stderr
 
     return check
@@ -153,9 +193,15 @@ RUNS: dict[str, Callable[[Path, Dashboard], None]] = {
     "torchrun --nproc-per-node 8 train.py": workers_report,
     "compilewatch replay PATH --shift-to-now": replayed,
     "compilewatch import-trace DIR --model ranker --model-version 2.4": imported,
-    "compilewatch cache-check --model ranker": of_the_caches("cache_cli/test_misses_are_foretold_before_a_start.py"),
-    "compilewatch cache save warm.cache -- python warm_up.py": of_the_caches("cache_cli/test_compile_caches_travel_in_a_file.py"),
-    "compilewatch cache load warm.cache": of_the_caches("cache_cli/test_compile_caches_travel_in_a_file.py"),
+    "compilewatch cache-check --model ranker": of_the_caches(
+        "cache_cli/test_misses_are_foretold_before_a_start.py"
+    ),
+    "compilewatch cache save warm.cache -- python warm_up.py": of_the_caches(
+        "cache_cli/test_compile_caches_travel_in_a_file.py"
+    ),
+    "compilewatch cache load warm.cache": of_the_caches(
+        "cache_cli/test_compile_caches_travel_in_a_file.py"
+    ),
     "compilewatch doctor": doctored("compilewatch doctor"),
     "compilewatch doctor --json": doctored("compilewatch doctor --json"),
     **{command: listed(command) for command in sorted(BENCHES)},
@@ -174,8 +220,15 @@ def test_it_runs(command: str, folder: Path, dashboard: Dashboard) -> None:
 
 
 def test_the_program_of_the_top_readme_reports(tmp_path: Path, dashboard: Dashboard) -> None:
-    [program] = [block for block in re.findall(r"```python\n(.*?)```", TOP, flags=re.DOTALL) if "compilewatch.init" in block]
-    job = f"import torch\nmodel = torch.nn.Linear(4, 4)\ntorch.compile = lambda fn: fn\n{program}\nmodel(torch.ones(2, 4))"
+    [program] = [
+        block
+        for block in re.findall(r"```python\n(.*?)```", TOP, flags=re.DOTALL)
+        if "compilewatch.init" in block
+    ]
+    job = (
+        "import torch\nmodel = torch.nn.Linear(4, 4)\ntorch.compile = lambda fn: "
+        f"fn\n{program}\nmodel(torch.ones(2, 4))"
+    )
     (tmp_path / "job.py").write_text(job)
     done = run("python job.py", tmp_path, dashboard.endpoint)
     assert done.returncode == 0, done.stderr
@@ -198,7 +251,13 @@ def test_every_option_that_is_named_is_one_of_its_command() -> None:
         for word in ("replay", "import-trace", "run", "cache-check")
     }
     options = named(r"(--[a-z][a-z-]+)") - {"--nproc-per-node", "--json"}
-    own = subprocess.run([sys.executable, *GOLDEN_REAL.split()[1:], "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    own = subprocess.run(
+        [sys.executable, *GOLDEN_REAL.split()[1:], "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
     known = set(re.findall(r"--[a-z-]+", "".join(asked.values()) + own))
     assert options <= known
 
@@ -211,4 +270,6 @@ def test_every_file_and_module_that_is_named_is_there() -> None:
     for name in named(r"`((?:tests|agents|dashboard)/[\w/.]+)`"):
         assert (ROOT / name).exists(), name
     for name in named(r"python -m (tests[\w.]*)"):
-        assert (ROOT / name.replace(".", "/")).is_dir() or (ROOT / f"{name.replace('.', '/')}.py").exists(), name
+        assert (ROOT / name.replace(".", "/")).is_dir() or (
+            ROOT / f"{name.replace('.', '/')}.py"
+        ).exists(), name

@@ -1,4 +1,5 @@
-"""`import compilewatch` loads no torch, starts no thread and does not even know what a network is."""
+"""`import compilewatch` loads no torch, starts no thread and does not even know what a network
+is."""
 
 from __future__ import annotations
 
@@ -16,10 +17,19 @@ print(json.dumps({"threads": threading.active_count(), "loaded": sorted(loaded),
 
 
 def test_importing_starts_nothing_and_loads_next_to_nothing() -> None:
-    bare = subprocess.run([sys.executable, "-c", "import sys; print(len(sys.meta_path))"], capture_output=True, check=True, text=True)
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True, text=True)
+    bare = subprocess.run(
+        [sys.executable, "-c", "import sys; print(len(sys.meta_path))"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, check=True, text=True
+    )
     found = json.loads(done.stdout)
     assert found["threads"] == 1
     assert found["hooks"] == int(bare.stdout)
-    assert not {"torch", "socket", "http.client", "ssl", "json", "dataclasses"} & set(found["loaded"])
+    assert not {"torch", "socket", "http.client", "ssl", "json", "dataclasses"} & set(
+        found["loaded"]
+    )
     assert [name for name in found["loaded"] if name.startswith("compilewatch")] == ["compilewatch"]

@@ -1,4 +1,5 @@
-"""`init` may be called again: with the same settings the instance goes on, with others another one begins."""
+"""`init` may be called again: with the same settings the instance goes on, with others another one
+begins."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def call(start: Callable[..., None]) -> Callable[[], int]:
     return compilewatch.watch(lambda: 7, name="forward")
 
 
-def test_a_cell_that_is_run_again_begins_no_other_instance(start: Callable[..., None], call: Callable[[], int]) -> None:
+def test_a_cell_that_is_run_again_begins_no_other_instance(
+    start: Callable[..., None], call: Callable[[], int]
+) -> None:
     before = the_instance().identity.id
     call()
     RECORDER.record_eager_fallback("f", "limit")
@@ -28,13 +31,17 @@ def test_a_cell_that_is_run_again_begins_no_other_instance(start: Callable[..., 
     assert ([region.calls for region in report.regions], report.gauges.degraded_frames) == ([2], 1)
 
 
-def test_other_settings_begin_another_one(start: Callable[..., None], call: Callable[[], int]) -> None:
+def test_other_settings_begin_another_one(
+    start: Callable[..., None], call: Callable[[], int]
+) -> None:
     before = the_instance().identity.id
     start(interval=200, version="2")
     assert the_instance().identity.id != before
 
 
-def test_after_the_end_of_one_the_next_begins(start: Callable[..., None], call: Callable[[], int]) -> None:
+def test_after_the_end_of_one_the_next_begins(
+    start: Callable[..., None], call: Callable[[], int]
+) -> None:
     before = the_instance().identity.id
     compilewatch.shutdown()
     start(interval=200)

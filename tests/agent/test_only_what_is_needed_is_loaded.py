@@ -1,4 +1,5 @@
-"""Imports of the agent: its own thread loads TLS, HTTP client and hashes before a fork can happen; the job's thread loads none of them."""
+"""Imports of the agent: its own thread loads TLS, HTTP client and hashes before a fork can happen;
+the job's thread loads none of them."""
 
 from __future__ import annotations
 
@@ -29,12 +30,23 @@ while worker.reporter._seq < 2 or len(outbox):
 loaded = {name: Finder.found[name] for name in set(sys.modules) - before if name in Finder.found}
 print(json.dumps([loaded, sorted(set(Finder.found) - settled)]))
 """
-HEAVY = {"ssl", "_ssl", "_hashlib", "hashlib", "http.client", "email.parser", "email.utils", "socket", "encodings.idna"}
+HEAVY = {
+    "ssl",
+    "_ssl",
+    "_hashlib",
+    "hashlib",
+    "http.client",
+    "email.parser",
+    "email.utils",
+    "socket",
+    "encodings.idna",
+}
 """Modules that only the agent's thread may load."""
 
 
 def loaded(waits_for: str, **settings: str) -> tuple[dict[str, str], list[str]]:
-    """Each module that the agent loaded, with the thread that did; and those that were imported after a fork might happen."""
+    """Each module that the agent loaded, with the thread that did; and those that were imported
+    after a fork might happen."""
     done = run(PROGRAM.replace("< 2 or len(outbox)", waits_for), API_KEY=KEY, **settings)
     assert done.returncode == 0, done.stderr
     threads, late = json.loads(done.stdout)
@@ -53,6 +65,8 @@ def test_the_agents_thread_loads_what_it_sends_with(dashboard: Dashboard) -> Non
 
 
 def test_https_loads_nothing_more_at_its_first_request() -> None:
-    threads, late = loaded("< 1 or not worker.reporter.sender.failures", ENDPOINT="https://127.0.0.1:9")
+    threads, late = loaded(
+        "< 1 or not worker.reporter.sender.failures", ENDPOINT="https://127.0.0.1:9"
+    )
     check(threads)
     assert late == []

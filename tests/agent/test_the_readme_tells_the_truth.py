@@ -1,4 +1,5 @@
-"""The program in the reference sends the example report; settings, capabilities, fields and commands in the guides exist."""
+"""The program in the reference sends the example report; settings, capabilities, fields and
+commands in the guides exist."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_the_program_sends_every_field_that_is_shown(tmp_path: Path) -> None:
 
 
 def test_every_setting_and_every_field_of_doctor_is_explained() -> None:
-    assert [one.name for one in fields(Config) if not re.search(rf"\b{one.name.upper()}\b", SETTINGS)] == []
+    assert [
+        one.name for one in fields(Config) if not re.search(rf"\b{one.name.upper()}\b", SETTINGS)
+    ] == []
     assert [one.name for one in fields(Diagnosis) if f"`{one.name}`" not in GUIDES] == []
 
 

@@ -1,4 +1,5 @@
-"""Decision records: numbered without gaps, in one form, short, each listed once in the index, and about files that exist."""
+"""Decision records: numbered without gaps, in one form, short, each listed once in the index, and
+about files that exist."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from tests.architecture.tree import REPOSITORY, tracked
 
 FOLDER = "dashboard/docs/decisions/"
 INDEX = REPOSITORY / FOLDER / "README.md"
-DECISIONS = [path for path in tracked() if path.startswith(FOLDER) and not path.endswith("README.md")]
+DECISIONS = [
+    path for path in tracked() if path.startswith(FOLDER) and not path.endswith("README.md")
+]
 SECTIONS = ["Context", "Decision", "Consequences", "Measurement"]
 STAGES = [
     "Agent and wire",
@@ -34,7 +37,11 @@ def missing_sections(text: str) -> Iterator[str]:
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
     if parts[1::2] != SECTIONS:
         yield f"the sections are {parts[1::2]}"
-    yield from (f"{title} is empty" for title, body in zip(parts[1::2], parts[2::2], strict=True) if not body.strip())
+    yield from (
+        f"{title} is empty"
+        for title, body in zip(parts[1::2], parts[2::2], strict=True)
+        if not body.strip()
+    )
     head = re.match(r"# (.+)\n\nStatus: accepted \((.+)\)\n", parts[0])
     if head is None:
         yield "the title or the status is missing"
@@ -53,12 +60,18 @@ def test_a_decision_has_the_four_sections_and_is_short(path: str) -> None:
     text = (REPOSITORY / path).read_text()
     assert list(missing_sections(text)) == []
     assert 15 <= len(text.splitlines()) <= 60
-    assert [line for line in text.splitlines() if len(line) > 100 and not line.startswith("|")] == []
+    assert [
+        line for line in text.splitlines() if len(line) > 100 and not line.startswith("|")
+    ] == []
 
 
 @pytest.mark.parametrize("path", DECISIONS)
 def test_a_decision_names_only_files_that_exist(path: str) -> None:
-    assert [name for name in FULL_PATH.findall((REPOSITORY / path).read_text()) if not (REPOSITORY / name).exists()] == []
+    assert [
+        name
+        for name in FULL_PATH.findall((REPOSITORY / path).read_text())
+        if not (REPOSITORY / name).exists()
+    ] == []
 
 
 def test_the_index_lists_each_decision_once_under_its_stage() -> None:
@@ -78,8 +91,13 @@ def test_the_stages_of_the_index_follow_the_pipeline() -> None:
 
 
 def test_a_missing_section_and_an_unknown_stage_are_found() -> None:
-    assert list(missing_sections("# One\n\nStatus: accepted (Nowhere)\n\n## Context\n\nA fact.\n\n## Decision\n")) == [
+    assert list(
+        missing_sections(
+            "# One\n\nStatus: accepted (Nowhere)\n\n## Context\n\nA fact.\n\n## Decision\n"
+        )
+    ) == [
         "the sections are ['Context', 'Decision']",
         "Decision is empty",
-        "the title has over eight words, or the stage is unknown: # One\n\nStatus: accepted (Nowhere)\n",
+        "the title has over eight words, or the stage is unknown: # One\n\nStatus: "
+        "accepted (Nowhere)\n",
     ]

@@ -18,5 +18,11 @@ print(heavy, threading.active_count(), opened)
 
 
 def test_importing_the_agent_does_no_work() -> None:
-    result = subprocess.run([sys.executable, "-c", PROGRAM], cwd=REPOSITORY / "agents", capture_output=True, text=True, timeout=60)
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=REPOSITORY / "agents",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert result.stdout.strip() == "[] 1 []", result.stdout + result.stderr

@@ -1,4 +1,5 @@
-"""Imports point from a later stage to an earlier one, pure code knows no Django, the wire knows only the standard library."""
+"""Imports point from a later stage to an earlier one, pure code knows no Django, the wire knows
+only the standard library."""
 
 import ast
 import re
@@ -15,8 +16,17 @@ FLOW = ("common", "accounts", "projects", "ingest", "fleet", "regressions", "ale
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(Path(sys.executable).with_name("lint-imports")), "--config", str(root / ".importlinter"), "--no-cache"]
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{root}:{root / 'agents'}", "HOME": str(root)}
+    command = [
+        str(Path(sys.executable).with_name("lint-imports")),
+        "--config",
+        str(root / ".importlinter"),
+        "--no-cache",
+    ]
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": f"{root}:{root / 'agents'}",
+        "HOME": str(root),
+    }
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
 
 
@@ -36,7 +46,11 @@ def test_every_import_follows_the_contracts() -> None:
 )
 def test_a_forbidden_import_is_found(tmp_path: Path, file: str, line: str) -> None:
     for part in ("dashboard", "agents/compilewatch"):
-        shutil.copytree(REPOSITORY / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__", "static", "templates"))
+        shutil.copytree(
+            REPOSITORY / part,
+            tmp_path / part,
+            ignore=shutil.ignore_patterns("__pycache__", "static", "templates"),
+        )
     shutil.copy(REPOSITORY / ".importlinter", tmp_path)
     spoiled = tmp_path / file
     spoiled.write_text(spoiled.read_text() + "\n" + line)
@@ -49,7 +63,9 @@ def test_the_wire_imports_only_the_standard_library() -> None:
     foreign = set()
     for file in (REPOSITORY / "agents/compilewatch/wire").glob("*.py"):
         for name in modules(file):
-            if name.split(".")[0] not in sys.stdlib_module_names and not name.startswith("compilewatch.wire"):
+            if name.split(".")[0] not in sys.stdlib_module_names and not name.startswith(
+                "compilewatch.wire"
+            ):
                 foreign.add(f"{file.name}: {name}")
     assert not foreign
 
@@ -63,7 +79,11 @@ def test_no_stage_names_a_later_one_in_a_string() -> None:
         pattern = re.compile(rf"^(dashboard\.)?({later})\.[A-Za-z_.]+$")
         for file in python_files(REPOSITORY / "dashboard" / app):
             for node in ast.walk(ast.parse(file.read_text())):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str) and pattern.match(node.value):
+                if (
+                    isinstance(node, ast.Constant)
+                    and isinstance(node.value, str)
+                    and pattern.match(node.value)
+                ):
                     # A nudge names the next stage's task: losing it costs seconds, never data.
                     if node.value.endswith(".tasks." + node.value.rsplit(".", 1)[-1]):
                         continue

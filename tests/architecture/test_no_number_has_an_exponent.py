@@ -1,4 +1,5 @@
-"""Numbers for people come from `dashboard/common/numbers.py`: Python's format `g` writes 100 as 1e+02."""
+"""Numbers for people come from `dashboard/common/numbers.py`: Python's format `g` writes 100 as
+1e+02."""
 
 from __future__ import annotations
 
@@ -10,17 +11,31 @@ from tests.architecture.tree import REPOSITORY
 
 
 def general_formats(path: Path) -> Iterator[str]:
-    """Places of the format `g`, but where the text becomes a number again, which is how data is rounded."""
+    """Places of the format `g`, but where the text becomes a number again, which is how data is
+    rounded."""
     tree = ast.parse(path.read_text())
     rounded = {
-        id(part) for call in ast.walk(tree) if isinstance(call, ast.Call) and ast.unparse(call.func) == "float" for part in ast.walk(call)
+        id(part)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "float"
+        for part in ast.walk(call)
     }
     for node in ast.walk(tree):
-        spec = node.format_spec if isinstance(node, ast.FormattedValue) and id(node) not in rounded else None
+        spec = (
+            node.format_spec
+            if isinstance(node, ast.FormattedValue) and id(node) not in rounded
+            else None
+        )
         if spec is not None and ast.unparse(spec).rstrip("'\"").endswith("g"):
             yield f"{path.relative_to(REPOSITORY)}:{node.lineno}: {ast.unparse(node)}"
 
 
 def test_no_text_uses_the_general_format() -> None:
-    found = [one for path in sorted((REPOSITORY / "dashboard").rglob("*.py")) for one in general_formats(path)]
-    assert [one for one in found if "rate.py" not in one] == []  # that command prints what it takes, in 15 digits
+    found = [
+        one
+        for path in sorted((REPOSITORY / "dashboard").rglob("*.py"))
+        for one in general_formats(path)
+    ]
+    assert [
+        one for one in found if "rate.py" not in one
+    ] == []  # that command prints what it takes, in 15 digits

@@ -18,7 +18,18 @@ def test_it() -> None:
 
 def test_each_process_has_a_database_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "test_one.py").write_text(WRITES)
-    words = ["-n", "3", "--dist", "each", "-c", str(REPOSITORY / ".pytest.ini"), "--rootdir", str(REPOSITORY), "-p", "no:cacheprovider"]
+    words = [
+        "-n",
+        "3",
+        "--dist",
+        "each",
+        "-c",
+        str(REPOSITORY / ".pytest.ini"),
+        "--rootdir",
+        str(REPOSITORY),
+        "-p",
+        "no:cacheprovider",
+    ]
     command = [sys.executable, "-m", "pytest", *words, str(tmp_path / "test_one.py")]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,5 @@
-"""Where no PostgreSQL and no Redis answers, a run has its own: the command learns where they are, and they end after it."""
+"""Where no PostgreSQL and no Redis answers, a run has its own: the command learns where they are,
+and they end after it."""
 
 from __future__ import annotations
 
@@ -41,14 +42,22 @@ def services(*words: str, **more: str) -> subprocess.Popen[str]:
         text=True,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a run in the background of a shell ignores it
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # a run in the background of a shell ignores it
     )
 
 
 def left(ports: Path) -> list[str]:
     """Those of its servers that run still."""
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
-    return [line for line in running if any(f"port={port}" in line or f":{port}" in line for port in ports.read_text().split())]
+    running = subprocess.run(
+        ["ps", "-eo", "args"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [
+        line
+        for line in running
+        if any(f"port={port}" in line or f":{port}" in line for port in ports.read_text().split())
+    ]
 
 
 @pytest.mark.needs("PostgreSQL's programs")
@@ -73,6 +82,8 @@ def test_a_run_that_is_interrupted_tidies_up_before_they_end(tmp_path: Path) -> 
 @pytest.mark.needs("root, to mount")
 @pytest.mark.needs("PostgreSQL's programs")
 def test_servers_that_do_not_start_are_no_failed_tests() -> None:
-    run = services(sys.executable, "-c", "raise SystemExit(1)", PATH="/nowhere")  # root finds no runuser there
+    run = services(
+        sys.executable, "-c", "raise SystemExit(1)", PATH="/nowhere"
+    )  # root finds no runuser there
     _, said = run.communicate(timeout=120)
     assert run.returncode == 3 and "of this run's own did not work: " in said

@@ -1,5 +1,5 @@
-"""The agent's modules form no cycle, whether an import is at the top, in a function or for types alone; its root stays small, and what is
-loaded by name is listed."""
+"""The agent's modules form no cycle, whether an import is at the top, in a function or for types
+alone; its root stays small, and what is loaded by name is listed."""
 
 import ast
 import graphlib
@@ -20,20 +20,31 @@ def module_of(file: Path) -> str:
 
 
 def imports_of(tree: ast.Module, known: set[str]) -> set[str]:
-    """The modules of the agent that a module imports anywhere in its code; `from package import module` is an import of the module."""
+    """The modules of the agent that a module imports anywhere in its code; `from package import
+    module` is an import of the module."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in known else node.module for alias in node.names}
+            found |= {
+                f"{node.module}.{alias.name}"
+                if f"{node.module}.{alias.name}" in known
+                else node.module
+                for alias in node.names
+            }
     return found & known
 
 
 def graph_of(folder: Path) -> dict[str, set[str]]:
     files = {module_of(file): file for file in python_files(folder)}
-    graph = {name: imports_of(ast.parse(file.read_text()), set(files)) - {name} for name, file in files.items()}
-    del graph["compilewatch"]  # it names the public functions' homes, for types alone; no module of ours may import it
+    graph = {
+        name: imports_of(ast.parse(file.read_text()), set(files)) - {name}
+        for name, file in files.items()
+    }
+    del graph[
+        "compilewatch"
+    ]  # it names the public functions' homes, for types alone; no module of ours may import it
     return graph
 
 
@@ -53,7 +64,11 @@ def test_a_cycle_is_found() -> None:
 
 
 def test_nothing_imports_the_root() -> None:
-    assert [name for name, imports in graph_of(ROOT).items() if "compilewatch" in imports and name != "compilewatch.__main__"] == []
+    assert [
+        name
+        for name, imports in graph_of(ROOT).items()
+        if "compilewatch" in imports and name != "compilewatch.__main__"
+    ] == []
 
 
 def test_the_root_has_no_more_modules() -> None:

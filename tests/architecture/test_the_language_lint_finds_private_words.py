@@ -1,4 +1,5 @@
-"""The language lint reads docstrings, comments, literals with a space and Markdown, and leaves code alone."""
+"""The language lint reads docstrings, comments, literals with a space and Markdown, and leaves code
+alone."""
 
 from pathlib import Path
 
@@ -37,7 +38,9 @@ def test_prose_in_markdown_is_read(sentence: str, tmp_path: Path) -> None:
     assert [found.split(":")[1] for found in check_file(file)] == ["3"]
 
 
-@pytest.mark.parametrize("heading", ["## What does it cost?", "## A sentence.", "# Who reads this?"])
+@pytest.mark.parametrize(
+    "heading", ["## What does it cost?", "## A sentence.", "# Who reads this?"]
+)
 def test_a_heading_that_is_a_sentence_is_found(heading: str, tmp_path: Path) -> None:
     file = tmp_path / "page.md"
     file.write_text(heading + "\n")
@@ -47,7 +50,10 @@ def test_a_heading_that_is_a_sentence_is_found(heading: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("module.py", 'told = {"told": 1}\n\n\ndef tell() -> None:\n    """Send `told` at once."""\n'),
+        (
+            "module.py",
+            'told = {"told": 1}\n\n\ndef tell() -> None:\n    """Send `told` at once."""\n',
+        ),
         ("page.md", "# Title\n\n`told` is a field. [Link](told.md)\n\n```\nit says nobody\n```\n"),
     ],
 )
@@ -60,4 +66,7 @@ def test_identifiers_and_code_are_left_alone(name: str, source: str, tmp_path: P
 def test_a_violation_names_file_line_words_and_replacement(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("# Title\n\nIt is shown beside the baseline.\n")
     (found,) = find_words(tmp_path)
-    assert found == f"{tmp_path}/page.md:3: 'beside': write compared with, next to, alongside, in addition to"
+    assert (
+        found == f"{tmp_path}/page.md:3: 'beside': write compared with, next to, alongside, in "
+        "addition to"
+    )

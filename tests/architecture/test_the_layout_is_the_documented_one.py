@@ -1,4 +1,5 @@
-"""The visible top level is fixed, every setting is documented, and every answer of the endpoint is explained."""
+"""The visible top level is fixed, every setting is documented, and every answer of the endpoint is
+explained."""
 
 import re
 
@@ -7,7 +8,16 @@ from compilewatch.wire.errors import ERROR_CODES
 
 from tests.architecture.tree import REPOSITORY, tracked
 
-TOP_LEVEL = {"manage.py", "Makefile", "README.md", "requirements.txt", "agents", "dashboard", "docker", "tests"}
+TOP_LEVEL = {
+    "manage.py",
+    "Makefile",
+    "README.md",
+    "requirements.txt",
+    "agents",
+    "dashboard",
+    "docker",
+    "tests",
+}
 
 
 def test_the_visible_top_level_is_fixed() -> None:
@@ -22,14 +32,28 @@ def test_every_setting_of_the_dashboard_is_in_env_example() -> None:
         "dashboard/environment/parsers.py",
         "docker/entrypoint",
     )
-    read = set(re.findall(r"COMPILEWATCH_[A-Z_]+", "".join((REPOSITORY / file).read_text() for file in files)))
-    documented = set(re.findall(r"^#? ?(COMPILEWATCH_[A-Z_]+)=", (REPOSITORY / "docker/env.example").read_text(), re.MULTILINE))
+    read = set(
+        re.findall(
+            r"COMPILEWATCH_[A-Z_]+", "".join((REPOSITORY / file).read_text() for file in files)
+        )
+    )
+    documented = set(
+        re.findall(
+            r"^#? ?(COMPILEWATCH_[A-Z_]+)=",
+            (REPOSITORY / "docker/env.example").read_text(),
+            re.MULTILINE,
+        )
+    )
     read.discard("COMPILEWATCH_")
     assert read == documented
 
 
 def test_every_setting_of_env_example_is_on_the_page_of_settings() -> None:
-    documented = re.findall(r"^#? ?(COMPILEWATCH_[A-Z_]+)=", (REPOSITORY / "docker/env.example").read_text(), re.MULTILINE)
+    documented = re.findall(
+        r"^#? ?(COMPILEWATCH_[A-Z_]+)=",
+        (REPOSITORY / "docker/env.example").read_text(),
+        re.MULTILINE,
+    )
     page = (REPOSITORY / "dashboard/docs/operations/settings.md").read_text()
     explained = re.findall(r"^\| `(COMPILEWATCH_[A-Z_]+)` \|", page, re.MULTILINE)
     assert sorted(explained) == sorted(documented)
@@ -63,5 +87,10 @@ def test_the_pages_load_nothing_from_another_host() -> None:
     for path in tracked():
         if path.startswith("dashboard/ui/") and path.endswith((".html", ".css", ".js")):
             text = (REPOSITORY / path).read_text()
-            found += [f"{path}: {match}" for match in re.findall(r"""(?:src|href|url\()\s*=?\s*["']?(https?://[^\s"')]+)""", text)]
+            found += [
+                f"{path}: {match}"
+                for match in re.findall(
+                    r"""(?:src|href|url\()\s*=?\s*["']?(https?://[^\s"')]+)""", text
+                )
+            ]
     assert not found

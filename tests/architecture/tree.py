@@ -27,6 +27,10 @@ def modules(file: Path) -> Iterator[str]:
 def tracked() -> list[str]:
     """Paths that git tracks, or would track."""
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [path for path in listed.stdout.splitlines() if (REPOSITORY / path).exists()]

@@ -1,4 +1,5 @@
-"""`make bench`: every benchmark in turn, each in a process of its own, each beside its peer, and one table of all at the end.
+"""`make bench`: every benchmark in turn, each in a process of its own, each beside its peer, and
+one table of all at the end.
 
 `python -m tests.bench start share` runs only those two; `--list` prints the names."""
 
@@ -14,18 +15,25 @@ from pathlib import Path
 
 from tests.bench.table import COLLECT, collected, lines
 
-NAMES = [file.stem.removeprefix("bench_") for file in sorted(Path(__file__).parent.glob("bench_*.py"))]
+NAMES = [
+    file.stem.removeprefix("bench_") for file in sorted(Path(__file__).parent.glob("bench_*.py"))
+]
 
 
 def main() -> int:
     """Runs them; 1 if one ended with an error or missed a goal."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", nargs="*", default=[], help="which; all if none is named")
     parser.add_argument("--list", action="store_true", help="print their names")
     chosen = parser.parse_args()
     unknown = [name for name in chosen.name if name not in NAMES]
     if unknown or chosen.list:
-        print(f"there is no benchmark {', '.join(unknown)}; there are:" if unknown else "benchmarks:", " ".join(NAMES))
+        print(
+            f"there is no benchmark {', '.join(unknown)}; there are:" if unknown else "benchmarks:",
+            " ".join(NAMES),
+        )
         return 2 if unknown else 0
     failed, took = [], {}
     with tempfile.TemporaryDirectory() as folder:
@@ -33,11 +41,18 @@ def main() -> int:
         for name in chosen.name or NAMES:
             print(f"\n== {name}", flush=True)
             began = time.monotonic()
-            if subprocess.run([sys.executable, "-m", f"tests.bench.bench_{name}"], env={**os.environ, COLLECT: str(rows)}).returncode:
+            if subprocess.run(
+                [sys.executable, "-m", f"tests.bench.bench_{name}"],
+                env={**os.environ, COLLECT: str(rows)},
+            ).returncode:
                 failed.append(name)
             took[name] = time.monotonic() - began
         print("\n" + "\n".join(lines(collected(rows))))
-    print("\n" + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in took.items()) + f"; in all {sum(took.values()) / 60:.0f} min")
+    print(
+        "\n"
+        + ", ".join(f"{name} {seconds:.0f} s" for name, seconds in took.items())
+        + f"; in all {sum(took.values()) / 60:.0f} min"
+    )
     if failed:
         print(f"ended with an error or missed a goal: {', '.join(failed)}")
     return 1 if failed else 0

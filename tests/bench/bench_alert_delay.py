@@ -1,10 +1,13 @@
-"""From a regression in the data to the message: `python -m tests.bench.bench_alert_delay [--runs 3]`, some five minutes a run.
+"""From a regression in the data to the message: `python -m tests.bench.bench_alert_delay [--runs
+3]`, some five minutes a run.
 
-The full stack runs in processes of its own (web, worker, beat, PostgreSQL, Redis), a stand-in for Slack takes the message, and a
-simulated model has two versions of three instances each that report every 10 s. Half an hour in which both are alike is sent at once. From
-then on time is real: from a whole minute on a part of the newer version's calls runs eager and slower. The project asks for two minutes
-before ROLL BACK. The hold time ends with its second regressed minute; from that moment on it is counted until the message is there, and
-the 30 s in which a minute's last reports may arrive are a part of it."""
+The full stack runs in processes of its own (web, worker, beat, PostgreSQL, Redis), a stand-in for
+Slack takes the message, and a simulated model has two versions of three instances each that report
+every 10 s. Half an hour in which both are alike is sent at once. From then on time is real: from a
+whole minute on a part of the newer version's calls runs eager and slower. The project asks for two
+minutes before ROLL BACK. The hold time ends with its second regressed minute; from that moment on
+it is counted until the message is there, and the 30 s in which a minute's last reports may arrive
+are a part of it."""
 
 from __future__ import annotations
 
@@ -17,8 +20,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tests.environment  # noqa: F401  # says which Redis
-from dashboard.demo.sender import LIVE_WINDOW_S, Endpoint, batch_reports, build_live_reports, build_past_reports
-from dashboard.demo.simulated_fleet import Fault, Rollout, SimulatedInstance, build_fleet, build_instances
+from dashboard.demo.sender import (
+    LIVE_WINDOW_S,
+    Endpoint,
+    batch_reports,
+    build_live_reports,
+    build_past_reports,
+)
+from dashboard.demo.simulated_fleet import (
+    Fault,
+    Rollout,
+    SimulatedInstance,
+    build_fleet,
+    build_instances,
+)
 from tests.bench.table import Row, show
 from tests.flow.receiver import Receiver
 from tests.flow.stack import Stack, host_port, wait_for
@@ -26,7 +41,12 @@ from tests.flow.stack import Stack, host_port, wait_for
 GOAL = 60.0
 ALIKE, HOLD = 30, 2
 FAULT = Fault(slower=1.31, eager=0.28)
-SETTINGS = {"watch_minutes": HOLD, "p50.hold_minutes": HOLD, "p99.hold_minutes": HOLD, "eager.hold_minutes": HOLD}
+SETTINGS = {
+    "watch_minutes": HOLD,
+    "p50.hold_minutes": HOLD,
+    "p99.hold_minutes": HOLD,
+    "eager.hold_minutes": HOLD,
+}
 CHOOSE = """
 from dashboard.projects.models import Project
 from dashboard.regressions.judging_settings import detection_settings_set
@@ -36,7 +56,8 @@ detection_settings_set(project=Project.objects.get(), values={values!r}, actor_n
 
 @dataclass(frozen=True)
 class Told:
-    """One run, in Unix seconds; `first` is the minute in which the judge saw it first, `metric` what the verdict rests on."""
+    """One run, in Unix seconds; `first` is the minute in which the judge saw it first, `metric`
+    what the verdict rests on."""
 
     fault: float
     first: int
@@ -55,17 +76,27 @@ class Told:
 
     def row(self) -> str:
         """All of it in one line."""
-        minute, end, came = (time.strftime("%H:%M:%S", time.gmtime(at)) for at in (self.first * 60, self.hold_end, self.received))
-        seen = (
-            "the fault's first minute" if self.first * 60 == self.fault else f"{self.first - self.fault / 60:.0f} min after the fault began"
+        minute, end, came = (
+            time.strftime("%H:%M:%S", time.gmtime(at))
+            for at in (self.first * 60, self.hold_end, self.received)
         )
-        return f"first regressed minute {minute} ({self.metric}; {seen})  hold time ends {end}  message {came}  after {self.delay:.1f} s"
+        seen = (
+            "the fault's first minute"
+            if self.first * 60 == self.fault
+            else f"{self.first - self.fault / 60:.0f} min after the fault began"
+        )
+        return (
+            f"first regressed minute {minute} ({self.metric}; {seen})  hold time ends {end}  "
+            f"message {came}  after {self.delay:.1f} s"
+        )
 
 
 class Sending(threading.Thread):
     """Every instance of the model, a window each 10 s, until it is told to stop."""
 
-    def __init__(self, fleet: list[SimulatedInstance], endpoint: Endpoint, start_minute: int) -> None:
+    def __init__(
+        self, fleet: list[SimulatedInstance], endpoint: Endpoint, start_minute: int
+    ) -> None:
         super().__init__(daemon=True)
         self._fleet, self._endpoint, self._start_minute = fleet, endpoint, start_minute
         self._sent = start_minute * 60.0
@@ -85,7 +116,11 @@ class Sending(threading.Thread):
         for instance in self._fleet:
             if self._sent >= self.fault_at and instance.rollout.version == "2":
                 instance.rollout = replace(instance.rollout, fault=FAULT)
-            for batch in batch_reports(build_live_reports(instance, start_minute=self._start_minute, since=self._sent, until=until)):
+            for batch in batch_reports(
+                build_live_reports(
+                    instance, start_minute=self._start_minute, since=self._sent, until=until
+                )
+            ):
                 self._endpoint.send(instance, batch)
         self._sent = max(self._sent, until)
 
@@ -98,18 +133,30 @@ def run(folder: Path) -> Told:
     try:
         stack.start(channel=receiver.url)
         stack.manage("shell", "-c", CHOOSE.format(values=SETTINGS))
-        model = replace(build_fleet(judged_minutes=0)[0], rollouts=(Rollout("1", 3, ALIKE + 10), Rollout("2", 3, ALIKE)))
+        model = replace(
+            build_fleet(judged_minutes=0)[0],
+            rollouts=(Rollout("1", 3, ALIKE + 10), Rollout("2", 3, ALIKE)),
+        )
         start_minute = int(time.time() // 60)
-        every, endpoint = build_instances((model,), start_minute=start_minute), Endpoint(port=stack.port, key=stack.key)
+        every, endpoint = (
+            build_instances((model,), start_minute=start_minute),
+            Endpoint(port=stack.port, key=stack.key),
+        )
         for instance in every:
             for batch in batch_reports(build_past_reports(instance, start_minute=start_minute)):
                 endpoint.send(instance, batch)
         sending = Sending(every, endpoint, start_minute)
         sending.start()
-        wait_for("the first verdict", lambda: stack.rows("SELECT 1 FROM verdict WHERE baseline_id IS NOT NULL"), seconds=180)
+        wait_for(
+            "the first verdict",
+            lambda: stack.rows("SELECT 1 FROM verdict WHERE baseline_id IS NOT NULL"),
+            seconds=180,
+        )
         sending.fault_at = (time.time() // 60 + 1) * 60.0
         wait_for("the message", lambda: receiver.times, seconds=900, every=0.05)
-        [[evidence]] = stack.rows("SELECT evidence FROM verdict WHERE kind = 'roll_back' ORDER BY id LIMIT 1")
+        [[evidence]] = stack.rows(
+            "SELECT evidence FROM verdict WHERE kind = 'roll_back' ORDER BY id LIMIT 1"
+        )
         rows = (evidence if isinstance(evidence, dict) else json.loads(evidence))["evidence"]
         first, metric = min((row["since"], row["metric"]) for row in rows if row["drives"])
         return Told(sending.fault_at, first, metric, receiver.times[0])
@@ -125,14 +172,25 @@ def run(folder: Path) -> Told:
 
 def main() -> int:
     """Prints a line a run, and the longest; 1 if that missed the goal."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=3)
     runs = []
     for _ in range(parser.parse_args().runs):
         with tempfile.TemporaryDirectory(prefix="compilewatch-bench-") as folder:
             runs.append(run(Path(folder)))
         print(runs[-1].row(), flush=True)
-    return show([Row("end of the hold time to the message, the longest", "s", max(run.delay for run in runs), goal=GOAL)])
+    return show(
+        [
+            Row(
+                "end of the hold time to the message, the longest",
+                "s",
+                max(run.delay for run in runs),
+                goal=GOAL,
+            )
+        ]
+    )
 
 
 if __name__ == "__main__":

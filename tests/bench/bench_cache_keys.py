@@ -1,4 +1,5 @@
-"""What a look at the caches adds to a compilation: reading the parts of a key and the options, beside the lookup that torch itself does."""
+"""What a look at the caches adds to a compilation: reading the parts of a key and the options,
+beside the lookup that torch itself does."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def best(step: Callable[[], object]) -> float:
 
 
 def compiled() -> tuple[float, list[str]]:
-    """Milliseconds of a compilation of forty layers that misses the cache, and the parts that torch lists for its key."""
+    """Milliseconds of a compilation of forty layers that misses the cache, and the parts that torch
+    lists for its key."""
     heard: list[list[str]] = []
     theirs = torch._dynamo.utils.record_chromium_event_internal
 
@@ -56,7 +58,10 @@ def main() -> int:
     print(f"{'a compilation that misses, ms':44} {took:9.1f}")
     print(f"{f'reading {len(parts)} parts of its key, ms':44} {read:9.3f}")
     print(f"{'reading the options that are set, ms':44} {noted:9.3f}")
-    print(f"{'on the thread that compiles, share':44} {(read + noted) / took:9.3%}  goal <= {GOAL_SHARE:.2%}")
+    print(
+        f"{'on the thread that compiles, share':44} {(read + noted) / took:9.3%}  goal <= "
+        f"{GOAL_SHARE:.2%}"
+    )
     print(f"{'all components, on the agent thread, ms':44} {told:9.3f}")
     return 0 if read + noted <= GOAL_SHARE * took else 1
 

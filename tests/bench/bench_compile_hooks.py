@@ -1,5 +1,6 @@
-"""What the agent's hooks add to real compilations, a small transformer and a small conv net with inductor on CPU, beside TORCH_TRACE:
-each in a process of its own with an empty cache; processor time inside the functions that torch calls."""
+"""What the agent's hooks add to real compilations, a small transformer and a small conv net with
+inductor on CPU, beside TORCH_TRACE: each in a process of its own with an empty cache; processor
+time inside the functions that torch calls."""
 
 from __future__ import annotations
 
@@ -43,15 +44,23 @@ def models() -> dict[str, Any]:
     from torch import nn
 
     layer = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.0)
-    conv = [part for n in range(3) for part in (nn.Conv2d(3 if n == 0 else 8, 8, 3), nn.BatchNorm2d(8), nn.ReLU())]
+    conv = [
+        part
+        for n in range(3)
+        for part in (nn.Conv2d(3 if n == 0 else 8, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
+    ]
     return {
-        MODELS[0]: (nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(), torch.rand(2, 16, 64)),
+        MODELS[0]: (
+            nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(),
+            torch.rand(2, 16, 64),
+        ),
         MODELS[1]: (nn.Sequential(*conv).eval(), torch.rand(1, 3, 32, 32)),
     }
 
 
 def child(way: str) -> None:
-    """Compiles in this process and prints seconds of each first call, and of what was added to it."""
+    """Compiles in this process and prints seconds of each first call, and of what was added to
+    it."""
     spent = Spent()
     import torch
     import torch._logging
@@ -79,7 +88,11 @@ def child(way: str) -> None:
 def measured(way: str) -> dict[str, tuple[float, float]]:
     """What a process of its own prints."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache", "XDG_CACHE_HOME": f"{folder}/own"}
+        environment = {
+            **os.environ,
+            "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache",
+            "XDG_CACHE_HOME": f"{folder}/own",
+        }
         if way == "TORCH_TRACE":
             environment["TORCH_TRACE"] = f"{folder}/trace"
         command = [sys.executable, "-W", "ignore", "-m", "tests.bench.bench_compile_hooks", way]
@@ -96,7 +109,10 @@ def main() -> int:
         for way in WAYS:
             took, added = found[way][model]
             goal = f"  goal <= {GOAL:.2%}" if way == WAYS[0] else ""
-            print(f"{model:16} {way:12} {took * 1e3:12.0f} {added * 1e3:10.2f} {added / took:8.3%}{goal}")
+            print(
+                f"{model:16} {way:12} {took * 1e3:12.0f} {added * 1e3:10.2f} "
+                f"{added / took:8.3%}{goal}"
+            )
     return 0 if all(added <= GOAL * took for took, added in found[WAYS[0]].values()) else 1
 
 

@@ -1,4 +1,5 @@
-"""What `watch` adds to a real compiled function (inductor, CPU), in turn with the bare one and with prometheus_client around it."""
+"""What `watch` adds to a real compiled function (inductor, CPU), in turn with the bare one and with
+prometheus_client around it."""
 
 from __future__ import annotations
 
@@ -45,22 +46,34 @@ def rows_of(width: int) -> list[Row]:
     """The median of what each way adds, in the same rounds."""
     tensor = torch.randn(8, width)
     bare = torch.compile(layers(width))
-    ways = {"ours": compilewatch.watch(bare, name=f"mlp {width}"), "peer": timed(bare, prometheus())}
+    ways = {
+        "ours": compilewatch.watch(bare, name=f"mlp {width}"),
+        "peer": timed(bare, prometheus()),
+    }
     for fn in (bare, *ways.values()):
         per_call(fn, tensor, 20)
     calls = max(1, int(ROUND_SECONDS * 1e6 / per_call(bare, tensor, 50)))
     base, added = [], {name: [] for name in ways}
     for number in range(ROUNDS):
         turn = [("bare", bare), *ways.items()]
-        found = {name: per_call(fn, tensor, calls) for name, fn in turn[number % 3 :] + turn[: number % 3]}
+        found = {
+            name: per_call(fn, tensor, calls)
+            for name, fn in turn[number % 3 :] + turn[: number % 3]
+        }
         base.append(found["bare"])
         for name in ways:
             added[name].append(found[name] - found["bare"])
-    step, ours, peer = statistics.median(base), statistics.median(added["ours"]), statistics.median(added["peer"])
+    step, ours, peer = (
+        statistics.median(base),
+        statistics.median(added["ours"]),
+        statistics.median(added["peer"]),
+    )
     what, goal = f"a compiled step of {step:.0f} us", SHARE if step >= GOAL_FROM_US else None
     return [
         Row(f"added to {what}", "us", ours, peer, "prometheus_client"),
-        Row(f"share of {what}", "%", ours / step * 100, peer / step * 100, "prometheus_client", goal),
+        Row(
+            f"share of {what}", "%", ours / step * 100, peer / step * 100, "prometheus_client", goal
+        ),
     ]
 
 

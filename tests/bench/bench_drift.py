@@ -1,7 +1,9 @@
-"""How often a healthy version is said to get slower by itself, and how soon one is that does: `python -m tests.bench.bench_drift [N]`.
+"""How often a healthy version is said to get slower by itself, and how soon one is that does:
+`python -m tests.bench.bench_drift [N]`.
 
-Simulated: N deployments a row (5; the page of the judge shows 30), watched by their own level alone from the first minute on; the
-first day is what they are held against. The seeds are none that a constant was chosen on."""
+Simulated: N deployments a row (5; the page of the judge shows 30), watched by their own level alone
+from the first minute on; the first day is what they are held against. The seeds are none that a
+constant was chosen on."""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ DAYS = 3
 ONSET = 1800
 WITHIN = 720
 HEAD = (
-    "| | deployments | called slower, days watched | of +10 % within 12 h, median | of +20 % within 12 h, median | seeds |\n"
+    "| | deployments | called slower, days watched | of +10 % within 12 h, median | of +20 "
+    "% within 12 h, median | seeds |\n"
     "|---|---|---|---|---|---|"
 )
 
@@ -48,26 +51,43 @@ def found_at(fleet: Fleet) -> int | None:
 def layouts() -> dict[str, Fleet]:
     """Healthy versions of several sizes, and four hosts in worse worlds."""
     alone = Fleet(gpus=("H100",), baseline_per_gpu=1, stagger=2)
-    found = {f"{count} instance{'s' if count > 1 else ''}": replace(alone, candidates=count) for count in (1, 2, 4, 8)}
+    found = {
+        f"{count} instance{'s' if count > 1 else ''}": replace(alone, candidates=count)
+        for count in (1, 2, 4, 8)
+    }
     worse = {**WORSE, **WORSE_STILL}
-    return found | {f"4 instances, {name}": replace(alone, candidates=4, **changes) for name, changes in worse.items()}
+    return found | {
+        f"4 instances, {name}": replace(alone, candidates=4, **changes)
+        for name, changes in worse.items()
+    }
 
 
 def line(name: str, fleets: Sequence[Fleet], pool: Processes) -> str:
     """One row of the table."""
-    healthy = pool.map(found_at, [replace(fleet, minutes=DAYS * DAY) for fleet in fleets], chunksize=1)
+    healthy = pool.map(
+        found_at, [replace(fleet, minutes=DAYS * DAY) for fleet in fleets], chunksize=1
+    )
     false = sum(minute is not None for minute in healthy)
     cells = [f"{false} of {len(fleets)}, {DAYS - LEARNED} days each"]
     for size in (0.10, 0.20):
-        slow = [replace(fleet, minutes=ONSET + WITHIN, fault="slow", size=size, onset=ONSET) for fleet in fleets]
-        minutes = [minute - ONSET for minute in pool.map(found_at, slow, chunksize=1) if minute is not None and minute >= ONSET]
+        slow = [
+            replace(fleet, minutes=ONSET + WITHIN, fault="slow", size=size, onset=ONSET)
+            for fleet in fleets
+        ]
+        minutes = [
+            minute - ONSET
+            for minute in pool.map(found_at, slow, chunksize=1)
+            if minute is not None and minute >= ONSET
+        ]
         cells.append(f"{len(minutes)}, {median(minutes):.0f} min" if minutes else "0")
     return f"| {name} | {len(fleets)} | {' | '.join(cells)} | {fleets[0].seed}–{fleets[-1].seed} |"
 
 
 def main() -> None:
     """Prints the table, row by row."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("deployments", type=int, nargs="?", default=5)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args()
@@ -75,7 +95,10 @@ def main() -> None:
     with Pool(chosen.processes) as pool:
         for number, (name, fleet) in enumerate(layouts().items()):
             first = FIRST_SEED + 10_000 * number
-            fleets = [replace(fleet, seed=first + i, phase=PHASE * i % DAY) for i in range(chosen.deployments)]
+            fleets = [
+                replace(fleet, seed=first + i, phase=PHASE * i % DAY)
+                for i in range(chosen.deployments)
+            ]
             print(line(name, fleets, pool), flush=True)
 
 

@@ -1,7 +1,8 @@
 """What one project does to the fold of another: `python -m tests.bench.bench_fairness`.
 
-A worker folds as it does in production, once a second for up to two. One project sends a few reports a second; another one sends nothing,
-only reports that the database refuses, or ten times as many. Printed is how long the first project's reports wait until they are folded."""
+A worker folds as it does in production, once a second for up to two. One project sends a few
+reports a second; another one sends nothing, only reports that the database refuses, or ten times as
+many. Printed is how long the first project's reports wait until they are folded."""
 
 from __future__ import annotations
 
@@ -34,14 +35,17 @@ GOAL = 2.0
 
 
 class Sender(Thread):
-    """Puts reports of one project into the inbox as the endpoint does, so many a second, spread over versions and so over shards."""
+    """Puts reports of one project into the inbox as the endpoint does, so many a second, spread
+    over versions and so over shards."""
 
     def __init__(self, name: str, rate: float, calls: int | None, first: int) -> None:
         super().__init__(daemon=True)
         from dashboard.projects.models import Project
         from dashboard.projects.services import project_create
 
-        self.project = Project.objects.filter(slug=name).first() or project_create(name=name, slug=name)
+        self.project = Project.objects.filter(slug=name).first() or project_create(
+            name=name, slug=name
+        )
         self.rate, self.calls, self.seq, self.stopping, self.sent = rate, calls, first, Event(), 0
 
     def run(self) -> None:
@@ -65,7 +69,9 @@ class Sender(Thread):
 
         number, now = self.sent, clock.unix()
         version, instance = str(number % VERSIONS), number % (INSTANCES * VERSIONS)
-        request = request_make(version=version, instance=instance, end=now, window=10.0, first_seq=self.seq + number)
+        request = request_make(
+            version=version, instance=instance, end=now, window=10.0, first_seq=self.seq + number
+        )
         if self.calls:
             request.reports[0].regions = [region_make(calls=self.calls)]
         batch = batch_read(text=dumps(request), project_id=self.project.pk, received=now)
@@ -75,7 +81,8 @@ class Sender(Thread):
 
 
 def lags(project: int, seconds: float) -> list[float]:
-    """How long each report of the project waited that was folded within the time; one that still waits counts with its age."""
+    """How long each report of the project waited that was folded within the time; one that still
+    waits counts with its age."""
     from django.db import connection
 
     from dashboard.common import clock
@@ -84,7 +91,11 @@ def lags(project: int, seconds: float) -> list[float]:
     found, until = list[float](), time.monotonic() + seconds
     while time.monotonic() < until:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT id, extract(epoch FROM received_at)::float8 FROM ingest_inbox WHERE project_id = %s", [project])
+            cursor.execute(
+                "SELECT id, extract(epoch FROM received_at)::float8 FROM ingest_inbox "
+                "WHERE project_id = %s",
+                [project],
+            )
             now, here = clock.unix(), dict(cursor.fetchall())
         found += [now - at for id, at in waiting.items() if id not in here]
         waiting = here
@@ -95,7 +106,11 @@ def lags(project: int, seconds: float) -> list[float]:
 @contextmanager
 def worker(environment: dict[str, str]) -> Iterator[None]:
     """A fold worker in a process of its own."""
-    process = subprocess.Popen([sys.executable, "-m", "tests.bench.fold_worker"], env=environment, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.fold_worker"],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         yield
     finally:
@@ -114,7 +129,11 @@ def run(options: argparse.Namespace, environment: dict[str, str]) -> int:
     found: dict[str, list[float]] = {shape: [] for shape in SHAPES}
     for number in range(options.rounds):
         for shape in SHAPES:
-            senders = [Sender("honest", options.rate, None, 1_000_000 * (number * 3 + SHAPES.index(shape)) + 1)]
+            senders = [
+                Sender(
+                    "honest", options.rate, None, 1_000_000 * (number * 3 + SHAPES.index(shape)) + 1
+                )
+            ]
             if shape == "unfoldable":
                 senders.append(Sender("hostile", options.rate, POISON, 1_000_000 * number + 1))
             elif shape == "ten times":
@@ -127,17 +146,36 @@ def run(options: argparse.Namespace, environment: dict[str, str]) -> int:
             for sender in senders:
                 sender.stopping.set()
                 sender.join()
-            waiting = {sender.project.slug: InboxRow.objects.filter(project=sender.project).count() for sender in senders}
+            waiting = {
+                sender.project.slug: InboxRow.objects.filter(project=sender.project).count()
+                for sender in senders
+            }
             sent = {sender.project.slug: sender.sent for sender in senders}
             quarantined = PoisonReport.objects.count()
             found[shape] += one
-            said = f"p50 {median(one):.2f} s, p95 {one[int(len(one) * 0.95)]:.2f} s, most {one[-1]:.2f} s" if one else "nothing was folded"
-            print(f"{shape}: {said}; sent {sent}, still waiting {waiting}, quarantined so far {quarantined}", flush=True)
+            said = (
+                f"p50 {median(one):.2f} s, p95 {one[int(len(one) * 0.95)]:.2f} s, most "
+                f"{one[-1]:.2f} s"
+                if one
+                else "nothing was folded"
+            )
+            print(
+                f"{shape}: {said}; sent {sent}, still waiting {waiting}, quarantined so "
+                f"far {quarantined}",
+                flush=True,
+            )
             InboxRow.objects.all().delete()
             FoldAttempt.objects.all().delete()
     usual = found["usual"]
     return show(
-        Row(f"fold lag next to {shape}, {name}", "ms", at(found[shape], share) * 1000, at(usual, share) * 1000, "alone", goal_ratio=GOAL)
+        Row(
+            f"fold lag next to {shape}, {name}",
+            "ms",
+            at(found[shape], share) * 1000,
+            at(usual, share) * 1000,
+            "alone",
+            goal_ratio=GOAL,
+        )
         for shape in SHAPES[1:]
         for name, share in (("p50", 0.5), ("p95", 0.95))
     )
@@ -151,10 +189,14 @@ def at(values: list[float], share: float) -> float:
 
 def main() -> int:
     """Makes a database of its own, and drops it at the end."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--rate", type=float, default=10, help="reports a second of the first project")
+    parser.add_argument(
+        "--rate", type=float, default=10, help="reports a second of the first project"
+    )
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     import django
@@ -163,12 +205,16 @@ def main() -> int:
     from django.db import connection
 
     if connection.vendor != "postgresql":
-        print("on SQLite every project waits in one line; set COMPILEWATCH_TEST_DATABASE=postgresql")
+        print(
+            "on SQLite every project waits in one line; set COMPILEWATCH_TEST_DATABASE=postgresql"
+        )
         return 0
     name = connection.settings_dict["NAME"]
     connection.creation.create_test_db(verbosity=0, autoclobber=True)
     database = connection.settings_dict
-    url = f"postgresql://{database['USER']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
+    url = (
+        f"postgresql://{database['USER']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
+    )
     try:
         return run(options, {**os.environ, "COMPILEWATCH_DATABASE_URL": url})
     finally:

@@ -1,7 +1,9 @@
-"""What one project that sends a hundred times as much does to another: `python -m tests.bench.bench_flood [--database sqlite]`.
+"""What one project that sends a hundred times as much does to another: `python -m
+tests.bench.bench_flood [--database sqlite]`.
 
-The other project's p99 with the flood beside it, and without, in turn in one run, medians; the flood once as it comes, and once with a rate
-of its own (`reports_per_second`). The generators take their part of the same machine."""
+The other project's p99 with the flood beside it, and without, in turn in one run, medians; the
+flood once as it comes, and once with a rate of its own (`reports_per_second`). The generators take
+their part of the same machine."""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Two:
         flood = None
         if beside:
             self.line.key = self.keys[beside]
-            flood = self.line.load_start(seconds=seconds + 2, connections=FLOOD_CONNECTIONS, rate=TIMES * QUIET)
+            flood = self.line.load_start(
+                seconds=seconds + 2, connections=FLOOD_CONNECTIONS, rate=TIMES * QUIET
+            )
         self.line.key = self.keys["quiet"]
         found = self.line.load(seconds=seconds, connections=QUIET_CONNECTIONS, rate=QUIET)
         found["flood"] = json.loads(flood.communicate()[0]) if flood else {}
@@ -46,7 +50,9 @@ class Two:
 
 def main() -> int:
     """Prints a line a round and the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--database", default="postgresql", choices=["postgresql", "sqlite"])
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--rounds", type=int, default=3)
@@ -60,19 +66,35 @@ def main() -> int:
                 one = two.quiet(options.seconds, beside)
                 figures.append(one)
                 flood = one["flood"]
-                said = f"; {beside}: acknowledged {flood['rate']:.0f}/s, refused {flood['refused'] or 'none'}" if flood else ""
+                said = (
+                    f"; {beside}: acknowledged {flood['rate']:.0f}/s, refused "
+                    f"{flood['refused'] or 'none'}"
+                    if flood
+                    else ""
+                )
                 print(
-                    f"quiet: acknowledged {one['acknowledged']}, refused {one['refused'] or 'none'}, p50 {one['p50']:.1f} ms,"
+                    f"quiet: acknowledged {one['acknowledged']}, refused "
+                    f"{one['refused'] or 'none'}, p50 {one['p50']:.1f} ms,"
                     f" p99 {one['p99']:.1f} ms{said}",
                     flush=True,
                 )
     finally:
         two.line.close()
     alone = median(one["p99"] for one in found[""])
-    names = {"flood": f"p99 beside a flood x{TIMES}", "rated": f"p99 beside a flood x{TIMES} that has a rate"}
+    names = {
+        "flood": f"p99 beside a flood x{TIMES}",
+        "rated": f"p99 beside a flood x{TIMES} that has a rate",
+    }
     goals = {"flood": None, "rated": 2.0}
     return show(
-        Row(f"{options.database}: {name}", "ms", median(one["p99"] for one in found[beside]), alone, "no flood", goal_ratio=goals[beside])
+        Row(
+            f"{options.database}: {name}",
+            "ms",
+            median(one["p99"] for one in found[beside]),
+            alone,
+            "no flood",
+            goal_ratio=goals[beside],
+        )
         for beside, name in names.items()
     )
 

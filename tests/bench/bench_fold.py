@@ -1,4 +1,5 @@
-"""How many reports a second one folder folds: `python -m tests.bench.bench_fold`; COMPILEWATCH_TEST_DATABASE picks the database."""
+"""How many reports a second one folder folds: `python -m tests.bench.bench_fold`;
+COMPILEWATCH_TEST_DATABASE picks the database."""
 
 from __future__ import annotations
 
@@ -30,11 +31,27 @@ def reports(windows: int, seed: int) -> Iterator[tuple[int, bytes]]:
     for number in range(windows):
         start = END + 10.0 * number
         regions = [
-            Region(name, 400, bucket="2^12", items=6400.0, compiled=400, sampled=400, latency=sketch(rnd, 400), gpu=sketch(rnd, 25))
+            Region(
+                name,
+                400,
+                bucket="2^12",
+                items=6400.0,
+                compiled=400,
+                sampled=400,
+                latency=sketch(rnd, 400),
+                gpu=sketch(rnd, 25),
+            )
             for name in ("forward", "decode")
         ]
         gauges = Gauges([Device(0, 60 << 30, 62 << 30, 70 << 30, 0.8)], host_rss=9 << 30)
-        yield number + 1, dumps(Report((number + 1, number + 1), (start, start + 10.0), regions=regions, gauges=gauges))
+        yield (
+            number + 1,
+            dumps(
+                Report(
+                    (number + 1, number + 1), (start, start + 10.0), regions=regions, gauges=gauges
+                )
+            ),
+        )
 
 
 def fill(instances: int, windows: int, versions: int) -> int:
@@ -50,7 +67,15 @@ def fill(instances: int, windows: int, versions: int) -> int:
     for window in range(windows):
         for number in range(instances):
             version = str(number % versions)
-            who = Identity(f"{number:026d}", END - 600, "ranker", version, gpu="NVIDIA H200", host=f"host-{number}", torch="2.13.0")
+            who = Identity(
+                f"{number:026d}",
+                END - 600,
+                "ranker",
+                version,
+                gpu="NVIDIA H200",
+                host=f"host-{number}",
+                torch="2.13.0",
+            )
             seq, text = texts[number % len(texts)][window]
             rows.append(
                 InboxRow(
@@ -81,8 +106,14 @@ def run(options: argparse.Namespace) -> None:
     folded = profile.runcall(fold_all) if profile else fold_all()
     seconds, own = time.perf_counter() - start, time.process_time() - processor
     assert folded == count, f"{folded} of {count} folded"
-    print(f"{connection.vendor}: {count} reports of {options.instances} instances and {options.versions} versions")
-    print(f"{count / seconds:.0f} reports/s; {seconds / count * 1e6:.0f} us a report, {own / count * 1e6:.0f} us of them in this process")
+    print(
+        f"{connection.vendor}: {count} reports of {options.instances} instances and "
+        f"{options.versions} versions"
+    )
+    print(
+        f"{count / seconds:.0f} reports/s; {seconds / count * 1e6:.0f} us a report, "
+        f"{own / count * 1e6:.0f} us of them in this process"
+    )
     if profile:
         pstats.Stats(profile).sort_stats("cumtime").print_stats("dashboard|wire", 40)
 
@@ -91,7 +122,9 @@ def main() -> None:
     """Makes a database of its own, and drops it at the end."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--instances", type=int, default=1000)
-    parser.add_argument("--windows", type=int, default=12, help="10-second windows of each instance")
+    parser.add_argument(
+        "--windows", type=int, default=12, help="10-second windows of each instance"
+    )
     parser.add_argument("--versions", type=int, default=4)
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()

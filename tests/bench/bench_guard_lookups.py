@@ -1,5 +1,5 @@
-"""What counting guard lookups adds to a compiled function that is called without a pause, a short one and a long one: while lookups are
-counted, and over the turns that the agent chooses by it."""
+"""What counting guard lookups adds to a compiled function that is called without a pause, a short
+one and a long one: while lookups are counted, and over the turns that the agent chooses by it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def main() -> int:
     for one in AGENT.sources._installed:
         if isinstance(one, CompiledCalls):
             one.poll = lambda *_: None  # type: ignore[method-assign]
-    print(f"{'compiled function':24} {'call, us':>9} {'added':>9} {'counting':>9} {'after a compilation':>16} {'share':>9}")
+    print(
+        f"{'compiled function':24} {'call, us':>9} {'added':>9} {'counting':>9} "
+        f"{'after a compilation':>16} {'share':>9}"
+    )
     met = [measure("x + 1", short, 8), measure("8 products of 512 x 512", long, 512)]
     AGENT.stop()
     return 0 if all(met) else 1

@@ -1,5 +1,6 @@
-"""What the agent holds and takes over a bare process: memory after each step, after an hour and after a day with a dead server, and the
-processor time of its thread. Memory is what the system says the process has (RSS), not our own account."""
+"""What the agent holds and takes over a bare process: memory after each step, after an hour and
+after a day with a dead server, and the processor time of its thread. Memory is what the system says
+the process has (RSS), not our own account."""
 
 from __future__ import annotations
 
@@ -146,12 +147,18 @@ PEER = "OpenTelemetry metrics"
 
 def shares(url: str) -> list[Row]:
     """What the thread takes; all at once, for each waits for its clock most of the time."""
-    running = {(who, rate): start(SHARES[who], url, str(rate), str(SECONDS)) for who in SHARES for rate in RATES}
+    running = {
+        (who, rate): start(SHARES[who], url, str(rate), str(SECONDS))
+        for who in SHARES
+        for rate in RATES
+    }
     found = {key: answer(process) for key, process in running.items()}
     rows = []
     for rate, what in RATES.items():
         ours, peer = found["ours", rate], found["peer", rate]
-        rows.append(Row(f"processor time a window, {what}", "ms", ours["window"], peer["window"], PEER))
+        rows.append(
+            Row(f"processor time a window, {what}", "ms", ours["window"], peer["window"], PEER)
+        )
         rows.append(Row(f"share of a core, {what}", "%", ours["share"], peer["share"], PEER, SHARE))
     return rows
 
@@ -160,20 +167,32 @@ def memory(url: str) -> list[Row]:
     """What a process has more than before the first import."""
     ours, peer = answer(start(RSS + HELD, url)), answer(start(RSS + OPENTELEMETRY, url))
     steps = {"import": "imported", "init": "started", "hour": "after 360 windows"}
-    rows = [Row(f"memory over a bare process, {text}", "MiB", ours[key], peer[key], PEER, MEMORY_MIB) for key, text in steps.items()]
+    rows = [
+        Row(f"memory over a bare process, {text}", "MiB", ours[key], peer[key], PEER, MEMORY_MIB)
+        for key, text in steps.items()
+    ]
     beside_torch = answer(start(RSS + "import torch\n" + HELD, url))
     secure = memory_over_https(int(url.rpartition(":")[2]))
     return [
         *rows,
-        *(Row(f"memory over a bare process, https, {text}", "MiB", secure[key], goal=MEMORY_MIB) for key, text in steps.items()),
-        *(Row(f"memory over a process with torch, {text}", "MiB", beside_torch[key]) for key, text in steps.items()),
+        *(
+            Row(f"memory over a bare process, https, {text}", "MiB", secure[key], goal=MEMORY_MIB)
+            for key, text in steps.items()
+        ),
+        *(
+            Row(f"memory over a process with torch, {text}", "MiB", beside_torch[key])
+            for key, text in steps.items()
+        ),
     ]
 
 
 def memory_over_https(port: int) -> dict[str, float]:
     """The same steps to https, with the certificates of this system loaded."""
     with tempfile.TemporaryDirectory() as name:
-        own, trusted = certificate(Path(name), "localhost", NOW + CERTIFICATE_DAYS), Path(name) / "trusted.pem"
+        own, trusted = (
+            certificate(Path(name), "localhost", NOW + CERTIFICATE_DAYS),
+            Path(name) / "trusted.pem",
+        )
         system = ssl.get_default_verify_paths().cafile or "/etc/ssl/certs/ca-certificates.crt"
         trusted.write_bytes(Path(system).read_bytes() + own.read_bytes())
         with wire_server(encrypted(own, port)) as front:
@@ -184,7 +203,14 @@ def memory_over_https(port: int) -> dict[str, float]:
 def day() -> list[Row]:
     """A turned clock, and nobody who listens."""
     found = answer(start(RSS + DAY, "http://127.0.0.1:9"))
-    return [Row(f"24 h, dead server ({found['attempts']} attempts): growth", "MiB", found["growth"], goal=GROWTH_MIB)]
+    return [
+        Row(
+            f"24 h, dead server ({found['attempts']} attempts): growth",
+            "MiB",
+            found["growth"],
+            goal=GROWTH_MIB,
+        )
+    ]
 
 
 def main() -> int:

@@ -1,7 +1,8 @@
-"""Reports acknowledged a second, beside the smallest server that could do it: `python -m tests.bench.bench_ingest [--database sqlite]`.
+"""Reports acknowledged a second, beside the smallest server that could do it: `python -m
+tests.bench.bench_ingest [--database sqlite]`.
 
-Every way is measured in turn in one run, several rounds, medians: the machine may be busy with other things. The processor time
-of each part tells what bounds the figure."""
+Every way is measured in turn in one run, several rounds, medians: the machine may be busy with
+other things. The processor time of each part tells what bounds the figure."""
 
 from __future__ import annotations
 
@@ -41,10 +42,15 @@ def measure(line: Line, server: str, way: str, seconds: float, connections: int)
 
 def row(server: str, way: str, rounds: list[dict[str, Any]]) -> str:
     """The medians of the rounds of one way."""
-    middle = {name: median(each[name] for each in rounds) for name in ("rate", "p50", "p99", "web", "database", "generator")}
+    middle = {
+        name: median(each[name] for each in rounds)
+        for name in ("rate", "p50", "p99", "web", "database", "generator")
+    }
     return (
-        f"{server:9} {way:8} {middle['rate']:6.0f}/s  p50 {middle['p50']:5.1f} ms  p99 {middle['p99']:5.1f} ms   processor us a report:"
-        f" web {middle['web']:4.0f}, database {middle['database']:4.0f}, generator {middle['generator']:4.0f}"
+        f"{server:9} {way:8} {middle['rate']:6.0f}/s  p50 {middle['p50']:5.1f} ms  p99 "
+        f"{middle['p99']:5.1f} ms   processor us a report:"
+        f" web {middle['web']:4.0f}, database {middle['database']:4.0f}, generator "
+        f"{middle['generator']:4.0f}"
     )
 
 
@@ -63,14 +69,22 @@ def main() -> None:
         if options.database == "sqlite":
             options.servers, options.ways = ["embedded"], ["ours"]
         else:
-            line.rows("CREATE TABLE bench_inbox (id bigserial primary key, instance text, first bigint, last bigint, report bytea)")
+            line.rows(
+                "CREATE TABLE bench_inbox (id bigserial primary key, instance text, first "
+                "bigint, last bigint, report bytea)"
+            )
         found: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for _ in range(options.rounds):
             for server in options.servers:
                 for way in options.ways:
-                    found.setdefault((server, way), []).append(measure(line, server, way, options.seconds, options.connections))
+                    found.setdefault((server, way), []).append(
+                        measure(line, server, way, options.seconds, options.connections)
+                    )
         for (server, way), rounds in found.items():
-            print(row(server, way, rounds) + (f"   goal {GOALS[options.database]}/s" if way == "ours" else ""))
+            print(
+                row(server, way, rounds)
+                + (f"   goal {GOALS[options.database]}/s" if way == "ours" else "")
+            )
     finally:
         line.close()
 

@@ -1,4 +1,5 @@
-"""Measures what the judge costs a minute and in memory, on simulated fleets: `python -m tests.bench.bench_judge`.
+"""Measures what the judge costs a minute and in memory, on simulated fleets: `python -m
+tests.bench.bench_judge`.
 
 What it finds and how often it is wrong is measured by `python -m tests.bench.calibrate`."""
 
@@ -18,7 +19,8 @@ METRICS = 9
 
 
 def cost_of(settings: Settings, fleet: Fleet, repeats: int = 7) -> float:
-    """Seconds a minute and version, without making the rows: every minute's best of some runs, so that a busy machine adds little."""
+    """Seconds a minute and version, without making the rows: every minute's best of some runs, so
+    that a busy machine adds little."""
     minutes = list(instance_minutes(fleet))
     best = [float("inf")] * len(minutes)
     for _ in range(repeats):
@@ -31,8 +33,12 @@ def cost_of(settings: Settings, fleet: Fleet, repeats: int = 7) -> float:
 
 
 def print_cost() -> None:
-    """CPU time a minute for many versions, with the production table and with nine metrics in it."""
-    levels = [replace(P50, name=f"level {i}", value=attrgetter("p50" if i % 2 else "p99")) for i in range(METRICS - 1)]
+    """CPU time a minute for many versions, with the production table and with nine metrics in
+    it."""
+    levels = [
+        replace(P50, name=f"level {i}", value=attrgetter("p50" if i % 2 else "p99"))
+        for i in range(METRICS - 1)
+    ]
     nine = Settings(metrics=(*levels, EAGER))
     fleets = {
         "4 instances": Fleet(seed=1, gpus=("H100",), minutes=360),
@@ -42,8 +48,14 @@ def print_cost() -> None:
     for name, fleet in fleets.items():
         small, large = cost_of(PRODUCTION, fleet), cost_of(nine, fleet)
         each, whole = large / METRICS * 1e6, large * VERSIONS
-        print(f"cost, {name}, 2 buckets: {small * 1e6:.0f} us a minute and version with the metrics of production;")
-        print(f"  with {METRICS} metrics {each:.1f} us a metric-minute, {whole:.2f} s a minute for {VERSIONS} versions")
+        print(
+            f"cost, {name}, 2 buckets: {small * 1e6:.0f} us a minute and version with the "
+            "metrics of production;"
+        )
+        print(
+            f"  with {METRICS} metrics {each:.1f} us a metric-minute, {whole:.2f} s a "
+            f"minute for {VERSIONS} versions"
+        )
     rows = list(instance_minutes(Fleet(seed=1, candidates=2, minutes=360)))
     tracemalloc.start()
     comparison = Comparison(0)
@@ -54,7 +66,10 @@ def print_cost() -> None:
     started = time.perf_counter()
     evaluate_comparison(comparison, now_minute=360).as_dict()
     took = (time.perf_counter() - started) * 1e3
-    print(f"memory: {size / 1024:.0f} KiB a running comparison of 8 instances; outcome as a dictionary: {took:.2f} ms")
+    print(
+        f"memory: {size / 1024:.0f} KiB a running comparison of 8 instances; outcome as a "
+        f"dictionary: {took:.2f} ms"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""What is left of the rate when three times as much is offered: `python -m tests.bench.bench_overload [--database sqlite]`.
+"""What is left of the rate when three times as much is offered: `python -m
+tests.bench.bench_overload [--database sqlite]`.
 
-First as much as the server takes, then three times that from many connections that do not slow down when they are refused more than a
-fifth of a second each, then half of it again. Goal: at least 90 % of the first figure while overloaded, and the old latency after it."""
+First as much as the server takes, then three times that from many connections that do not slow down
+when they are refused more than a fifth of a second each, then half of it again. Goal: at least 90 %
+of the first figure while overloaded, and the old latency after it."""
 
 from __future__ import annotations
 
@@ -17,14 +19,17 @@ def row(name: str, found: dict[str, Any], seconds: float) -> str:
     """One line of the table."""
     attempts = (found["acknowledged"] + sum(found["refused"].values()) + found["broken"]) / seconds
     return (
-        f"{name:14} tried {attempts:5.0f}/s  acknowledged {found['rate']:5.0f}/s  p50 {found['p50']:6.1f} ms  p99 {found['p99']:6.1f} ms"
+        f"{name:14} tried {attempts:5.0f}/s  acknowledged {found['rate']:5.0f}/s  p50 "
+        f"{found['p50']:6.1f} ms  p99 {found['p99']:6.1f} ms"
         f"  refused {found['refused'] or 'none'}  broken off {found['broken']}"
     )
 
 
 def main() -> None:
     """Prints one line a phase, and the goodput."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--database", default="postgresql", choices=["postgresql", "sqlite"])
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--times", type=float, default=3)
@@ -36,9 +41,14 @@ def main() -> None:
         line.load(seconds=2)
         usual = line.load(seconds=seconds)
         print(row("as it can", usual, seconds), flush=True)
-        over = line.load(seconds=seconds, connections=options.connections, rate=options.times * usual["rate"])
+        over = line.load(
+            seconds=seconds, connections=options.connections, rate=options.times * usual["rate"]
+        )
         print(row(f"{options.times:g} times that", over, seconds), flush=True)
-        print(row("half of it", line.load(seconds=seconds, rate=usual["rate"] / 2), seconds), flush=True)
+        print(
+            row("half of it", line.load(seconds=seconds, rate=usual["rate"] / 2), seconds),
+            flush=True,
+        )
         print(f"goodput while overloaded {over['rate'] / usual['rate']:.0%} (goal {GOAL:.0%})")
     finally:
         line.close()

@@ -1,10 +1,13 @@
-"""How long the server takes for a page on a long history: `python -m tests.bench.bench_pages --models 60` with PostgreSQL.
+"""How long the server takes for a page on a long history: `python -m tests.bench.bench_pages
+--models 60` with PostgreSQL.
 
-60 models of 20 versions over 400 days, two GPU types each, a thousand instances: about 6 million rows that are added up, made in the
-database itself. Every page is asked for in turn; the table says the 95th percentile, the processor's time (which a busy machine changes
-less), the queries and the bytes as they are sent. Then Chromium opens each page with nothing in its cache: how long until it can be used,
-charts drawn, and what came over the wire with its scripts and styles; `--no-browser` leaves this out. `--keep` leaves the history for the
-next run, which takes it up where it was made. It needs a PostgreSQL at PGHOST and PGPORT, whose PGUSER may make databases, and no Redis."""
+60 models of 20 versions over 400 days, two GPU types each, a thousand instances: about 6 million
+rows that are added up, made in the database itself. Every page is asked for in turn; the table says
+the 95th percentile, the processor's time (which a busy machine changes less), the queries and the
+bytes as they are sent. Then Chromium opens each page with nothing in its cache: how long until it
+can be used, charts drawn, and what came over the wire with its scripts and styles; `--no-browser`
+leaves this out. `--keep` leaves the history for the next run, which takes it up where it was made.
+It needs a PostgreSQL at PGHOST and PGPORT, whose PGUSER may make databases, and no Redis."""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ GOALS = {"fleet": 0.100, "model, 24 h": 0.150, "model, 30 d": 0.150, "compare": 
 
 
 def catalogue(models: int, instances: int) -> Any:
-    """The first model with rows of every table to copy, and the others without; returns the project and the first model."""
+    """The first model with rows of every table to copy, and the others without; returns the project
+    and the first model."""
     from dashboard.common import clock
     from dashboard.fleet.models import Instance, Stratum, WatchedModel
     from dashboard.projects.services import project_create
@@ -40,9 +44,14 @@ def catalogue(models: int, instances: int) -> Any:
 
     project, now = project_create(name="Bench", slug="bench"), clock.now()
     made = charted(project, Plan("source", start=30), name="source")
-    strata, source = list(Stratum.objects.filter(project=project)), Instance.objects.filter(model=made.model)[0]
+    strata, source = (
+        list(Stratum.objects.filter(project=project)),
+        Instance.objects.filter(model=made.model)[0],
+    )
     for number in range(models):
-        model = WatchedModel.objects.create(project=project, name=f"model-{number:02d}", first_seen_at=now, last_seen_at=now)
+        model = WatchedModel.objects.create(
+            project=project, name=f"model-{number:02d}", first_seen_at=now, last_seen_at=now
+        )
         for place in range(VERSIONS):
             _version(model, place, strata, source, max(1, instances // (2 * models)))
     return project, model
@@ -57,24 +66,51 @@ def _version(model: Any, place: int, strata: list[Any], source: Any, instances: 
     last = minute - 1 - (VERSIONS - 1 - place) // 2 * (DAYS // VERSIONS * 2) * 1440
     first, live = max(last - HOURS_EACH * 60, minute - DAYS * 1440), place >= VERSIONS - 2
     version = ModelVersion.objects.create(
-        project=model.project, model=model, name=f"2026.{place}", first_seen_at=now, last_seen_at=now, last_minute=last, revision=1
+        project=model.project,
+        model=model,
+        name=f"2026.{place}",
+        first_seen_at=now,
+        last_seen_at=now,
+        last_minute=last,
+        revision=1,
     )
     Deployment.objects.create(
-        **common, model=model, version=version, started_minute=first, last_minute=last, ended_minute=None if live else last
+        **common,
+        model=model,
+        version=version,
+        started_minute=first,
+        last_minute=last,
+        ended_minute=None if live else last,
     )
     for stratum in strata:
-        Series.objects.create(**common, version=version, stratum=stratum, region="score_batch", bucket="2^8", last_minute=last)
+        Series.objects.create(
+            **common,
+            version=version,
+            stratum=stratum,
+            region="score_batch",
+            bucket="2^8",
+            last_minute=last,
+        )
     for rank in range(instances if live else 0):
         source.pk, source.model, source.version = None, model, version
-        source.instance_id, source.last_seen_at = f"{version.pk:06d}{rank:020d}", now - timedelta(seconds=5)
+        source.instance_id, source.last_seen_at = (
+            f"{version.pk:06d}{rank:020d}",
+            now - timedelta(seconds=5),
+        )
         source.save(force_insert=True)
 
 
 def rows_made(project_id: int) -> int:
-    """Copies one row of each table to every series or version and every hour or minute it was live; returns how many there are."""
+    """Copies one row of each table to every series or version and every hour or minute it was live;
+    returns how many there are."""
     from django.db import connection
 
-    from dashboard.fleet.models import VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+    from dashboard.fleet.models import (
+        VersionHour,
+        VersionMinute,
+        VersionProcessHour,
+        VersionProcessMinute,
+    )
     from dashboard.fleet.partitions import partitions_make
 
     today = int(time.time() // 86400)
@@ -87,18 +123,27 @@ def rows_made(project_id: int) -> int:
         (VersionProcessMinute, "minute", 1440, "version_id"),
     ):
         name = table._meta.db_table
-        columns = [field.column for field in table._meta.concrete_fields if field.column and field.column != "id"]
+        columns = [
+            field.column
+            for field in table._meta.concrete_fields
+            if field.column and field.column != "id"
+        ]
         changed = {slot: "g", "day": f"g / {per_day}", who: "w.id"}
         owner = "version s" if who == "version_id" else "series s"
         version = "s.id" if who == "version_id" else "s.version_id"
-        begin = f"GREATEST(d.started_minute, {(today - MINUTE_DAYS) * 1440 if slot == 'minute' else 0})"
+        begin = (
+            f"GREATEST(d.started_minute, {(today - MINUTE_DAYS) * 1440 if slot == 'minute' else 0})"
+        )
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TEMP TABLE one AS SELECT * FROM {name} LIMIT 1")
             cursor.execute(f"DELETE FROM {name}")
             cursor.execute(
-                f"INSERT INTO {name} ({', '.join(columns)}) SELECT {', '.join(changed.get(c, 't.' + c) for c in columns)} FROM one t, "
-                f"(SELECT s.id, {begin} / {1440 // per_day} AS first, d.last_minute / {1440 // per_day} AS last FROM {_table(owner)} "
-                f"JOIN {_deployment()} d ON d.version_id = {version} WHERE d.project_id = %s AND d.last_minute > {begin}) w, "
+                f"INSERT INTO {name} ({', '.join(columns)}) SELECT "
+                f"{', '.join(changed.get(c, 't.' + c) for c in columns)} FROM one t, "
+                f"(SELECT s.id, {begin} / {1440 // per_day} AS first, d.last_minute / "
+                f"{1440 // per_day} AS last FROM {_table(owner)} "
+                f"JOIN {_deployment()} d ON d.version_id = {version} WHERE d.project_id = "
+                f"%s AND d.last_minute > {begin}) w, "
                 "generate_series(w.first, w.last) g",
                 [project_id],
             )
@@ -123,7 +168,8 @@ def _deployment() -> str:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one page costs: seconds at the 95th percentile, processor seconds here and in the database, queries, bytes compressed."""
+    """What one page costs: seconds at the 95th percentile, processor seconds here and in the
+    database, queries, bytes compressed."""
 
     p95: float
     python: float
@@ -133,7 +179,8 @@ class Cost:
 
 
 def database_seconds() -> float:
-    """Processor time of the database process that serves this connection; 0 where it runs on another machine."""
+    """Processor time of the database process that serves this connection; 0 where it runs on
+    another machine."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -159,15 +206,25 @@ def asked(client: Any, address: str, times: int) -> Cost:
 
     with connection.execute_wrapper(counted):
         answer = client.get(address)
-    tune_garbage_collection()  # as the web process does once it is loaded; here the pages before this one loaded more
+    # as the web process does once it is loaded; here the pages before this one loaded more
+    tune_garbage_collection()
     assert answer.status_code == 200, (address, answer.status_code)
     took, python, database = [], time.process_time(), database_seconds()
     for _ in range(times):
         began = time.perf_counter()
         client.get(address)
         took.append(time.perf_counter() - began)
-    python, database = (time.process_time() - python) / times, (database_seconds() - database) / times
-    return Cost(statistics.quantiles(took, n=20)[-1], python, database, len(count), len(gzip.compress(answer.content, 6)))
+    python, database = (
+        (time.process_time() - python) / times,
+        (database_seconds() - database) / times,
+    )
+    return Cost(
+        statistics.quantiles(took, n=20)[-1],
+        python,
+        database,
+        len(count),
+        len(gzip.compress(answer.content, 6)),
+    )
 
 
 def figures_of(project: Any, model: Any, times: int, *, browser: bool) -> list[Row]:
@@ -198,11 +255,19 @@ def figures_of(project: Any, model: Any, times: int, *, browser: bool) -> list[R
     for what, address in pages.items():
         cost = asked(client, address, times)
         print(
-            f"{what:14} p95 {cost.p95 * 1e3:6.0f} ms, processor {cost.python * 1e3:5.0f} ms here and {cost.database * 1e3:5.0f} ms in the "
+            f"{what:14} p95 {cost.p95 * 1e3:6.0f} ms, processor {cost.python * 1e3:5.0f} "
+            f"ms here and {cost.database * 1e3:5.0f} ms in the "
             f"database, {cost.queries:3} queries, {cost.size / 1000:5.1f} kB compressed",
             flush=True,
         )
-        figures.append(Row(f"page {what}, p95", "ms", cost.p95 * 1e3, goal=GOALS[what] * 1e3 if what in GOALS else None))
+        figures.append(
+            Row(
+                f"page {what}, p95",
+                "ms",
+                cost.p95 * 1e3,
+                goal=GOALS[what] * 1e3 if what in GOALS else None,
+            )
+        )
     return figures + (opened(pages, client.cookies) if browser else [])
 
 
@@ -222,18 +287,32 @@ def history(options: argparse.Namespace) -> tuple[Any, Any]:
     rows = rows_made(project.pk)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")  # as the database does by itself where rows come over weeks
-    print(f"{connection.vendor}: {rows:,} rows of {options.models} models in {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"{connection.vendor}: {rows:,} rows of {options.models} models in "
+        f"{time.monotonic() - began:.0f} s",
+        flush=True,
+    )
     return project, model
 
 
 def main() -> int:
-    """Makes a database of its own, and drops it at the end unless it is to be kept; 1 if a goal is missed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Makes a database of its own, and drops it at the end unless it is to be kept; 1 if a goal is
+    missed."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", type=int, default=60)
     parser.add_argument("--instances", type=int, default=1000)
     parser.add_argument("--times", type=int, default=20)
-    parser.add_argument("--no-browser", dest="browser", action="store_false", help="the server alone, without Chromium")
-    parser.add_argument("--keep", metavar="NAME", help="a database of this name, made if it is not there, and left")
+    parser.add_argument(
+        "--no-browser",
+        dest="browser",
+        action="store_false",
+        help="the server alone, without Chromium",
+    )
+    parser.add_argument(
+        "--keep", metavar="NAME", help="a database of this name, made if it is not there, and left"
+    )
     options = parser.parse_args()
     import django
 
@@ -245,7 +324,9 @@ def main() -> int:
     if options.keep:
         connection.settings_dict["TEST"]["NAME"] = options.keep
     # Serialized, a history that was kept would be read into memory, row by row.
-    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False, keepdb=bool(options.keep))
+    connection.creation.create_test_db(
+        verbosity=0, autoclobber=True, serialize=False, keepdb=bool(options.keep)
+    )
     try:
         project, model = history(options)
         ago = time.time() - model.last_seen_at.timestamp()

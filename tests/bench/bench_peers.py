@@ -1,4 +1,5 @@
-"""The agent beside sentry-sdk and OpenTelemetry in one run, each with its default settings: what arrives, and how long an end takes."""
+"""The agent beside sentry-sdk and OpenTelemetry in one run, each with its default settings: what
+arrives, and how long an end takes."""
 
 from __future__ import annotations
 
@@ -35,10 +36,25 @@ class Run:
 
     def start(self, seconds: float, fork_at: float = 0.0) -> subprocess.Popen[bytes]:
         """The job."""
-        words = [sys.executable, "-m", "tests.bench.peer_job", self.client, self.server.url, str(self.ledger), str(seconds), str(fork_at)]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+        words = [
+            sys.executable,
+            "-m",
+            "tests.bench.peer_job",
+            self.client,
+            self.server.url,
+            str(self.ledger),
+            str(seconds),
+            str(fork_at),
+        ]
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("COMPILEWATCH_")
+        }
         environment["XDG_CACHE_HOME"] = str(self._cache)
-        return subprocess.Popen(words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
 
     def arrived(self, more: int = 0) -> str:
         """How many of the calls arrived."""
@@ -80,7 +96,8 @@ def html(run: Run) -> str:
 
 
 def terminated(run: Run) -> str:
-    """SIGTERM after 15 seconds; the next job starts half a second later and makes a few calls of its own."""
+    """SIGTERM after 15 seconds; the next job starts half a second later and makes a few calls of
+    its own."""
     run.server.up()
     job = run.start(60.0)
     time.sleep(15.0)
@@ -94,7 +111,8 @@ def terminated(run: Run) -> str:
 
 
 def forked(run: Run) -> str:
-    """Answers take three seconds for a while, and in the middle of it the process forks; the child makes 20 calls, sends them and ends."""
+    """Answers take three seconds for a while, and in the middle of it the process forks; the child
+    makes 20 calls, sends them and ends."""
     run.server.up()
     began = time.monotonic()
     job = run.start(30.0, 13.0)
@@ -105,11 +123,14 @@ def forked(run: Run) -> str:
     job.wait(30.0 + LIMIT)
     while run.stamp("child") is None and time.monotonic() - began < 30.0 + LIMIT:
         time.sleep(0.1)
-    return run.arrived(20) + (", child ended" if run.stamp("child") else f", child hung for {LIMIT:.0f} s")
+    return run.arrived(20) + (
+        ", child ended" if run.stamp("child") else f", child hung for {LIMIT:.0f} s"
+    )
 
 
 def dead_at_exit(run: Run) -> str:
-    """Nobody listens when the program ends. What comes after the functions that run at exit is Python's own end."""
+    """Nobody listens when the program ends. What comes after the functions that run at exit is
+    Python's own end."""
     job = run.start(5.0)
     try:
         job.wait(5.0 + LIMIT)
@@ -117,7 +138,11 @@ def dead_at_exit(run: Run) -> str:
         job.kill()
         return f"still there after {LIMIT:.0f} s"
     now, ended, flushed = time.monotonic(), run.stamp("ended"), run.stamp("flushed")
-    return f"{now - ended:.2f} s, to the end of what runs at exit {flushed - ended:.2f} s" if ended and flushed else "died"
+    return (
+        f"{now - ended:.2f} s, to the end of what runs at exit {flushed - ended:.2f} s"
+        if ended and flushed
+        else "died"
+    )
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -150,11 +175,19 @@ def main() -> int:
             time.sleep(0.3)
         for thread in threads:
             thread.join()
-    versions = (f"compilewatch {__version__}", f"sentry-sdk {version('sentry-sdk')}", f"OpenTelemetry {version('opentelemetry-sdk')}")
+    versions = (
+        f"compilewatch {__version__}",
+        f"sentry-sdk {version('sentry-sdk')}",
+        f"OpenTelemetry {version('opentelemetry-sdk')}",
+    )
     print("| calls that arrived | " + " | ".join(versions) + " |\n|---|---|---|---|")
     for name in SCENARIOS:
         print(f"| {name} | " + " | ".join(found[name, client] for client in CLIENTS) + " |")
-    wrong = [client for (name, client), text in found.items() if client == "compilewatch" and "hung" in text]
+    wrong = [
+        client
+        for (name, client), text in found.items()
+        if client == "compilewatch" and "hung" in text
+    ]
     return 1 if wrong else 0
 
 

@@ -1,8 +1,10 @@
-"""From a rank that compiles alone to the alert: `python -m tests.bench.bench_rank_alarm [--runs 3]`, about a minute a run.
+"""From a rank that compiles alone to the alert: `python -m tests.bench.bench_rank_alarm [--runs
+3]`, about a minute a run.
 
-The full stack runs in processes of its own (web, worker, beat, PostgreSQL, Redis). Four simulated ranks report every 10 s, two and a
-half seconds after each other. One recompiles a frame, and the time is taken from the end of that compilation, and from the report that
-made it certain (the first of the last rank to reach two seconds beyond), until the alert is open in the database."""
+The full stack runs in processes of its own (web, worker, beat, PostgreSQL, Redis). Four simulated
+ranks report every 10 s, two and a half seconds after each other. One recompiles a frame, and the
+time is taken from the end of that compilation, and from the report that made it certain (the first
+of the last rank to reach two seconds beyond), until the alert is open in the database."""
 
 from __future__ import annotations
 
@@ -23,7 +25,16 @@ from tests.flow.stack import Stack, answer_of, wait_for
 
 GOAL = 20.0
 RANKS, EVERY, SLACK = 4, 10.0, 2.0
-FIRST = Compile(at=0.0, id="0/0", kind="first", outcome="ok", frame="step", file="train.py", line=8, seconds={"total": 4.0})
+FIRST = Compile(
+    at=0.0,
+    id="0/0",
+    kind="first",
+    outcome="ok",
+    frame="step",
+    file="train.py",
+    line=8,
+    seconds={"total": 4.0},
+)
 
 
 @dataclass(frozen=True)
@@ -56,14 +67,17 @@ class Job:
         self._seq = [0] * RANKS
 
     def report(self, compiled: dict[int, Compile]) -> tuple[int, float]:
-        """Waits for the next window that ends and posts it; answers with the rank and the window's end."""
+        """Waits for the next window that ends and posts it; answers with the rank and the window's
+        end."""
         rank = min(range(RANKS), key=self._until.__getitem__)
         start, end = self._until[rank], self._until[rank] + EVERY
         time.sleep(max(0.0, end - time.time()))
         self._seq[rank] += 1
         done = [compiled.pop(rank)] if rank in compiled and compiled[rank].at <= end else []
         region = Region("step", 50, compiled=50, sampled=50, latency=Sketch.of([0.2] * 50))
-        report = Report((self._seq[rank], self._seq[rank]), (start, end), regions=[region], compiles=done)
+        report = Report(
+            (self._seq[rank], self._seq[rank]), (start, end), regions=[region], compiles=done
+        )
         body = dumps(Request(1, time.time(), self._who[rank], [report]))
         status, said = answer_of(self._stack.port, self._stack.key, body)
         assert status == 200, said
@@ -72,7 +86,8 @@ class Job:
 
 
 def run(stack: Stack, number: int) -> Told:
-    """A job of its own: all ranks compile, and then one alone, another frame in each run: what the version before did too is no news."""
+    """A job of its own: all ranks compile, and then one alone, another frame in each run: what the
+    version before did too is no news."""
     job, frame = Job(stack, number), f"step{number}"
     compiled = {rank: replace(FIRST, frame=frame, at=time.time() + 5.0) for rank in range(RANKS)}
     for _ in range(2 * RANKS):
@@ -85,14 +100,19 @@ def run(stack: Stack, number: int) -> Told:
         if end > alone + SLACK:
             behind.discard(rank)
             certain = time.time()
-    sql = f"SELECT extract(epoch FROM opened_at) FROM alert WHERE title LIKE '%v{number}:%' OR title LIKE '%v{number} %'"
+    sql = (
+        f"SELECT extract(epoch FROM opened_at) FROM alert WHERE title LIKE '%v{number}:%' OR "
+        f"title LIKE '%v{number} %'"
+    )
     [[opened]] = wait_for("the alert", lambda: stack.rows(sql), seconds=90, every=0.05)
     return Told(float(opened) - alone, float(opened) - certain)
 
 
 def main() -> int:
     """Prints a line a run, and the longest; 1 if that missed the goal."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=3)
     runs = []
     with tempfile.TemporaryDirectory(prefix="compilewatch-bench-") as folder:
@@ -110,8 +130,17 @@ def main() -> int:
             stack.close()
     return show(
         [
-            Row("certain in the data to the alert, the longest", "s", max(run.from_report for run in runs), goal=GOAL),
-            Row("a compilation of one rank alone to the alert, the longest", "s", max(run.from_compilation for run in runs)),
+            Row(
+                "certain in the data to the alert, the longest",
+                "s",
+                max(run.from_report for run in runs),
+                goal=GOAL,
+            ),
+            Row(
+                "a compilation of one rank alone to the alert, the longest",
+                "s",
+                max(run.from_compilation for run in runs),
+            ),
         ]
     )
 

@@ -1,8 +1,10 @@
-"""Thousands of agents come back at once: `python -m tests.bench.bench_reconnect [--agents 10000] [--outage 300]`.
+"""Thousands of agents come back at once: `python -m tests.bench.bench_reconnect [--agents 10000]
+[--outage 300]`.
 
-The outage passes in turned time: each agent's own back-off says when it tries next. From the moment of the return on everything is
-real: each agent opens a connection of its own and sends all windows of the outage in one request, tries again as the answer and its
-back-off tell it, and every acknowledged window must be folded, once."""
+The outage passes in turned time: each agent's own back-off says when it tries next. From the moment
+of the return on everything is real: each agent opens a connection of its own and sends all windows
+of the outage in one request, tries again as the answer and its back-off tell it, and every
+acknowledged window must be folded, once."""
 
 from __future__ import annotations
 
@@ -45,10 +47,19 @@ class Agent:
         """All its windows as one request."""
         now, last = time.time(), self._windows
         windows = [
-            {**report, "seq": [n + 1, n + 1], "window": [now - WINDOW * (last - n), now - WINDOW * (last - n - 1)]}
+            {
+                **report,
+                "seq": [n + 1, n + 1],
+                "window": [now - WINDOW * (last - n), now - WINDOW * (last - n - 1)],
+            }
             for n, report in enumerate(reports[:last])
         ]
-        return gzip.compress(json.dumps({"v": 1, "sent": now, "instance": self._sender.identity, "reports": windows}).encode(), 1)
+        return gzip.compress(
+            json.dumps(
+                {"v": 1, "sent": now, "instance": self._sender.identity, "reports": windows}
+            ).encode(),
+            1,
+        )
 
     def wait(self, retry_after: str) -> float:
         """Seconds until its next try, after one that failed."""
@@ -62,10 +73,17 @@ class Crowd:
     def __init__(self, line: Line, agents: int, outage: float, seed: int) -> None:
         rnd = random.Random(seed)
         self.line, self.agents = line, [Agent(number, rnd, outage) for number in range(agents)]
-        gauges = Gauges([Device(index=0, allocated=30 << 30, peak=34 << 30, reserved=36 << 30)], host_rss=5 << 30)
-        self.reports = [encode(Report((1, 1), (0.0, 0.0), regions=regions_of(n), gauges=gauges)) for n in range(int(outage / WINDOW))]
+        gauges = Gauges(
+            [Device(index=0, allocated=30 << 30, peak=34 << 30, reserved=36 << 30)],
+            host_rss=5 << 30,
+        )
+        self.reports = [
+            encode(Report((1, 1), (0.0, 0.0), regions=regions_of(n), gauges=gauges))
+            for n in range(int(outage / WINDOW))
+        ]
         self.head = (
-            f"POST /api/v1/reports HTTP/1.1\r\nHost: 127.0.0.1:{line.port}\r\nAuthorization: Bearer {line.key}\r\n"
+            "POST /api/v1/reports HTTP/1.1\r\nHost: "
+            f"127.0.0.1:{line.port}\r\nAuthorization: Bearer {line.key}\r\n"
             "Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
         )
         self.answers: Counter[str] = Counter()
@@ -84,7 +102,9 @@ class Crowd:
             self.per_second[int(self._now())] += 1
             sent = self._now()
             try:
-                status, retry_after = await asyncio.wait_for(self._post(agent.body(self.reports)), ANSWERED_WITHIN)
+                status, retry_after = await asyncio.wait_for(
+                    self._post(agent.body(self.reports)), ANSWERED_WITHIN
+                )
             except OSError as error:
                 status, retry_after = type(error).__name__, ""
             self.answers[status] += 1
@@ -104,7 +124,11 @@ class Crowd:
             raise ConnectionResetError from error
         finally:
             writer.close()
-        told = [line[12:].strip().decode() for line in head.split(b"\r\n") if line.lower().startswith(b"retry-after:")]
+        told = [
+            line[12:].strip().decode()
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"retry-after:")
+        ]
         return head[9:12].decode(), told[0] if told else ""
 
     def _now(self) -> float:
@@ -115,9 +139,11 @@ class Crowd:
         done = sorted(agent.acked_at for agent in self.agents)
         latencies = sorted(self.latencies)
         return (
-            f"{len(done)} agents, {sum(self.answers.values())} requests, at most {max(self.per_second.values())} in a second;"
+            f"{len(done)} agents, {sum(self.answers.values())} requests, at most "
+            f"{max(self.per_second.values())} in a second;"
             f" acknowledged: half after {done[len(done) // 2]:.0f} s, all after {done[-1]:.0f} s;"
-            f" an answer p50 {1e3 * latencies[len(latencies) // 2]:.0f} ms, p99 {1e3 * latencies[int(0.99 * len(latencies))]:.0f} ms;"
+            f" an answer p50 {1e3 * latencies[len(latencies) // 2]:.0f} ms, p99 "
+            f"{1e3 * latencies[int(0.99 * len(latencies))]:.0f} ms;"
             f" answers {dict(self.answers)}"
         )
 
@@ -125,15 +151,23 @@ class Crowd:
 def folded(line: Line, windows: int) -> str:
     """How long after the last answer everything was folded, and whether each window was, once."""
     begin = time.perf_counter()
-    while line.rows("SELECT 1 FROM ingest_inbox LIMIT 1") and time.perf_counter() - begin < FOLDED_WITHIN:
+    while (
+        line.rows("SELECT 1 FROM ingest_inbox LIMIT 1")
+        and time.perf_counter() - begin < FOLDED_WITHIN
+    ):
         time.sleep(0.5)
     [[count]] = line.rows("SELECT coalesce(sum(windows), 0) FROM process_minute")
-    return f"{count} of {windows} windows folded, the last {time.perf_counter() - begin:.0f} s after the last answer"
+    return (
+        f"{count} of {windows} windows folded, the last {time.perf_counter() - begin:.0f} s "
+        "after the last answer"
+    )
 
 
 def main() -> None:
     """Prints one line for the agents and one for the fold."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--database", default="postgresql", choices=["postgresql", "sqlite"])
     parser.add_argument("--agents", type=int, default=10_000)
     parser.add_argument("--outage", type=float, default=300)

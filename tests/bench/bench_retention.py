@@ -1,6 +1,8 @@
-"""How large a day is, and how long dropping one holds others up: `python -m tests.bench.bench_retention`.
+"""How large a day is, and how long dropping one holds others up: `python -m
+tests.bench.bench_retention`.
 
-Folds some hours of the demo's fleet and prints `manage.py storage`; then makes rows that are too old and drops them in slices."""
+Folds some hours of the demo's fleet and prints `manage.py storage`; then makes rows that are too
+old and drops them in slices."""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ import tests.environment  # noqa: F401  # settings must be in place before Djang
 
 
 def fill(hours: int) -> int:
-    """Reports of the demo's fleet, a window a minute as it sends its past, and folds them; returns how many."""
+    """Reports of the demo's fleet, a window a minute as it sends its past, and folds them; returns
+    how many."""
     from compilewatch.wire.codec import dumps
     from compilewatch.wire.messages import VERSION, Request
 
@@ -29,14 +32,17 @@ def fill(hours: int) -> int:
         instance.first_minute = max(instance.first_minute, start - hours * 60)
         for reports in batch_reports(build_past_reports(instance, start_minute=start)):
             request = Request(VERSION, time.time(), instance.identity, reports)
-            reports_store([batch_read(text=dumps(request), project_id=project.pk, received=time.time())])
+            reports_store(
+                [batch_read(text=dumps(request), project_id=project.pk, received=time.time())]
+            )
             count += len(reports)
         fold_all()
     return count
 
 
 def drop(days: int) -> None:
-    """Copies every minute of an instance to a number of older days, and drops them while another project keeps them."""
+    """Copies every minute of an instance to a number of older days, and drops them while another
+    project keeps them."""
     from django.db import connection
 
     from dashboard.common.write_lock import write_transaction
@@ -44,21 +50,34 @@ def drop(days: int) -> None:
     from dashboard.fleet.retention import retention_run
     from dashboard.projects.services import project_create, retention_set
 
-    retention_set(project=project_create(name="Longer", slug="longer"), changes={"instance_minutes": 90}, actor_name="bench")
+    retention_set(
+        project=project_create(name="Longer", slug="longer"),
+        changes={"instance_minutes": 90},
+        actor_name="bench",
+    )
     columns = [field.column for field in RegionMinute._meta.concrete_fields if field.column]
     with connection.cursor() as cursor:
         for day in range(10, 10 + days):
             wanted = ", ".join(
-                f"day - {day}" if name == "day" else f"minute - {day * 1440}" if name == "minute" else name for name in columns
+                f"day - {day}"
+                if name == "day"
+                else f"minute - {day * 1440}"
+                if name == "minute"
+                else name
+                for name in columns
             )
             today = f"day >= {int(time.time() // 86400) - 2}"
             with write_transaction():
-                cursor.execute(f"INSERT INTO region_minute ({', '.join(columns)}) SELECT {wanted} FROM region_minute WHERE {today}")
+                cursor.execute(
+                    f"INSERT INTO region_minute ({', '.join(columns)}) SELECT {wanted} "
+                    f"FROM region_minute WHERE {today}"
+                )
     began = time.perf_counter()
     dropped = retention_run(seconds=600)
     seconds = time.perf_counter() - began
     print(
-        f"{connection.vendor}: {dropped.rows} rows dropped in {seconds:.1f} s, {dropped.rows / seconds:.0f} rows/s;"
+        f"{connection.vendor}: {dropped.rows} rows dropped in {seconds:.1f} s, "
+        f"{dropped.rows / seconds:.0f} rows/s;"
         f" the longest slice held its locks for {dropped.longest_hold * 1e3:.0f} ms"
     )
 

@@ -1,7 +1,8 @@
-"""Verdicts by minute for the rules that need no statistics: `python -m tests.bench.bench_simple_rules`.
+"""Verdicts by minute for the rules that need no statistics: `python -m
+tests.bench.bench_simple_rules`.
 
-Each case has three baseline instances and some candidates, exact and without noise. The checkout in `PYTHONPATH` is the judge, so the
-same file shows the verdicts of an earlier one."""
+Each case has three baseline instances and some candidates, exact and without noise. The checkout in
+`PYTHONPATH` is the judge, so the same file shows the verdicts of an earlier one."""
 
 from __future__ import annotations
 
@@ -34,7 +35,13 @@ class Case(NamedTuple):
 
 def known(row: InstanceMinute, calls: int, looked_up: int, eager: int = 0) -> InstanceMinute:
     """A row with that number of calls, of which the agent looked up a part."""
-    return replace(row, calls=calls, compiled=looked_up - eager, eager=eager, eager_by={"limit": eager} if eager else {})
+    return replace(
+        row,
+        calls=calls,
+        compiled=looked_up - eager,
+        eager=eager,
+        eager_by={"limit": eager} if eager else {},
+    )
 
 
 def candidate(row: InstanceMinute | InstanceProcessMinute) -> bool:
@@ -74,7 +81,13 @@ def errors_for(minutes: int, share: float) -> Row:
 
     def failing(row: InstanceMinute) -> InstanceMinute:
         since = row.minute - ONSET
-        part = 0.0 if not candidate(row) or not 0 <= since <= minutes else 0.5 if since in (0, minutes) else 1.0
+        part = (
+            0.0
+            if not candidate(row) or not 0 <= since <= minutes
+            else 0.5
+            if since in (0, minutes)
+            else 1.0
+        )
         return replace(row, calls=300, compiled=300, errors=round(300 * share * part))
 
     return failing
@@ -86,7 +99,8 @@ def memory(row: InstanceProcessMinute, peak: float, held: float) -> InstanceProc
 
 
 def climbing_peak(row: InstanceProcessMinute) -> InstanceProcessMinute:
-    """The running maximum of a young process nears that of an old one over hours; what is in use stays the same."""
+    """The running maximum of a young process nears that of an old one over hours; what is in use
+    stays the same."""
     return memory(row, 40 - 12 * exp(-row.age / 240) if row.arm == "candidate" else 40, 27)
 
 
@@ -105,9 +119,24 @@ def leaking(row: InstanceProcessMinute) -> InstanceProcessMinute:
 CASES = (
     Case("one eager call of 30 looked up in 15 minutes", 3, 240, lone_eager),
     Case("six eager calls within one minute", 3, 240, five_in_one_minute),
-    Case("one of three candidates wholly eager, 60 calls a minute, a tenth looked up", 3, 240, one_canary_eager),
-    Case("the only candidate wholly eager, 5 calls a minute, a tenth looked up", 1, 240, rare_and_eager),
-    Case("the only candidate wholly eager, 5 calls a minute, all looked up", 1, 240, rare_and_looked_up),
+    Case(
+        "one of three candidates wholly eager, 60 calls a minute, a tenth looked up",
+        3,
+        240,
+        one_canary_eager,
+    ),
+    Case(
+        "the only candidate wholly eager, 5 calls a minute, a tenth looked up",
+        1,
+        240,
+        rare_and_eager,
+    ),
+    Case(
+        "the only candidate wholly eager, 5 calls a minute, all looked up",
+        1,
+        240,
+        rare_and_looked_up,
+    ),
     Case("young process, climbing peak, memory in use level", 3, 720, state=climbing_peak),
     Case("young process, memory in use settles", 3, 720, state=settling),
     Case("leak of 2 % an hour", 3, 720, state=leaking),
@@ -126,8 +155,23 @@ def verdicts(case: Case) -> list[tuple[int, str]]:
         rows, states = [], []
         for name in base + (cand if minute >= 0 else []):
             arm, born = ("candidate", YOUNG) if name[0] == "c" else ("baseline", OLD)
-            row = InstanceMinute(name, name, arm, "H100", "forward", "2^12", minute, born, 60, compiled=60, p50=0.01, host=name)  # type: ignore[arg-type]
-            state = InstanceProcessMinute(name, name, arm, ("H100",), minute, born, 40 * GIB, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
+            row = InstanceMinute(
+                name,
+                name,
+                arm,
+                "H100",
+                "forward",
+                "2^12",
+                minute,
+                born,
+                60,
+                compiled=60,
+                p50=0.01,
+                host=name,
+            )  # type: ignore[arg-type]
+            state = InstanceProcessMinute(
+                name, name, arm, ("H100",), minute, born, 40 * GIB, gpu_allocated=27 * GIB
+            )  # type: ignore[arg-type]
             rows.append(case.calls(row))
             states.append(case.state(state))
         comparison.add_minute(minute, rows, states)
@@ -138,7 +182,10 @@ def main() -> None:
     """Prints one line a case."""
     for case in CASES:
         said = [f"{verdict} at {minute}" for minute, verdict in verdicts(case) if minute]
-        print(f"| {case.name} | {' · '.join(said).replace('_', ' ') or 'not enough data'} |", flush=True)
+        print(
+            f"| {case.name} | {' · '.join(said).replace('_', ' ') or 'not enough data'} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

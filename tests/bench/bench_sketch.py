@@ -1,4 +1,5 @@
-"""What a sketch costs: adding values in bulk and merging many small sketches; prints the best of several rounds."""
+"""What a sketch costs: adding values in bulk and merging many small sketches; prints the best of
+several rounds."""
 
 from __future__ import annotations
 

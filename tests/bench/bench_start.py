@@ -1,6 +1,8 @@
-"""What the agent adds to the start and the end of a process, beside its peers: fresh processes in turn, and their medians.
+"""What the agent adds to the start and the end of a process, beside its peers: fresh processes in
+turn, and their medians.
 
-Imports are told in processor time, which other processes of the machine change least; `init` and exits in time that passes."""
+Imports are told in processor time, which other processes of the machine change least; `init` and
+exits in time that passes."""
 
 from __future__ import annotations
 
@@ -63,7 +65,10 @@ import compilewatch
 compilewatch.init(model="bench", endpoint={url!r}, api_key="k", interval=200)
 call = compilewatch.watch(lambda: 0)
 """
-SENTRYS = "import sentry_sdk\nsentry_sdk.init(dsn={dsn!r})\ncall = lambda: 0\nsentry_sdk.capture_message('call')"
+SENTRYS = (
+    "import sentry_sdk\nsentry_sdk.init(dsn={dsn!r})\ncall = lambda: "
+    "0\nsentry_sdk.capture_message('call')"
+)
 
 
 def imports() -> list[Row]:
@@ -75,7 +80,9 @@ def imports() -> list[Row]:
     for peer in list(IMPORTS)[1:]:
         first = peer == "prometheus_client"
         goals = {"goal": IMPORT_MS, "goal_ratio": IMPORT_RATIO} if first else {}
-        rows.append(Row("import", "ms", found["compilewatch"]["ms"], found[peer]["ms"], peer, **goals))
+        rows.append(
+            Row("import", "ms", found["compilewatch"]["ms"], found[peer]["ms"], peer, **goals)
+        )
     return rows
 
 
@@ -83,14 +90,23 @@ def starts() -> list[Row]:
     """First use of the package, and `init`, by what the job has imported before."""
     bare = in_turn({"bare": BEGIN.format(before=""), "sentry": SENTRY}, ROUNDS)
     befores = {"torch": "import torch", "dynamo": "import torch._dynamo"}
-    torch = in_turn({name: BEGIN.format(before=before) for name, before in befores.items()}, TORCH_ROUNDS)
+    torch = in_turn(
+        {name: BEGIN.format(before=before) for name, before in befores.items()}, TORCH_ROUNDS
+    )
     sentry = bare["sentry"]["ms"]
     return [
         Row("first use of the package, before torch", "ms", bare["bare"]["load"]),
         Row("first use of the package, after torch", "ms", torch["torch"]["load"]),
         Row("init, before torch", "ms", bare["bare"]["init"], sentry, "sentry_sdk.init", INIT_MS),
         Row("init, after torch", "ms", torch["torch"]["init"], sentry, "sentry_sdk.init", INIT_MS),
-        Row("init, after torch._dynamo", "ms", torch["dynamo"]["init"], sentry, "sentry_sdk.init", INIT_MS),
+        Row(
+            "init, after torch._dynamo",
+            "ms",
+            torch["dynamo"]["init"],
+            sentry,
+            "sentry_sdk.init",
+            INIT_MS,
+        ),
     ]
 
 
@@ -111,8 +127,22 @@ def exits() -> list[Row]:
     )
     server.away()
     return [
-        Row("exit, the server answers", "ms", found["ours"]["ms"], found["sentry"]["ms"], "sentry_sdk", EXIT_MS),
-        Row("exit, nobody listens", "ms", found["ours, away"]["ms"], found["sentry, away"]["ms"], "sentry_sdk", 1000.0),
+        Row(
+            "exit, the server answers",
+            "ms",
+            found["ours"]["ms"],
+            found["sentry"]["ms"],
+            "sentry_sdk",
+            EXIT_MS,
+        ),
+        Row(
+            "exit, nobody listens",
+            "ms",
+            found["ours, away"]["ms"],
+            found["sentry, away"]["ms"],
+            "sentry_sdk",
+            1000.0,
+        ),
     ]
 
 

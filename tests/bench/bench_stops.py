@@ -1,8 +1,9 @@
-"""Stops and reloads of the web process under load: `python -m tests.bench.bench_stops [--stops 20] [--servers granian gunicorn]`.
+"""Stops and reloads of the web process under load: `python -m tests.bench.bench_stops [--stops 20]
+[--servers granian gunicorn]`.
 
-While agents send, the server gets SIGTERM, has to end by itself, and starts again; then SIGHUP, by which it takes new workers; then
-one worker is killed.
-What was acknowledged must be stored, once; what broke off is sent again by the agents and must not count twice."""
+While agents send, the server gets SIGTERM, has to end by itself, and starts again; then SIGHUP, by
+which it takes new workers; then one worker is killed. What was acknowledged must be stored, once;
+what broke off is sent again by the agents and must not count twice."""
 
 from __future__ import annotations
 
@@ -40,17 +41,23 @@ class Outcome:
         self.broken += figures["broken"]
         for status, count in figures["refused"].items():
             self.refused[status] = self.refused.get(status, 0) + count
-        rows = line.rows("SELECT instance_id, count(*), count(DISTINCT seq_first) FROM ingest_inbox GROUP BY 1")
+        rows = line.rows(
+            "SELECT instance_id, count(*), count(DISTINCT seq_first) FROM ingest_inbox GROUP BY 1"
+        )
         stored = {instance: (count, different) for instance, count, different in rows}
-        self.lost += sum(max(0, acked - stored.get(instance, (0, 0))[1]) for instance, acked in ledger.items())
+        self.lost += sum(
+            max(0, acked - stored.get(instance, (0, 0))[1]) for instance, acked in ledger.items()
+        )
         self.doubled += sum(count - different for count, different in stored.values())
 
     def row(self, name: str) -> str:
         """One line of the table."""
         times = f"{median(self.took):.2f} s, longest {max(self.took):.2f} s" if self.took else "-"
         return (
-            f"{name:20} {len(self.took)} clean, {self.hung} had to be killed; took {times}; {self.acknowledged} acknowledged,"
-            f" {self.broken} broken off, refused {self.refused or 'none'}, lost {self.lost}, counted twice {self.doubled}"
+            f"{name:20} {len(self.took)} clean, {self.hung} had to be killed; took "
+            f"{times}; {self.acknowledged} acknowledged,"
+            f" {self.broken} broken off, refused {self.refused or 'none'}, lost "
+            f"{self.lost}, counted twice {self.doubled}"
         )
 
 
@@ -104,7 +111,8 @@ def children(pid: int) -> set[int]:
 
 
 def disturbed(line: Line, server: str, times: int, act: object) -> Outcome:
-    """Loads the server, acts on it in the middle, and compares what was acknowledged with what is stored."""
+    """Loads the server, acts on it in the middle, and compares what was acknowledged with what is
+    stored."""
     outcome = Outcome()
     ledger = str(line.folder / "ledger.json")
     for _ in range(times):
@@ -120,7 +128,9 @@ def disturbed(line: Line, server: str, times: int, act: object) -> Outcome:
 
 def main() -> None:
     """Prints one line a server and kind of disturbance."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--reloads", type=int, default=5, help="and as many kills")
     parser.add_argument("--servers", nargs="+", default=["granian", "gunicorn"])
@@ -130,8 +140,13 @@ def main() -> None:
         for server in options.servers:
             line.serve(server)
             print(disturbed(line, server, options.stops, stop).row(f"{server}, stops"), flush=True)
-            print(disturbed(line, server, options.reloads, reload).row(f"{server}, reloads"), flush=True)
-            print(disturbed(line, server, options.reloads, kill).row(f"{server}, kills"), flush=True)
+            print(
+                disturbed(line, server, options.reloads, reload).row(f"{server}, reloads"),
+                flush=True,
+            )
+            print(
+                disturbed(line, server, options.reloads, kill).row(f"{server}, kills"), flush=True
+            )
             line.stop("web")
     finally:
         line.close()

@@ -1,5 +1,6 @@
-"""The slowest of ten million calls on eight threads while the dashboard swallows what it is sent: bare, watched, watched without the
-agent's thread, and with prometheus_client; each in a process of its own, in turn."""
+"""The slowest of ten million calls on eight threads while the dashboard swallows what it is sent:
+bare, watched, watched without the agent's thread, and with prometheus_client; each in a process of
+its own, in turn."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ WAYS = ("bare", "watch", "watch, no thread", "prometheus_client")
 
 
 def main() -> int:
-    """Prints the table; what the threads of a process do to each other is in the bare figures too."""
+    """Prints the table; what the threads of a process do to each other is in the bare figures
+    too."""
     with socket.socket() as hole:
         hole.bind(("127.0.0.1", 0))
         hole.listen(64)
@@ -64,10 +66,20 @@ def main() -> int:
     peer, rows = found["prometheus_client"], []
     for way in WAYS[:-1]:
         for figure, unit in (("p50", "us"), ("p999", "us"), ("max", "ms")):
-            # The slowest call is a thread that waited for the interpreter: chance decides on which side.
+            # The slowest call is a thread that waited for the interpreter: chance decides on which
+            # side.
             goals = {"goal_ratio": 1.0} if way == "watch" and figure != "max" else {}
             shown = {"p50": "median", "p999": "99.9 %", "max": "slowest"}[figure]
-            rows.append(Row(f"8 threads, {way}: {shown}", unit, found[way][figure], peer[figure], "prometheus_client", **goals))
+            rows.append(
+                Row(
+                    f"8 threads, {way}: {shown}",
+                    unit,
+                    found[way][figure],
+                    peer[figure],
+                    "prometheus_client",
+                    **goals,
+                )
+            )
     return show(rows)
 
 

@@ -1,8 +1,11 @@
-"""What a hostile project does to another one of the same dashboard: `python -m tests.bench.bench_tenants --minutes 10`.
+"""What a hostile project does to another one of the same dashboard: `python -m
+tests.bench.bench_tenants --minutes 10`.
 
-The full stack (PostgreSQL, granian, a Celery worker with two processes, beat) serves both. The first project sends reports and reads pages,
-alone and then next to the hostile one, which floods with ten times as many, sends reports that the database refuses, spoiled bodies, and
-slow clients, and asks for its own widest pages. Printed are the fold lag, pages and reports of the first project, and its ledger."""
+The full stack (PostgreSQL, granian, a Celery worker with two processes, beat) serves both. The
+first project sends reports and reads pages, alone and then next to the hostile one, which floods
+with ten times as many, sends reports that the database refuses, spoiled bodies, and slow clients,
+and asks for its own widest pages. Printed are the fold lag, pages and reports of the first project,
+and its ledger."""
 
 from __future__ import annotations
 
@@ -24,50 +27,78 @@ def shape(tenants: Tenants, *, seconds: float, hostile: bool) -> dict[str, Any]:
     """The first project for so long: lags and pages in seconds, and what its generator counted."""
     honest = tenants.honest_start(seconds=seconds)
     others = tenants.hostile_start(seconds=seconds) if hostile else []
-    pages = Pages(tenants.port, session_cookie(tenants.line, "ada"), paths_read(tenants.line, "bench"))
+    pages = Pages(
+        tenants.port, session_cookie(tenants.line, "ada"), paths_read(tenants.line, "bench")
+    )
     pages.start()
     found = lags(tenants.line, project_id(tenants.line, "bench"), seconds=seconds)
     pages.stop()
     reports = json.loads(honest.communicate()[0])
     tenants.acknowledged += reports["acknowledged"]
-    return {"lag": found, "pages": pages.seconds, "failed": pages.failed, "reports": reports, "hostile": [one.end() for one in others]}
+    return {
+        "lag": found,
+        "pages": pages.seconds,
+        "failed": pages.failed,
+        "reports": reports,
+        "hostile": [one.end() for one in others],
+    }
 
 
 def said(name: str, one: dict[str, Any]) -> str:
     """One line for people."""
     reports, lag = one["reports"], one["lag"]
     return (
-        f"{name}: fold lag p50 {median(lag):.2f} s, p95 {p95(lag):.2f} s, most {max(lag):.2f} s ({len(lag)} reports)"
-        f"; pages p50 {1000 * median(one['pages']):.0f} ms, p95 {1000 * p95(one['pages']):.0f} ms, most {1000 * max(one['pages']):.0f} ms"
-        f" ({len(one['pages'])} pages, {one['failed']} failed); reports acknowledged {reports['acknowledged']},"
-        f" refused {reports['refused'] or 'none'}, p50 {reports['p50']:.0f} ms, p99 {reports['p99']:.0f} ms"
-        + "".join(f"\n    hostile {text}" for text in one["hostile"])
+        f"{name}: fold lag p50 {median(lag):.2f} s, p95 {p95(lag):.2f} s, most "
+        f"{max(lag):.2f} s ({len(lag)} reports)"
+        f"; pages p50 {1000 * median(one['pages']):.0f} ms, p95 "
+        f"{1000 * p95(one['pages']):.0f} ms, most {1000 * max(one['pages']):.0f} ms"
+        f" ({len(one['pages'])} pages, {one['failed']} failed); reports acknowledged "
+        f"{reports['acknowledged']},"
+        f" refused {reports['refused'] or 'none'}, p50 {reports['p50']:.0f} ms, p99 "
+        f"{reports['p99']:.0f} ms" + "".join(f"\n    hostile {text}" for text in one["hostile"])
     )
 
 
 def main() -> int:
     """Prints a line a shape, the ledger, and the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--minutes", type=float, default=10, help="next to the hostile project")
     parser.add_argument("--usual-minutes", type=float, default=3, help="alone, before")
     options = parser.parse_args()
     tenants = Tenants()
     try:
-        shape(tenants, seconds=20, hostile=False)  # the pages have rows to show, and the programs are warm
+        shape(
+            tenants, seconds=20, hostile=False
+        )  # the pages have rows to show, and the programs are warm
         usual = shape(tenants, seconds=60 * options.usual_minutes, hostile=False)
         print(said("alone", usual), flush=True)
         beside = shape(tenants, seconds=60 * options.minutes, hostile=True)
         print(said(f"next to a hostile project for {options.minutes:g} min", beside), flush=True)
         differs = tenants.ledger_differs()
-        print(f"ledger of the first project: {tenants.acknowledged} reports acknowledged, {differs} calls differ", flush=True)
+        print(
+            f"ledger of the first project: {tenants.acknowledged} reports acknowledged, "
+            f"{differs} calls differ",
+            flush=True,
+        )
     finally:
         tenants.close()
     rows = [
-        Row(f"{what} next to a hostile project, {name}", "ms", 1000 * at(beside[key]), 1000 * at(usual[key]), "alone", goal_ratio=GOAL)
+        Row(
+            f"{what} next to a hostile project, {name}",
+            "ms",
+            1000 * at(beside[key]),
+            1000 * at(usual[key]),
+            "alone",
+            goal_ratio=GOAL,
+        )
         for what, key in (("fold lag", "lag"), ("page", "pages"))
         for name, at in (("p50", median), ("p95", p95))
     ]
-    return show(rows) or int(differs != 0 or bool(beside["reports"]["refused"]) or beside["failed"] > 0)
+    return show(rows) or int(
+        differs != 0 or bool(beside["reports"]["refused"]) or beside["failed"] > 0
+    )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""How long an upgrade holds others up: a PostgreSQL database of an earlier release with millions of rows is migrated while a writer and a
-reader of that release go on: `python -m tests.services python -m tests.bench.bench_upgrade --rows 5000000`."""
+"""How long an upgrade holds others up: a PostgreSQL database of an earlier release with millions of
+rows is migrated while a writer and a reader of that release go on: `python -m tests.services python
+-m tests.bench.bench_upgrade --rows 5000000`."""
 
 from __future__ import annotations
 
@@ -17,12 +18,22 @@ from tests.bench.upgrade_rows import SHARES, keys_of, table_fill
 from tests.faults.cluster import Cluster
 from tests.flow.stack import Stack
 
-EARLIER = (("fleet", "0015"), ("ingest", "0005"), ("accounts", ""), ("alerts", ""), ("common", ""), ("projects", ""), ("regressions", ""))
+EARLIER = (
+    ("fleet", "0015"),
+    ("ingest", "0005"),
+    ("accounts", ""),
+    ("alerts", ""),
+    ("common", ""),
+    ("projects", ""),
+    ("regressions", ""),
+)
 """Up to where the earlier release had come; an empty name: everything, for nothing came since."""
 FORWARD = (("fleet", "0016"), ("fleet", "0018"), ("fleet", "0019"), ("fleet", "0020"), ("", ""))
 BACK = (("fleet", "0019"),)
 LIMIT_MILLISECONDS, QUIET_SECONDS = 200.0, 5.0
-PARTITIONS = "from dashboard.fleet.partitions import partitions_ensure; partitions_ensure(today={today})"
+PARTITIONS = (
+    "from dashboard.fleet.partitions import partitions_ensure; partitions_ensure(today={today})"
+)
 
 
 def database_make(stack: Stack, rows: int, today: int) -> tuple[int, int, int]:
@@ -34,7 +45,12 @@ def database_make(stack: Stack, rows: int, today: int) -> tuple[int, int, int]:
     with psycopg.connect(dbname=stack.name, autocommit=True, **stack.server) as connection:
         [(project,)] = connection.execute("SELECT id FROM project").fetchall()
         table_fill(connection, "model", 1, {"project_id": str(project), "name": "'faults'"})
-        table_fill(connection, "model_version", 1, {"project_id": str(project), "model_id": "(SELECT id FROM model)", "name": "'1'"})
+        table_fill(
+            connection,
+            "model_version",
+            1,
+            {"project_id": str(project), "model_id": "(SELECT id FROM model)", "name": "'1'"},
+        )
         [(model, version)] = connection.execute("SELECT model_id, id FROM model_version").fetchall()
         for table, given in keys_of(project, model, version, today).items():
             began = time.monotonic()
@@ -58,7 +74,14 @@ def step(stack: Stack, loads: dict[str, Load], name: str, words: tuple[str, ...]
         late = sum(seconds * 1000 > LIMIT_MILLISECONDS for seconds, _ in longest)
         print(f"{name} ({took:.1f} s), {role}: {len(longest)} statements, {late} over {LIMIT_MILLISECONDS:.0f} ms, the longest"
               f" {', '.join(f'{seconds * 1000:.0f} ms {what}' for seconds, what in longest[:4])}", flush=True)  # fmt: skip
-        found.append(Row(f"{name}: the {role}'s longest statement", "ms", longest[0][0] * 1000, goal=LIMIT_MILLISECONDS))
+        found.append(
+            Row(
+                f"{name}: the {role}'s longest statement",
+                "ms",
+                longest[0][0] * 1000,
+                goal=LIMIT_MILLISECONDS,
+            )
+        )
     return found
 
 
@@ -71,16 +94,29 @@ def main() -> int:
     cluster.start()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            stack = Stack(database="postgresql", folder=Path(folder), outbound="127.0.0.1:9", server=cluster.address)
+            stack = Stack(
+                database="postgresql",
+                folder=Path(folder),
+                outbound="127.0.0.1:9",
+                server=cluster.address,
+            )
             known = database_make(stack, options.rows, today)
             address = {"dbname": stack.name, **stack.server}
             with psycopg.connect(**address) as connection:
                 statements = writes(connection, *known)
-            loads = {"writer": Load(address, statements, today), "reader": Load(address, READS, today)}
+            loads = {
+                "writer": Load(address, statements, today),
+                "reader": Load(address, READS, today),
+            }
             rows = step(stack, loads, "without a migration", ())
             for way, steps in (("forward", FORWARD), ("back", BACK)):
                 for app, name in steps:
-                    rows += step(stack, loads, f"{way} {app} {name}".strip(), tuple(word for word in (app, name) if word))
+                    rows += step(
+                        stack,
+                        loads,
+                        f"{way} {app} {name}".strip(),
+                        tuple(word for word in (app, name) if word),
+                    )
             for load in loads.values():
                 load.stop()
     finally:

@@ -1,4 +1,5 @@
-"""What `watch` adds to a call, beside what its peers add: short rounds in turn, and their medians."""
+"""What `watch` adds to a call, beside what its peers add: short rounds in turn, and their
+medians."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ PLAIN, FULL, SHORT = (
 )
 BINNED = "binned later, on the agent's thread"
 GOALS = {PLAIN: (400, 0.45), FULL: (700, 0.78), SHORT: (400, 0.45)}
-"""Nanoseconds are those of a machine on which the peer takes 900; the ratios hold on any, and decide."""
+"""Nanoseconds are those of a machine on which the peer takes 900; the ratios hold on any, and
+decide."""
 
 
 def no_op(*args: Any) -> None:
@@ -40,7 +42,8 @@ def per_call(fn: Callable[..., Any], *args: Any) -> float:
 
 
 def answered(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """A function whose every call has one guard lookup that hit; what torch does for it is not ours to count."""
+    """A function whose every call has one guard lookup that hit; what torch does for it is not ours
+    to count."""
 
     def looked_up(*args: Any) -> Any:
         RECORDER.thread_local.call.hits += 1
@@ -50,7 +53,8 @@ def answered(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def sampled(name: str) -> Callable[..., Any]:
-    """A watched function of which the agent times one call in 128, as it does with a very short region that is called without a pause."""
+    """A watched function of which the agent times one call in 128, as it does with a very short
+    region that is called without a pause."""
     short = compilewatch.watch(no_op, name=name)
     short()
     [line] = [line for line in RECORDER._all_buffers if line.region.name == name]
@@ -60,11 +64,15 @@ def sampled(name: str) -> Callable[..., Any]:
 
 
 def measure() -> dict[str, float]:
-    """Added nanoseconds per call, by way of measuring. Peers with a thread of their own come last, so that they disturb nobody."""
+    """Added nanoseconds per call, by way of measuring. Peers with a thread of their own come last,
+    so that they disturb nobody."""
     RECORDER.get_thread_state()
     quiet, busy = list(PEERS)[:QUIET], list(PEERS)[QUIET:]
     peers = {name: timed(no_op, PEERS[name]()) for name in quiet}
-    plain, full = compilewatch.watch(no_op, name="plain"), compilewatch.watch(answered(no_op), name="full")
+    plain, full = (
+        compilewatch.watch(no_op, name="plain"),
+        compilewatch.watch(answered(no_op), name="full"),
+    )
     RECORDER.adapt_rate = lambda: None  # type: ignore[method-assign]
     short = sampled("short")
     bare_full, tensor = answered(no_op), torch.zeros(64, 64)

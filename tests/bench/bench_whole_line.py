@@ -1,13 +1,16 @@
-"""How many reports a second the whole line keeps up with: `python -m tests.bench.bench_whole_line [--workers 1 2 4] [--minutes 10]`.
+"""How many reports a second the whole line keeps up with: `python -m tests.bench.bench_whole_line
+[--workers 1 2 4] [--minutes 10]`.
 
-Web, fold workers, beat, PostgreSQL, Redis and the load generator share the machine. Each instance sends every 10 s, as agents do, so
-a rate of 1,500/s is 15,000 instances. Rates are tried upwards for a minute each; the last one whose fold lag (the age of the oldest
-report that waits, looked at each second) has a p99 of at most 5 s runs for the whole time. Every run begins with thousands of instances
-that nobody knew; its first 20 s count for what is acknowledged and not for the lag (bench_reconnect measures such an arrival). At the end
-every acknowledged report must be folded, once; `of unknown outcome` are those whose answer did not come before the run ended.
+Web, fold workers, beat, PostgreSQL, Redis and the load generator share the machine. Each instance
+sends every 10 s, as agents do, so a rate of 1,500/s is 15,000 instances. Rates are tried upwards
+for a minute each; the last one whose fold lag (the age of the oldest report that waits, looked at
+each second) has a p99 of at most 5 s runs for the whole time. Every run begins with thousands of
+instances that nobody knew; its first 20 s count for what is acknowledged and not for the lag
+(bench_reconnect measures such an arrival). At the end every acknowledged report must be folded,
+once; `of unknown outcome` are those whose answer did not come before the run ended.
 
-On a larger machine `--cores 0 1` keeps the line's processes on two cores and leaves the generator the others; whoever starts PostgreSQL and
-Redis keeps them there too (`taskset`)."""
+On a larger machine `--cores 0 1` keeps the line's processes on two cores and leaves the generator
+the others; whoever starts PostgreSQL and Redis keeps them there too (`taskset`)."""
 
 from __future__ import annotations
 
@@ -31,8 +34,9 @@ PARTS = ("web", "workers", "database")
 
 @dataclass
 class Run:
-    """One rate for some time: what was acknowledged and folded, the lags in seconds, processor microseconds and bytes of PostgreSQL's
-    write-ahead log a report; the log counts whatever else that server did meanwhile."""
+    """One rate for some time: what was acknowledged and folded, the lags in seconds, processor
+    microseconds and bytes of PostgreSQL's write-ahead log a report; the log counts whatever else
+    that server did meanwhile."""
 
     rate: float
     figures: dict[str, Any]
@@ -55,15 +59,21 @@ class Run:
     @property
     def kept_up(self) -> bool:
         """Whether nearly all that was offered was taken, and folded in time."""
-        return self.lag <= LAG_GOAL and self.figures["rate"] >= 0.97 * self.rate and self.books.balanced
+        return (
+            self.lag <= LAG_GOAL
+            and self.figures["rate"] >= 0.97 * self.rate
+            and self.books.balanced
+        )
 
     def row(self) -> str:
         """One line of the table."""
         cost = ", ".join(f"{part} {self.cost[part]:.0f}" for part in PARTS if part in self.cost)
         lag = f"fold lag p50 {self.usual_lag:4.1f} s, p99 {self.lag:4.1f} s"
         return (
-            f"offered {self.rate:5.0f}/s  acknowledged {self.figures['rate']:5.0f}/s  p99 {self.figures['p99']:6.1f} ms"
-            f"  {lag}  refused {self.figures['refused'] or 'none'}  drained after {self.drained:.0f} s"
+            f"offered {self.rate:5.0f}/s  acknowledged {self.figures['rate']:5.0f}/s  p99 "
+            f"{self.figures['p99']:6.1f} ms"
+            f"  {lag}  refused {self.figures['refused'] or 'none'}  drained after "
+            f"{self.drained:.0f} s"
             f"  {self.books}  processor us a report: {cost}, generator {self.cost['generator']:.0f}"
             f"  log {self.log_bytes:.0f} B a report"
         )
@@ -85,7 +95,13 @@ class Fleet:
         before, others, logged = self._processor(), others_of(self._folded()), self._logged()
         ledger = self.line.folder / "ledger.json"
         instances = int(rate * SENDS_EVERY)
-        generator = self.line.load_start(seconds=ARRIVES + seconds, connections=64, instances=instances, rate=rate, ledger=str(ledger))
+        generator = self.line.load_start(
+            seconds=ARRIVES + seconds,
+            connections=64,
+            instances=instances,
+            rate=rate,
+            ledger=str(ledger),
+        )
         lags, began = [], time.perf_counter()
         while generator.poll() is None:
             age = self._age()
@@ -98,7 +114,9 @@ class Fleet:
             time.sleep(0.5)
         drained = time.perf_counter() - ended
         count = max(1, figures["acknowledged"])
-        cost = {part: 1e6 * (after - before[part]) / count for part, after in self._processor().items()}
+        cost = {
+            part: 1e6 * (after - before[part]) / count for part, after in self._processor().items()
+        }
         cost["generator"] = 1e6 * figures["processor"] / count
         books = self._books(json.loads(ledger.read_text()), others)
         return Run(rate, figures, lags, cost, (self._logged() - logged) / count, drained, books)
@@ -106,8 +124,14 @@ class Fleet:
     def _processor(self) -> dict[str, float]:
         if self.line.database == "sqlite":
             return {"web": self.line.processor("web")}
-        workers = sum(self.line.processor(f"worker{number}") for number in range(self.workers)) + self.line.processor("beat")
-        return {"web": self.line.processor("web"), "workers": workers, "database": self.line.processor("database")}
+        workers = sum(
+            self.line.processor(f"worker{number}") for number in range(self.workers)
+        ) + self.line.processor("beat")
+        return {
+            "web": self.line.processor("web"),
+            "workers": workers,
+            "database": self.line.processor("database"),
+        }
 
     def _age(self) -> float:
         now = (
@@ -127,13 +151,26 @@ class Fleet:
         folded = self._folded()
         ranges = self.line.rows("SELECT instance_id, ranges FROM ingest_sender")
         # SQLite hands JSON out as text.
-        spans = {instance: json.loads(found) if isinstance(found, str) else found for instance, found in ranges}
-        taken = {instance: sum(last - first + 1 for first, last in pairs) for instance, pairs in spans.items()}
-        return books_close(acked=acked, taken=taken, folded=folded, others=others_of(folded) - others)
+        spans = {
+            instance: json.loads(found) if isinstance(found, str) else found
+            for instance, found in ranges
+        }
+        taken = {
+            instance: sum(last - first + 1 for first, last in pairs)
+            for instance, pairs in spans.items()
+        }
+        return books_close(
+            acked=acked, taken=taken, folded=folded, others=others_of(folded) - others
+        )
 
     def _folded(self) -> dict[str, int]:
-        named = "JOIN instance ON instance.id = process_minute.instance_id GROUP BY instance.instance_id"
-        found = self.line.rows(f"SELECT instance.instance_id, sum(windows) FROM process_minute {named}")
+        named = (
+            "JOIN instance ON instance.id = process_minute.instance_id GROUP BY "
+            "instance.instance_id"
+        )
+        found = self.line.rows(
+            f"SELECT instance.instance_id, sum(windows) FROM process_minute {named}"
+        )
         return {instance: int(windows) for instance, windows in found}
 
 
@@ -151,11 +188,17 @@ def climb(fleet: Fleet, rates: list[float], seconds: float) -> float:
 
 def main() -> None:
     """Prints one line a rate."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--database", default="postgresql", choices=sorted(RATE_GOAL))
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
-    parser.add_argument("--cores", type=int, nargs="+", default=[], help="the line's; all if none is named")
-    parser.add_argument("--rates", type=float, nargs="+", default=[400, 600, 800, 1000, 1250, 1500, 1750, 2000])
+    parser.add_argument(
+        "--cores", type=int, nargs="+", default=[], help="the line's; all if none is named"
+    )
+    parser.add_argument(
+        "--rates", type=float, nargs="+", default=[400, 600, 800, 1000, 1250, 1500, 1750, 2000]
+    )
     parser.add_argument("--try-seconds", type=float, default=60)
     parser.add_argument("--minutes", type=float, default=10)
     options = parser.parse_args()
@@ -166,7 +209,11 @@ def main() -> None:
             if best and options.minutes:
                 run = fleet.offer(best, 60 * options.minutes)
                 word = "kept up" if run.kept_up else "did not keep up"
-                print(f"{workers} workers, {options.minutes:g} min, {word} (goal {RATE_GOAL[options.database]}/s)  {run.row()}", flush=True)
+                print(
+                    f"{workers} workers, {options.minutes:g} min, {word} (goal "
+                    f"{RATE_GOAL[options.database]}/s)  {run.row()}",
+                    flush=True,
+                )
         finally:
             fleet.line.close()
 

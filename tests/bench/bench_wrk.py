@@ -1,8 +1,10 @@
-"""The full stack under as much as wrk can send: `python -m tests.bench.bench_wrk --seconds 60 --connections 400` (wrk must be installed).
+"""The full stack under as much as wrk can send: `python -m tests.bench.bench_wrk --seconds 60
+--connections 400` (wrk must be installed).
 
-Bodies are encoded before. First a usual rate is sent and pages are read, then wrk keeps every connection busy. Printed are what was
-offered and acknowledged, pages while that lasts, how long until pages are as usual and until everything is folded, and the ledger: of each
-instance at least what was acknowledged is stored, and of all of them at most what was under way besides."""
+Bodies are encoded before. First a usual rate is sent and pages are read, then wrk keeps every
+connection busy. Printed are what was offered and acknowledged, pages while that lasts, how long
+until pages are as usual and until everything is folded, and the ledger: of each instance at least
+what was acknowledged is stored, and of all of them at most what was under way besides."""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def pages_while(line: Line, cookie: str, seconds: float, done: Event | None = No
     return pages
 
 
-def overload(line: Line, folder: Path, cookie: str, *, seconds: float, connections: int) -> tuple[Wrk, Pages]:
+def overload(
+    line: Line, folder: Path, cookie: str, *, seconds: float, connections: int
+) -> tuple[Wrk, Pages]:
     """wrk, and a person who reads pages meanwhile."""
     found, done = list[Wrk](), Event()
 
@@ -53,7 +57,8 @@ def overload(line: Line, folder: Path, cookie: str, *, seconds: float, connectio
 
 
 def recovery(line: Line, cookie: str, usual: float) -> tuple[float, float]:
-    """Seconds from now until three pages in turn take at most twice the usual time, and until nothing waits to be folded."""
+    """Seconds from now until three pages in turn take at most twice the usual time, and until
+    nothing waits to be folded."""
     began, quick, again = time.monotonic(), 0, 0.0
     paths = paths_read(line, "bench")
     while quick < 3 and time.monotonic() - began < 300:
@@ -67,10 +72,13 @@ def recovery(line: Line, cookie: str, usual: float) -> tuple[float, float]:
 
 
 def ledger(line: Line, acknowledged: dict[str, int]) -> tuple[int, int]:
-    """How many reports that were acknowledged are not stored, and how many are stored beyond those, which is at most what was under way."""
+    """How many reports that were acknowledged are not stored, and how many are stored beyond those,
+    which is at most what was under way."""
     query = "SELECT i.instance_id, sum(r.calls) FROM region_minute r JOIN instance i ON i.id = r.instance_id GROUP BY 1"
     stored = {instance: int(calls) / CALLS for instance, calls in line.rows(query)}
-    missing = sum(max(0.0, count - stored.get(instance, 0.0)) for instance, count in acknowledged.items())
+    missing = sum(
+        max(0.0, count - stored.get(instance, 0.0)) for instance, count in acknowledged.items()
+    )
     return round(missing), round(sum(stored.values()) - sum(acknowledged.values()) + missing)
 
 
@@ -92,10 +100,20 @@ def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
     half = line.load_start(seconds=options.usual, instances=60, rate=options.rate)
     usual = pages_while(line, cookie, options.usual)
     counted = json.loads(half.communicate()[0])
-    print(f"{said('usual', usual)}; reports acknowledged {counted['rate']:.0f}/s, p99 {counted['p99']:.0f} ms", flush=True)
-    size = bodies_write(folder, count=int(options.seconds * options.most), instances=INSTANCES, seed=int(time.time()))
+    print(
+        f"{said('usual', usual)}; reports acknowledged {counted['rate']:.0f}/s, p99 {counted['p99']:.0f} ms",
+        flush=True,
+    )
+    size = bodies_write(
+        folder,
+        count=int(options.seconds * options.most),
+        instances=INSTANCES,
+        seed=int(time.time()),
+    )
     print(f"{int(options.seconds * options.most):,} bodies, {size / 2**20:.0f} MiB", flush=True)
-    wrk, pages = overload(line, folder, cookie, seconds=options.seconds, connections=options.connections)
+    wrk, pages = overload(
+        line, folder, cookie, seconds=options.seconds, connections=options.connections
+    )
     answered = wrk.statuses.total()
     print(
         f"wrk with {options.connections} connections for {wrk.seconds:.0f} s: offered {answered / wrk.seconds:.0f}/s, acknowledged"
@@ -110,21 +128,41 @@ def run(line: Line, folder: Path, options: argparse.Namespace) -> int:
           f" beyond what wrk saw acknowledged: {beyond - others} (at most {options.connections} were under way)")  # fmt: skip
     rows = [
         Row("overload by wrk: reports acknowledged and lost", "reports", missing, goal=0),
-        Row("overload by wrk: stored without an answer", "reports", beyond - others, goal=options.connections),
+        Row(
+            "overload by wrk: stored without an answer",
+            "reports",
+            beyond - others,
+            goal=options.connections,
+        ),
         Row("overload by wrk: pages as usual again after", "s", again, goal=GOAL_RECOVERY_S),
-        Row("overload by wrk: page p95", "ms", 1000 * p95(pages.seconds), 1000 * p95(usual.seconds), "usual"),
+        Row(
+            "overload by wrk: page p95",
+            "ms",
+            1000 * p95(pages.seconds),
+            1000 * p95(usual.seconds),
+            "usual",
+        ),
     ]
     return show(rows)
 
 
 def main() -> int:
     """1 if a report was lost, or pages were not as usual again in time."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--usual", type=float, default=60, help="seconds of usual operation before")
-    parser.add_argument("--rate", type=float, default=100, help="reports a second in usual operation")
+    parser.add_argument(
+        "--rate", type=float, default=100, help="reports a second in usual operation"
+    )
     parser.add_argument("--connections", type=int, default=400)
-    parser.add_argument("--most", type=int, default=3500, help="bodies a second that are encoded before; wrk begins again after the last")
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=3500,
+        help="bodies a second that are encoded before; wrk begins again after the last",
+    )
     options = parser.parse_args()
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed: apt-get install wrk")

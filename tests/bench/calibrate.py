@@ -1,11 +1,14 @@
-"""Calibrates the judge on simulated fleets: false alarms first, then what it finds and when, and peers on the same fleets.
+"""Calibrates the judge on simulated fleets: false alarms first, then what it finds and when, and
+peers on the same fleets.
 
-`python -m tests.bench.calibrate [--deployments 600] [--hours 24] [--processes 4] [--prior learned] [--groups worse,processes]`. Every
-fleet is simulated; the seeds are in the table, and they are none that a constant was chosen on. Each deployment is kept when it is done:
-started again, it goes on with those that are missing, of the same judge, hours and prior; more deployments add to fewer. It can be
-spread over machines and over time: `--shard 1/3` watches every third deployment, `--seconds 500` begins none after that, `--into FILE`
-says where they are kept, and `--combine FILE ...` prints the table of all that these files hold of the `--prior`. `--rows TEXT` watches
-the rows alone whose name has that part. numpy and scipy only."""
+`python -m tests.bench.calibrate [--deployments 600] [--hours 24] [--processes 4] [--prior learned]
+[--groups worse,processes]`. Every fleet is simulated; the seeds are in the table, and they are none
+that a constant was chosen on. Each deployment is kept when it is done: started again, it goes on
+with those that are missing, of the same judge, hours and prior; more deployments add to fewer. It
+can be spread over machines and over time: `--shard 1/3` watches every third deployment, `--seconds
+500` begins none after that, `--into FILE` says where they are kept, and `--combine FILE ...` prints
+the table of all that these files hold of the `--prior`. `--rows TEXT` watches the rows alone whose
+name has that part. numpy and scipy only."""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ PRIORS = {"production": PRODUCTION, "learned": LEARNED}
 
 
 class Job(NamedTuple):
-    """One deployment to watch; after `until` (seconds of the clock that all processes share) it is not begun."""
+    """One deployment to watch; after `until` (seconds of the clock that all processes share) it is
+    not begun."""
 
     trial: Trial
     fleet: Fleet
@@ -99,14 +103,22 @@ def jobs(chosen: argparse.Namespace, judge: str, done: set[int]) -> list[Job]:
 
 
 def run(chosen: argparse.Namespace, file: Path) -> list[dict[str, Any]]:
-    """Watches what is missing; all that is kept of these numbers, with what could not be begun in time said."""
+    """Watches what is missing; all that is kept of these numbers, with what could not be begun in
+    time said."""
     judge, minutes = judge_digest(), round(chosen.hours * 60)
     kept = kept_lines([file] if file.exists() else [])
     file.write_text("".join(json.dumps(line) + "\n" for line in kept))
-    lines = [line for line in kept if (line["judge"], line["prior"], line["minutes"]) == (judge, chosen.prior, minutes)]
+    lines = [
+        line
+        for line in kept
+        if (line["judge"], line["prior"], line["minutes"]) == (judge, chosen.prior, minutes)
+    ]
     missing = jobs(chosen, judge, {line["seed"] for line in lines})
     print(
-        f"{len(lines)} deployments are kept, {len(missing)} are to be watched in {chosen.processes} processes", file=sys.stderr, flush=True
+        f"{len(lines)} deployments are kept, {len(missing)} are to be watched in "
+        f"{chosen.processes} processes",
+        file=sys.stderr,
+        flush=True,
     )
     late = 0
     with Pool(chosen.processes) as pool, file.open("a") as out:
@@ -124,7 +136,9 @@ def run(chosen: argparse.Namespace, file: Path) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Runs what is missing, or reads what other runs kept, and prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--deployments", type=int, default=600)
     parser.add_argument("--hours", type=float, default=24.0)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -132,9 +146,25 @@ def main() -> None:
     parser.add_argument("--groups", help="parts of the names of groups, with commas: only these")
     parser.add_argument("--rows", metavar="TEXT", help="a part of the names of rows: only these")
     parser.add_argument("--shard", default="1/1", metavar="PART/PARTS")
-    parser.add_argument("--seconds", type=float, default=0.0, help="no deployment is begun after so long; 0 is no limit")
-    parser.add_argument("--into", type=Path, default=REPOSITORY / ".var/calibration/deployments.jsonl", metavar="FILE")
-    parser.add_argument("--combine", type=Path, nargs="+", metavar="FILE", help="watch nothing: print what these hold of the prior")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=0.0,
+        help="no deployment is begun after so long; 0 is no limit",
+    )
+    parser.add_argument(
+        "--into",
+        type=Path,
+        default=REPOSITORY / ".var/calibration/deployments.jsonl",
+        metavar="FILE",
+    )
+    parser.add_argument(
+        "--combine",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="watch nothing: print what these hold of the prior",
+    )
     parser.add_argument("--again", action="store_true", help="forget what was kept")
     chosen = parser.parse_args()
     if chosen.combine:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 PEERS = ("pooled", "kayenta", "threshold")
 HEAD = (
     "",
-    "| | deployments | labelled, median | goal | ROLL BACK, median | WATCH alone, median | HEALTHY after 1, 6, 24 h | pooled | Kayenta "
+    "| | deployments | labelled, median | goal | ROLL BACK, median | WATCH alone, median | "
+    "HEALTHY after 1, 6, 24 h | pooled | Kayenta "
     "| threshold | seeds | CPU |",
     "|---|---|---|---|---|---|---|---|---|---|---|---|",
 )
@@ -23,7 +24,8 @@ FALSE_ALARMS = (
 
 
 class Goal(NamedTuple):
-    """The metric that a fault is of, and the per cent to be labelled on one canary, two beside three a type, four hosts in turn."""
+    """The metric that a fault is of, and the per cent to be labelled on one canary, two beside
+    three a type, four hosts in turn."""
 
     metric: str
     asked: tuple[int, ...] = ()
@@ -47,12 +49,14 @@ GOALS = {
 LAYOUTS = ("1 v 3+3", "2 v 3+3", "4 hosts, one after the other")
 """In the order of what is asked."""
 HARD = ("p50", "p99", "throughput", "eager", "gpu_memory", "leak")
-"""Where nothing is wrong, a label of any of these is a false one. Bursts of errors are labelled for minutes, and told apart."""
+"""Where nothing is wrong, a label of any of these is a false one. Bursts of errors are labelled for
+minutes, and told apart."""
 HALF_A_PER_CENT = 0.005
 """What is asked is rounded to the per cent."""
 REFERENCE_TRIALS = 30
-"""Deployments behind each share that is asked. The reference procedure does not say how many it watched; the fewest that give all of its
-shares, to the per cent, are thirty, of which each is a whole number."""
+"""Deployments behind each share that is asked. The reference procedure does not say how many it
+watched; the fewest that give all of its shares, to the per cent, are thirty, of which each is a
+whole number."""
 UNLIKELY = 0.025
 
 Line = Mapping[str, Any]
@@ -63,12 +67,18 @@ def table(lines: Sequence[Line], order: Sequence[Row]) -> Iterator[str]:
     """Every row that has a deployment, in order, and what the goals are about."""
     judges = {(line["judge"], line["prior"], line["minutes"]) for line in lines}
     if len(judges) > 1:
-        raise SystemExit(f"these deployments were not watched alike (judge, prior, minutes), so no table holds them all: {sorted(judges)}")
+        raise SystemExit(
+            "these deployments were not watched alike (judge, prior, minutes), so no "
+            f"table holds them all: {sorted(judges)}"
+        )
     rows: dict[Row, list[Line]] = {row: [] for row in order}
     for line in lines:
         rows[line["group"], line["name"]].append(line)
     for judge, prior, minutes in judges:
-        yield f"Simulated. {len(lines)} deployments, {minutes / 60:g} h each, prior of {prior}, judge {judge}."
+        yield (
+            f"Simulated. {len(lines)} deployments, {minutes / 60:g} h each, prior of {prior}, "
+            f"judge {judge}."
+        )
     for group, of in groupby((row for row in order if rows[row]), key=lambda row: row[0]):
         yield from ("", f"**{group}**", *HEAD)
         yield from (said(name, rows[group, name]) for _, name in of)
@@ -86,7 +96,11 @@ def said(name: str, lines: Sequence[Line]) -> str:
         goal(name, lines),
         times([line["roll_back"] for line in lines], f" of {count}"),
         times(watched, ""),
-        " · ".join(percent(sum(looks), count) for looks in zip(*(line["healthy"] for line in lines), strict=True)) or "–",
+        " · ".join(
+            percent(sum(looks), count)
+            for looks in zip(*(line["healthy"] for line in lines), strict=True)
+        )
+        or "–",
         *(percent(alarms(lines, peer), count) for peer in PEERS),
         f"{min(line['seed'] for line in lines)}–{max(line['seed'] for line in lines)}",
         f"{sum(line['took'] for line in lines):.0f} s",
@@ -116,7 +130,8 @@ def percent(part: int, whole: int) -> str:
 
 
 def false_alarms(lines: Sequence[Line]) -> Iterator[str]:
-    """What the goals are about, over all healthy and confounded deployments, with the 95 % interval of the share."""
+    """What the goals are about, over all healthy and confounded deployments, with the 95 % interval
+    of the share."""
     for title, groups in FALSE_ALARMS:
         of = [line for line in lines if line["group"] in groups]
         if of:
@@ -125,38 +140,59 @@ def false_alarms(lines: Sequence[Line]) -> Iterator[str]:
             low, high = wilson(false, len(of))
             yield (
                 f"- {title}: {false} of {len(of)} falsely ROLL BACK ({100 * false / len(of):.2f}%, "
-                f"{100 * low:.2f} to {100 * high:.2f}%), {watch_only} WATCH ({100 * watch_only / len(of):.1f}%); peers' alarms: "
+                f"{100 * low:.2f} to {100 * high:.2f}%), {watch_only} WATCH "
+                f"({100 * watch_only / len(of):.1f}%); peers' alarms: "
                 + ", ".join(f"{peer} {percent(alarms(of, peer), len(of))}" for peer in PEERS)
             )
             if all("labelled" in line for line in of):
-                of_metrics = {metric: sum(metric in line["labelled"] for line in of) for metric in (*HARD, "errors")}
-                said = ", ".join(f"{metric} {percent(count, len(of))}" for metric, count in of_metrics.items() if count)
+                of_metrics = {
+                    metric: sum(metric in line["labelled"] for line in of)
+                    for metric in (*HARD, "errors")
+                }
+                said = ", ".join(
+                    f"{metric} {percent(count, len(of))}"
+                    for metric, count in of_metrics.items()
+                    if count
+                )
                 yield f"  labelled for a minute or more, before any hold: {said or 'none'}"
 
 
 def wilson(part: int, whole: int) -> tuple[float, float]:
     """The 95 % interval of a share."""
     share, z = part / whole, 1.96
-    middle, half = share + z * z / (2 * whole), z * sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole))
+    middle, half = (
+        share + z * z / (2 * whole),
+        z * sqrt(share * (1 - share) / whole + z * z / (4 * whole * whole)),
+    )
     return max(0.0, (middle - half) / (1 + z * z / whole)), (middle + half) / (1 + z * z / whole)
 
 
 def of_fault(name: str) -> tuple[Goal | None, int | None]:
-    """What a row's fault is about, and the per cent that is asked of this row; None where nothing is."""
+    """What a row's fault is about, and the per cent that is asked of this row; None where nothing
+    is."""
     for fault, found in GOALS.items():
         layout = name.removeprefix(f"{fault}, ")
         if layout != name:
-            return found, found.asked[LAYOUTS.index(layout)] if found.asked and layout in LAYOUTS else None
+            return found, found.asked[
+                LAYOUTS.index(layout)
+            ] if found.asked and layout in LAYOUTS else None
     return None, None
 
 
 def labelled(name: str, lines: Sequence[Line]) -> list[int | None] | None:
-    """The first minute of each deployment's label: of the fault's own metric, else of any hard one; None where it was not kept."""
+    """The first minute of each deployment's label: of the fault's own metric, else of any hard one;
+    None where it was not kept."""
     if any("labelled" not in line for line in lines):
         return None
     fault, _ = of_fault(name)
     metrics = (fault.metric,) if fault else HARD
-    return [min((line["labelled"][metric] for metric in metrics if metric in line["labelled"]), default=None) for line in lines]
+    return [
+        min(
+            (line["labelled"][metric] for metric in metrics if metric in line["labelled"]),
+            default=None,
+        )
+        for line in lines
+    ]
 
 
 def labels(name: str, lines: Sequence[Line]) -> str:
@@ -166,17 +202,24 @@ def labels(name: str, lines: Sequence[Line]) -> str:
 
 
 def reaches(share: int, found: int, count: int) -> bool:
-    """Whether what was found is no fewer than what is asked, by the sampling errors of both: Fisher's exact test, one-sided.
+    """Whether what was found is no fewer than what is asked, by the sampling errors of both:
+    Fisher's exact test, one-sided.
 
-    Of all that were labelled in both, that so few of them are of this row has a chance of at least 2.5 % if both find as much."""
+    Of all that were labelled in both, that so few of them are of this row has a chance of at least
+    2.5 % if both find as much."""
     of_reference = round(share * REFERENCE_TRIALS / 100)
     both = found + of_reference
-    ways = sum(comb(count, of_row) * comb(REFERENCE_TRIALS, both - of_row) for of_row in range(found + 1) if both >= of_row)
+    ways = sum(
+        comb(count, of_row) * comb(REFERENCE_TRIALS, both - of_row)
+        for of_row in range(found + 1)
+        if both >= of_row
+    )
     return ways >= UNLIKELY * comb(count + REFERENCE_TRIALS, both)
 
 
 def reaches_as_exact(share: int, found: int, count: int) -> bool:
-    """Whether what is asked, taken as if it were known exactly, lies within or below the 95 % interval of what was found."""
+    """Whether what is asked, taken as if it were known exactly, lies within or below the 95 %
+    interval of what was found."""
     return wilson(found, count)[1] >= share / 100 - HALF_A_PER_CENT
 
 
@@ -192,7 +235,8 @@ def goal(name: str, lines: Sequence[Line]) -> str:
 
 
 def beneath(rows: Mapping[Row, Sequence[Line]]) -> Iterator[str]:
-    """The faults that are labelled less often than is asked: by more than the sampling errors, and by less only with the reference's."""
+    """The faults that are labelled less often than is asked: by more than the sampling errors, and
+    by less only with the reference's."""
     asked, missed, excused = 0, [], []
     for (_, name), lines in rows.items():
         (_, share), found = of_fault(name), labelled(name, lines) if lines else None
@@ -206,7 +250,10 @@ def beneath(rows: Mapping[Row, Sequence[Line]]) -> Iterator[str]:
         elif not reaches_as_exact(share, number, len(lines)):
             excused.append(said)
     if asked:
-        yield f"{asked - len(missed)} of {asked} rows with a goal reach it within the sampling errors of both" + (":" if missed else ".")
+        yield (
+            f"{asked - len(missed)} of {asked} rows with a goal reach it within the "
+            "sampling errors of both" + (":" if missed else ".")
+        )
         yield from missed
     if excused:
         yield f"{len(excused)} of those that reach it would not, were what is asked known exactly:"

@@ -1,4 +1,5 @@
-"""When the instances of a simulated fleet run: restarts, scaling with traffic, and weekends; numpy only."""
+"""When the instances of a simulated fleet run: restarts, scaling with traffic, and weekends; numpy
+only."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def processes(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Ints, Ints]:
-    """Which process of an instance runs in each minute, and since when; one that is switched off starts in the next minute, for ever."""
+    """Which process of an instance runs in each minute, and since when; one that is switched off
+    starts in the next minute, for ever."""
     shape = (len(placed.gpu), len(clock))
     process, started = np.zeros(shape, np.int64), np.broadcast_to(placed.start[:, None], shape)
     if fleet.restart_minutes:
@@ -22,7 +24,9 @@ def processes(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Ints, Ints]:
         on = scaled(fleet, placed, clock)
         risen = on & ~np.pad(on, ((0, 0), (1, 0)))[:, :-1]
         process = np.maximum(np.cumsum(risen, axis=1) - 1, 0)
-        begun = np.maximum(np.maximum.accumulate(np.where(risen, clock[None], 0), axis=1), placed.start[:, None])
+        begun = np.maximum(
+            np.maximum.accumulate(np.where(risen, clock[None], 0), axis=1), placed.start[:, None]
+        )
         started = np.where(on, begun, clock[None] + 1)
     return process, started
 

@@ -1,4 +1,5 @@
-"""A simulated fleet of one model, a candidate beside or after its baseline, with faults and harmless confounders; numpy and scipy only."""
+"""A simulated fleet of one model, a candidate beside or after its baseline, with faults and
+harmless confounders; numpy and scipy only."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class Fleet:
     minutes: int = 720
     """How long the candidate lives."""
     sequential: bool = False
-    """The candidate replaces the baseline host by host, `stagger` minutes apart; `baseline_per_gpu` is the number of hosts."""
+    """The candidate replaces the baseline host by host, `stagger` minutes apart; `baseline_per_gpu`
+    is the number of hosts."""
     history: int = 0
     """Minutes of the baseline before the candidate."""
     phase: int = 0
@@ -59,26 +61,31 @@ class Fleet:
     lone_eager_per_day: float = 0.0
     """Single eager calls of every instance, each by itself."""
     looked_up: float = 1.0
-    """The share of seconds in which calls are looked up: of the others it is unknown whether they ran compiled."""
+    """The share of seconds in which calls are looked up: of the others it is unknown whether they
+    ran compiled."""
     peak_climb: float = 0.0
-    """The peak of a process is a running maximum of what minutes need; how far those needs exceed the usual one, on average."""
+    """The peak of a process is a running maximum of what minutes need; how far those needs exceed
+    the usual one, on average."""
     rack_sd: float = 0.0
     """A level that wanders for all hosts of a rack alike; hosts stand in two racks in turn."""
     day_step: float = 0.0
     """How much the level of one day of the week differs from the next."""
     restart_minutes: int = 0
-    """Every instance is restarted so often: another process of the same unit, compiled anew; 0 is never."""
+    """Every instance is restarted so often: another process of the same unit, compiled anew; 0 is
+    never."""
     weekend: float = 0.0
     """How much faster calls are on two days of the week, which also have 60 % fewer of them."""
     autoscale: bool = False
-    """Every instance of an arm but the first runs only while there is enough traffic; each time it is a new process, on the same host."""
+    """Every instance of an arm but the first runs only while there is enough traffic; each time it
+    is a new process, on the same host."""
     error_share: float = 0.001
     error_sd: float = 0.5
     """Spread of the instances' share of errors, on its log."""
     error_bursts_per_day: float = 0.5
     items_per_call: float = 16.0
     fault: str = "none"
-    """none, slow, tail, eager, error (its size is a factor) or batches (calls take as long, with that part of their items less)."""
+    """none, slow, tail, eager, error (its size is a factor) or batches (calls take as long, with
+    that part of their items less)."""
     size: float = 0.0
     affected: float = 1.0
     """Share of the candidate's instances that have the fault."""
@@ -87,7 +94,8 @@ class Fleet:
 
 @dataclass
 class Simulated:
-    """Arrays by instance and minute (and shape bucket); NaN where there was no call. `started` is the process's first minute."""
+    """Arrays by instance and minute (and shape bucket); NaN where there was no call. `started` is
+    the process's first minute."""
 
     candidate: NDArray[np.bool_]
     gpu: list[str]
@@ -115,7 +123,8 @@ def autoregressive(rng: Generator, rows: int, minutes: int, memory: float, sd: f
 
 @dataclass(frozen=True)
 class Placed:
-    """Which instances there are: arm, GPU type, host, and from which minute of the whole to which."""
+    """Which instances there are: arm, GPU type, host, and from which minute of the whole to
+    which."""
 
     candidate: NDArray[np.bool_]
     gpu: list[str]
@@ -129,17 +138,25 @@ def instances(fleet: Fleet) -> Placed:
     base = [gpu for gpu in fleet.gpus for _ in range(fleet.baseline_per_gpu)]
     whole = fleet.history + fleet.minutes
     if fleet.sequential:
-        change = [fleet.history + min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(base))]
+        change = [
+            fleet.history + min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(base))
+        ]
         arms = [False] * len(base) + [True] * len(base)
         hosts = [*range(len(base)), *range(len(base))]
         starts, ends = [0] * len(base) + change, change + [whole] * len(base)
-        return Placed(np.array(arms), base + base, np.array(hosts), np.array(starts), np.array(ends))
+        return Placed(
+            np.array(arms), base + base, np.array(hosts), np.array(starts), np.array(ends)
+        )
     types = fleet.candidate_gpus or fleet.gpus
     cand = [types[i % len(types)] for i in range(fleet.candidates)]
-    starts = [0] * len(base) + [fleet.history + min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(cand))]
+    starts = [0] * len(base) + [
+        fleet.history + min(i * fleet.stagger, fleet.minutes // 2) for i in range(len(cand))
+    ]
     count = len(starts)
     arms = [False] * len(base) + [True] * len(cand)
-    return Placed(np.array(arms), base + cand, np.arange(count), np.array(starts), np.full(count, whole))
+    return Placed(
+        np.array(arms), base + cand, np.arange(count), np.array(starts), np.full(count, whole)
+    )
 
 
 def neighbours(rng: Generator, fleet: Fleet, count: int) -> Floats:
@@ -165,28 +182,61 @@ def simulate(fleet: Fleet) -> Simulated:
     faulty = np.zeros(count, bool)
     if fleet.fault != "none":
         candidates = np.flatnonzero(placed.candidate)
-        faulty[rng.permutation(candidates)[: max(1, round(fleet.affected * len(candidates)))]] = True
+        faulty[rng.permutation(candidates)[: max(1, round(fleet.affected * len(candidates)))]] = (
+            True
+        )
     active = faulty[:, None] & (age >= fleet.onset) & live
-    speed = np.array([GPU_SPEED[g] for g in placed.gpu]) + rng.normal(0, fleet.host_sd, placed.host.max() + 1)[placed.host]
+    speed = (
+        np.array([GPU_SPEED[g] for g in placed.gpu])
+        + rng.normal(0, fleet.host_sd, placed.host.max() + 1)[placed.host]
+    )
     speed = speed + rng.normal(0, fleet.process_sd, count)
-    level = speed[:, None] + autoregressive(rng, count, minutes, fleet.minute_memory, fleet.minute_sd)
-    level += autoregressive(rng, 1, minutes, 0.998, fleet.fleet_sd) + fleet.day_swing * np.sin(day - 1.5)[None]
+    level = speed[:, None] + autoregressive(
+        rng, count, minutes, fleet.minute_memory, fleet.minute_sd
+    )
+    level += (
+        autoregressive(rng, 1, minutes, 0.998, fleet.fleet_sd)
+        + fleet.day_swing * np.sin(day - 1.5)[None]
+    )
     bumps = neighbours(rng, fleet, count)
     level += bumps + active * slowdown(fleet)
     calls = draw_calls(rng, fleet, day, placed.candidate)
     worse, process, started = worsened(fleet, placed, clock)
     level += worse
-    calls = fewer(fleet, clock, calls) * (live & (clock[None] - started >= fleet.warm_up))[..., None]
-    p50, p99 = draw_quantiles(rng, fleet, level, 0.5 * bumps + active * (np.log1p(fleet.size) if fleet.fault == "tail" else 0.0), calls)
+    calls = (
+        fewer(fleet, clock, calls) * (live & (clock[None] - started >= fleet.warm_up))[..., None]
+    )
+    p50, p99 = draw_quantiles(
+        rng,
+        fleet,
+        level,
+        0.5 * bumps + active * (np.log1p(fleet.size) if fleet.fault == "tail" else 0.0),
+        calls,
+    )
     trickle = (rng.random(count) < fleet.eager_instance_chance) * rng.uniform(1e-4, 3e-3, count)
     chance = np.where(active & (fleet.fault == "eager"), fleet.size, trickle[:, None])
     known, eager = looked_up(fleet, calls, rng.binomial(calls, chance[..., None]))
     errors, items, seconds = draw_work(fleet, level, active, calls)
-    return Simulated(placed.candidate, placed.gpu, placed.host, process, started, calls, known, p50, p99, eager, errors, items, seconds)
+    return Simulated(
+        placed.candidate,
+        placed.gpu,
+        placed.host,
+        process,
+        started,
+        calls,
+        known,
+        p50,
+        p99,
+        eager,
+        errors,
+        items,
+        seconds,
+    )
 
 
 def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, Ints]:
-    """What a worse world adds to the level, and which process of an instance runs in each minute since when; of a stream of its own."""
+    """What a worse world adds to the level, and which process of an instance runs in each minute
+    since when; of a stream of its own."""
     rng = np.random.default_rng([fleet.seed, 1])
     level = np.zeros((len(placed.gpu), len(clock)))
     if fleet.rack_sd:
@@ -196,16 +246,29 @@ def worsened(fleet: Fleet, placed: Placed, clock: Ints) -> tuple[Floats, Ints, I
         level += rng.normal(0, fleet.day_step, 16)[days % 16][None]
     process, started = processes(fleet, placed, clock)
     if fleet.restart_minutes or fleet.autoscale:
-        level += np.take_along_axis(rng.normal(0, fleet.process_sd, (len(placed.gpu), int(process.max()) + 1)), process, axis=1)
+        level += np.take_along_axis(
+            rng.normal(0, fleet.process_sd, (len(placed.gpu), int(process.max()) + 1)),
+            process,
+            axis=1,
+        )
     return level - fleet.weekend * weekends(fleet, clock)[None], process, started
 
 
-def draw_work(fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints) -> tuple[Ints, Floats, Floats]:
-    """Failed calls, items and seconds, of a stream of their own: the seeds keep the fleets they had without them."""
+def draw_work(
+    fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints
+) -> tuple[Ints, Floats, Floats]:
+    """Failed calls, items and seconds, of a stream of their own: the seeds keep the fleets they had
+    without them."""
     rng = np.random.default_rng([fleet.seed, 2])
     errors = draw_errors(rng, fleet, calls, active)
-    items = calls * fleet.items_per_call * (1.0 - active[..., None] * (fleet.size if fleet.fault == "batches" else 0.0))
-    items = items * np.exp(0.05 * np.stack([autoregressive(rng, *level.shape, 0.9, 1.0) for _ in BUCKETS], axis=2))
+    items = (
+        calls
+        * fleet.items_per_call
+        * (1.0 - active[..., None] * (fleet.size if fleet.fault == "batches" else 0.0))
+    )
+    items = items * np.exp(
+        0.05 * np.stack([autoregressive(rng, *level.shape, 0.9, 1.0) for _ in BUCKETS], axis=2)
+    )
     return errors, items, draw_seconds(rng, fleet, level, active, calls)
 
 
@@ -219,15 +282,22 @@ def slowdown(fleet: Fleet) -> float:
 def draw_calls(rng: Generator, fleet: Fleet, day: Floats, arms: NDArray[np.bool_]) -> Ints:
     """Calls by shape bucket, following the day."""
     shape = (len(arms), len(day))
-    share = 0.35 + fleet.mix_swing * np.sin(day + 0.7)[None] + 0.03 * autoregressive(rng, *shape, 0.98, 1.0)
+    share = (
+        0.35
+        + fleet.mix_swing * np.sin(day + 0.7)[None]
+        + 0.03 * autoregressive(rng, *shape, 0.98, 1.0)
+    )
     share = np.clip(share + arms[:, None] * fleet.candidate_mix, 0.02, 0.95)
     rate = fleet.calls_per_minute * (1 + fleet.traffic_swing * np.sin(day - 1.5))[None]
     rate = rate * np.exp(0.15 * autoregressive(rng, *shape, 0.95, 1.0))
     return np.stack([rng.poisson(rate * (1 - share)), rng.poisson(rate * share)], axis=2)
 
 
-def draw_quantiles(rng: Generator, fleet: Fleet, level: Floats, tail: Floats, calls: Ints) -> tuple[Floats, Floats]:
-    """The log of p50 and p99 in seconds, as noisy as so many calls make them; p50 is rounded as in a sketch, p99 of few is the largest."""
+def draw_quantiles(
+    rng: Generator, fleet: Fleet, level: Floats, tail: Floats, calls: Ints
+) -> tuple[Floats, Floats]:
+    """The log of p50 and p99 in seconds, as noisy as so many calls make them; p50 is rounded as in
+    a sketch, p99 of few is the largest."""
     middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
     many = np.maximum(calls, 1)
     p50 = middle + rng.standard_normal(middle.shape) * fleet.call_sd * 1.2533 / np.sqrt(many)
@@ -240,7 +310,8 @@ def draw_quantiles(rng: Generator, fleet: Fleet, level: Floats, tail: Floats, ca
 
 
 def instance_minutes(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceMinute]]:
-    """The rows of every minute in order, as the judge takes them; `first_minute` is the first minute with history."""
+    """The rows of every minute in order, as the judge takes them; `first_minute` is the first
+    minute with history."""
     drawn = simulate(fleet)
     p50, p99 = np.exp(drawn.p50), np.exp(drawn.p99)
     for minute in range(fleet.history + fleet.minutes):

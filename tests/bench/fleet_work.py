@@ -25,21 +25,37 @@ def draw_errors(rng: Generator, fleet: Fleet, calls: Ints, active: NDArray[np.bo
     return rng.binomial(calls, np.clip(chance, 0.0, 1.0)[..., None])
 
 
-def draw_seconds(rng: Generator, fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints) -> Floats:
-    """What the calls took together: the mean of a skewed spread, now and then with much slower calls in it."""
+def draw_seconds(
+    rng: Generator, fleet: Fleet, level: Floats, active: NDArray[np.bool_], calls: Ints
+) -> Floats:
+    """What the calls took together: the mean of a skewed spread, now and then with much slower
+    calls in it."""
     middle = np.log(0.008) + np.stack([level, level + np.log(2.5)], axis=2)
-    mean = np.exp(middle + fleet.call_sd**2 / 2 + rng.standard_normal(middle.shape) * fleet.call_sd / np.sqrt(np.maximum(calls, 1)))
-    slow = 0.03 * np.exp(middle) * (active[..., None] * (fleet.size if fleet.fault == "tail" else 0.0))
-    outliers = np.exp(middle) * (rng.random(middle.shape) < fleet.tail_chance) * rng.exponential(0.1, middle.shape)
+    mean = np.exp(
+        middle
+        + fleet.call_sd**2 / 2
+        + rng.standard_normal(middle.shape) * fleet.call_sd / np.sqrt(np.maximum(calls, 1))
+    )
+    slow = (
+        0.03 * np.exp(middle) * (active[..., None] * (fleet.size if fleet.fault == "tail" else 0.0))
+    )
+    outliers = (
+        np.exp(middle)
+        * (rng.random(middle.shape) < fleet.tail_chance)
+        * rng.exponential(0.1, middle.shape)
+    )
     return calls * (mean + slow + outliers)
 
 
 def looked_up(fleet: Fleet, calls: Ints, eager: Ints) -> tuple[Ints, Ints]:
-    """The calls of which it is known how they ran, and the eager ones of them; draws of a stream of their own."""
+    """The calls of which it is known how they ran, and the eager ones of them; draws of a stream of
+    their own."""
     if fleet.looked_up >= 1.0 and not fleet.lone_eager_per_day:
         return calls, eager
     rng = np.random.default_rng([fleet.seed, 3])
-    lone = (rng.random(calls.shape[:2]) < fleet.lone_eager_per_day / 1440)[..., None] & (np.arange(calls.shape[2]) == 0)
+    lone = (rng.random(calls.shape[:2]) < fleet.lone_eager_per_day / 1440)[..., None] & (
+        np.arange(calls.shape[2]) == 0
+    )
     eager = np.minimum(eager + lone, calls)
     seen = rng.binomial(eager, fleet.looked_up)
     return seen + rng.binomial(calls - eager, fleet.looked_up), seen

@@ -1,4 +1,5 @@
-"""Confounders and worse worlds of a simulated fleet, as changes to a `Fleet`; nothing in them is a fault."""
+"""Confounders and worse worlds of a simulated fleet, as changes to a `Fleet`; nothing in them is a
+fault."""
 
 from __future__ import annotations
 
@@ -23,12 +24,22 @@ WORSE: dict[str, dict[str, object]] = {
 WORSE_STILL: dict[str, dict[str, object]] = {
     "weekends": {"weekend": 0.05},
     "autoscaling": {"autoscale": True},
-    "all of it and both": {**WORSE["all of it"], "restart_minutes": 0, "weekend": 0.05, "autoscale": True},
+    "all of it and both": {
+        **WORSE["all of it"],
+        "restart_minutes": 0,
+        "weekend": 0.05,
+        "autoscale": True,
+    },
 }
-"""What was simulated later: its rows stand after all others. Where instances are scaled they are not restarted besides."""
+"""What was simulated later: its rows stand after all others. Where instances are scaled they are
+not restarted besides."""
 
 RARE: dict[str, dict[str, object]] = {
-    "lone eager calls, a tenth looked up": {"calls_per_minute": 20.0, "lone_eager_per_day": 48.0, "looked_up": 0.1},
+    "lone eager calls, a tenth looked up": {
+        "calls_per_minute": 20.0,
+        "lone_eager_per_day": 48.0,
+        "looked_up": 0.1,
+    },
     "running maximum": {"peak_climb": 0.02},
     "bursts of errors x16": {"error_bursts_per_day": 8.0},
 }

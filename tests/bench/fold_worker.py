@@ -1,4 +1,5 @@
-"""A fold worker in a process of its own: `python -m tests.bench.fold_worker` folds once a second for up to two, as the fold task does."""
+"""A fold worker in a process of its own: `python -m tests.bench.fold_worker` folds once a second
+for up to two, as the fold task does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""When each metric is first labelled REGRESSED, as the design's table counts it: before hold times, lone instances and the verdict."""
+"""When each metric is first labelled REGRESSED, as the design's table counts it: before hold times,
+lone instances and the verdict."""
 
 from __future__ import annotations
 
@@ -23,7 +24,11 @@ class Labels:
         """Looks at what the judge itself has read of this minute."""
         for series, track in entries(comparison):
             name = track.metric.name
-            if track.reading.leaning and name not in self.first and is_labelled(series, track, comparison):
+            if (
+                track.reading.leaning
+                and name not in self.first
+                and is_labelled(series, track, comparison)
+            ):
                 self.first[name] = minute
 
 
@@ -35,8 +40,11 @@ def entries(comparison: Comparison) -> Iterator[tuple[Series | ProcessSeries, Tr
 
 
 def is_labelled(series: Series | ProcessSeries, track: Track, comparison: Comparison) -> bool:
-    """Whether what leans towards worse is surely so at the level that ROLL BACK asks for, whoever shows it."""
+    """Whether what leans towards worse is surely so at the level that ROLL BACK asks for, whoever
+    shows it."""
     if not isinstance(series, RatioSeries | LevelSeries | GrowthSeries | SingleValueSeries):
         return track.reading.regressed
     estimate, budget = series.estimate, 2 * comparison.comparisons * series.metric.doublings
-    return estimate is not None and estimate.delta > estimate.margin(comparison.settings.roll_back_alpha / budget)
+    return estimate is not None and estimate.delta > estimate.margin(
+        comparison.settings.roll_back_alpha / budget
+    )

@@ -1,4 +1,5 @@
-"""What others would have said of a simulated fleet: a pooled test, a Kayenta-style judge and a threshold, each at its first alarm."""
+"""What others would have said of a simulated fleet: a pooled test, a Kayenta-style judge and a
+threshold, each at its first alarm."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ Floats = NDArray[np.float64]
 
 WARM_UP = 5
 LOOK = 5
-"""Minutes between two looks of the Kayenta-style judge; looking each minute would raise more alarms."""
+"""Minutes between two looks of the Kayenta-style judge; looking each minute would raise more
+alarms."""
 HOUR = 60
 
 
@@ -27,7 +29,8 @@ class Alarms(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """Per minute: calls, the mean of the log call time over all calls, and its square's sum within and between."""
+    """Per minute: calls, the mean of the log call time over all calls, and its square's sum within
+    and between."""
 
     calls: Floats
     mean: Floats
@@ -35,10 +38,15 @@ class Levels(NamedTuple):
 
 
 def alarms(fleet: Fleet, drawn: Simulated) -> Alarms:
-    """All three on the same calls, as if every call of a version were one sample of it, whatever instance, machine or shape."""
+    """All three on the same calls, as if every call of a version were one sample of it, whatever
+    instance, machine or shape."""
     base, cand = levels(fleet, drawn, candidate=False), levels(fleet, drawn, candidate=True)
     past = slice(max(0, fleet.history - HOUR), fleet.history) if fleet.sequential else None
-    return Alarms(pooled(base, cand, fleet), kayenta(base, cand, fleet, past), threshold(base, cand, fleet, past))
+    return Alarms(
+        pooled(base, cand, fleet),
+        kayenta(base, cand, fleet, past),
+        threshold(base, cand, fleet, past),
+    )
 
 
 def levels(fleet: Fleet, drawn: Simulated, *, candidate: bool) -> Levels:
@@ -52,7 +60,8 @@ def levels(fleet: Fleet, drawn: Simulated, *, candidate: bool) -> Levels:
 
 
 def pooled(base: Levels, cand: Levels, fleet: Fleet) -> int | None:
-    """Welch's test over all calls so far, one-sided, p < .001 and at least 5 % slower, looked at each minute."""
+    """Welch's test over all calls so far, one-sided, p < .001 and at least 5 % slower, looked at
+    each minute."""
     start = fleet.history + WARM_UP
     sums = []
     for side, first in ((base, 0 if fleet.sequential else start), (cand, start)):
@@ -63,17 +72,27 @@ def pooled(base: Levels, cand: Levels, fleet: Fleet) -> int | None:
         squares = np.cumsum(np.where(calls > 0, side.squares, 0.0))
         sums.append((total, mean, squares / np.maximum(total, 1) - mean**2))
     (n, mean, variance), (m, other, spread) = sums
-    z = (other - mean) / np.sqrt(np.maximum(variance / np.maximum(n, 1) + spread / np.maximum(m, 1), 1e-12))
-    return first_of((z > 3.09) & (other - mean > np.log(1.05)) & (n > 0) & (m > 0), start + 20, fleet)
+    z = (other - mean) / np.sqrt(
+        np.maximum(variance / np.maximum(n, 1) + spread / np.maximum(m, 1), 1e-12)
+    )
+    return first_of(
+        (z > 3.09) & (other - mean > np.log(1.05)) & (n > 0) & (m > 0), start + 20, fleet
+    )
 
 
 def kayenta(base: Levels, cand: Levels, fleet: Fleet, past: slice | None) -> int | None:
-    """Mann-Whitney on the minute values of the last hour (of the hour before, where the old version is gone), confidence .98, higher."""
+    """Mann-Whitney on the minute values of the last hour (of the hour before, where the old version
+    is gone), confidence .98, higher."""
     for minute in range(fleet.history + WARM_UP + HOUR, fleet.history + fleet.minutes, LOOK):
         window = slice(minute - HOUR, minute)
         x, y = cand.mean[window], base.mean[past or window]
         x, y = x[~np.isnan(x)], y[~np.isnan(y)]
-        if len(x) >= HOUR // 2 and len(y) >= HOUR // 2 and np.median(x) > np.median(y) and mannwhitneyu(x, y).pvalue < 0.02:
+        if (
+            len(x) >= HOUR // 2
+            and len(y) >= HOUR // 2
+            and np.median(x) > np.median(y)
+            and mannwhitneyu(x, y).pvalue < 0.02
+        ):
             return minute - fleet.history
     return None
 

@@ -1,4 +1,5 @@
-"""What the judge is calibrated on: healthy, confounded, worse and faulty fleets, each with seeds of its own."""
+"""What the judge is calibrated on: healthy, confounded, worse and faulty fleets, each with seeds of
+its own."""
 
 from __future__ import annotations
 
@@ -40,14 +41,24 @@ PROCESS_FAULTS: dict[str, dict[str, object]] = {
 }
 """Of processes; compile time, caches and recompiles ask for WATCH by themselves."""
 RARE_FAULTS: dict[str, dict[str, object]] = {
-    "wholly eager, 5 calls a minute, a tenth looked up": {"fault": "eager", "size": 1.0, "calls_per_minute": 5.0, "looked_up": 0.1},
-    "a leak of 2 % an hour below a running maximum": {"fault": "leak", "size": 0.02, "peak_climb": 0.02},
+    "wholly eager, 5 calls a minute, a tenth looked up": {
+        "fault": "eager",
+        "size": 1.0,
+        "calls_per_minute": 5.0,
+        "looked_up": 0.1,
+    },
+    "a leak of 2 % an hour below a running maximum": {
+        "fault": "leak",
+        "size": 0.02,
+        "peak_climb": 0.02,
+    },
 }
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One row of the table: fleets that differ in their seeds alone. `part` is which part of N deployments it gets."""
+    """One row of the table: fleets that differ in their seeds alone. `part` is which part of N
+    deployments it gets."""
 
     group: str
     name: str
@@ -58,7 +69,10 @@ class Trial:
     def fleets(self, deployments: int, minutes: int) -> list[Fleet]:
         """As many deployments, at times of the day that differ."""
         first = FIRST_SEED + SEEDS_A_TRIAL * self.number
-        return [replace(self.fleet, minutes=minutes, seed=first + i, phase=PHASE * i % 1440) for i in range(self.count(deployments))]
+        return [
+            replace(self.fleet, minutes=minutes, seed=first + i, phase=PHASE * i % 1440)
+            for i in range(self.count(deployments))
+        ]
 
     def count(self, deployments: int) -> int:
         """How many deployments it has when N are asked for."""
@@ -67,7 +81,8 @@ class Trial:
 
 @dataclass(frozen=True)
 class Watched:
-    """What was said about one deployment: the first minute of each verdict and label, whether HEALTHY stood at each look, and peers."""
+    """What was said about one deployment: the first minute of each verdict and label, whether
+    HEALTHY stood at each look, and peers."""
 
     roll_back: int | None
     watch: int | None
@@ -83,34 +98,69 @@ def trials() -> list[Trial]:
         Trial("healthy", f"same version, {TWO}", LAYOUTS[TWO], 1 / 7),
     ]
     confounded = {name: changes for name, changes in CONFOUNDERS.items() if name != "same"}
-    found += [Trial("confounded", f"{name}, {TWO}", replace(LAYOUTS[TWO], **changes), 1 / 7) for name, changes in confounded.items()]
+    found += [
+        Trial("confounded", f"{name}, {TWO}", replace(LAYOUTS[TWO], **changes), 1 / 7)
+        for name, changes in confounded.items()
+    ]
     for hours in (24, 12, 6):
         for way, stagger in (("host by host", 20), ("all at once", 0)):
             fleet = replace(FOUR_HOSTS, history=60 * hours, stagger=stagger)
             found.append(Trial("sequential, healthy", f"{hours} h of history, {way}", fleet, 1 / 6))
-    sides = {n: Fleet(gpus=("H100",), baseline_per_gpu=n, candidates=n, stagger=2) for n in (2, 3, 6)}
+    sides = {
+        n: Fleet(gpus=("H100",), baseline_per_gpu=n, candidates=n, stagger=2) for n in (2, 3, 6)
+    }
     found += [Trial("healthy, by size", f"{n} v {n}", fleet, 1 / 10) for n, fleet in sides.items()]
     for size in (0.10, 0.20):
         slow = {n: replace(fleet, fault="slow", size=size) for n, fleet in sides.items()}
-        found += [Trial("called HEALTHY wrongly?", f"p50 +{size * 100:.0f} %, {n} v {n}", fleet, 1 / 10) for n, fleet in slow.items()]
+        found += [
+            Trial("called HEALTHY wrongly?", f"p50 +{size * 100:.0f} %, {n} v {n}", fleet, 1 / 10)
+            for n, fleet in slow.items()
+        ]
     for name, changes in FAULTS.items():
-        found += [Trial("fault", f"{name}, {layout}", replace(fleet, **changes), 1 / 10) for layout, fleet in LAYOUTS.items()]
+        found += [
+            Trial("fault", f"{name}, {layout}", replace(fleet, **changes), 1 / 10)
+            for layout, fleet in LAYOUTS.items()
+        ]
     for name, changes in WORSE.items():
         for layout in (TWO, SEQUENTIAL):
-            found.append(Trial("worse world, healthy", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 10))
+            found.append(
+                Trial(
+                    "worse world, healthy",
+                    f"{name}, {layout}",
+                    replace(LAYOUTS[layout], **changes),
+                    1 / 10,
+                )
+            )
     for name, changes in WORSE_STILL.items():
         for layout in (TWO, SEQUENTIAL):
-            found.append(Trial("worse world still, healthy", f"{name}, {layout}", replace(LAYOUTS[layout], **changes), 1 / 10))
+            found.append(
+                Trial(
+                    "worse world still, healthy",
+                    f"{name}, {layout}",
+                    replace(LAYOUTS[layout], **changes),
+                    1 / 10,
+                )
+            )
     for name, changes in PROCESS_FAULTS.items():
-        found += [Trial("fault of processes", f"{name}, {layout}", replace(fleet, **changes), 1 / 20) for layout, fleet in LAYOUTS.items()]
+        found += [
+            Trial("fault of processes", f"{name}, {layout}", replace(fleet, **changes), 1 / 20)
+            for layout, fleet in LAYOUTS.items()
+        ]
     for name, changes in RARE.items():
         for layout in (TWO, SEQUENTIAL):
             # A young process is compared with an old one.
             fleet = replace(LAYOUTS[layout], **{"history": 1440, **changes})
-            found.append(Trial("rules without statistics, healthy", f"{name}, {layout}", fleet, 1 / 10))
+            found.append(
+                Trial("rules without statistics, healthy", f"{name}, {layout}", fleet, 1 / 10)
+            )
     for name, changes in RARE_FAULTS.items():
         found += [
-            Trial("rules without statistics, fault", f"{name}, {layout}", replace(fleet, **changes), 1 / 20)
+            Trial(
+                "rules without statistics, fault",
+                f"{name}, {layout}",
+                replace(fleet, **changes),
+                1 / 20,
+            )
             for layout, fleet in LAYOUTS.items()
         ]
     return [replace(trial, number=number) for number, trial in enumerate(found)]
@@ -120,7 +170,10 @@ def watch(job: tuple[Fleet, Settings]) -> Watched:
     """Judges a simulated fleet minute by minute, as a live one."""
     fleet, settings = job
     comparison = Comparison(0, settings, with_past=fleet.history > 0)
-    calls, processes = instance_minutes(fleet, -fleet.history), instance_states(fleet, -fleet.history)
+    calls, processes = (
+        instance_minutes(fleet, -fleet.history),
+        instance_states(fleet, -fleet.history),
+    )
     labels = Labels()
     for minute, (rows, states) in enumerate(zip(calls, processes, strict=True), -fleet.history):
         comparison.add_minute(minute, rows, states)
@@ -132,5 +185,13 @@ def watch(job: tuple[Fleet, Settings]) -> Watched:
         for number, look in enumerate(settings.looks):
             if minute <= look:
                 healthy[number] = verdict == "healthy"
-    stood = tuple(said for said, look in zip(healthy, settings.looks, strict=True) if look <= fleet.minutes)
-    return Watched(first.get("roll_back"), first.get("watch"), labels.first, stood, alarms(fleet, simulate(fleet)))
+    stood = tuple(
+        said for said, look in zip(healthy, settings.looks, strict=True) if look <= fleet.minutes
+    )
+    return Watched(
+        first.get("roll_back"),
+        first.get("watch"),
+        labels.first,
+        stood,
+        alarms(fleet, simulate(fleet)),
+    )

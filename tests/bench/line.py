@@ -1,4 +1,5 @@
-"""A dashboard for a benchmark: a database of its own, the web process under a chosen server, and what each part takes of the machine."""
+"""A dashboard for a benchmark: a database of its own, the web process under a chosen server, and
+what each part takes of the machine."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Line:
-    """Processes of one dashboard; `database` is postgresql or sqlite. They run on these cores alone, if any are named."""
+    """Processes of one dashboard; `database` is postgresql or sqlite. They run on these cores
+    alone, if any are named."""
 
     def __init__(self, database: str, cores: Collection[int] = ()) -> None:
         self.database, self.port, self._cores = database, free_port(), cores
@@ -40,7 +42,11 @@ class Line:
         self.key = ""
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("COMPILEWATCH_")
+            },
             "COMPILEWATCH_DATA": str(self.folder),
             "COMPILEWATCH_PORT": str(self.port),
             "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'agents'}",
@@ -57,7 +63,9 @@ class Line:
             connection.execute(f'CREATE DATABASE "{self.name}"')
         self.environment |= {
             "COMPILEWATCH_MODE": "full",
-            "COMPILEWATCH_DATABASE_URL": "postgresql://{user}@{host}:{port}/{name}".format(name=self.name, **POSTGRESQL),
+            "COMPILEWATCH_DATABASE_URL": "postgresql://{user}@{host}:{port}/{name}".format(
+                name=self.name, **POSTGRESQL
+            ),
             "COMPILEWATCH_REDIS_URL": REDIS_URL,
             "COMPILEWATCH_HOSTS": "127.0.0.1",
             "COMPILEWATCH_BASE_URL": f"http://127.0.0.1:{self.port}",
@@ -73,19 +81,36 @@ class Line:
     def manage(self, *arguments: str) -> str:
         """The output of a management command."""
         command = [sys.executable, "manage.py", *arguments]
-        return subprocess.run(command, cwd=REPOSITORY, env=self.environment, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            command,
+            cwd=REPOSITORY,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
 
     def start(self, role: str, command: list[str]) -> subprocess.Popen[bytes]:
         """Starts one process; its output goes to a file that is named for it."""
         with (self.folder / f"{role}.log").open("ab") as log:
-            process = subprocess.Popen(command, cwd=REPOSITORY, env=self.environment, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                command,
+                cwd=REPOSITORY,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         if self._cores:
             os.sched_setaffinity(process.pid, self._cores)
         self.processes[role] = process
         return process
 
-    def serve(self, server: str, application: str = OURS, *, workers: int = 2) -> subprocess.Popen[bytes]:
-        """Starts the web process under gunicorn or granian, or the whole embedded server, and waits until it answers."""
+    def serve(
+        self, server: str, application: str = OURS, *, workers: int = 2
+    ) -> subprocess.Popen[bytes]:
+        """Starts the web process under gunicorn or granian, or the whole embedded server, and waits
+        until it answers."""
         if server == "embedded":
             process = self.start("web", [sys.executable, "manage.py", "serve"])
         else:
@@ -98,48 +123,114 @@ class Line:
                 return process
             except OSError:
                 time.sleep(0.1)
-        raise SystemExit(f"{server} does not answer:\n{(self.folder / 'web.log').read_text()[-2000:]}")
+        raise SystemExit(
+            f"{server} does not answer:\n{(self.folder / 'web.log').read_text()[-2000:]}"
+        )
 
     def worker(self, name: str = "worker", concurrency: int = 1) -> None:
         """Starts a Celery worker."""
-        celery = [str(BINARIES / "celery"), "-A", "dashboard.celery", "--quiet", "worker", "--hostname", f"{name}@%h"]
+        celery = [
+            str(BINARIES / "celery"),
+            "-A",
+            "dashboard.celery",
+            "--quiet",
+            "worker",
+            "--hostname",
+            f"{name}@%h",
+        ]
         self.start(name, [*celery, "--concurrency", str(concurrency), "--loglevel", "WARNING"])
 
     def beat(self) -> None:
         """Starts beat."""
         celery = [str(BINARIES / "celery"), "-A", "dashboard.celery", "--quiet", "beat"]
-        self.start("beat", [*celery, "--schedule", str(self.folder / "beat"), "--pidfile", "", "--loglevel", "WARNING"])
+        self.start(
+            "beat",
+            [
+                *celery,
+                "--schedule",
+                str(self.folder / "beat"),
+                "--pidfile",
+                "",
+                "--loglevel",
+                "WARNING",
+            ],
+        )
 
-    def load(self, *, seconds: float, connections: int = 32, instances: int = 0, rate: float = 0, ledger: str = "") -> dict[str, Any]:
+    def load(
+        self,
+        *,
+        seconds: float,
+        connections: int = 32,
+        instances: int = 0,
+        rate: float = 0,
+        ledger: str = "",
+    ) -> dict[str, Any]:
         """Loads the endpoint from a process of its own and returns its figures."""
-        process = self.load_start(seconds=seconds, connections=connections, instances=instances, rate=rate, ledger=ledger)
+        process = self.load_start(
+            seconds=seconds, connections=connections, instances=instances, rate=rate, ledger=ledger
+        )
         found: dict[str, Any] = json.loads(process.communicate()[0])
         return found
 
     def load_start(
-        self, *, seconds: float, connections: int = 32, instances: int = 0, rate: float = 0, ledger: str = ""
+        self,
+        *,
+        seconds: float,
+        connections: int = 32,
+        instances: int = 0,
+        rate: float = 0,
+        ledger: str = "",
     ) -> subprocess.Popen[str]:
         """The same, still running."""
-        command = [sys.executable, "-m", "tests.bench.load_reports", self.url, "--key", self.key, "--json"]
-        command += ["--seconds", str(seconds), "--connections", str(connections), "--instances", str(instances), "--rate", str(rate)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.bench.load_reports",
+            self.url,
+            "--key",
+            self.key,
+            "--json",
+        ]
+        command += [
+            "--seconds",
+            str(seconds),
+            "--connections",
+            str(connections),
+            "--instances",
+            str(instances),
+            "--rate",
+            str(rate),
+        ]
         command += ["--seed", str(secrets.randbits(30))] + (["--ledger", ledger] if ledger else [])
-        return subprocess.Popen(command, cwd=REPOSITORY, env=self.environment, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(
+            command, cwd=REPOSITORY, env=self.environment, stdout=subprocess.PIPE, text=True
+        )
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         if self.database == "sqlite":
             import sqlite3
 
-            with contextlib.closing(sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30)) as connection, connection:
+            with (
+                contextlib.closing(
+                    sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30)
+                ) as connection,
+                connection,
+            ):
                 return connection.execute(sql).fetchall()
         with psycopg.connect(dbname=self.name, autocommit=True, **POSTGRESQL) as connection:
             cursor = connection.execute(sql.encode())
             return cursor.fetchall() if cursor.description else []
 
     def processor(self, role: str) -> float:
-        """Seconds of processor time that a part and its children have taken; `database` is PostgreSQL's sessions of this database."""
+        """Seconds of processor time that a part and its children have taken; `database` is
+        PostgreSQL's sessions of this database."""
         if role == "database":
-            return sum(_seconds(pid) for pid, text in _processes() if text.startswith("postgres:") and f" {self.name} " in text)
+            return sum(
+                _seconds(pid)
+                for pid, text in _processes()
+                if text.startswith("postgres:") and f" {self.name} " in text
+            )
         group = os.getpgid(self.processes[role].pid)
         return sum(_seconds(pid) for pid, _ in _processes() if _group(pid) == group)
 
@@ -171,12 +262,31 @@ class Line:
 def web_command(server: str, application: str, port: int, workers: int) -> list[str]:
     """How the web process is started."""
     if server == "gunicorn":
-        options = ["-k", "gthread", "-w", str(workers), "--threads", "32", "-b", f"127.0.0.1:{port}", "--keep-alive", "75"]
-        return [str(BINARIES / "gunicorn"), *options, application.replace("dashboard.asgi", "dashboard.wsgi")]
+        options = [
+            "-k",
+            "gthread",
+            "-w",
+            str(workers),
+            "--threads",
+            "32",
+            "-b",
+            f"127.0.0.1:{port}",
+            "--keep-alive",
+            "75",
+        ]
+        return [
+            str(BINARIES / "gunicorn"),
+            *options,
+            application.replace("dashboard.asgi", "dashboard.wsgi"),
+        ]
     from dashboard.common.management.commands.web import words
 
     command = words(application=application, host="127.0.0.1", port=port, workers=workers)
-    return command if application == OURS else [*command, "--interface", "wsgi", "--blocking-threads", "32"]
+    return (
+        command
+        if application == OURS
+        else [*command, "--interface", "wsgi", "--blocking-threads", "32"]
+    )
 
 
 def _processes() -> list[tuple[int, str]]:
@@ -184,7 +294,15 @@ def _processes() -> list[tuple[int, str]]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
             try:
-                found.append((int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")))
+                found.append(
+                    (
+                        int(folder.name),
+                        (folder / "cmdline")
+                        .read_bytes()
+                        .replace(b"\0", b" ")
+                        .decode(errors="replace"),
+                    )
+                )
             except OSError:
                 continue
     return found

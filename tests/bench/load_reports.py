@@ -1,4 +1,5 @@
-"""Closed-loop load on a report endpoint: connections that each send report after report, as agents would: gzip, rising numbers.
+"""Closed-loop load on a report endpoint: connections that each send report after report, as agents
+would: gzip, rising numbers.
 
 usage: python -m tests.bench.load_reports http://127.0.0.1:8000/api/v1/reports --key KEY [--connections 32] [--instances 320]
        [--seconds 10] [--rate R] [--ledger FILE]
@@ -74,8 +75,13 @@ def identity_of(instance: str, index: int, rnd: random.Random) -> dict[str, Any]
         cuda="13.0",
         python="3.12.3",
         agent="0.1.0",
-        capabilities=dict.fromkeys(("compilations", "recompile_limit", "compiled_calls", "gpu_time", "memory"), ("yes", "")),
-        components={name: f"{rnd.getrandbits(64):016x}" for name in ("env", "dynamo_config", "inductor_config")},
+        capabilities=dict.fromkeys(
+            ("compilations", "recompile_limit", "compiled_calls", "gpu_time", "memory"), ("yes", "")
+        ),
+        components={
+            name: f"{rnd.getrandbits(64):016x}"
+            for name in ("env", "dynamo_config", "inductor_config")
+        },
     )
     found: dict[str, Any] = encode(identity)
     return found
@@ -89,10 +95,21 @@ class Sender:
         self.id = f"{rnd.getrandbits(100):026x}"
         self.seq, self.acked = 1, 0
         self.identity = identity_of(self.id, index, rnd)
-        device = Device(index=0, allocated=30 << 30, peak=34 << 30, reserved=36 << 30, utilisation=0.9)
-        report = encode(Report((1, 1), (0.0, 0.0), regions=regions_of(index % DIFFERENT), gauges=Gauges([device], host_rss=5 << 30)))
+        device = Device(
+            index=0, allocated=30 << 30, peak=34 << 30, reserved=36 << 30, utilisation=0.9
+        )
+        report = encode(
+            Report(
+                (1, 1),
+                (0.0, 0.0),
+                regions=regions_of(index % DIFFERENT),
+                gauges=Gauges([device], host_rss=5 << 30),
+            )
+        )
         del report["seq"], report["window"]
-        bulk = json.dumps({"v": 1, "instance": self.identity, "reports": [report]}, separators=(",", ":"))[: -len("}]}")].encode()
+        bulk = json.dumps(
+            {"v": 1, "instance": self.identity, "reports": [report]}, separators=(",", ":")
+        )[: -len("}]}")].encode()
         packer = zlib.compressobj(6, wbits=31)
         self._bulk = packer.compress(bulk) + packer.flush(zlib.Z_FULL_FLUSH)
         self._sum, self._size = zlib.crc32(bulk), len(bulk)
@@ -100,10 +117,23 @@ class Sender:
     def body(self) -> bytes:
         """The request with the next report in it, as gzip."""
         now = time.time()
-        tail = b',"seq":[%d,%d],"window":[%.3f,%.3f]}],"sent":%.3f}' % (self.seq, self.seq, now - WINDOW, now, now)
+        tail = b',"seq":[%d,%d],"window":[%.3f,%.3f]}],"sent":%.3f}' % (
+            self.seq,
+            self.seq,
+            now - WINDOW,
+            now,
+            now,
+        )
         length = len(tail)
-        stored = b"\x01" + length.to_bytes(2, "little") + (length ^ 0xFFFF).to_bytes(2, "little") + tail
-        return self._bulk + stored + zlib.crc32(tail, self._sum).to_bytes(4, "little") + (self._size + length).to_bytes(4, "little")
+        stored = (
+            b"\x01" + length.to_bytes(2, "little") + (length ^ 0xFFFF).to_bytes(2, "little") + tail
+        )
+        return (
+            self._bulk
+            + stored
+            + zlib.crc32(tail, self._sum).to_bytes(4, "little")
+            + (self._size + length).to_bytes(4, "little")
+        )
 
     def note(self, answer: bytes) -> bool:
         """Whether the answer acknowledges what was sent; then the next report is due."""
@@ -127,7 +157,9 @@ class Tally:
 class Connection:
     """One connection and the instances that take turns on it."""
 
-    def __init__(self, address: tuple[str, int], head: str, senders: list[Sender], tally: Tally) -> None:
+    def __init__(
+        self, address: tuple[str, int], head: str, senders: list[Sender], tally: Tally
+    ) -> None:
         self._address, self._head, self._senders, self._tally = address, head, senders, tally
         self._turn = 0
         self._socket: socket.socket | None = None
@@ -169,7 +201,9 @@ class Connection:
         self._answer = b""
         return self._judge(int(head[9:12]), body, b"connection: close" in head.lower(), by_number)
 
-    def _judge(self, status: int, body: bytes, closed: bool, by_number: dict[int, Connection]) -> float:
+    def _judge(
+        self, status: int, body: bytes, closed: bool, by_number: dict[int, Connection]
+    ) -> float:
         self._tally.latencies.append(time.perf_counter() - self.sent_at)
         if closed:
             self.drop(by_number)
@@ -197,9 +231,11 @@ def length_of(head: bytes) -> int:
 
 
 def load(connections: list[Connection], *, seconds: float, rate: float) -> float:
-    """Drives all connections until the end, lets the last answers come, and returns how long that took.
+    """Drives all connections until the end, lets the last answers come, and returns how long that
+    took.
 
-    Whoever sends late sends the next one in time again, so that what is offered is the rate and not what the answers left of it."""
+    Whoever sends late sends the next one in time again, so that what is offered is the rate and not
+    what the answers left of it."""
     poll, by_number = select.epoll(), dict[int, Connection]()
     begin = time.perf_counter()
     end, gap = begin + seconds, len(connections) / rate if rate else 0.0
@@ -221,21 +257,30 @@ def load(connections: list[Connection], *, seconds: float, rate: float) -> float
             if connection is None or (pause := connection.receive(by_number)) is None:
                 continue
             after = time.perf_counter()
-            heapq.heappush(due, (max(after + pause, connection.due_at + gap), place[id(connection)]))
+            heapq.heappush(
+                due, (max(after + pause, connection.due_at + gap), place[id(connection)])
+            )
     return min(time.perf_counter(), end) - begin
 
 
 def parsed() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("url")
     parser.add_argument("--key", required=True)
     parser.add_argument("--connections", type=int, default=32)
-    parser.add_argument("--instances", type=int, default=0, help="as many as connections without it")
+    parser.add_argument(
+        "--instances", type=int, default=0, help="as many as connections without it"
+    )
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--rate", type=float, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--ledger", help="writes the id and the highest acknowledged number of each instance as JSON")
+    parser.add_argument(
+        "--ledger",
+        help="writes the id and the highest acknowledged number of each instance as JSON",
+    )
     parser.add_argument("--json", action="store_true", help="prints the figures as JSON")
     return parser.parse_args()
 
@@ -243,7 +288,9 @@ def parsed() -> argparse.Namespace:
 def figures_of(tally: Tally, took: float, own: float) -> dict[str, Any]:
     """What the run came to; `took` and `own` are seconds, by the clock and of the processor."""
     latencies = sorted(tally.latencies) or [0.0]
-    p50, p99, slowest = (1e3 * latencies[min(len(latencies) - 1, int(q * len(latencies)))] for q in (0.5, 0.99, 1.0))
+    p50, p99, slowest = (
+        1e3 * latencies[min(len(latencies) - 1, int(q * len(latencies)))] for q in (0.5, 0.99, 1.0)
+    )
     return {
         "acknowledged": tally.acked,
         "rate": tally.acked / took,
@@ -264,13 +311,18 @@ def main() -> None:
     if url.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise SystemExit("loopback only")
     tally = Tally()
-    senders = [Sender(index, options.seed) for index in range(max(options.connections, options.instances))]
+    senders = [
+        Sender(index, options.seed) for index in range(max(options.connections, options.instances))
+    ]
     head = (
         f"POST {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nAuthorization: Bearer {options.key}\r\n"
         "Content-Type: application/json\r\nContent-Encoding: gzip\r\n"
     )
     address = (url.hostname, url.port or 80)
-    connections = [Connection(address, head, senders[n :: options.connections], tally) for n in range(options.connections)]
+    connections = [
+        Connection(address, head, senders[n :: options.connections], tally)
+        for n in range(options.connections)
+    ]
     processor = time.process_time()
     took = load(connections, seconds=options.seconds, rate=options.rate)
     own = time.process_time() - processor
@@ -282,8 +334,10 @@ def main() -> None:
         print(json.dumps(figures))
         return
     print(
-        f"acknowledged {figures['rate']:.0f}/s  refused {figures['refused'] or 'none'}  broken off {tally.broken}"
-        f"  p50 {figures['p50']:.1f} ms  p99 {figures['p99']:.1f} ms  max {figures['slowest']:.1f} ms"
+        f"acknowledged {figures['rate']:.0f}/s  refused {figures['refused'] or 'none'}  "
+        f"broken off {tally.broken}"
+        f"  p50 {figures['p50']:.1f} ms  p99 {figures['p99']:.1f} ms  max "
+        f"{figures['slowest']:.1f} ms"
         f"  {figures['bytes']} B/report, generator {own / max(1, tally.acked) * 1e6:.0f} us/report"
     )
     sys.stdout.flush()

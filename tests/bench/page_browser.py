@@ -1,4 +1,5 @@
-"""What a browser makes of the pages of a benchmark: milliseconds until one can be used, and the bytes that came over the wire."""
+"""What a browser makes of the pages of a benchmark: milliseconds until one can be used, and the
+bytes that came over the wire."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ USABLE, WEIGHT = 1000.0, 150.0
 DRAWN = {"model": "#trend-charts[data-drawn]"}
 """What is there once a page can be used; of the others, their main part."""
 LATER = {"compare": ".draw"}
-"""What fetches its library when it comes into view: the page is used before, and how long it takes from there is told apart."""
+"""What fetches its library when it comes into view: the page is used before, and how long it takes
+from there is told apart."""
 PATIENCE = 120_000
 PHONE = {"width": 375, "height": 700}
 """Where the charts of a page lie below what is seen first."""
@@ -24,7 +26,11 @@ PHONE = {"width": 375, "height": 700}
 
 def opened(pages: dict[str, str], cookies: SimpleCookie) -> list[Row]:
     """Opens every page so many times, each with an empty cache, behind a server in this process."""
-    from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler, get_internal_wsgi_application
+    from django.core.servers.basehttp import (
+        ThreadedWSGIServer,
+        WSGIRequestHandler,
+        get_internal_wsgi_application,
+    )
     from playwright.sync_api import sync_playwright
 
     class Quiet(WSGIRequestHandler):
@@ -40,11 +46,23 @@ def opened(pages: dict[str, str], cookies: SimpleCookie) -> list[Row]:
     try:
         with sync_playwright() as playwright:
             where = {"executable_path": str(CHROMIUM)} if CHROMIUM.exists() else {}
-            browser = playwright.chromium.launch(args=["--headless", "--no-sandbox", "--disable-gpu"], **where)
+            browser = playwright.chromium.launch(
+                args=["--headless", "--no-sandbox", "--disable-gpu"], **where
+            )
             for what, address in pages.items():
-                found += _rows(what, [_open(browser, at + address, known, what) for _ in range(TIMES)])
+                found += _rows(
+                    what, [_open(browser, at + address, known, what) for _ in range(TIMES)]
+                )
                 if what in LATER:
-                    found.append(_later(what, [_scrolled(browser, at + address, known, LATER[what]) for _ in range(TIMES)]))
+                    found.append(
+                        _later(
+                            what,
+                            [
+                                _scrolled(browser, at + address, known, LATER[what])
+                                for _ in range(TIMES)
+                            ],
+                        )
+                    )
             browser.close()
     finally:
         server.shutdown()
@@ -53,7 +71,11 @@ def opened(pages: dict[str, str], cookies: SimpleCookie) -> list[Row]:
 
 def _rows(what: str, visits: list[tuple[float, float]]) -> list[Row]:
     usable, weight = statistics.median(took for took, _ in visits), visits[-1][1] / 1000
-    print(f"{what:14} usable after {usable:6.0f} ms (of {TIMES} visits with an empty cache), {weight:6.1f} kB over the wire", flush=True)
+    print(
+        f"{what:14} usable after {usable:6.0f} ms (of {TIMES} visits with an empty cache), "
+        f"{weight:6.1f} kB over the wire",
+        flush=True,
+    )
     trend = what.startswith("model")
     return [
         Row(f"page {what}, usable in Chromium", "ms", usable, goal=USABLE),
@@ -82,7 +104,9 @@ def _scrolled(browser: Any, address: str, cookies: list[dict[str, str]], chart: 
     return took
 
 
-def _open(browser: Any, address: str, cookies: list[dict[str, str]], what: str) -> tuple[float, float]:
+def _open(
+    browser: Any, address: str, cookies: list[dict[str, str]], what: str
+) -> tuple[float, float]:
     """Milliseconds from the navigation until it can be used, and the bytes of the whole page."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
     context.set_default_timeout(PATIENCE)

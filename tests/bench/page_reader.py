@@ -1,4 +1,5 @@
-"""A person who signed in and reads page after page of a dashboard under test, and other things that are done so many times a second."""
+"""A person who signed in and reads page after page of a dashboard under test, and other things that
+are done so many times a second."""
 
 from __future__ import annotations
 
@@ -51,14 +52,18 @@ class Repeated(Thread):
 class Pages:
     """A person who reads page after page."""
 
-    def __init__(self, port: int, cookie: str, paths: list[str], rate: float = PAGES_A_SECOND) -> None:
+    def __init__(
+        self, port: int, cookie: str, paths: list[str], rate: float = PAGES_A_SECOND
+    ) -> None:
         self.seconds, self.failed = list[float](), 0
         self._port, self._cookie, self._paths = port, cookie, paths
         self._repeated = Repeated("pages", rate, self._read)
 
     def _read(self, number: int) -> int:
         began = time.monotonic()
-        status = ask(self._port, "GET", self._paths[number % len(self._paths)], {"Cookie": self._cookie})
+        status = ask(
+            self._port, "GET", self._paths[number % len(self._paths)], {"Cookie": self._cookie}
+        )
         self.seconds.append(time.monotonic() - began)
         self.failed += status != 200
         return status
@@ -70,7 +75,9 @@ class Pages:
     def stop(self) -> None:
         """No page any more; an answer that did not come counts as failed."""
         self.end()
-        self.failed += sum(count for what, count in self._repeated.counts.items() if not isinstance(what, int))
+        self.failed += sum(
+            count for what, count in self._repeated.counts.items() if not isinstance(what, int)
+        )
 
     def end(self) -> str:
         """What it did."""
@@ -89,7 +96,9 @@ def project_id(line: Line, slug: str) -> int:
 
 def session_cookie(line: Line, user: str) -> str:
     """The session of a person who signed in."""
-    found = re.search(r"^cookie (\S+) (\S+)$", line.manage("shell", "-c", COOKIE.format(user=user)), re.MULTILINE)
+    found = re.search(
+        r"^cookie (\S+) (\S+)$", line.manage("shell", "-c", COOKIE.format(user=user)), re.MULTILINE
+    )
     assert found is not None
     return f"{found[1]}={found[2]}"
 
@@ -97,11 +106,23 @@ def session_cookie(line: Line, user: str) -> str:
 def paths_read(line: Line, slug: str) -> list[str]:
     """The pages that are read most; of a project without a model its Fleet and its findings."""
     fleet = f"/p/{slug}/"
-    models = line.rows(f"SELECT id FROM model WHERE project_id = {project_id(line, slug)} ORDER BY id LIMIT 3")
-    return [fleet, *(f"{fleet}models/{id}/{page}" for [id] in models for page in ("", "?range=30d", "instances/")), f"{fleet}findings/"]
+    models = line.rows(
+        f"SELECT id FROM model WHERE project_id = {project_id(line, slug)} ORDER BY id LIMIT 3"
+    )
+    return [
+        fleet,
+        *(
+            f"{fleet}models/{id}/{page}"
+            for [id] in models
+            for page in ("", "?range=30d", "instances/")
+        ),
+        f"{fleet}findings/",
+    ]
 
 
-def ask(port: int, method: str, path: str, headers: dict[str, str], body: bytes | None = None) -> int:
+def ask(
+    port: int, method: str, path: str, headers: dict[str, str], body: bytes | None = None
+) -> int:
     """The status of one request on a connection of its own."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:

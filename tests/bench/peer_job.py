@@ -1,4 +1,5 @@
-"""The job of bench_peers: twenty calls a second, told to one client with its default settings, and to a ledger that survives a kill."""
+"""The job of bench_peers: twenty calls a second, told to one client with its default settings, and
+to a ledger that survives a kill."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from collections.abc import Callable
 
 CALLS_A_SECOND = 20
 Told = tuple[Callable[[], object], Callable[[], object]]
-"""What tells of one call, and what sends all that waits, as a child that ends with os._exit has to."""
+"""What tells of one call, and what sends all that waits, as a child that ends with os._exit has
+to."""
 
 
 def compilewatch_client(endpoint: str) -> Told:
@@ -47,12 +49,19 @@ def opentelemetry_client(endpoint: str) -> Told:
     return call, provider.force_flush
 
 
-CLIENTS = {"compilewatch": compilewatch_client, "sentry-sdk": sentry_client, "OpenTelemetry": opentelemetry_client}
+CLIENTS = {
+    "compilewatch": compilewatch_client,
+    "sentry-sdk": sentry_client,
+    "OpenTelemetry": opentelemetry_client,
+}
 
 
 def main(client: str, endpoint: str, ledger: str, seconds: float, fork_at: float) -> None:
-    """Calls for so long, then ends as programs do; at `fork_at` seconds, unless that is 0, it forks a child that makes 20 calls."""
-    atexit.register(stamp, f"{ledger}.flushed")  # registered first, so called last: after what the client does at the end
+    """Calls for so long, then ends as programs do; at `fork_at` seconds, unless that is 0, it forks
+    a child that makes 20 calls."""
+    atexit.register(
+        stamp, f"{ledger}.flushed"
+    )  # registered first, so called last: after what the client does at the end
     call, flush = CLIENTS[client](endpoint)
     with open(ledger, "r+b") as file:  # noqa: PTH123 - by its descriptor
         counted = mmap.mmap(file.fileno(), 8)

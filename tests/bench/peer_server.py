@@ -1,4 +1,5 @@
-"""What the three clients of bench_peers send to: it answers each in its own words, or not at all, and counts what arrived."""
+"""What the three clients of bench_peers send to: it answers each in its own words, or not at all,
+and counts what arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from compilewatch.wire.codec import inflate
 
 
 class PeerServer:
-    """One client's collector; `mode` is `up`, `html` (a proxy's page for everything) or `slow` (three seconds for an answer)."""
+    """One client's collector; `mode` is `up`, `html` (a proxy's page for everything) or `slow`
+    (three seconds for an answer)."""
 
     def __init__(self) -> None:
         self.mode = "up"
@@ -54,11 +56,15 @@ class PeerServer:
                 return self._reports(json.loads(inflate(body)))
             body = gzip.decompress(body) if encoding == "gzip" else body
             if "/envelope" in path:
-                self._others += sum(line.startswith(b'{"type":"event"') for line in body.splitlines())
+                self._others += sum(
+                    line.startswith(b'{"type":"event"') for line in body.splitlines()
+                )
                 return b"{}"
             if path.endswith("/v1/metrics"):
                 return b""
-            from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+            from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+                ExportTraceServiceRequest,
+            )
 
             spans = ExportTraceServiceRequest.FromString(body).resource_spans
             self._others += sum(len(scope.spans) for one in spans for scope in one.scope_spans)
@@ -70,7 +76,9 @@ class PeerServer:
             self._windows[data["instance"]["id"], report["seq"][0]] = calls
         ranges = [report["seq"] for report in data["reports"]]
         highest = max((seq[1] for seq in ranges), default=0)
-        return json.dumps({"cw": 1, "acked": ranges, "next_seq": highest + 1, "commands": []}).encode()
+        return json.dumps(
+            {"cw": 1, "acked": ranges, "next_seq": highest + 1, "commands": []}
+        ).encode()
 
 
 def _handler(server: PeerServer) -> type[BaseHTTPRequestHandler]:

@@ -1,4 +1,5 @@
-"""The libraries that people measure calls with today, each as it times one call: what the benchmarks print beside ours."""
+"""The libraries that people measure calls with today, each as it times one call: what the
+benchmarks print beside ours."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ def prometheus() -> Observe:
     """One observation of a histogram."""
     import prometheus_client
 
-    histogram = prometheus_client.Histogram("bench_seconds", "A call.", registry=prometheus_client.CollectorRegistry())
+    histogram = prometheus_client.Histogram(
+        "bench_seconds", "A call.", registry=prometheus_client.CollectorRegistry()
+    )
     return histogram.observe
 
 
@@ -22,7 +25,9 @@ def opentelemetry() -> Observe:
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-    meter = MeterProvider(metric_readers=[InMemoryMetricReader()], shutdown_on_exit=False).get_meter("bench")
+    meter = MeterProvider(
+        metric_readers=[InMemoryMetricReader()], shutdown_on_exit=False
+    ).get_meter("bench")
     return meter.create_histogram("bench_seconds").record
 
 

@@ -1,4 +1,5 @@
-"""A benchmark's processes: fresh ones, with the bytecode of everything already written, as in an installed package."""
+"""A benchmark's processes: fresh ones, with the bytecode of everything already written, as in an
+installed package."""
 
 from __future__ import annotations
 
@@ -18,16 +19,29 @@ _BYTECODE = Path(tempfile.gettempdir()) / f"compilewatch-bench-bytecode-{os.getu
 
 def environment(**settings: str) -> dict[str, str]:
     """Of a process with these COMPILEWATCH_* settings and no others."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
-    kept |= {"PYTHONPYCACHEPREFIX": str(_BYTECODE), "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'agents'}"}
+    kept |= {
+        "PYTHONPYCACHEPREFIX": str(_BYTECODE),
+        "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'agents'}",
+    }
     return {**kept, **{f"COMPILEWATCH_{name}": value for name, value in settings.items()}}
 
 
-def start(program: str, *words: str, environ: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+def start(
+    program: str, *words: str, environ: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     """A process of this program; it prints one JSON object."""
     command = [sys.executable, "-c", program, *words]
-    return subprocess.Popen(command, env=environ or environment(SPOOL="off"), stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    return subprocess.Popen(
+        command,
+        env=environ or environment(SPOOL="off"),
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=REPOSITORY,
+    )
 
 
 def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
@@ -40,12 +54,16 @@ def answer(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def in_turn(programs: Mapping[str, str], rounds: int) -> dict[str, dict[str, float]]:
-    """Medians of what each program prints, over several rounds in which all of them run one after another; one round before does not
-    count, as it writes bytecode and fills the caches of the machine."""
+    """Medians of what each program prints, over several rounds in which all of them run one after
+    another; one round before does not count, as it writes bytecode and fills the caches of the
+    machine."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
     for number in range(rounds + 1):
         for name, program in programs.items():
             said = answer(start(program))
             if number:
                 found[name].append(said)
-    return {name: {key: median(each[key] for each in rounds) for key in rounds[0]} for name, rounds in found.items()}
+    return {
+        name: {key: median(each[key] for each in rounds) for key in rounds[0]}
+        for name, rounds in found.items()
+    }

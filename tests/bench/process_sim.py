@@ -1,8 +1,9 @@
-"""What the processes of a simulated fleet report: memory, recompiles, and what their starts took; numpy only.
+"""What the processes of a simulated fleet report: memory, recompiles, and what their starts took;
+numpy only.
 
-Draws of its own: the calls of a `Fleet` are the same with and without it. Besides the faults of `fleet_sim`, `Fleet.fault` may be
-memory, host_memory or leak (`size` a share, a share, a share an hour), compile (a factor), cache (the share of lookups that hit) or
-recompiles (an hour).
+Draws of its own: the calls of a `Fleet` are the same with and without it. Besides the faults of
+`fleet_sim`, `Fleet.fault` may be memory, host_memory or leak (`size` a share, a share, a share an
+hour), compile (a factor), cache (the share of lookups that hit) or recompiles (an hour).
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from numpy.typing import NDArray
 from dashboard.regressions.judge import InstanceProcessMinute, InstanceStart
 from dashboard.regressions.judge.process.inputs import START_MINUTES
 from tests.bench.fleet_scale import processes
-from tests.bench.fleet_sim import GPU_SPEED, Fleet, Floats, Generator, Ints, autoregressive, instances
+from tests.bench.fleet_sim import (
+    GPU_SPEED,
+    Fleet,
+    Floats,
+    Generator,
+    Ints,
+    autoregressive,
+    instances,
+)
 
 Bools = NDArray[np.bool_]
 GPU_BYTES, HOST_BYTES, GPU_SIZE = 30e9, 12e9, 80e9
@@ -39,7 +48,8 @@ class Processes:
     ended: Ints
     process: Ints
     begun: Ints
-    """In each minute which process of an instance runs, and since when: after it where none does."""
+    """In each minute which process of an instance runs, and since when: after it where none
+    does."""
     gpu_peak: Floats
     gpu_allocated: Floats
     host_rss: Floats
@@ -58,7 +68,9 @@ def simulate_processes(fleet: Fleet) -> Processes:
     faulty = np.zeros(count, bool)
     if fleet.fault != "none":
         candidates = np.flatnonzero(arms)
-        faulty[rng.permutation(candidates)[: max(1, round(fleet.affected * len(candidates)))]] = True
+        faulty[rng.permutation(candidates)[: max(1, round(fleet.affected * len(candidates)))]] = (
+            True
+        )
     active = faulty[:, None] & (age >= fleet.onset)
     memory = draw_memory(rng, fleet, age, active, arms)
     return Processes(
@@ -77,11 +89,19 @@ def simulate_processes(fleet: Fleet) -> Processes:
 
 
 def draw_memory(rng: Generator, fleet: Fleet, age: Ints, active: Bools, arms: Bools) -> Floats:
-    """The log of peak bytes: it settles over the first hour, wanders a little, and follows the mix of shapes."""
+    """The log of peak bytes: it settles over the first hour, wanders a little, and follows the mix
+    of shapes."""
     count, minutes = age.shape
-    level = np.log(GPU_BYTES) + rng.normal(0, MEMORY_SD, count)[:, None] + 0.01 * (1 - np.exp(-np.maximum(age, 0) / 30))
+    level = (
+        np.log(GPU_BYTES)
+        + rng.normal(0, MEMORY_SD, count)[:, None]
+        + 0.01 * (1 - np.exp(-np.maximum(age, 0) / 30))
+    )
     level = level + 0.004 * autoregressive(rng, count, minutes, 0.99, 1.0)
-    mix = fleet.mix_swing * np.sin(2 * np.pi * np.arange(minutes) / 1440 + 0.7)[None] + arms[:, None] * fleet.candidate_mix
+    mix = (
+        fleet.mix_swing * np.sin(2 * np.pi * np.arange(minutes) / 1440 + 0.7)[None]
+        + arms[:, None] * fleet.candidate_mix
+    )
     level = level + 0.02 * mix
     if fleet.fault == "memory":
         level = level + active * np.log1p(fleet.size)
@@ -91,7 +111,8 @@ def draw_memory(rng: Generator, fleet: Fleet, age: Ints, active: Bools, arms: Bo
 
 
 def draw_peak(fleet: Fleet, memory: Floats, process: Ints) -> Floats:
-    """The log of peak bytes: the running maximum of each process where its minutes need more than usual now and then."""
+    """The log of peak bytes: the running maximum of each process where its minutes need more than
+    usual now and then."""
     if not fleet.peak_climb:
         return memory
     rng = np.random.default_rng((fleet.seed, OTHER_DRAWS, 2))
@@ -104,15 +125,22 @@ def draw_peak(fleet: Fleet, memory: Floats, process: Ints) -> Floats:
 
 
 def draw_held(fleet: Fleet, memory: Floats) -> Floats:
-    """The log of bytes in use as looked at now and then: below the peak, by how much the moment decides."""
+    """The log of bytes in use as looked at now and then: below the peak, by how much the moment
+    decides."""
     rng = np.random.default_rng((fleet.seed, OTHER_DRAWS, 1))
     return np.asarray(memory - rng.uniform(*BELOW_PEAK, memory.shape))
 
 
 def draw_host_memory(rng: Generator, fleet: Fleet, active: Bools) -> Floats:
     """The log of resident bytes."""
-    level = np.log(HOST_BYTES) + rng.normal(0, HOST_MEMORY_SD, len(active))[:, None] + autoregressive(rng, *active.shape, 0.97, 0.01)
-    return np.asarray(level + active * (np.log1p(fleet.size) if fleet.fault == "host_memory" else 0.0))
+    level = (
+        np.log(HOST_BYTES)
+        + rng.normal(0, HOST_MEMORY_SD, len(active))[:, None]
+        + autoregressive(rng, *active.shape, 0.97, 0.01)
+    )
+    return np.asarray(
+        level + active * (np.log1p(fleet.size) if fleet.fault == "host_memory" else 0.0)
+    )
 
 
 def draw_recompiles(rng: Generator, fleet: Fleet, age: Ints, active: Bools) -> Ints:
@@ -129,8 +157,16 @@ def draw_starts(rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools) -> 
     found = []
     for i, kind in enumerate(gpu):
         slower = fleet.size if fleet.fault == "compile" and faulty[i] else 1.0
-        compiling = COMPILE_SECONDS * slower * float(np.exp(0.5 * GPU_SPEED[kind] + rng.normal(0, COMPILE_SD)))
-        hit = fleet.size if fleet.fault == "cache" and faulty[i] else float(np.clip(HIT_SHARE + rng.normal(0, HIT_SD), 0.5, 0.999))
+        compiling = (
+            COMPILE_SECONDS
+            * slower
+            * float(np.exp(0.5 * GPU_SPEED[kind] + rng.normal(0, COMPILE_SD)))
+        )
+        hit = (
+            fleet.size
+            if fleet.fault == "cache" and faulty[i]
+            else float(np.clip(HIT_SHARE + rng.normal(0, HIT_SD), 0.5, 0.999))
+        )
         lookups = int(rng.poisson(LOOKUPS_AT_START))
         hits = int(rng.binomial(lookups, hit))
         spread = [float(np.sum(np.exp(rng.normal(0, 0.5, n)))) for n in (hits, lookups - hits)]
@@ -148,7 +184,8 @@ def draw_starts(rng: Generator, fleet: Fleet, gpu: list[str], faulty: Bools) -> 
 
 
 def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[InstanceProcessMinute]]:
-    """The rows of every minute in order, beside those of calls; `first_minute` is the first minute with history."""
+    """The rows of every minute in order, beside those of calls; `first_minute` is the first minute
+    with history."""
     drawn = simulate_processes(fleet)
     for minute in range(fleet.history + fleet.minutes):
         yield [
@@ -164,7 +201,9 @@ def instance_states(fleet: Fleet, first_minute: int = 0) -> Iterator[list[Instan
                 recompiles=int(drawn.recompiles[i, minute]),
                 start=drawn.starts[i] if minute - drawn.begun[i, minute] >= START_MINUTES else None,
                 gpu_allocated=int(drawn.gpu_allocated[i, minute]),
-                life=i + len(drawn.gpu) * int(drawn.process[i, minute]) if fleet.restart_minutes or fleet.autoscale else None,
+                life=i + len(drawn.gpu) * int(drawn.process[i, minute])
+                if fleet.restart_minutes or fleet.autoscale
+                else None,
             )
             for i, gpu in enumerate(drawn.gpu)
             if drawn.begun[i, minute] <= minute < drawn.ended[i]

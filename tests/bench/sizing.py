@@ -1,7 +1,8 @@
-"""What a number of processes needs, from what one report costs: `python -m tests.bench.sizing` prints the table of
-dashboard/docs/operations/capacity.md.
+"""What a number of processes needs, from what one report costs: `python -m tests.bench.sizing`
+prints the table of dashboard/docs/operations/capacity.md.
 
-The costs are processor microseconds and bytes a report, as `bench_whole_line` measures them; each process sends every 10 s."""
+The costs are processor microseconds and bytes a report, as `bench_whole_line` measures them; each
+process sends every 10 s."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ ONE_POSTGRESQL = 16
 
 @dataclass(frozen=True)
 class Cost:
-    """One report: processor microseconds of the web process, of a fold worker and of PostgreSQL, bytes of its log; bytes kept a
-    process and day."""
+    """One report: processor microseconds of the web process, of a fold worker and of PostgreSQL,
+    bytes of its log; bytes kept a process and day."""
 
     web: float
     fold: float
@@ -40,20 +41,32 @@ def row(processes: int, cost: Cost) -> str:
     servers = ceil(database / ONE_POSTGRESQL)
     shape = "one PostgreSQL" if servers == 1 else f"{servers} PostgreSQL servers, spread by project"
     return (
-        f"| {processes:,} | {rate:,.0f} | {web} | {fold} | {database}, {shape} | {rate * cost.log / 1e6:,.1f} MB/s"
+        f"| {processes:,} | {rate:,.0f} | {web} | {fold} | {database}, {shape} | "
+        f"{rate * cost.log / 1e6:,.1f} MB/s"
         f" | {processes * cost.kept * 8 / 1e9:,.0f} GB |"
     )
 
 
 def table(cost: Cost) -> str:
     """The table for ten thousand, a hundred thousand and a million processes."""
-    head = "| processes | reports/s | web cores | fold cores | PostgreSQL cores | write-ahead log | 8 days of instance minutes |"
-    return "\n".join([head, "|---|---|---|---|---|---|---|", *(row(processes, cost) for processes in (10_000, 100_000, 1_000_000))])
+    head = (
+        "| processes | reports/s | web cores | fold cores | PostgreSQL cores | write-ahead log "
+        "| 8 days of instance minutes |"
+    )
+    return "\n".join(
+        [
+            head,
+            "|---|---|---|---|---|---|---|",
+            *(row(processes, cost) for processes in (10_000, 100_000, 1_000_000)),
+        ]
+    )
 
 
 def main() -> None:
     """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name in ("web", "fold", "database", "log", "kept"):
         parser.add_argument(f"--{name}", type=float, required=True)
     print(table(Cost(**vars(parser.parse_args()))))

@@ -1,7 +1,9 @@
-"""The smallest server that could take reports: a WSGI application without Django that parses, or also keeps what it parsed.
+"""The smallest server that could take reports: a WSGI application without Django that parses, or
+also keeps what it parsed.
 
-`BENCH_PEER=parse` only inflates and parses; `minimal` also commits each report to `bench_inbox`, many in one transaction. What ours
-takes beyond it is the price of checking keys, limits and ranges."""
+`BENCH_PEER=parse` only inflates and parses; `minimal` also commits each report to `bench_inbox`,
+many in one transaction. What ours takes beyond it is the price of checking keys, limits and
+ranges."""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ class Committer:
             taken = [self._waiting.get()]
             while not self._waiting.empty() and len(taken) < MOST:
                 taken.append(self._waiting.get())
-            with self._connection.cursor() as cursor, cursor.copy("COPY bench_inbox (instance, first, last, report) FROM STDIN") as copy:
+            with (
+                self._connection.cursor() as cursor,
+                cursor.copy("COPY bench_inbox (instance, first, last, report) FROM STDIN") as copy,
+            ):
                 for row, _ in taken:
                     copy.write_row(row)
             self._connection.commit()
@@ -72,6 +77,9 @@ def application(environ: dict[str, Any], start: Start) -> Iterable[bytes]:
     ranges = [report["seq"] for report in request["reports"]]
     if os.environ["BENCH_PEER"] == "minimal":
         committer().keep((request["instance"]["id"], ranges[0][0], ranges[-1][1], body))
-    answer = json.dumps({"cw": 1, "acked": ranges, "next_seq": ranges[-1][1] + 1, "commands": []}, separators=(",", ":")).encode()
+    answer = json.dumps(
+        {"cw": 1, "acked": ranges, "next_seq": ranges[-1][1] + 1, "commands": []},
+        separators=(",", ":"),
+    ).encode()
     start("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(answer)))])
     return [answer]

@@ -1,4 +1,5 @@
-"""The books of a soak: what jobs recorded and what was acknowledged to them, against what the dashboard holds and has folded."""
+"""The books of a soak: what jobs recorded and what was acknowledged to them, against what the
+dashboard holds and has folded."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ JOIN model_version ON model_version.id = series.version_id GROUP BY 1, 2
 
 
 class Books:
-    """Counts of calls. The dashboard drops what is too old while this runs: what it said last of a day or of a sender is kept here."""
+    """Counts of calls. The dashboard drops what is too old while this runs: what it said last of a
+    day or of a sender is kept here."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -35,7 +37,8 @@ class Books:
         self.version[instance], self.calls[instance][number] = version, calls
 
     def read(self) -> None:
-        """Whatever the jobs have written since the last time; a line that is not at its end yet waits."""
+        """Whatever the jobs have written since the last time; a line that is not at its end yet
+        waits."""
         for path in self._folder.glob("*.ledger"):
             with path.open("rb") as file:
                 file.seek(self._read.get(path, 0))
@@ -47,14 +50,24 @@ class Books:
     def _entry(self, version: str, entry: dict[str, Any]) -> None:
         if entry["kind"] == "window":
             report = entry["report"]
-            self.note(version, entry["instance"], report["seq"][0], sum(region.get("calls", 0) for region in report.get("regions", ())))
+            self.note(
+                version,
+                entry["instance"],
+                report["seq"][0],
+                sum(region.get("calls", 0) for region in report.get("regions", ())),
+            )
         elif entry["kind"] == "acked":
-            self.acked[entry["instance"]].update(number for first, last in entry["ranges"] for number in range(first, last + 1))
+            self.acked[entry["instance"]].update(
+                number for first, last in entry["ranges"] for number in range(first, last + 1)
+            )
 
     def audit(self, stack: Stack) -> dict[str, int]:
-        """Compares them in one snapshot of the database, while reports go on coming and folds go on."""
+        """Compares them in one snapshot of the database, while reports go on coming and folds go
+        on."""
         self.read()
-        promised = {instance: set(numbers) for instance, numbers in list(self.acked.items())}  # others go on adding
+        promised = {
+            instance: set(numbers) for instance, numbers in list(self.acked.items())
+        }  # others go on adding
         waiting = self._look(stack)
         self.read()
         found = Counter[str](lost=0, doubled=0, too_few=0, poison=0)
@@ -64,7 +77,9 @@ class Books:
             found["lost"] += len(promised.get(instance, set()) - held)
             found["acked"] += len(promised.get(instance, set()))
             found["windows"] += len(windows)
-            expected[self.version[instance]] += sum(windows.get(number, 0) for number in held - waiting.get(instance, set()))
+            expected[self.version[instance]] += sum(
+                windows.get(number, 0) for number in held - waiting.get(instance, set())
+            )
         for version, calls in expected.items():
             folded = sum(self._folded[version].values())
             found["calls"] += folded
@@ -76,10 +91,16 @@ class Books:
     def _look(self, stack: Stack) -> dict[str, set[int]]:
         with psycopg.connect(dbname=stack.name, **stack.server) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            senders = connection.execute("SELECT instance_id, ranges, closed FROM ingest_sender").fetchall()
-            inbox = connection.execute("SELECT instance_id, seq_first, seq_last FROM ingest_inbox").fetchall()
+            senders = connection.execute(
+                "SELECT instance_id, ranges, closed FROM ingest_sender"
+            ).fetchall()
+            inbox = connection.execute(
+                "SELECT instance_id, seq_first, seq_last FROM ingest_inbox"
+            ).fetchall()
             hours = connection.execute(FOLDED).fetchall()
-            [self._poison] = connection.execute("SELECT count(*) FROM ingest_poison").fetchone() or (0,)
+            [self._poison] = connection.execute(
+                "SELECT count(*) FROM ingest_poison"
+            ).fetchone() or (0,)
         for instance, ranges, closed in senders:
             self._held[instance] = _numbers(ranges) - _numbers(closed)
         for version, day, calls in hours:

@@ -1,4 +1,5 @@
-"""The clock of a soak: it runs faster than real time for the minutes of a day, then it is noon of the next day."""
+"""The clock of a soak: it runs faster than real time for the minutes of a day, then it is noon of
+the next day."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _REAL = time.time
 
 
 def written(*, base: float, pace: float, day: float) -> str:
-    """What the environment of every process says: Unix seconds of the begin, how fast, and real seconds of a day."""
+    """What the environment of every process says: Unix seconds of the begin, how fast, and real
+    seconds of a day."""
     return f"{base} {pace} {day}"
 
 

@@ -1,4 +1,5 @@
-"""Simulated instances of a soak: new ones each day, each sends a report in its turn, the same bytes again until it is acknowledged."""
+"""Simulated instances of a soak: new ones each day, each sends a report in its turn, the same bytes
+again until it is acknowledged."""
 
 from __future__ import annotations
 
@@ -19,9 +20,20 @@ CALLS = 100
 
 
 class Crowd(threading.Thread):
-    """`of_a_day` instances, `rate` reports a second from all of them together; a version lives for `days`."""
+    """`of_a_day` instances, `rate` reports a second from all of them together; a version lives for
+    `days`."""
 
-    def __init__(self, *, port: int, key: str, clock: Callable[[], float], books: Books, days: int, of_a_day: int, rate: float) -> None:
+    def __init__(
+        self,
+        *,
+        port: int,
+        key: str,
+        clock: Callable[[], float],
+        books: Books,
+        days: int,
+        of_a_day: int,
+        rate: float,
+    ) -> None:
         super().__init__(daemon=True)
         self._port, self._key, self._clock, self._books = port, key, clock, books
         self._days, self._of_a_day, self._pause = days, of_a_day, 1 / rate
@@ -29,7 +41,8 @@ class Crowd(threading.Thread):
         self.over = threading.Event()
 
     def run(self) -> None:
-        """Until it is told that it is over; what is not acknowledged by the end of its day stays so."""
+        """Until it is told that it is over; what is not acknowledged by the end of its day stays
+        so."""
         numbers: dict[int, int] = {}
         identities: dict[int, Identity] = {}
         turn = 0
@@ -40,7 +53,13 @@ class Crowd(threading.Thread):
             number = numbers[who] = numbers.get(who, 0) + 1
             version = f"crowd-{day // self._days}"
             request = request_make(
-                model="crowd", version=version, instance=who, first_seq=number, window=10.0, end=self._clock(), environment="prod"
+                model="crowd",
+                version=version,
+                instance=who,
+                first_seq=number,
+                window=10.0,
+                end=self._clock(),
+                environment="prod",
             )
             # What a process says of itself stays: the folder remembers it by that.
             request.instance = identities.setdefault(who, request.instance)
@@ -57,7 +76,11 @@ class Crowd(threading.Thread):
     def _sent(self, body: bytes, number: int) -> bool:
         with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
             connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
-            headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json", "Connection": "close"}
+            headers = {
+                "Authorization": f"Bearer {self._key}",
+                "Content-Type": "application/json",
+                "Connection": "close",
+            }
             connection.request("POST", "/api/v1/reports", body, headers)
             answer = connection.getresponse()
             said = json.loads(answer.read())

@@ -1,4 +1,5 @@
-"""How many of Python's blocks a process of a soak has in use, written by itself each half minute: what the allocators keep is not in it."""
+"""How many of Python's blocks a process of a soak has in use, written by itself each half minute:
+what the allocators keep is not in it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ EVERY = 30.0
 
 
 def tell() -> None:
-    """From now on, and in each process that this one forks, in a file of its own in the folder that the environment names."""
+    """From now on, and in each process that this one forks, in a file of its own in the folder that
+    the environment names."""
     if folder := os.environ.get(VARIABLE):
         _begin(folder)
         os.register_at_fork(after_in_child=lambda: _begin(folder))

@@ -1,4 +1,5 @@
-"""A job of a soak: the agent in it sends each second of real time, ten times as often as usual; `python -m tests.bench.soak_job LEDGER`."""
+"""A job of a soak: the agent in it sends each second of real time, ten times as often as usual;
+`python -m tests.bench.soak_job LEDGER`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The dashboard of a soak: of web, worker and beat there are two each; the first lasts, so that its growth shows, the second is killed."""
+"""The dashboard of a soak: of web, worker and beat there are two each; the first lasts, so that its
+growth shows, the second is killed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ class SoakLine(WholeLine):
         super().__init__(database="postgresql", folder=folder, outbound="127.0.0.1:9")
         self.held = folder / "held"
         self.held.mkdir(exist_ok=True)
-        self.environment |= {VARIABLE: clock, HELD: str(self.held), "DJANGO_SETTINGS_MODULE": "tests.bench.soak_settings"}
+        self.environment |= {
+            VARIABLE: clock,
+            HELD: str(self.held),
+            "DJANGO_SETTINGS_MODULE": "tests.bench.soak_settings",
+        }
         self.ports = {"web-1": self.port, "web-2": free_port()}
 
     @property
@@ -31,35 +36,71 @@ class SoakLine(WholeLine):
         return LASTING + KILLED
 
     def command(self, role: str) -> list[str]:
-        """As a Stack starts it, with one process that answers requests, and each beat with a file of its own."""
+        """As a Stack starts it, with one process that answers requests, and each beat with a file
+        of its own."""
         words = ["--workers=1" if word == "--workers" else word for word in super().command(role)]
-        return [word.replace(f"{self.folder}/beat", f"{self.folder}/{role}") for word in words if word != "2"]
+        return [
+            word.replace(f"{self.folder}/beat", f"{self.folder}/{role}")
+            for word in words
+            if word != "2"
+        ]
 
     def start_role(self, role: str) -> None:
         """Each web process has a port of its own."""
         environment = self.environment | {"COMPILEWATCH_PORT": str(self.ports.get(role, self.port))}
         with (self.folder / f"{role}.log").open("ab") as log:
             self.processes[role] = subprocess.Popen(
-                self.command(role), cwd=REPOSITORY, env=environment, stdout=log, stderr=log, start_new_session=True
+                self.command(role),
+                cwd=REPOSITORY,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
 
     def sessions_end(self) -> None:
         """PostgreSQL ends every connection to this database."""
-        self.rows("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+        self.rows(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+            "current_database() AND pid <> pg_backend_pid()"
+        )
 
     def job(self, ledger: Path, version: str, endpoint: str) -> subprocess.Popen[bytes]:
-        """Starts an instance; what is left of one that was killed waits in the folder that all share."""
-        settings = {"ENDPOINT": endpoint, "API_KEY": self.key, "SPOOL": str(self.folder / "spools"), "ALLOW_HTTP": "1"}
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+        """Starts an instance; what is left of one that was killed waits in the folder that all
+        share."""
+        settings = {
+            "ENDPOINT": endpoint,
+            "API_KEY": self.key,
+            "SPOOL": str(self.folder / "spools"),
+            "ALLOW_HTTP": "1",
+        }
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("COMPILEWATCH_")
+        }
         environment |= {f"COMPILEWATCH_{name}": value for name, value in settings.items()}
-        environment |= {VARIABLE: self.environment[VARIABLE], "PYTHONPATH": self.environment["PYTHONPATH"]}
-        command = [str(self.command("web-1")[0]), "-m", "tests.bench.soak_job", str(ledger), "--version", version]
+        environment |= {
+            VARIABLE: self.environment[VARIABLE],
+            "PYTHONPATH": self.environment["PYTHONPATH"],
+        }
+        command = [
+            str(self.command("web-1")[0]),
+            "-m",
+            "tests.bench.soak_job",
+            str(ledger),
+            "--version",
+            version,
+        ]
         with ledger.with_suffix(".log").open("ab") as log:
-            return subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, cwd=REPOSITORY, env=environment, stdout=log, stderr=log
+            )
 
 
 class TwoDoors(FaultProxy):
-    """Hands each request to one of the web processes, chosen by chance, as a balancer does that does not look whether they live."""
+    """Hands each request to one of the web processes, chosen by chance, as a balancer does that
+    does not look whether they live."""
 
     def __init__(self, ports: list[int], seed: int) -> None:
         super().__init__(ports[0], seed)

@@ -21,7 +21,8 @@ FROM pg_class c JOIN pg_stat_user_tables s ON s.relid = c.oid WHERE c.relkind = 
 
 
 def processes(group: list[psutil.Process]) -> dict[str, float]:
-    """Of a process and what it started: MiB, descriptors, threads, processor seconds, and seconds since the first of them began."""
+    """Of a process and what it started: MiB, descriptors, threads, processor seconds, and seconds
+    since the first of them began."""
     found = {"rss": 0.0, "descriptors": 0.0, "threads": 0.0, "processor": 0.0, "count": 0.0}
     for one in group:
         try:
@@ -38,20 +39,32 @@ def processes(group: list[psutil.Process]) -> dict[str, float]:
 
 
 def anonymous(pid: int) -> float:
-    """MiB that a process made itself, where what a fork shares counts in parts: a child's resident memory has its parent's in it."""
+    """MiB that a process made itself, where what a fork shares counts in parts: a child's resident
+    memory has its parent's in it."""
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return float(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss_Anon:"))) / 1024
+    return (
+        float(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss_Anon:")))
+        / 1024
+    )
 
 
 def tree(pid: int, folder: Path) -> dict[str, Any]:
-    """The same of one process and its children, with its own id: a process that was started anew is another one. Of the first process
-    its memory alone, and of each child its id, its age in seconds and its memory, for a worker's child is replaced and its parent stays.
-    `folder` is where servers write how many thousand blocks they have in use."""
+    """The same of one process and its children, with its own id: a process that was started anew is
+    another one. Of the first process its memory alone, and of each child its id, its age in seconds
+    and its memory, for a worker's child is replaced and its parent stays. `folder` is where servers
+    write how many thousand blocks they have in use."""
     try:
         head = psutil.Process(pid)
         children = head.children(recursive=True)
-        lives = [[child.pid, time.time() - child.create_time(), child.memory_info().rss / MIB] for child in children]
-        found = {**processes([head, *children]), "pid": pid, "age": time.time() - head.create_time()}
+        lives = [
+            [child.pid, time.time() - child.create_time(), child.memory_info().rss / MIB]
+            for child in children
+        ]
+        found = {
+            **processes([head, *children]),
+            "pid": pid,
+            "age": time.time() - head.create_time(),
+        }
         found["own"] = sum(anonymous(one.pid) for one in (head, *children))
         in_use = sum(held(folder, one.pid) for one in (head, *children)) / 1000
         return {**found, "first": head.memory_info().rss / MIB, "in use": in_use, "children": lives}
@@ -61,7 +74,11 @@ def tree(pid: int, folder: Path) -> dict[str, Any]:
 
 def look(line: SoakLine, jobs: dict[str, int]) -> dict[str, Any]:
     """One look."""
-    database = [one for one in psutil.process_iter(["name", "cmdline"]) if f" {line.name} " in " ".join(one.info["cmdline"] or ())]
+    database = [
+        one
+        for one in psutil.process_iter(["name", "cmdline"])
+        if f" {line.name} " in " ".join(one.info["cmdline"] or ())
+    ]
     tables = {name: [int(part) for part in parts] for name, *parts in line.rows(TABLES)}
     assert line.redis is not None
     with redis.Redis.from_url(line.redis.url, socket_timeout=5) as connection:
@@ -70,9 +87,13 @@ def look(line: SoakLine, jobs: dict[str, int]) -> dict[str, Any]:
     [[size]] = line.rows("SELECT pg_database_size(current_database())")
     [[inbox]] = line.rows("SELECT count(*) FROM ingest_inbox")
     return {
-        "servers": {role: tree(process.pid, line.held) for role, process in dict(line.processes).items()},
+        "servers": {
+            role: tree(process.pid, line.held) for role, process in dict(line.processes).items()
+        },
         "jobs": {name: tree(pid, line.held) for name, pid in jobs.items()},
-        "sessions": processes([one for one in database if (one.info["name"] or "").startswith("postgres")]),
+        "sessions": processes(
+            [one for one in database if (one.info["name"] or "").startswith("postgres")]
+        ),
         "tables": tables,
         "database": size / MIB,
         "redis": memory,

@@ -1,4 +1,5 @@
-"""The dashboard's settings with the clock of a soak, and a thread that says what the process holds."""
+"""The dashboard's settings with the clock of a soak, and a thread that says what the process
+holds."""
 
 from dashboard.common import clock
 from dashboard.settings import *  # noqa: F403 - the settings are all of the dashboard's

@@ -1,4 +1,5 @@
-"""What the samples of a soak say at its end: one row a figure, its first quarter beside its last, its slope, and whether it grows."""
+"""What the samples of a soak say at its end: one row a figure, its first quarter beside its last,
+its slope, and whether it grows."""
 
 from __future__ import annotations
 
@@ -17,12 +18,14 @@ SURE = 3.0
 FIGURES = (
     ("rss", "MiB"), ("own", "MiB"), ("first", "MiB"), ("in use", "thousand blocks"), ("descriptors", ""), ("threads", ""),
 )  # fmt: skip
-"""Of processes. `own` is what they made themselves, what a fork shares counted once; `first` is the first process alone."""
+"""Of processes. `own` is what they made themselves, what a fork shares counted once; `first` is the
+first process alone."""
 FOR_EVER = (
     "model_version", "deployment", "comparison", "healthy_pair", "verdict", "finding", "alert", "audit", "judged", "learned",
     "deployment_mark",
 )  # fmt: skip
-"""How the names of tables begin in which the dashboard keeps what it found for ever: they grow with versions, not with time."""
+"""How the names of tables begin in which the dashboard keeps what it found for ever: they grow with
+versions, not with time."""
 
 
 def slope(series: Series) -> tuple[float, float]:
@@ -36,24 +39,43 @@ def slope(series: Series) -> tuple[float, float]:
     return found, math.sqrt(left / (len(series) - 2) / spread)
 
 
-def lasting(samples: list[dict[str, Any]], kind: str, name: str, figure: str, *, settled: float) -> Series:
+def lasting(
+    samples: list[dict[str, Any]], kind: str, name: str, figure: str, *, settled: float
+) -> Series:
     """Of the process that was there at the end, once it had run for so many hours."""
     seen = [(one["at"], one[kind].get(name) or {}) for one in samples]
     seen = [(at, said) for at, said in seen if said]
     last = seen[-1][1]["pid"] if seen else 0
-    return [(at / 3600, said.get(figure, 0.0)) for at, said in seen if said["pid"] == last and said["age"] > settled * 3600]
+    return [
+        (at / 3600, said.get(figure, 0.0))
+        for at, said in seen
+        if said["pid"] == last and said["age"] > settled * 3600
+    ]
 
 
-def series_of(samples: list[dict[str, Any]], *, settled: float, kept: float) -> Iterator[tuple[str, Series]]:
-    """Every figure by name; `settled` and `kept` are the hours after which processes, and tables whose rows are dropped, may be flat."""
+def series_of(
+    samples: list[dict[str, Any]], *, settled: float, kept: float
+) -> Iterator[tuple[str, Series]]:
+    """Every figure by name; `settled` and `kept` are the hours after which processes, and tables
+    whose rows are dropped, may be flat."""
     for kind in ("servers", "jobs"):
         for name in sorted({name for one in samples for name in one[kind]}):
             for figure, unit in FIGURES:
-                yield f"{name} {figure} {unit}".strip(), lasting(samples, kind, name, figure, settled=settled)
+                yield (
+                    f"{name} {figure} {unit}".strip(),
+                    lasting(samples, kind, name, figure, settled=settled),
+                )
     late = [one for one in samples if one["at"] / 3600 > kept]
     for name in sorted({name for one in samples for name in one["tables"]}):
         for place, what, part in ((1, "MiB", 1 << 20), (2, "rows", 1), (3, "dead rows", 1)):
-            yield f"table {name} {what}", [(one["at"] / 3600, one["tables"][name][place] / part) for one in late if name in one["tables"]]
+            yield (
+                f"table {name} {what}",
+                [
+                    (one["at"] / 3600, one["tables"][name][place] / part)
+                    for one in late
+                    if name in one["tables"]
+                ],
+            )
     for name in ("database", "redis", "redis_keys", "spool", "spools", "inbox"):
         yield name, [(one["at"] / 3600, float(one[name])) for one in late]
 
@@ -73,7 +95,11 @@ def verdict(series: Series, name: str) -> str:
     first, last = quarters(series)
     if rise - SURE * error <= 0 or rise < GROWS * usual or last <= first:
         return "flat"
-    return "kept for ever" if name.startswith("table ") and name.split()[1].startswith(FOR_EVER) else "grows"
+    return (
+        "kept for ever"
+        if name.startswith("table ") and name.split()[1].startswith(FOR_EVER)
+        else "grows"
+    )
 
 
 def lines(samples: list[dict[str, Any]], *, settled: float, kept: float) -> Iterator[str]:
@@ -88,7 +114,8 @@ def lines(samples: list[dict[str, Any]], *, settled: float, kept: float) -> Iter
 
 
 def lives(samples: list[dict[str, Any]], name: str) -> Iterator[str]:
-    """Of a process that replaces its child: how old each child came to be, and its MiB after five minutes and at its end."""
+    """Of a process that replaces its child: how old each child came to be, and its MiB after five
+    minutes and at its end."""
     seen: dict[int, Series] = {}
     for one in samples:
         for pid, age, size in (one["servers"].get(name) or {}).get("children", ()):

@@ -1,4 +1,5 @@
-"""Stalled calls of simulated fleets: each process meets shapes for the first time some while after its start, and calls of it wait."""
+"""Stalled calls of simulated fleets: each process meets shapes for the first time some while after
+its start, and calls of it wait."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.bench.fleet_sim import Fleet, instance_minutes
 
 @dataclass(frozen=True)
 class Stalling:
-    """`shapes` first meetings a process, most within `within` minutes of its start; each takes `seconds`, and `waiting` calls wait for it.
+    """`shapes` first meetings a process, most within `within` minutes of its start; each takes
+    `seconds`, and `waiting` calls wait for it.
 
     Of the candidate's calls a further `share` stalls in every minute: a fault."""
 
@@ -25,19 +27,31 @@ class Stalling:
     share: float = 0.0
 
 
-def stalling_minutes(fleet: Fleet, stalling: Stalling, first_minute: int = 0) -> Iterator[list[InstanceMinute]]:
+def stalling_minutes(
+    fleet: Fleet, stalling: Stalling, first_minute: int = 0
+) -> Iterator[list[InstanceMinute]]:
     """The rows of `instance_minutes` as agents report them that tell stalled calls apart."""
     met: dict[object, list[int]] = {}
     for rows in instance_minutes(fleet, first_minute):
         yield [_stalled(fleet, row, met, stalling) for row in rows]
 
 
-def _stalled(fleet: Fleet, row: InstanceMinute, met: dict[object, list[int]], stalling: Stalling) -> InstanceMinute:
+def _stalled(
+    fleet: Fleet, row: InstanceMinute, met: dict[object, list[int]], stalling: Stalling
+) -> InstanceMinute:
     if row.instance not in met:
         rng = random.Random(f"{fleet.seed} {row.instance}")
-        count = int(np.random.default_rng(fleet.seed + hash_of(row.instance)).poisson(stalling.shapes))
-        met[row.instance] = [row.first_minute + int(rng.expovariate(1 / stalling.within)) for _ in range(count)]
-    now = sum(minute == row.minute for minute in met[row.instance]) * stalling.waiting if row.bucket == "small" else 0
+        count = int(
+            np.random.default_rng(fleet.seed + hash_of(row.instance)).poisson(stalling.shapes)
+        )
+        met[row.instance] = [
+            row.first_minute + int(rng.expovariate(1 / stalling.within)) for _ in range(count)
+        ]
+    now = (
+        sum(minute == row.minute for minute in met[row.instance]) * stalling.waiting
+        if row.bucket == "small"
+        else 0
+    )
     share = stalling.share if row.arm == "candidate" else 0.0
     count = min(row.calls, now + round(row.calls * share))
     steady = row.calls - count

@@ -1,4 +1,5 @@
-"""The one table of `make bench`: each benchmark says its figures here, beside its peer and its goal."""
+"""The one table of `make bench`: each benchmark says its figures here, beside its peer and its
+goal."""
 
 from __future__ import annotations
 
@@ -9,12 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 COLLECT = "BENCH_ROWS"
-"""The variable that names the file in which `python -m tests.bench` collects the rows of all benchmarks."""
+"""The variable that names the file in which `python -m tests.bench` collects the rows of all
+benchmarks."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. A machine may be slow or busy, the peer with it: where there is a goal for the ratio, meeting either is enough."""
+    """One figure. A machine may be slow or busy, the peer with it: where there is a goal for the
+    ratio, meeting either is enough."""
 
     what: str
     unit: str
@@ -34,7 +37,9 @@ class Row:
     def missed(self) -> bool:
         """Whether there is a goal and it is not met."""
         met = [self.goal is not None and self.ours <= self.goal]
-        met.append(self.goal_ratio is not None and self.ratio is not None and self.ratio <= self.goal_ratio)
+        met.append(
+            self.goal_ratio is not None and self.ratio is not None and self.ratio <= self.goal_ratio
+        )
         return (self.goal is not None or self.goal_ratio is not None) and not any(met)
 
     @property
@@ -57,7 +62,9 @@ def show(rows: Iterable[Row]) -> int:
 
 def collected(path: Path) -> list[Row]:
     """The rows that benchmarks handed over."""
-    return [Row(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    return (
+        [Row(**json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+    )
 
 
 def lines(rows: list[Row]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Two projects of one dashboard at work: one that sends and reads as people do, and one that does harm in five ways."""
+"""Two projects of one dashboard at work: one that sends and reads as people do, and one that does
+harm in five ways."""
 
 from __future__ import annotations
 
@@ -75,7 +76,11 @@ class Tenants:
     def hostile_start(self, *, seconds: float) -> list[Any]:
         """Everything that the hostile project does."""
         self.line.key = key = self.keys["hostile"]
-        flood = Flood(self.line.load_start(seconds=seconds, connections=64, instances=10 * INSTANCES, rate=TIMES * RATE))
+        flood = Flood(
+            self.line.load_start(
+                seconds=seconds, connections=64, instances=10 * INSTANCES, rate=TIMES * RATE
+            )
+        )
         rnd, good = random.Random(7), json.loads(dumps(request_make(end=time.time())))
 
         def spoiled(number: int) -> int:
@@ -83,9 +88,17 @@ class Tenants:
             return ask(self.port, "POST", "/api/v1/reports", sent(key, packed), body)
 
         def refused(number: int) -> int:
-            request = request_make(version=str(number % 16), instance=number % 320, end=time.time(), window=10.0, first_seq=number)
+            request = request_make(
+                version=str(number % 16),
+                instance=number % 320,
+                end=time.time(),
+                window=10.0,
+                first_seq=number,
+            )
             request.reports[0].regions = [region_make(calls=POISON)]
-            return ask(self.port, "POST", "/api/v1/reports", sent(key, True), deflate(dumps(request)))
+            return ask(
+                self.port, "POST", "/api/v1/reports", sent(key, True), deflate(dumps(request))
+            )
 
         repeated = [
             Repeated("spoiled bodies", SPOILED, spoiled),
@@ -101,11 +114,17 @@ class Tenants:
         return [flood, *repeated, pages, Crowd(self.port, key)]
 
     def ledger_differs(self) -> int:
-        """Calls of the first project that are stored and were not acknowledged, or the other way round, once all is folded."""
+        """Calls of the first project that are stored and were not acknowledged, or the other way
+        round, once all is folded."""
         project, until = project_id(self.line, "bench"), time.monotonic() + 120
-        while self.line.rows(f"SELECT 1 FROM ingest_inbox WHERE project_id = {project} LIMIT 1") and time.monotonic() < until:
+        while (
+            self.line.rows(f"SELECT 1 FROM ingest_inbox WHERE project_id = {project} LIMIT 1")
+            and time.monotonic() < until
+        ):
             time.sleep(0.5)
-        stored = self.line.rows(f"SELECT coalesce(sum(calls), 0) FROM region_minute WHERE project_id = {project}")[0][0]
+        stored = self.line.rows(
+            f"SELECT coalesce(sum(calls), 0) FROM region_minute WHERE project_id = {project}"
+        )[0][0]
         return abs(int(stored) - CALLS * self.acknowledged)
 
     def close(self) -> None:
@@ -114,13 +133,16 @@ class Tenants:
 
 
 def lags(line: Line, project: int, *, seconds: float) -> list[float]:
-    """How long each report of the project waited that was folded within the time; one that still waits counts with its age."""
+    """How long each report of the project waited that was folded within the time; one that still
+    waits counts with its age."""
     waiting: dict[int, float] = {}
     found, until = list[float](), time.monotonic() + seconds
     with psycopg.connect(dbname=line.name, autocommit=True, **POSTGRESQL) as connection:
         while time.monotonic() < until:
             rows = connection.execute(
-                "SELECT id, extract(epoch FROM received_at)::float8 FROM ingest_inbox WHERE project_id = %s", [project]
+                "SELECT id, extract(epoch FROM received_at)::float8 FROM ingest_inbox "
+                "WHERE project_id = %s",
+                [project],
             )
             now, here = time.time(), dict(rows.fetchall())
             found += [now - at for id, at in waiting.items() if id not in here]
@@ -131,4 +153,6 @@ def lags(line: Line, project: int, *, seconds: float) -> list[float]:
 
 def sent(key: str, packed: bool) -> dict[str, str]:
     """The headers of a report."""
-    return {"Authorization": f"Bearer {key}", "Content-Type": "application/json"} | ({"Content-Encoding": "gzip"} if packed else {})
+    return {"Authorization": f"Bearer {key}", "Content-Type": "application/json"} | (
+        {"Content-Encoding": "gzip"} if packed else {}
+    )

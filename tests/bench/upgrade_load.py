@@ -1,4 +1,5 @@
-"""A writer and a reader of an earlier release that go on while the database is migrated, and how long each of their statements took."""
+"""A writer and a reader of an earlier release that go on while the database is migrated, and how
+long each of their statements took."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Statement = tuple[str, str, dict[str, str]]
 
 @dataclass
 class Load:
-    """Runs its statements in turn until it is stopped; `took` holds when each began, its name and its seconds."""
+    """Runs its statements in turn until it is stopped; `took` holds when each began, its name and
+    its seconds."""
 
     address: Mapping[str, Any]
     statements: dict[str, str]
@@ -39,7 +41,9 @@ class Load:
 
     def since(self, began: float) -> list[tuple[float, str]]:
         """Seconds and name of the statements that began from then on, the longest first."""
-        return sorted(((seconds, name) for at, name, seconds in self.took if at >= began), reverse=True)
+        return sorted(
+            ((seconds, name) for at, name, seconds in self.took if at >= began), reverse=True
+        )
 
     def _run(self) -> None:
         chance = random.Random(1)
@@ -59,28 +63,55 @@ class Load:
                     self.took.append((began, name, time.monotonic() - began))
 
 
-def writes(connection: psycopg.Connection, project: int, model: int, version: int) -> dict[str, str]:
-    """What the earlier release writes, with the columns that it knows: new rows, and additions to rows that are there."""
+def writes(
+    connection: psycopg.Connection, project: int, model: int, version: int
+) -> dict[str, str]:
+    """What the earlier release writes, with the columns that it knows: new rows, and additions to
+    rows that are there."""
     minute = {"project_id": str(project), "day": "%(day)s", "minute": "%(minute)s"}
     of_version = {**minute, "version_id": str(version), "environment": "'e1'", "gpu_type": "''"}
-    hour = {name: value for name, value in of_version.items() if name != "minute"} | {"hour": "%(hour)s"}
+    hour = {name: value for name, value in of_version.items() if name != "minute"} | {
+        "hour": "%(hour)s"
+    }
     tables = {
         "process_minute": ({**minute, "instance_id": "%(instance)s"}, "windows"),
         "region_minute": ({**minute, "instance_id": "%(instance)s", "series_id": "1"}, "calls"),
         "version_process_minute": (of_version, "windows"),
         "version_process_hour": (hour, "windows"),
-        "compile_event": ({**minute, "instance_id": "%(any)s", "seq": "%(new)s", "number": "1", "version_id": str(version)}, ""),
+        "compile_event": (
+            {
+                **minute,
+                "instance_id": "%(any)s",
+                "seq": "%(new)s",
+                "number": "1",
+                "version_id": str(version),
+            },
+            "",
+        ),
     }
     found = {}
     for table, (given, added) in tables.items():
-        keys = dict(given) if table != "compile_event" else {name: value for name, value in given.items() if name != "minute"}
+        keys = (
+            dict(given)
+            if table != "compile_event"
+            else {name: value for name, value in given.items() if name != "minute"}
+        )
         filled = columns_filled(connection, table, keys)
         key = ", ".join(name for name in keys if name != "version_id" or table != "compile_event")
         then = f"UPDATE SET {added} = {table}.{added} + 1" if added else "NOTHING"
-        found[table] = f"INSERT INTO {table} ({', '.join(filled)}) VALUES ({', '.join(filled.values())}) ON CONFLICT ({key}) DO {then}"
-    known = {"project_id": str(project), "model_id": str(model), "version_id": str(version), "instance_id": "left(md5(%(new)s::text), 26)"}
+        found[table] = (
+            f"INSERT INTO {table} ({', '.join(filled)}) VALUES ({', '.join(filled.values())}) ON CONFLICT ({key}) DO {then}"
+        )
+    known = {
+        "project_id": str(project),
+        "model_id": str(model),
+        "version_id": str(version),
+        "instance_id": "left(md5(%(new)s::text), 26)",
+    }
     filled = columns_filled(connection, "instance", {**known, "environment": "'production'"})
-    found["instance"] = f"INSERT INTO instance ({', '.join(filled)}) VALUES ({', '.join(filled.values())})"
+    found["instance"] = (
+        f"INSERT INTO instance ({', '.join(filled)}) VALUES ({', '.join(filled.values())})"
+    )
     found["instance again"] = "UPDATE instance SET last_seq = last_seq + 1 WHERE id = %(any)s"
     return found
 

@@ -1,4 +1,5 @@
-"""Rows of an earlier release's database: each table filled by PostgreSQL itself with as many as are asked for."""
+"""Rows of an earlier release's database: each table filled by PostgreSQL itself with as many as are
+asked for."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def keys_of(project: int, model: int, version: int, today: int) -> dict[str, dic
     """What the columns of each table are in row `n`, where it is not the same in all."""
     day, owner = f"{today} - n % {DAYS}", f"n / 1400 % {INSTANCES} + 1"
     minute = f"({today} - n % {DAYS}) * 1440 + n / {DAYS} % 175"
-    base, of_version = {"project_id": str(project), "day": day}, {"version_id": str(version), "environment": "'e' || n / 11520"}
+    base, of_version = (
+        {"project_id": str(project), "day": day},
+        {"version_id": str(version), "environment": "'e' || n / 11520"},
+    )
     return {
         "instance": {
             "project_id": str(project), "model_id": str(model), "version_id": str(version), "instance_id": "lpad(n::text, 26, '0')",
@@ -38,7 +42,9 @@ def keys_of(project: int, model: int, version: int, today: int) -> dict[str, dic
     }  # fmt: skip
 
 
-def columns_filled(connection: psycopg.Connection, table: str, given: dict[str, str]) -> dict[str, str]:
+def columns_filled(
+    connection: psycopg.Connection, table: str, given: dict[str, str]
+) -> dict[str, str]:
     """Every column that must have a value, with the expression that gives it."""
     found = connection.execute(
         "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s AND is_nullable = 'NO'"
@@ -48,7 +54,9 @@ def columns_filled(connection: psycopg.Connection, table: str, given: dict[str, 
     return {name: VALUES.get(kind, "1") for name, kind in found} | given
 
 
-def table_fill(connection: psycopg.Connection, table: str, count: int, given: dict[str, str]) -> None:
+def table_fill(
+    connection: psycopg.Connection, table: str, count: int, given: dict[str, str]
+) -> None:
     """That many rows, numbered from 0."""
     filled = columns_filled(connection, table, given)
     connection.execute(

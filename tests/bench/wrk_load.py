@@ -1,4 +1,5 @@
-"""Load by wrk with bodies that were encoded before: what was sent, what was acknowledged by id, and the statuses of the rest."""
+"""Load by wrk with bodies that were encoded before: what was sent, what was acknowledged by id, and
+the statuses of the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ THREADS = 2
 
 
 def bodies_write(folder: Path, *, count: int, instances: int, seed: int) -> int:
-    """One file a thread; returns the bytes. An instance's reports lie in one file, in the order of their numbers."""
+    """One file a thread; returns the bytes. An instance's reports lie in one file, in the order of
+    their numbers."""
     senders = [Sender(index, seed) for index in range(instances)]
     for thread in range(THREADS):
         own = senders[thread::THREADS]
@@ -46,11 +48,32 @@ class Wrk:
 
 def wrk_run(line: Line, folder: Path, *, seconds: float, connections: int) -> Wrk:
     """Runs wrk, which never waits between an answer and the next request."""
-    words = ["wrk", f"-t{THREADS}", f"-c{connections}", f"-d{seconds:.0f}s", "--timeout", "30s", "-s", str(SCRIPT)]
+    words = [
+        "wrk",
+        f"-t{THREADS}",
+        f"-c{connections}",
+        f"-d{seconds:.0f}s",
+        "--timeout",
+        "30s",
+        "-s",
+        str(SCRIPT),
+    ]
     address = f"http://127.0.0.1:{line.port}"
-    done = subprocess.run([*words, address, "--", str(folder), line.key, "/api/v1/reports"], capture_output=True, text=True, check=True)
-    found = {name: float(value) for name, value in re.findall(r"^([a-z]+\d*_?[a-z]*) ([\d.]+)$", done.stdout, re.MULTILINE)}
-    answers = [line.split(" ") for file in folder.glob("answers-*") for line in file.read_text().splitlines()]
+    done = subprocess.run(
+        [*words, address, "--", str(folder), line.key, "/api/v1/reports"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found = {
+        name: float(value)
+        for name, value in re.findall(r"^([a-z]+\d*_?[a-z]*) ([\d.]+)$", done.stdout, re.MULTILINE)
+    }
+    answers = [
+        line.split(" ")
+        for file in folder.glob("answers-*")
+        for line in file.read_text().splitlines()
+    ]
     ids = {id for status, id in answers if status == "200"}
     acknowledged = Counter(id.partition("-")[0] for id in ids)
     errors = int(sum(value for name, value in found.items() if name.startswith("errors_")))

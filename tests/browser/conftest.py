@@ -1,4 +1,5 @@
-"""A real Chromium against a live server: a page that notes every console error and every breach of the content policy."""
+"""A real Chromium against a live server: a page that notes every console error and every breach of
+the content policy."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from tests.dashboard.ui import factory, stories
 from tests.environment import DATA
 from tests.machine import chromium
 
-os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"  # playwright's event loop runs in the thread that sets up the database
+os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = (
+    "1"  # playwright's event loop runs in the thread that sets up the database
+)
 
 QUIET = [
     "--headless",
@@ -32,7 +35,8 @@ QUIET = [
     "--disable-sync",
 ]
 SLOWEST = 120_000
-"""Milliseconds until a page or an element is given up: a busy machine is slow, which is no fault of a page."""
+"""Milliseconds until a page or an element is given up: a busy machine is slow, which is no fault of
+a page."""
 BREACHES = """document.addEventListener('securitypolicyviolation', (event) => {
   console.error(`CSP ${event.violatedDirective} ${event.blockedURI}`);
 });"""
@@ -59,11 +63,19 @@ def browser_type_launch_args() -> dict[str, Any]:
 
 @pytest.fixture
 def complaints(context: BrowserContext) -> Iterator[list[str]]:
-    """Everything the browser complained about on any page of the test; none may be left at the end."""
+    """Everything the browser complained about on any page of the test; none may be left at the
+    end."""
     found: list[str] = []
     context.set_default_timeout(SLOWEST)
     context.add_init_script(BREACHES)
-    context.on("console", lambda message: found.append(f"{message.type}: {message.text}") if message.type in ("error", "warning") else None)
+    context.on(
+        "console",
+        lambda message: (
+            found.append(f"{message.type}: {message.text}")
+            if message.type in ("error", "warning")
+            else None
+        ),
+    )
     context.on("weberror", lambda error: found.append(f"{error.error}"))
     yield found
     assert found == []

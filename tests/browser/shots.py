@@ -1,6 +1,8 @@
-"""Pictures of the pages for the guide, taken of a running `make demo`: `python -m tests.browser.shots --password ...`.
+"""Pictures of the pages for the guide, taken of a running `make demo`: `python -m
+tests.browser.shots --password ...`.
 
-Everything in them is the demo's, and marked simulated. Chromium takes them, and writes them as WebP."""
+Everything in them is the demo's, and marked simulated. Chromium takes them, and writes them as
+WebP."""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ AS_WEBP = """([png, quality]) => new Promise((done) => { const image = new Image
 
 def main() -> int:
     """Takes every picture anew; 1 if one is too heavy for the guide."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--at", default="http://127.0.0.1:8000")
     parser.add_argument("--name", default="demo")
     parser.add_argument("--password", required=True)
@@ -43,7 +47,8 @@ def main() -> int:
     PLACE.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            args=["--headless", "--no-sandbox", "--disable-gpu"], **({"executable_path": found} if (found := chromium()) else {})
+            args=["--headless", "--no-sandbox", "--disable-gpu"],
+            **({"executable_path": found} if (found := chromium()) else {}),
         )
         page, press = browser.new_page(), browser.new_page()
         page.set_default_timeout(120_000)

@@ -1,4 +1,5 @@
-"""A page that gets no answers says from when it is wherever one has scrolled to, and takes that back with the next answer."""
+"""A page that gets no answers says from when it is wherever one has scrolled to, and takes that
+back with the next answer."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ PHONE = {"width": 375, "height": 700}
 
 
 @pytest.mark.parametrize("answer", ["none", "500"])
-def test_on_a_phone_far_down(sign_in: Callable[[User], Page], user: User, alert: Alert, complaints: list[str], answer: str) -> None:
+def test_on_a_phone_far_down(
+    sign_in: Callable[[User], Page], user: User, alert: Alert, complaints: list[str], answer: str
+) -> None:
     def refuse(route: Route) -> None:
         if "hx-request" not in route.request.headers:
             route.continue_()
@@ -41,11 +44,15 @@ def test_on_a_phone_far_down(sign_in: Callable[[User], Page], user: User, alert:
     page.evaluate("window.htmx.trigger(document.body, 'shown')")
     expect(note).to_be_hidden()
     expect(page.locator("[data-live].stale")).to_have_count(0)
-    assert all("ERR_CONNECTION_REFUSED" in one or "htmx" in one or "500" in one for one in complaints), complaints
+    assert all(
+        "ERR_CONNECTION_REFUSED" in one or "htmx" in one or "500" in one for one in complaints
+    ), complaints
     complaints.clear()
 
 
-def test_a_session_that_ended_is_said_far_down_too(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
+def test_a_session_that_ended_is_said_far_down_too(
+    sign_in: Callable[[User], Page], user: User, alert: Alert
+) -> None:
     page = sign_in(user)
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")

@@ -1,4 +1,5 @@
-"""Pages of an engine whose p50 lies in its first bucket, in a real browser: charts without a point say why, and nothing sticks out."""
+"""Pages of an engine whose p50 lies in its first bucket, in a real browser: charts without a point
+say why, and nothing sticks out."""
 
 from __future__ import annotations
 
@@ -52,9 +53,15 @@ def test_the_crosshair_says_the_bound_and_the_mean(
     page = sign_in(user)
     page.goto(live_server.url + pages["model"])
     chart = page.locator('[data-chart="p50"]')
-    expect(chart).to_contain_text("No point where it lies in the engine's first bucket: v2 <\u00a0300\u00a0ms")
+    expect(chart).to_contain_text(
+        "No point where it lies in the engine's first bucket: v2 <\u00a0300\u00a0ms"
+    )
     expect(page.locator("#trend-charts")).to_have_attribute("data-drawn", re.compile(r"\d+"))
     page.locator("#trend-charts").focus()
     for _ in range(4):
         page.keyboard.press("ArrowLeft")
-    expect(chart.locator('[data-slot="2"] [data-value], [data-slot="1"] [data-value]').filter(has_text="mean 84.1")).to_have_count(1)
+    expect(
+        chart.locator('[data-slot="2"] [data-value], [data-slot="1"] [data-value]').filter(
+            has_text="mean 84.1"
+        )
+    ).to_have_count(1)

@@ -1,4 +1,5 @@
-"""The Compare page in a real browser: Plotly draws under the strict policy, rows line up with the table, hostile names stay text."""
+"""The Compare page in a real browser: Plotly draws under the strict policy, rows line up with the
+table, hostile names stay text."""
 
 from __future__ import annotations
 
@@ -48,12 +49,17 @@ def test_rows_of_the_plot_stand_beside_rows_of_the_table(
     page = sign_in(user)
     page.set_viewport_size(DESK)  # type: ignore[arg-type]
     opened(page, live_server, made)
-    row, mark = page.locator(".evi tbody tr").first.bounding_box(), page.locator("#intervals .points path").first.bounding_box()
+    row, mark = (
+        page.locator(".evi tbody tr").first.bounding_box(),
+        page.locator("#intervals .points path").first.bounding_box(),
+    )
     assert row and mark
     assert abs((row["y"] + row["height"] / 2) - (mark["y"] + mark["height"] / 2)) <= 3
 
 
-def test_versions_are_chosen_and_swapped(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made) -> None:
+def test_versions_are_chosen_and_swapped(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
     page = opened(sign_in(user), live_server, made)
     page.get_by_role("link", name="Swap versions").click()
     expect(page.get_by_text("There is no verdict on")).to_be_visible()
@@ -64,7 +70,9 @@ def test_versions_are_chosen_and_swapped(sign_in: Callable[[User], Page], live_s
     expect(page.get_by_text("They did not run at the same time")).to_be_visible()
 
 
-def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made) -> None:
+def test_everyone_can_use_it(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
     page = sign_in(user)
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
@@ -76,13 +84,17 @@ def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveS
             violations = Axe().run(page).response["violations"]
             found = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations]
             assert found == [], f"{theme} {window}"
-            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{theme} {window}"
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
+                f"{theme} {window}"
+            )
 
 
 def test_hostile_names_stay_text_in_every_label(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project
 ) -> None:
-    made = charted(project, Plan(HOSTILE, start=60), Plan("w" * 200, p50=0.02, start=40), name=HOSTILE)
+    made = charted(
+        project, Plan(HOSTILE, start=60), Plan("w" * 200, p50=0.02, start=40), name=HOSTILE
+    )
     Stratum.objects.filter(gpu="NVIDIA H200").update(gpu=HOSTILE)
     Instance.objects.update(host=HOSTILE)
     judged(made, HOSTILE, "w" * 200)
@@ -96,7 +108,11 @@ def test_hostile_names_stay_text_in_every_label(
 
 
 def test_without_the_chart_library_the_tables_open_by_themselves(
-    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made, complaints: list[str]
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    made: Made,
+    complaints: list[str],
 ) -> None:
     page = sign_in(user)
     page.route("**/vendor/plotly.min.js", lambda route: route.abort())
@@ -112,12 +128,17 @@ def test_the_chart_library_is_fetched_when_a_chart_comes_into_view_and_nothing_m
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
 ) -> None:
     page, fetched = sign_in(user), []
-    page.on("request", lambda request: fetched.append(request.url) if "plotly" in request.url else None)
+    page.on(
+        "request", lambda request: fetched.append(request.url) if "plotly" in request.url else None
+    )
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     page.goto(live_server.url + made.url("compare"), wait_until="networkidle")
     assert fetched == []
     expect(page.locator("#strip")).to_have_text("The chart follows.")
-    places = "[...document.querySelectorAll('main section')].map((one) => one.getBoundingClientRect().top + scrollY)"
+    places = (
+        "[...document.querySelectorAll('main section')].map((one) => "
+        "one.getBoundingClientRect().top + scrollY)"
+    )
     before = page.evaluate(places)
     page.locator("#strip").scroll_into_view_if_needed()
     expect(page.locator("body")).to_have_attribute("data-drawn", "6", timeout=30_000)
@@ -142,7 +163,9 @@ def test_long_names_of_settings_keep_a_column_that_can_be_read(
     lines = """cell => { const all = document.createRange(); all.selectNodeContents(cell);
       return new Set([...all.getClientRects()].map(box => Math.round(box.top))).size; }"""
     assert name.evaluate(lines) == 1
-    assert page.locator(".diff").evaluate("table => table.parentElement.scrollWidth <= table.parentElement.clientWidth")
+    assert page.locator(".diff").evaluate(
+        "table => table.parentElement.scrollWidth <= table.parentElement.clientWidth"
+    )
 
 
 def test_on_a_phone_the_notes_of_a_card_begin_where_its_head_does(
@@ -153,6 +176,7 @@ def test_on_a_phone_the_notes_of_a_card_begin_where_its_head_does(
     page.goto(live_server.url + made.url("compare"))
     begin = """parts => [...new Set(parts.filter(part => part.offsetWidth).map(part =>
       part.getBoundingClientRect().left + parseFloat(getComputedStyle(part).paddingLeft)))]"""
-    assert page.locator("main .card > header, main .card .rule, main .card > footer, main .kinds > div, main .twin > summary").evaluate_all(
-        begin
-    ) == [29]
+    assert page.locator(
+        "main .card > header, main .card .rule, main .card > footer, main .kinds > div, "
+        "main .twin > summary"
+    ).evaluate_all(begin) == [29]

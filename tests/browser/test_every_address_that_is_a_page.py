@@ -1,4 +1,5 @@
-"""Every address that answers with a page, found by walking the routes: the browser has no complaint, axe finds nothing, nothing sticks out.
+"""Every address that answers with a page, found by walking the routes: the browser has no
+complaint, axe finds nothing, nothing sticks out.
 
 Nobody keeps the list: a page that is added is visited here the same day."""
 
@@ -24,7 +25,8 @@ pytestmark = pytest.mark.timeout(1200)
 LEAVES = ("account_logout",)
 """What ends the session of whoever looks."""
 OF_OTHERS = ("admin/",)
-"""Pages of django-unfold, whose markup is not ours: the browser may not complain of them, but axe is not asked."""
+"""Pages of django-unfold, whose markup is not ours: the browser may not complain of them, but axe
+is not asked."""
 LEAST = 38
 """So many pages there were; a walk that finds far fewer has lost its way."""
 
@@ -46,15 +48,28 @@ def _pages(client: Client, ids: dict[str, object]) -> Iterator[tuple[str, str]]:
         address = filled(route, {**ids, "object_id": looked_at(route), "path": "ui/icon.svg"})
         answer = client.get(address)
         html = answer.headers.get("Content-Type", "").startswith("text/html")
-        whole = html and b"<!doctype html>" in answer.content[:100].lower()  # a part of a page is looked at in its page
-        if answer.status_code == 200 and whole and "attachment" not in answer.headers.get("Content-Disposition", ""):
+        whole = (
+            html and b"<!doctype html>" in answer.content[:100].lower()
+        )  # a part of a page is looked at in its page
+        if (
+            answer.status_code == 200
+            and whole
+            and "attachment" not in answer.headers.get("Content-Disposition", "")
+        ):
             yield route, address
 
 
 def test_the_walk_finds_the_pages(pages: list[tuple[str, str]]) -> None:
     found = [address for route, address in pages if not route.startswith(OF_OTHERS)]
     assert len(found) >= LEAST, found
-    for part in ("/", "/alerts/418/", "/setup/", "/health/", "/settings/members/", "/settings/audit/"):
+    for part in (
+        "/",
+        "/alerts/418/",
+        "/setup/",
+        "/health/",
+        "/settings/members/",
+        "/settings/audit/",
+    ):
         assert f"/p/search-and-chat{part}" in found
 
 

@@ -48,7 +48,10 @@ RINGS = """() => [...document.querySelectorAll('a[href], button, input, select, 
 @pytest.fixture
 def ours(pages: list[tuple[str, str]], compared: Made) -> list[str]:
     """The addresses of all pages with markup of our own, and of a model with findings and ranks."""
-    return [*(address for route, address in pages if not route.startswith(OF_OTHERS)), *pages_of(compared)]
+    return [
+        *(address for route, address in pages if not route.startswith(OF_OTHERS)),
+        *pages_of(compared),
+    ]
 
 
 def visited(page: Page, live_server: LiveServer, addresses: list[str]) -> Iterator[str]:
@@ -59,7 +62,8 @@ def visited(page: Page, live_server: LiveServer, addresses: list[str]) -> Iterat
 
 
 def settled(page: Page, faults: str) -> list[str]:
-    """What is wrong once charts have taken the new width: they follow it a moment later, on a busy machine up to two seconds."""
+    """What is wrong once charts have taken the new width: they follow it a moment later, on a busy
+    machine up to two seconds."""
     found: list[str] = page.evaluate(faults)
     for _ in range(8):
         if not found:
@@ -69,7 +73,9 @@ def settled(page: Page, faults: str) -> list[str]:
     return found
 
 
-def test_no_page_sticks_out_at_any_width(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, ours: list[str]) -> None:
+def test_no_page_sticks_out_at_any_width(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, ours: list[str]
+) -> None:
     page, found = sign_in(user), []
     for address in visited(page, live_server, ours):
         for width in WIDTHS:
@@ -93,7 +99,9 @@ def test_the_menu_of_a_time_range_stays_inside_the_narrowest_phone(
         assert box and box["x"] >= 0 and box["x"] + box["width"] <= 320
 
 
-def test_paper_has_no_action_and_no_cut_row(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, ours: list[str]) -> None:
+def test_paper_has_no_action_and_no_cut_row(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, ours: list[str]
+) -> None:
     page, found = sign_in(user), []
     page.emulate_media(media="print")
     for address in visited(page, live_server, ours):
@@ -102,13 +110,18 @@ def test_paper_has_no_action_and_no_cut_row(sign_in: Callable[[User], Page], liv
     assert found == []
 
 
-def test_paper_is_white_in_every_theme(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project) -> None:
+def test_paper_is_white_in_every_theme(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project
+) -> None:
     page = sign_in(user)
     signed_in(Client(), user).post("/account/theme/", {"theme": "dark", "next": "/"})
     page.emulate_media(media="print", color_scheme="dark")
     page.goto(f"{live_server.url}/p/{project.slug}/")
     assert page.locator("html").get_attribute("data-theme") == "dark"
-    inks = page.evaluate("['--surface', '--ink'].map((name) => getComputedStyle(document.body).getPropertyValue(name).trim())")
+    inks = page.evaluate(
+        "['--surface', '--ink'].map((name) => "
+        "getComputedStyle(document.body).getPropertyValue(name).trim())"
+    )
     assert inks == ["#ffffff", "#15181c"]
 
 

@@ -1,5 +1,6 @@
-"""A dashboard that a proxy serves under a path beside other programs: a job's reports, every link, what pages fetch and what messages say
-stay under it, and no other program is sent a cookie of ours."""
+"""A dashboard that a proxy serves under a path beside other programs: a job's reports, every link,
+what pages fetch and what messages say stay under it, and no other program is sent a cookie of
+ours."""
 
 from __future__ import annotations
 
@@ -55,8 +56,14 @@ def stack(proxy: ReverseProxy, tmp_path: Path, slack: Receiver) -> Iterator[Stac
         running.start(channel=slack.url)
         agent = {"COMPILEWATCH_ENDPOINT": proxy.address, "COMPILEWATCH_API_KEY": running.key}
         job = [sys.executable, "-m", "tests.flow.small_job", "4"]
-        subprocess.run(job, cwd=REPOSITORY, env=running.environment | agent, check=True, timeout=300)
-        wait_for("the reports of the job are folded", lambda: running.rows("SELECT 1 FROM version_minute"), seconds=120)
+        subprocess.run(
+            job, cwd=REPOSITORY, env=running.environment | agent, check=True, timeout=300
+        )
+        wait_for(
+            "the reports of the job are folded",
+            lambda: running.rows("SELECT 1 FROM version_minute"),
+            seconds=120,
+        )
         yield running
     except BaseException:
         print(running.logs())
@@ -66,7 +73,8 @@ def stack(proxy: ReverseProxy, tmp_path: Path, slack: Receiver) -> Iterator[Stac
 
 
 def linked(page: Page, proxy: ReverseProxy) -> dict[str, int]:
-    """The status of everything that can be reached by links from the first page, as a browser with its cookies gets it."""
+    """The status of everything that can be reached by links from the first page, as a browser with
+    its cookies gets it."""
     host = urlsplit(proxy.address).netloc
     waiting, seen = deque([f"{proxy.address}/"]), dict[str, int]()
     while waiting:
@@ -78,11 +86,15 @@ def linked(page: Page, proxy: ReverseProxy) -> dict[str, int]:
         seen[kind] = answer.status
         if "text/html" in answer.headers.get("content-type", ""):
             found = [unescape(link) for link in LINKS.findall(answer.text())]
-            waiting.extend(urljoin(answer.url, link) for link in found if link.startswith(("/", "?", "http")))
+            waiting.extend(
+                urljoin(answer.url, link) for link in found if link.startswith(("/", "?", "http"))
+            )
     return seen
 
 
-def test_under_a_path(stack: Stack, proxy: ReverseProxy, slack: Receiver, page: Page, complaints: list[str]) -> None:
+def test_under_a_path(
+    stack: Stack, proxy: ReverseProxy, slack: Receiver, page: Page, complaints: list[str]
+) -> None:
     page.goto(proxy.address)
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password").fill(stack.password)
@@ -101,20 +113,30 @@ def test_under_a_path(stack: Stack, proxy: ReverseProxy, slack: Receiver, page: 
     assert page.url.startswith(f"{proxy.address}/p/flow/models/")
 
     page.goto(f"{proxy.address}/p/flow/setup/")
-    expect(page.locator("#env")).to_contain_text(f"COMPILEWATCH_ENDPOINT={proxy.address}", timeout=60_000)
+    expect(page.locator("#env")).to_contain_text(
+        f"COMPILEWATCH_ENDPOINT={proxy.address}", timeout=60_000
+    )
     page.get_by_role("button", name="Send test").click()
     wait_for("Slack is told", lambda: slack.messages, seconds=120)
     told = re.findall(r"https?://127\.0\.0\.1[^\s\"|>\\]*", json.dumps(slack.messages))
-    assert told and all(address.startswith(f"{proxy.address}/p/flow/") for address in told), slack.messages
+    assert told and all(address.startswith(f"{proxy.address}/p/flow/") for address in told), (
+        slack.messages
+    )
 
     statuses = linked(page, proxy)
-    wrong = {address: status for address, status in statuses.items() if status not in (200, 405)}  # 405: the address of a form
+    wrong = {
+        address: status for address, status in statuses.items() if status not in (200, 405)
+    }  # 405: the address of a form
     assert len(statuses) > 60 and not wrong, wrong
 
-    # A session that ended while a page was open: it says so, and leads back to where the person was.
+    # A session that ended while a page was open: it says so, and leads back to where the person
+    # was.
     page.goto(f"{proxy.address}/p/flow/")
     page.context.clear_cookies()
     expect(page.locator("#ended")).to_be_visible(timeout=120_000)
     page.get_by_role("link", name="Sign in again").click()
-    assert page.url == f"{proxy.address}/accounts/login/?next={PREFIX.replace('/', '%2F')}%2Fp%2Fflow%2F"
+    assert (
+        page.url
+        == f"{proxy.address}/accounts/login/?next={PREFIX.replace('/', '%2F')}%2Fp%2Fflow%2F"
+    )
     assert (proxy.strayed, proxy.cookies_elsewhere) == ([], [])

@@ -1,4 +1,5 @@
-"""The way of somebody on call: sign in, see the worst model first, open its alert, say that one is on it."""
+"""The way of somebody on call: sign in, see the worst model first, open its alert, say that one is
+on it."""
 
 from collections.abc import Callable
 
@@ -10,7 +11,9 @@ from dashboard.regressions.models import Verdict
 from tests.dashboard.ui import stories
 
 
-def test_from_signing_in_to_an_acknowledged_alert(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
+def test_from_signing_in_to_an_acknowledged_alert(
+    sign_in: Callable[[User], Page], user: User, alert: Alert
+) -> None:
     page = sign_in(user)
     first = page.locator("table.fleet tbody tr").first
     expect(first).to_contain_text("ROLL BACK")
@@ -32,7 +35,9 @@ def test_from_signing_in_to_an_acknowledged_alert(sign_in: Callable[[User], Page
     assert alert.state == "resolved"
 
 
-def test_a_poll_redraws_only_when_something_changed(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
+def test_a_poll_redraws_only_when_something_changed(
+    sign_in: Callable[[User], Page], user: User, alert: Alert
+) -> None:
     page = sign_in(user)
     page.evaluate("document.querySelector('table.fleet').dataset.kept = '1'")
     with page.expect_response(lambda response: response.status == 304):
@@ -47,7 +52,9 @@ def test_a_poll_redraws_only_when_something_changed(sign_in: Callable[[User], Pa
     expect(page.locator("table.fleet[data-kept]")).to_have_count(0)
 
 
-def test_the_keyboard_reaches_everything(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
+def test_the_keyboard_reaches_everything(
+    sign_in: Callable[[User], Page], user: User, alert: Alert
+) -> None:
     page = sign_in(user)
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
@@ -61,7 +68,9 @@ def test_the_keyboard_reaches_everything(sign_in: Callable[[User], Page], user: 
     expect(page.locator("summary.avatar")).to_be_focused()
 
 
-def test_signing_out_ends_the_session(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
+def test_signing_out_ends_the_session(
+    sign_in: Callable[[User], Page], user: User, alert: Alert
+) -> None:
     page = sign_in(user)
     page.locator("summary.avatar").click()
     page.get_by_role("button", name="Sign out").click()

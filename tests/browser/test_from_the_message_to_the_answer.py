@@ -1,4 +1,5 @@
-"""Somebody on call, from the Slack message: which version, since when, which machines, what to do, in at most two clicks."""
+"""Somebody on call, from the Slack message: which version, since when, which machines, what to do,
+in at most two clicks."""
 
 from __future__ import annotations
 
@@ -38,14 +39,29 @@ def alert(made: Made) -> Alert:
         title="ranker 2026.11.3: p50 31 % slower, 28 % of calls eager", opened_at=clock.now(),
     )  # fmt: skip
     line(told, "opened", verdict.sentence, 1, verdict)
-    RollbackGuide.objects.create(project=made.project, model_name="ranker", text="kubectl argo rollouts undo ranker", url="")
+    RollbackGuide.objects.create(
+        project=made.project, model_name="ranker", text="kubectl argo rollouts undo ranker", url=""
+    )
     return told
 
 
 def buttons(alert: Alert) -> dict[str, str]:
     """The paths behind the buttons of the message that Slack shows."""
-    body = Slack().build(Message("m1", "opened", clock.now(), build_alert_payload(alert=alert, verdict=alert.verdict))).body
-    elements = [one for block in json.loads(body)["blocks"] for one in block.get("elements", []) if one.get("type") == "button"]
+    body = (
+        Slack()
+        .build(
+            Message(
+                "m1", "opened", clock.now(), build_alert_payload(alert=alert, verdict=alert.verdict)
+            )
+        )
+        .body
+    )
+    elements = [
+        one
+        for block in json.loads(body)["blocks"]
+        for one in block.get("elements", [])
+        if one.get("type") == "button"
+    ]
     return {one["text"]["text"]: one["url"].removeprefix(settings.BASE_URL) for one in elements}
 
 
@@ -61,7 +77,9 @@ def test_one_click_for_what_and_since_when_and_a_second_for_the_machines(
     expect(main).to_contain_text("kubectl argo rollouts undo ranker")
     expect(page.locator(".tl")).to_contain_text("2026.11.3 deployed")
     page.get_by_role("link", name="Its instances").click()
-    hosts = set(Instance.objects.filter(version=made.versions["2026.11.3"]).values_list("host", flat=True))
+    hosts = set(
+        Instance.objects.filter(version=made.versions["2026.11.3"]).values_list("host", flat=True)
+    )
     for host in hosts:
         expect(page.locator("main table").first).to_contain_text(host)
 
@@ -75,7 +93,9 @@ def test_the_evidence_is_one_click_from_the_message_too(
     expect(page.locator("main table").first).to_contain_text("REGRESSED")
 
 
-def test_the_whole_way_from_the_fleet_to_resolved(sign_in: Callable[[User], Page], user: User, alert: Alert, made: Made) -> None:
+def test_the_whole_way_from_the_fleet_to_resolved(
+    sign_in: Callable[[User], Page], user: User, alert: Alert, made: Made
+) -> None:
     page = sign_in(user)
     page.locator("table.fleet").get_by_role("link", name="ranker", exact=True).click()
     page.get_by_role("link", name="See evidence").click()

@@ -1,4 +1,5 @@
-"""The list of instances: its heat strips are saved as one picture, and on a phone a healthy instance takes less room than another."""
+"""The list of instances: its heat strips are saved as one picture, and on a phone a healthy
+instance takes less room than another."""
 
 import struct
 from collections.abc import Callable
@@ -33,7 +34,9 @@ def test_on_a_phone_a_healthy_instance_is_said_in_few_lines(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project
 ) -> None:
     made = rolled_back(project)
-    Instance.objects.filter(version=made.versions[HEALTHY.name]).update(ready_at=clock.now(), last_seen_at=clock.now())
+    Instance.objects.filter(version=made.versions[HEALTHY.name]).update(
+        ready_at=clock.now(), last_seen_at=clock.now()
+    )
     page = sign_in(user)
     page.set_viewport_size({"width": 375, "height": 800})
     page.goto(live_server.url + made.url("instances/"))

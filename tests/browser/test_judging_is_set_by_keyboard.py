@@ -1,4 +1,5 @@
-"""An administrator changes how versions are judged with the keyboard alone: a slip is said at its field, then it is saved and tried."""
+"""An administrator changes how versions are judged with the keyboard alone: a slip is said at its
+field, then it is saved and tried."""
 
 from collections.abc import Callable
 
@@ -18,7 +19,9 @@ def test_a_slip_is_said_at_its_field_and_then_it_is_saved(
     field.focus()
     page.keyboard.type("90")
     page.keyboard.press("Enter")
-    expect(page.get_by_label("Chance of a false ROLL BACK")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Chance of a false ROLL BACK")).to_have_attribute(
+        "aria-invalid", "true"
+    )
     expect(page.locator(".err")).to_contain_text("expected a number from 0.1 to 20 %")
     assert all("400" in complaint for complaint in complaints)
     complaints.clear()
@@ -31,12 +34,16 @@ def test_a_slip_is_said_at_its_field_and_then_it_is_saved(
     expect(page.get_by_role("heading", name="What these settings would have said")).to_be_visible()
     assert not JudgingChoice.objects.exists()
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("Saved. What is running is judged anew within seconds.")).to_be_visible()
+    expect(
+        page.get_by_text("Saved. What is running is judged anew within seconds.")
+    ).to_be_visible()
     expect(page.get_by_text("Muted of eager: not set to yes")).to_be_visible()
     assert JudgingChoice.objects.get().values == {"roll_back_alpha": 0.02, "eager.muted": True}
 
 
-def test_a_version_is_accepted_with_a_note(sign_in: Callable[[User], Page], user: User, alert: Alert) -> None:
+def test_a_version_is_accepted_with_a_note(
+    sign_in: Callable[[User], Page], user: User, alert: Alert
+) -> None:
     page = sign_in(user)
     page.goto(page.url + f"models/{alert.deployment.model_id}/")
     page.locator("summary", has_text="Accept").focus()

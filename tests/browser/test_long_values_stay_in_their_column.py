@@ -1,4 +1,5 @@
-"""Long values of the record, of names and of answers wrap inside their column: nothing is squeezed to a strip, nothing sticks out."""
+"""Long values of the record, of names and of answers wrap inside their column: nothing is squeezed
+to a strip, nothing sticks out."""
 
 from __future__ import annotations
 
@@ -24,7 +25,11 @@ FITS = "document.documentElement.scrollWidth <= window.innerWidth"
 
 @pytest.mark.parametrize("width", [1280, 375])
 def test_the_record_and_the_changes_of_judging(
-    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, width: int
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    project: Project,
+    width: int,
 ) -> None:
     Project.objects.filter(pk=project.pk).update(name="L" * 100)
     after = {"note": "x y " * 60, "p50_smallest_effect": 0.03}
@@ -52,7 +57,13 @@ def test_the_state_of_a_finding_in_an_environment_with_a_long_name(
     seen = {"first_version": made.versions["1"], "last_version": made.versions["1"]}
     shown = finding(made, "graph_break", "Tensor.item()", "ranker/features.py:61", {"1": 1})
     for environment in ("production-eu-central-1", "staging"):
-        FindingLife.objects.create(finding=shown, environment=environment, state="ongoing", since_minute=now_minute(), **seen)
+        FindingLife.objects.create(
+            finding=shown,
+            environment=environment,
+            state="ongoing",
+            since_minute=now_minute(),
+            **seen,
+        )
     page = sign_in(user)
     page.set_viewport_size({"width": 375, "height": 800})
     page.goto(f"{live_server.url}/p/{project.slug}/findings/")

@@ -1,4 +1,5 @@
-"""The Model page in a real browser: charts show what was reported, one crosshair runs through all, without scripts the numbers stay."""
+"""The Model page in a real browser: charts show what was reported, one crosshair runs through all,
+without scripts the numbers stay."""
 
 from __future__ import annotations
 
@@ -43,12 +44,19 @@ def test_charts_are_drawn_again_when_the_theme_changes(
     pixels = "canvas => canvas.toDataURL()"
     light = page.locator('[data-chart="p50"] canvas').evaluate(pixels)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("light => document.querySelector('[data-chart=\"p50\"] canvas').toDataURL() !== light", arg=light)
+    page.wait_for_function(
+        "light => document.querySelector('[data-chart=\"p50\"] canvas').toDataURL() !== light",
+        arg=light,
+    )
 
 
-def test_a_shade_has_room_above_its_line(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made) -> None:
+def test_a_shade_has_room_above_its_line(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
     page = opened(sign_in(user), live_server, made)
-    top, high, line = page.locator('[data-chart="eager"] canvas').evaluate("""canvas => { const chart = window.Chart.getChart(canvas);
+    top, high, line = page.locator(
+        '[data-chart="eager"] canvas'
+    ).evaluate("""canvas => { const chart = window.Chart.getChart(canvas);
       const most = (pick) => Math.max(...chart.data.datasets.flatMap(pick).filter((value) => value !== null));
       return [chart.scales.y.max, most((set) => set.high || []), most((set) => set.data.map((point) => point.y))]; }""")
     assert line < high <= top
@@ -71,7 +79,9 @@ def test_the_crosshair_reads_all_charts_at_one_time(
     expect(reading).to_have_text(newest or "")
 
 
-def test_the_crosshair_moves_with_the_arrow_keys(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made) -> None:
+def test_the_crosshair_moves_with_the_arrow_keys(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
     page = opened(sign_in(user), live_server, made)
     page.locator("#trend-charts").focus()
     page.keyboard.press("ArrowLeft")
@@ -82,7 +92,9 @@ def test_the_crosshair_moves_with_the_arrow_keys(sign_in: Callable[[User], Page]
     expect(page.locator("[data-crosshair]")).to_be_hidden()
 
 
-def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made) -> None:
+def test_everyone_can_use_it(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+) -> None:
     page = sign_in(user)
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme)
@@ -94,11 +106,17 @@ def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveS
             violations = Axe().run(page).response["violations"]
             found = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations]
             assert found == [], f"{theme} {window}"
-            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), f"{theme} {window}"
+            assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), (
+                f"{theme} {window}"
+            )
 
 
 def test_without_scripts_the_numbers_are_a_table(
-    browser: Browser, sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made
+    browser: Browser,
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    made: Made,
 ) -> None:
     state = sign_in(user).context.storage_state()
     page = browser.new_context(java_script_enabled=False, storage_state=state).new_page()
@@ -111,7 +129,11 @@ def test_without_scripts_the_numbers_are_a_table(
 
 
 def test_without_the_chart_library_the_tables_open_by_themselves(
-    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, made: Made, complaints: list[str]
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    made: Made,
+    complaints: list[str],
 ) -> None:
     page = sign_in(user)
     page.route("**/vendor/chart.js", lambda route: route.abort())
@@ -124,7 +146,9 @@ def test_without_the_chart_library_the_tables_open_by_themselves(
 def test_hostile_names_stay_text_and_inside_a_phone(
     sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project
 ) -> None:
-    made = charted(project, Plan(HOSTILE, start=60), Plan("v" * 200, start=40), name=HOSTILE + "m" * 120)
+    made = charted(
+        project, Plan(HOSTILE, start=60), Plan("v" * 200, start=40), name=HOSTILE + "m" * 120
+    )
     judged(made, HOSTILE, "v" * 200)
     finding(made, "guard", HOSTILE * 3, HOSTILE, {HOSTILE: 3})
     compilations(made, "v" * 200, frame=HOSTILE, reason=HOSTILE, file=HOSTILE)

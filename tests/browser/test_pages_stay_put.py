@@ -1,4 +1,5 @@
-"""Pages in a real browser: nothing moves while they load, and on a phone the Model page begins with what answers and folds the rest."""
+"""Pages in a real browser: nothing moves while they load, and on a phone the Model page begins with
+what answers and folds the rest."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def test_nothing_moves_while_a_page_loads_and_a_phone_is_told_the_answer_first(
     page.add_init_script(SHIFTS)
     for size in (DESK, PHONE):
         page.set_viewport_size(size)  # type: ignore[arg-type]
-        for address in (f"/p/{made.project.slug}/", made.pair("2026.11.2", "2026.11.3"), made.url()):
+        for address in (
+            f"/p/{made.project.slug}/",
+            made.pair("2026.11.2", "2026.11.3"),
+            made.url(),
+        ):
             page.goto(live_server.url + address)
             page.wait_for_load_state("networkidle")
             assert page.evaluate("window.shifted") < STILL, (address, size)

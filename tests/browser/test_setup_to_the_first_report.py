@@ -14,7 +14,9 @@ from tests.dashboard.requests import request_make
 from tests.dashboard.ui.factory import Shape, model
 
 
-def test_from_an_empty_project_to_the_first_report(sign_in: Callable[[User], Page], user: User, project: Project) -> None:
+def test_from_an_empty_project_to_the_first_report(
+    sign_in: Callable[[User], Page], user: User, project: Project
+) -> None:
     page = sign_in(user)
     page.get_by_role("link", name="Set up a job").click()
     page.get_by_role("button", name="Make a key").click()
@@ -33,7 +35,9 @@ def test_from_an_empty_project_to_the_first_report(sign_in: Callable[[User], Pag
     expect(page.locator("table.fleet")).to_contain_text("ranker")
 
 
-def test_a_wrong_channel_says_so_at_its_field(sign_in: Callable[[User], Page], user: User, project: Project, complaints: list[str]) -> None:
+def test_a_wrong_channel_says_so_at_its_field(
+    sign_in: Callable[[User], Page], user: User, project: Project, complaints: list[str]
+) -> None:
     page = sign_in(user)
     page.goto(page.url + "setup/")
     page.get_by_label("Name").fill("#ml-ops")

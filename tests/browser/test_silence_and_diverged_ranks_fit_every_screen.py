@@ -1,4 +1,5 @@
-"""The banner of silence, the last known verdict and the alert of diverged ranks fit phone, tablet and desktop in both themes."""
+"""The banner of silence, the last known verdict and the alert of diverged ranks fit phone, tablet
+and desktop in both themes."""
 
 from __future__ import annotations
 
@@ -40,24 +41,39 @@ def look(page: Page, live_server: LiveServer, addresses: dict[str, str]) -> list
 
 
 @pytest.mark.parametrize("models", [0, 40])
-def test_a_silent_fleet(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, models: int) -> None:
+def test_a_silent_fleet(
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    project: Project,
+    models: int,
+) -> None:
     silent_fleet(project, models)
     addresses = {f"fleet-{models}": f"/p/{project.slug}/"}
     for deployment in Deployment.objects.order_by("pk"):
         said(deployment, "roll_back" if deployment.pk % 5 == 0 else "healthy")
     first = Deployment.objects.order_by("pk").first()
     if first is not None:
-        alert_of(first, "fleet_silence", f"{4 * models} of {4 * models} instances of the fleet stopped reporting")
+        alert_of(
+            first,
+            "fleet_silence",
+            f"{4 * models} of {4 * models} instances of the fleet stopped reporting",
+        )
         model = f"/p/{project.slug}/models/{first.model_id}"
         addresses |= {"alert-silence": f"/p/{project.slug}/alerts/7/", "model-stale": f"{model}/"}
-        addresses |= {"version-stale": f"{model}/versions/{first.version_id}/", "alerts": f"/p/{project.slug}/alerts/"}
+        addresses |= {
+            "version-stale": f"{model}/versions/{first.version_id}/",
+            "alerts": f"/p/{project.slug}/alerts/",
+        }
     page = sign_in(user)
     assert look(page, live_server, addresses) == []
     page.goto(f"{live_server.url}/p/{project.slug}/")
     assert page.locator(".banner").count() == bool(models)
 
 
-def test_diverged_ranks(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project) -> None:
+def test_diverged_ranks(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project
+) -> None:
     made = charted(project, Plan("1", start=60, per_gpu=1))
     alert = diverged(made, odd=(2, 5))
     model = f"/p/{project.slug}/models/{made.model.pk}"

@@ -1,4 +1,5 @@
-"""The administration is dark where the system is, follows it while open, and has the theme a person chose for the pages."""
+"""The administration is dark where the system is, follows it while open, and has the theme a person
+chose for the pages."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from pytest_django.live_server_helper import LiveServer
 from dashboard.accounts.models import User
 
 
-def test_it_follows_the_system_and_what_the_person_chose(sign_in: Callable[[User], Page], live_server: LiveServer, user: User) -> None:
+def test_it_follows_the_system_and_what_the_person_chose(
+    sign_in: Callable[[User], Page], live_server: LiveServer, user: User
+) -> None:
     User.objects.filter(pk=user.pk).update(is_staff=True)
     page = sign_in(user)
     root = page.locator("html")
@@ -43,5 +46,7 @@ def test_its_dark_ground_is_that_of_the_pages_and_the_place_where_one_is_can_be_
     page.goto(f"{live_server.url}/admin/accounts/user/")
     expect(page.get_by_role("table")).to_be_visible()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == of_the_pages
-    found = Axe().run(page, context="#nav-sidebar", options={"runOnly": ["color-contrast"]}).response
+    found = (
+        Axe().run(page, context="#nav-sidebar", options={"runOnly": ["color-contrast"]}).response
+    )
     assert found["passes"] and found["violations"] == [], found["violations"]

@@ -1,4 +1,5 @@
-"""What all pages share, with a script: search, the sheet of shortcuts, a span dragged in a chart, a session that ends."""
+"""What all pages share, with a script: search, the sheet of shortcuts, a span dragged in a chart, a
+session that ends."""
 
 from collections.abc import Callable
 

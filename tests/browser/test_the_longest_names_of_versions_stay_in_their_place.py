@@ -1,4 +1,5 @@
-"""Names of 200 characters that agents may report: they wrap in their own place, over no number and past no edge; short ones stay whole."""
+"""Names of 200 characters that agents may report: they wrap in their own place, over no number and
+past no edge; short ones stay whole."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ PAST_ITS_CELL = """cells => cells.flatMap(cell => [...cell.querySelectorAll('*')
 
 @pytest.fixture
 def long(project: Project) -> Made:
-    made = charted(project, Plan(FROM, start=70, per_gpu=1), Plan(TO, start=40, per_gpu=1, eager=0.3), name="m" * 200)
+    made = charted(
+        project,
+        Plan(FROM, start=70, per_gpu=1),
+        Plan(TO, start=40, per_gpu=1, eager=0.3),
+        name="m" * 200,
+    )
     Instance.objects.update(host="h" * 180)
     return made
 
@@ -41,7 +47,12 @@ def test_a_comparison_and_a_version_stay_on_a_phone(
 ) -> None:
     page = sign_in(user)
     page.set_viewport_size({"width": 375, "height": 800})
-    for address in (long.pair(FROM, TO), long.url(f"versions/{long.versions[TO].pk}/"), long.url("instances/"), long.url("ranks/")):
+    for address in (
+        long.pair(FROM, TO),
+        long.url(f"versions/{long.versions[TO].pk}/"),
+        long.url("instances/"),
+        long.url("ranks/"),
+    ):
         page.goto(live_server.url + address)
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), address
@@ -55,6 +66,9 @@ def test_a_change_in_the_table_of_versions_is_one_word(
     page.goto(live_server.url + rolled_back(project).url())
     changes = page.locator(".versions td.num .delta")
     expect(changes.first).to_be_visible()
-    told = changes.evaluate_all("all => all.map(one => [one.textContent, one.textContent.split(' ').length, one.offsetHeight])")
+    told = changes.evaluate_all(
+        "all => all.map(one => [one.textContent, one.textContent.split(' ').length, "
+        "one.offsetHeight])"
+    )
     line = min(height for _, _, height in told)
     assert [text for text, words, height in told if height > 1.5 * line * words] == []

@@ -1,4 +1,5 @@
-"""The Version page in a real browser: both themes, a phone, hostile names; a start is chosen and budgets are set."""
+"""The Version page in a real browser: both themes, a phone, hostile names; a start is chosen and
+budgets are set."""
 
 from __future__ import annotations
 
@@ -26,35 +27,78 @@ PHONE, DESK = {"width": 375, "height": 800}, {"width": 1440, "height": 900}
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>{{ 7*7 }}" + "v" * 90
 
 
-def parity(state: Any, error: float | None, name: str = "batch of 16", why: str = "") -> dict[str, Any]:
+def parity(
+    state: Any, error: float | None, name: str = "batch of 16", why: str = ""
+) -> dict[str, Any]:
     """What a golden batch tells, with names that are hostile."""
-    numbers = {"error": error, "eager_error": 9e-4, "tolerance": 2e-3, "reference": "float64", "nonfinite": 1200}
-    return parity_data(Parity(name, state, why, region=HOSTILE, where="output['logits']", **numbers))  # type: ignore[arg-type]
+    numbers = {
+        "error": error,
+        "eager_error": 9e-4,
+        "tolerance": 2e-3,
+        "reference": "float64",
+        "nonfinite": 1200,
+    }
+    return parity_data(
+        Parity(name, state, why, region=HOSTILE, where="output['logits']", **numbers)
+    )  # type: ignore[arg-type]
 
 
 def live() -> list[dict[str, Any]]:
     """What sampled calls tell, with names that are hostile."""
     shadow = Parity(
-        f"shadow calls of {HOSTILE}", "failed", region=HOSTILE, kind="shadow", where="output['logits']", error=0.2, tolerance=1e-2
+        f"shadow calls of {HOSTILE}",
+        "failed",
+        region=HOSTILE,
+        kind="shadow",
+        where="output['logits']",
+        error=0.2,
+        tolerance=1e-2,
     )
-    timed = replace(shadow, samples=1204, beyond=40, timed=1203, relative=0.04, compiled_seconds=0.0021, eager_seconds=0.0039)
+    timed = replace(
+        shadow,
+        samples=1204,
+        beyond=40,
+        timed=1203,
+        relative=0.04,
+        compiled_seconds=0.0021,
+        eager_seconds=0.0039,
+    )
     values = Parity("values of forward", "passed", region="forward", kind="finite", samples=5200)
-    left = Parity("shadow calls of decode", "not compared", region="decode", kind="shadow", why=f"it keeps state: {HOSTILE} changes")
+    left = Parity(
+        "shadow calls of decode",
+        "not compared",
+        region="decode",
+        kind="shadow",
+        why=f"it keeps state: {HOSTILE} changes",
+    )
     return [parity_data(one) for one in (timed, values, left)]
 
 
 @pytest.fixture
 def story(project: Project) -> Story:
-    """Three warm starts of one version and three of another, whose name, hosts and causes are hostile; one start is over its budget."""
+    """Three warm starts of one version and three of another, whose name, hosts and causes are
+    hostile; one start is over its budget."""
 
     def store(request: Request) -> None:
-        reports_store([batch_read(text=dumps(request), project_id=project.pk, received=clock.unix())])
+        reports_store(
+            [batch_read(text=dumps(request), project_id=project.pk, received=clock.unix())]
+        )
 
     made = Story(store)
     for number in range(3):
-        made.start("1", compiling=10.0 + number, ago=50 - number, key="ak1", parities=[parity("passed", 1e-3)])
+        made.start(
+            "1",
+            compiling=10.0 + number,
+            ago=50 - number,
+            key="ak1",
+            parities=[parity("passed", 1e-3)],
+        )
     hostile = {**CONFIGURED, f"env {HOSTILE}"[:60]: "77aa11bb"}
-    kernels = [{"kernel mm 1a2b3c": "triton_mm 99aa00"}, {"kernel mm 1a2b3c": f"{HOSTILE}"[:100]}, {}]
+    kernels = [
+        {"kernel mm 1a2b3c": "triton_mm 99aa00"},
+        {"kernel mm 1a2b3c": f"{HOSTILE}"[:100]},
+        {},
+    ]
     for number in range(3):
         host = f"{HOSTILE[:60]}-{number}"
         made.start(
@@ -68,7 +112,13 @@ def story(project: Project) -> Story:
     return made
 
 
-def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, story: Story) -> None:
+def test_everyone_can_use_it(
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    project: Project,
+    story: Story,
+) -> None:
     page = sign_in(user)
     page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
     for theme, window in (("dark", PHONE), ("light", DESK)):
@@ -77,15 +127,22 @@ def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveS
         page.goto(live_server.url + url_of(project, HOSTILE))
         page.locator("details.twin summary").click()
         violations = Axe().run(page).response["violations"]
-        assert [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations] == [], theme
+        assert [
+            (one["id"], [node["html"] for node in one["nodes"]][:3]) for one in violations
+        ] == [], theme
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), theme
     assert page.locator("main img, main script").count() == 0
     for name in ("cold-start", "compile-events"):
         with page.expect_download() as saved:
             page.locator(f"[data-name={name}]").click()
-        assert saved.value.suggested_filename == f"{name}.png" and saved.value.path().stat().st_size > 2000
+        assert (
+            saved.value.suggested_filename == f"{name}.png"
+            and saved.value.path().stat().st_size > 2000
+        )
     page.get_by_role("region", name="Table of starts").get_by_role("link").first.click()
-    expect(page.get_by_role("region", name="Table of starts").locator("[aria-current]")).to_have_count(1)
+    expect(
+        page.get_by_role("region", name="Table of starts").locator("[aria-current]")
+    ).to_have_count(1)
     page.locator("summary", has_text="Budgets").click()
     page.get_by_label("Served compiled, % of calls").fill("99.5")
     page.get_by_label("Cold start, seconds").fill("100")
@@ -95,7 +152,11 @@ def test_everyone_can_use_it(sign_in: Callable[[User], Page], live_server: LiveS
 
 
 def test_a_drawing_that_is_wider_than_a_phone_says_so(
-    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, story: Story
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    project: Project,
+    story: Story,
 ) -> None:
     page = sign_in(user)
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]

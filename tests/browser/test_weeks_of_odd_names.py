@@ -1,4 +1,5 @@
-"""The comparison of weeks with names that nobody would give: they stay text, and inside a phone, folded and unfolded."""
+"""The comparison of weeks with names that nobody would give: they stay text, and inside a phone,
+folded and unfolded."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ HOSTILE = "<img src=x onerror=alert(1)>{{ 7*7 }}`\u202e" + "r" * 150
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_hostile_region_of_200_characters(
-    sign_in: Callable[[User], Page], live_server: LiveServer, user: User, project: Project, theme: str
+    sign_in: Callable[[User], Page],
+    live_server: LiveServer,
+    user: User,
+    project: Project,
+    theme: str,
 ) -> None:
     model = weeks(project, lambda ago: 0.006 if ago <= 28 else 0.012, name="m" * 200)
     Series.objects.filter(version__model=model).update(region=HOSTILE, bucket="2^" + "9" * 60)
@@ -28,7 +33,10 @@ def test_a_hostile_region_of_200_characters(
     page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
     page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
     page.set_viewport_size({"width": 375, "height": 800})
-    for address in (f"/p/search-and-chat/models/{model.pk}/", f"/p/search-and-chat/models/{model.pk}/weeks/"):
+    for address in (
+        f"/p/search-and-chat/models/{model.pk}/",
+        f"/p/search-and-chat/models/{model.pk}/weeks/",
+    ):
         page.goto(live_server.url + address)
         expect(page.locator("section.weeks")).to_contain_text("faster")
         for summary in page.locator(".weeks summary").all():

@@ -23,7 +23,9 @@ def made(project: Project) -> Made:
 @pytest.fixture
 def page(browser: Browser, sign_in: Callable[[User], Page], user: User) -> Iterator[Page]:
     """Somebody who has signed in, and runs no script from then on."""
-    context = browser.new_context(java_script_enabled=False, storage_state=sign_in(user).context.storage_state())
+    context = browser.new_context(
+        java_script_enabled=False, storage_state=sign_in(user).context.storage_state()
+    )
     context.set_default_timeout(120_000)
     yield context.new_page()
     context.close()
@@ -49,27 +51,54 @@ def test_every_page_says_its_answer(page: Page, live_server: LiveServer, made: M
         page.goto(live_server.url + address)
         main = page.locator("main")
         assert answer in main.inner_text().replace("\u00a0", " "), address
-    for address in (project, made.url(), made.pair("2026.11.2", "2026.11.3"), made.url("instances/"), project + "findings/"):
+    for address in (
+        project,
+        made.url(),
+        made.pair("2026.11.2", "2026.11.3"),
+        made.url("instances/"),
+        project + "findings/",
+    ):
         page.goto(live_server.url + address)
         expect(page.locator("main table tbody tr").first).to_be_visible()
 
 
-def test_nothing_is_promised_that_only_a_script_would_keep(page: Page, live_server: LiveServer, made: Made) -> None:
+def test_nothing_is_promised_that_only_a_script_would_keep(
+    page: Page, live_server: LiveServer, made: Made
+) -> None:
     project = f"/p/{made.project.slug}/"
-    for address in (project, made.url(), made.pair("2026.11.2", "2026.11.3"), made.url("instances/"), project + "alerts/"):
+    for address in (
+        project,
+        made.url(),
+        made.pair("2026.11.2", "2026.11.3"),
+        made.url("instances/"),
+        project + "alerts/",
+    ):
         page.goto(live_server.url + address)
         told = page.locator("main").inner_text()
-        assert "updated just now" not in told and "Adding up" not in told and "The chart follows" not in told, address
-        assert page.locator(".plot:not(.none):visible, .draw:visible, .density:visible").count() == 0, "an empty box where a chart would be"
+        assert (
+            "updated just now" not in told
+            and "Adding up" not in told
+            and "The chart follows" not in told
+        ), address
+        assert (
+            page.locator(".plot:not(.none):visible, .draw:visible, .density:visible").count() == 0
+        ), "an empty box where a chart would be"
     page.goto(live_server.url + made.url())
     assert "Without JavaScript no chart is drawn" in page.locator("main").inner_text()
     assert page.goto(live_server.url + made.url("numbers/")).status == 200  # type: ignore[union-attr]
     expect(page.locator("main table tbody tr").first).to_be_visible()
     page.goto(live_server.url + project)
-    assert "Without JavaScript the comparison stands on a page of its own." in page.locator("main").inner_text()
+    assert (
+        "Without JavaScript the comparison stands on a page of its own."
+        in page.locator("main").inner_text()
+    )
 
 
-def test_the_comparison_of_weeks_is_one_link_away(page: Page, live_server: LiveServer, made: Made) -> None:
+def test_the_comparison_of_weeks_is_one_link_away(
+    page: Page, live_server: LiveServer, made: Made
+) -> None:
     page.goto(live_server.url + made.url())
     page.locator("section.weeks").get_by_role("link", name="the whole comparison").click()
-    expect(page.get_by_role("table", name="ranker in the last 28 days and in the 28 days before")).to_be_visible()
+    expect(
+        page.get_by_role("table", name="ranker in the last 28 days and in the 28 days before")
+    ).to_be_visible()

@@ -1,4 +1,5 @@
-"""What every test of the dashboard starts from: a project with an administrator and a key, and reports put in through the real service."""
+"""What every test of the dashboard starts from: a project with an administrator and a key, and
+reports put in through the real service."""
 
 from __future__ import annotations
 
@@ -38,8 +39,9 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
-    """On SQLite tests use a file as production does: several threads share it, with its real locks. On PostgreSQL a server's
-    thread keeps no connection after its answer, which would be in the way when the database is dropped."""
+    """On SQLite tests use a file as production does: several threads share it, with its real locks.
+    On PostgreSQL a server's thread keeps no connection after its answer, which would be in the way
+    when the database is dropped."""
     database = settings.DATABASES["default"]
     database["CONN_MAX_AGE"] = 0
     if database["ENGINE"].endswith("sqlite3"):
@@ -48,7 +50,8 @@ def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _passwords_are_cheap() -> Iterator[None]:
-    """Argon2 as in production, at its least cost: each test makes people, and at full cost each took a quarter of a second of all cores."""
+    """Argon2 as in production, at its least cost: each test makes people, and at full cost each
+    took a quarter of a second of all cores."""
     with pytest.MonkeyPatch.context() as patch:
         for name, least in (("time_cost", 1), ("memory_cost", 8), ("parallelism", 1)):
             patch.setattr(Argon2PasswordHasher, name, least)
@@ -57,8 +60,9 @@ def _passwords_are_cheap() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nothing that a process remembers outlives a test. A test that posts reports is marked `django_db(transaction=True)`:
-    another thread commits them, which must see what the test has made, and end before the database is emptied."""
+    """Nothing that a process remembers outlives a test. A test that posts reports is marked
+    `django_db(transaction=True)`: another thread commits them, which must see what the test has
+    made, and end before the database is emptied."""
     marker = request.node.get_closest_marker("django_db")
     if marker is not None:
         request.getfixturevalue("transactional_db" if marker.kwargs.get("transaction") else "db")
@@ -75,7 +79,8 @@ def _process_starts_clean(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def make_user(db: None) -> Callable[..., User]:
-    """`make_user("ada", project, Role.VIEWER)`; without a project the person is a member of nothing."""
+    """`make_user("ada", project, Role.VIEWER)`; without a project the person is a member of
+    nothing."""
 
     def make(username: str, project: Project | None = None, role: Role = Role.VIEWER) -> User:
         user = user_create(username=username, password=PASSWORD)
@@ -114,7 +119,9 @@ def sign_in(client: Client, user: User, *, ago: float = 0.0) -> Client:
     """The browser, in which the person has given the password so many seconds ago."""
     client.force_login(user)
     session = client.session
-    session["account_authentication_methods"] = [{"method": "password", "at": time.time() - ago, "username": user.get_username()}]
+    session["account_authentication_methods"] = [
+        {"method": "password", "at": time.time() - ago, "username": user.get_username()}
+    ]
     session["account_authentication_methods_user"] = str(user.pk)
     session.save()
     return client
@@ -140,7 +147,8 @@ def api_key(project: Project) -> str:
 
 @pytest.fixture
 def make_request() -> Callable[..., Request]:
-    """`make_request(model="ranker", version="1", minutes=3)`: one report a minute, the last ending now; see requests.py beside."""
+    """`make_request(model="ranker", version="1", minutes=3)`: one report a minute, the last ending
+    now; see requests.py beside."""
 
     def make(**wanted: Any) -> Request:
         wanted.setdefault("end", clock.unix())
@@ -151,7 +159,8 @@ def make_request() -> Callable[..., Request]:
 
 @pytest.fixture
 def store_reports(project: Project) -> Callable[..., list[tuple[int, int]]]:
-    """`store_reports(request, ...)` puts wire requests into the inbox as the endpoint does; returns the ranges acknowledged."""
+    """`store_reports(request, ...)` puts wire requests into the inbox as the endpoint does; returns
+    the ranges acknowledged."""
 
     def store(*requests: Request, project: Project = project) -> list[tuple[int, int]]:
         acked: list[tuple[int, int]] = []

@@ -18,23 +18,45 @@ def instance_id(number: int = 0) -> str:
 
 
 def region_make(
-    *, name: str = "forward", calls: int = 100, p50: float = 0.01, bucket: str = "2^12", seed: int = 0, **fields: Any
+    *,
+    name: str = "forward",
+    calls: int = 100,
+    p50: float = 0.01,
+    bucket: str = "2^12",
+    seed: int = 0,
+    **fields: Any,
 ) -> Region:
     """A region whose calls all were compiled and took about `p50` seconds."""
     rnd = random.Random(seed)
     fields.setdefault("compiled", calls)
     fields.setdefault("latency", Sketch.of(p50 * rnd.lognormvariate(0, 0.1) for _ in range(calls)))
-    return Region(name=name, calls=calls, bucket=bucket, sampled=calls, items=float(calls * 8), **fields)
+    return Region(
+        name=name, calls=calls, bucket=bucket, sampled=calls, items=float(calls * 8), **fields
+    )
 
 
 def report_make(
-    *, seq: int | tuple[int, int] = 1, window: tuple[float, float], regions: list[Region] | None = None, **fields: Any
+    *,
+    seq: int | tuple[int, int] = 1,
+    window: tuple[float, float],
+    regions: list[Region] | None = None,
+    **fields: Any,
 ) -> Report:
     """A report with one steady region and one GPU."""
     pair = (seq, seq) if isinstance(seq, int) else seq
-    gauges = Gauges(devices=[Device(index=0, allocated=1 << 30, peak=2 << 30, reserved=3 << 30, utilisation=0.5)], host_rss=1 << 30)
+    gauges = Gauges(
+        devices=[
+            Device(index=0, allocated=1 << 30, peak=2 << 30, reserved=3 << 30, utilisation=0.5)
+        ],
+        host_rss=1 << 30,
+    )
     fields.setdefault("gauges", gauges)
-    return Report(seq=pair, window=window, regions=[region_make(seed=pair[0])] if regions is None else regions, **fields)
+    return Report(
+        seq=pair,
+        window=window,
+        regions=[region_make(seed=pair[0])] if regions is None else regions,
+        **fields,
+    )
 
 
 def request_make(
@@ -50,14 +72,23 @@ def request_make(
     change: Change | None = None,
     **identity: Any,
 ) -> Request:
-    """One report of `window` seconds per minute, the last ending at `end`; `change` is called with each report before it is sent."""
+    """One report of `window` seconds per minute, the last ending at `end`; `change` is called with
+    each report before it is sent."""
     identity.setdefault("gpu", "NVIDIA H200")
-    who = Identity(id=instance_id(instance), started=end - minutes * 60 - 600, model=model, version=version, **identity)
+    who = Identity(
+        id=instance_id(instance),
+        started=end - minutes * 60 - 600,
+        model=model,
+        version=version,
+        **identity,
+    )
     reports = []
     for number in range(minutes):
         stop = end - (minutes - 1 - number) * 60
         report = report_make(
-            seq=first_seq + number, window=(stop - window, stop), regions=[region_make(p50=p50, seed=instance * 1000 + number)]
+            seq=first_seq + number,
+            window=(stop - window, stop),
+            regions=[region_make(p50=p50, seed=instance * 1000 + number)],
         )
         if change is not None:
             change(report)

@@ -23,21 +23,48 @@ FULL = {
 
 def test_the_full_mode_reads_what_it_was_given() -> None:
     env = env_read(FULL)
-    assert (env.database.password, env.database.host, env.database.port, env.database.name) == ("p@ss", "db", "5432", "cw")
+    assert (env.database.password, env.database.host, env.database.port, env.database.name) == (
+        "p@ss",
+        "db",
+        "5432",
+        "cw",
+    )
     assert (env.hosts, env.base_url) == (("cw.example.com", "localhost"), "https://cw.example.com")
     assert env.outbound_allow == ("jenkins.internal:8080", "[::1]:9000")
 
 
 def test_what_an_address_of_a_database_asks_for_is_done() -> None:
-    env = env_read({**FULL, "COMPILEWATCH_DATABASE_URL": "postgresql://db/cw?sslmode=verify-full&sslrootcert=%2Frun%2Fca.pem"})
+    env = env_read(
+        {
+            **FULL,
+            "COMPILEWATCH_DATABASE_URL": "postgresql://db/cw?sslmode=verify-full&sslrootcert=%2Frun%2Fca.pem",
+        }
+    )
     assert dict(env.database.options) == {"sslmode": "verify-full", "sslrootcert": "/run/ca.pem"}
     settings = {**FULL, "COMPILEWATCH_DATABASE_URL": "postgresql://db/cw?sslmode=verify-full"}
-    words = [sys.executable, "-c", "from dashboard.settings import DATABASES; print(DATABASES['default']['OPTIONS']['sslmode'])"]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    assert subprocess.run(words, cwd=ROOT, env=kept | settings, capture_output=True, text=True, timeout=120).stdout == "verify-full\n"
+    words = [
+        sys.executable,
+        "-c",
+        "from dashboard.settings import DATABASES; "
+        "print(DATABASES['default']['OPTIONS']['sslmode'])",
+    ]
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    assert (
+        subprocess.run(
+            words, cwd=ROOT, env=kept | settings, capture_output=True, text=True, timeout=120
+        ).stdout
+        == "verify-full\n"
+    )
 
 
-SECRETS = ("COMPILEWATCH_DATABASE_URL", "COMPILEWATCH_REDIS_URL", "COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER")
+SECRETS = (
+    "COMPILEWATCH_DATABASE_URL",
+    "COMPILEWATCH_REDIS_URL",
+    "COMPILEWATCH_SECRET_KEY",
+    "COMPILEWATCH_KEY_PEPPER",
+)
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -50,7 +77,9 @@ def test_what_holds_a_secret_may_come_from_a_file(name: str, tmp_path: Path) -> 
         env_read({**FULL, name: "", f"{name}_FILE": str(file)})
 
 
-@pytest.mark.parametrize(("text", "said"), [("", "empty"), ("s" * 40 + "\n" + "t" * 40, "several lines")])
+@pytest.mark.parametrize(
+    ("text", "said"), [("", "empty"), ("s" * 40 + "\n" + "t" * 40, "several lines")]
+)
 def test_a_file_of_a_secret_has_one_line(text: str, said: str, tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text(text)
@@ -61,7 +90,12 @@ def test_a_file_of_a_secret_has_one_line(text: str, said: str, tmp_path: Path) -
 def test_an_editors_mark_of_the_encoding_is_no_part_of_a_secret(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("s" * 32, encoding="utf-8-sig")
-    assert env_read({**FULL, "COMPILEWATCH_SECRET_KEY": "", "COMPILEWATCH_SECRET_KEY_FILE": str(file)}).secret_key == "s" * 32
+    assert (
+        env_read(
+            {**FULL, "COMPILEWATCH_SECRET_KEY": "", "COMPILEWATCH_SECRET_KEY_FILE": str(file)}
+        ).secret_key
+        == "s" * 32
+    )
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -75,7 +109,10 @@ def test_which_of_two_holds_is_not_guessed(name: str, tmp_path: Path) -> None:
     [
         (" redis://redis:6379/0\n", "redis://redis:6379/0"),
         ("rediss://redis:6380/0", "rediss://redis:6380/0?ssl_cert_reqs=required"),
-        ("rediss://redis/0?ssl_ca_certs=/run/ca.pem", "rediss://redis/0?ssl_ca_certs=%2Frun%2Fca.pem&ssl_cert_reqs=required"),
+        (
+            "rediss://redis/0?ssl_ca_certs=/run/ca.pem",
+            "rediss://redis/0?ssl_ca_certs=%2Frun%2Fca.pem&ssl_cert_reqs=required",
+        ),
         ("rediss://redis/0?ssl_cert_reqs=none", "rediss://redis/0?ssl_cert_reqs=none"),
     ],
 )
@@ -85,11 +122,16 @@ def test_a_redis_with_tls_is_looked_at_unless_told_otherwise(given: str, read: s
 
 @pytest.mark.parametrize("name", ["FROM", "USER", "PASSWORD", "PORT"])
 def test_mail_without_a_server_is_not_passed_over(name: str) -> None:
-    with pytest.raises(SettingError, match=f"^COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_{name} is set"):
+    with pytest.raises(
+        SettingError,
+        match=f"^COMPILEWATCH_EMAIL_HOST is missing although COMPILEWATCH_EMAIL_{name} is set",
+    ):
         env_read({**FULL, f"COMPILEWATCH_EMAIL_{name}": "25"})
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:8000", "http://localhost", "http://[::1]:8000"])
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:8000", "http://localhost", "http://[::1]:8000"]
+)
 def test_plain_http_is_for_this_machine_or_asked_for(address: str) -> None:
     hosts = {"COMPILEWATCH_HOSTS": "127.0.0.1, localhost, [::1], cw.example.com"}
     assert env_read({**FULL, **hosts, "COMPILEWATCH_BASE_URL": address}).base_url == address
@@ -112,7 +154,9 @@ def test_the_embedded_mode_needs_nothing_and_keeps_its_secrets(tmp_path: Path) -
         ("2001:db8::7", "http://[2001:db8::7]:8000", "[2001:db8::7]"),
     ],
 )
-def test_the_embedded_mode_is_opened_where_it_listens(tmp_path: Path, listen: str, url: str, host: str) -> None:
+def test_the_embedded_mode_is_opened_where_it_listens(
+    tmp_path: Path, listen: str, url: str, host: str
+) -> None:
     env = env_read({"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_LISTEN": listen})
     assert env.base_url == url and host in env.hosts and len(set(env.hosts)) == len(env.hosts)
 
@@ -132,7 +176,9 @@ def test_the_name_in_links_is_one_that_is_served(hosts: str, tmp_path: Path) -> 
         ("https://cw.example.com.", "cw.example.com"),
     ],
 )
-def test_a_name_is_served_as_a_browser_asks_for_it(address: str, asked: str, tmp_path: Path) -> None:
+def test_a_name_is_served_as_a_browser_asks_for_it(
+    address: str, asked: str, tmp_path: Path
+) -> None:
     given = {"COMPILEWATCH_DATA": str(tmp_path), "COMPILEWATCH_BASE_URL": address}
     assert asked in env_read(given).hosts
     assert env_read({**given, "COMPILEWATCH_HOSTS": asked}).hosts == (asked,)
@@ -159,11 +205,17 @@ def test_a_name_is_served_as_a_browser_asks_for_it(address: str, asked: str, tmp
         ("COMPILEWATCH_HOSTS", "cw.example.com, localhost:8000"),
         ("COMPILEWATCH_HOSTS", "cw.example.com localhost"),
         ("COMPILEWATCH_HOSTS", "::1"),
-        ("COMPILEWATCH_HOSTS", "localhost, example.com, w.example.com"),  # links of messages name cw.example.com
+        (
+            "COMPILEWATCH_HOSTS",
+            "localhost, example.com, w.example.com",
+        ),  # links of messages name cw.example.com
         ("COMPILEWATCH_BASE_URL", ""),
         ("COMPILEWATCH_BASE_URL", "cw.example.com"),
         ("COMPILEWATCH_BASE_URL", "https://[cw"),
-        ("COMPILEWATCH_BASE_URL", "http://cw.example.com"),  # and COMPILEWATCH_ALLOW_HTTP is not set
+        (
+            "COMPILEWATCH_BASE_URL",
+            "http://cw.example.com",
+        ),  # and COMPILEWATCH_ALLOW_HTTP is not set
         ("COMPILEWATCH_REDIS_URL", "redis://redis:6379/0?garbage=1"),
         ("COMPILEWATCH_REDIS_URL", "redis://redis:6379/0?ssl_cert_reqs=none"),
         ("COMPILEWATCH_REDIS_URL", "rediss://redis:6379/0?ssl_cert_reqs=perhaps"),
@@ -202,12 +254,26 @@ def test_the_sentence_names_the_variable(name: str, value: str) -> None:
         env_read({**FULL, name: value})
 
 
-@pytest.mark.parametrize("program", [["celery", "-A", "dashboard.celery", "worker"], ["gunicorn", "-b", "127.0.0.1:0", "dashboard.wsgi"]])
+@pytest.mark.parametrize(
+    "program",
+    [
+        ["celery", "-A", "dashboard.celery", "worker"],
+        ["gunicorn", "-b", "127.0.0.1:0", "dashboard.wsgi"],
+    ],
+)
 def test_every_program_says_it_and_ends(program: list[str]) -> None:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
     command = [str(Path(sys.executable).parent / program[0]), *program[1:]]
     run = subprocess.run(
-        command, cwd=ROOT, env={**kept, **FULL, "COMPILEWATCH_DATABASE_URL": ""}, capture_output=True, text=True, timeout=120, check=False
+        command,
+        cwd=ROOT,
+        env={**kept, **FULL, "COMPILEWATCH_DATABASE_URL": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert run.returncode == 3
     assert "compilewatch cannot start: COMPILEWATCH_DATABASE_URL is missing" in run.stderr
@@ -221,7 +287,12 @@ def test_mail_is_off_without_a_server_and_goes_over_tls_with_one() -> None:
     assert env_read(FULL).mail is None
     mail = env_read({**FULL, **MAIL}).mail
     assert mail
-    assert (mail.host, mail.port, mail.tls, mail.sender) == ("mail.example.com", 587, "starttls", "cw@example.com")
+    assert (mail.host, mail.port, mail.tls, mail.sender) == (
+        "mail.example.com",
+        587,
+        "starttls",
+        "cw@example.com",
+    )
 
 
 @pytest.mark.parametrize(

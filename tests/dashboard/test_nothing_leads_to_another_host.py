@@ -29,7 +29,8 @@ ELSEWHERE = [
 
 
 def ours(location: str) -> bool:
-    """Where a browser would go from a page of ours: it passes over tabs and newlines, and takes a backslash for a slash."""
+    """Where a browser would go from a page of ours: it passes over tabs and newlines, and takes a
+    backslash for a slash."""
     read = location.translate({9: None, 10: None, 13: None}).replace("\\", "/")
     parts = urlsplit(urljoin("http://testserver/accounts/login/", read))
     return (parts.scheme, parts.netloc) == ("http", "testserver")
@@ -41,9 +42,13 @@ def test_no_way_in_leads_out(user: User, project: Project) -> None:
         reset_sign_in_limits()
         sign_in(stale, user, ago=3600)
         answers = {
-            "sign in": Client().post("/accounts/login/", {"login": "ada", "password": PASSWORD, "next": where}),
+            "sign in": Client().post(
+                "/accounts/login/", {"login": "ada", "password": PASSWORD, "next": where}
+            ),
             "theme": fresh.post("/account/theme/", {"theme": "dark", "next": where}),
-            "once more": stale.post("/accounts/reauthenticate/", {"password": PASSWORD, "next": where}),
+            "once more": stale.post(
+                "/accounts/reauthenticate/", {"password": PASSWORD, "next": where}
+            ),
             "sign out": stale.post("/accounts/logout/", {"next": where}),
         }
         for way, answer in answers.items():

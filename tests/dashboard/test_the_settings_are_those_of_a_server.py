@@ -1,4 +1,5 @@
-"""`manage.py check --deploy` has nothing to say of the full stack behind its proxy, and speaks up where something is amiss."""
+"""`manage.py check --deploy` has nothing to say of the full stack behind its proxy, and speaks up
+where something is amiss."""
 
 from __future__ import annotations
 
@@ -10,14 +11,21 @@ from dashboard.environment.settings import ROOT
 from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 
 CHECK = (sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING")
-DOCTOR = "import django; django.setup(); from dashboard.api.doctor import settings_check; print(settings_check().sentence)"
+DOCTOR = (
+    "import django; django.setup(); from dashboard.api.doctor import settings_check; "
+    "print(settings_check().sentence)"
+)
 
 
 def check(*words: str, **changed: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
     secrets = {"COMPILEWATCH_SECRET_KEY": "".join(chr(48 + place % 75) for place in range(60))}
     full = environment | FULL | secrets | changed
-    return subprocess.run(words or CHECK, cwd=ROOT, env=full, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        words or CHECK, cwd=ROOT, env=full, capture_output=True, text=True, timeout=120
+    )
 
 
 def test_nothing_is_said_of_the_full_stack() -> None:
@@ -42,9 +50,15 @@ def test_plain_http_that_was_asked_for_is_told_by_every_page_and_not_here() -> N
 
 def test_browsers_are_held_to_https_for_our_own_host_alone() -> None:
     words = (
-        "import django; django.setup(); from dashboard.ingest.wsgi_router import ReportsRouter; print(dict(ReportsRouter(None)._always))"
+        "import django; django.setup(); from dashboard.ingest.wsgi_router import "
+        "ReportsRouter; print(dict(ReportsRouter(None)._always))"
     )
     said = check(sys.executable, "-c", words, DJANGO_SETTINGS_MODULE="dashboard.settings").stdout
     assert "'Strict-Transport-Security': 'max-age=31536000'" in said
-    settings = check(sys.executable, "-c", "import dashboard.settings as s; print(s.SECURE_HSTS_INCLUDE_SUBDOMAINS, s.SECURE_HSTS_PRELOAD)")
+    settings = check(
+        sys.executable,
+        "-c",
+        "import dashboard.settings as s; print(s.SECURE_HSTS_INCLUDE_SUBDOMAINS, "
+        "s.SECURE_HSTS_PRELOAD)",
+    )
     assert settings.stdout == "False False\n"

@@ -1,4 +1,5 @@
-"""The demo seeds a fleet, its roll-back alert opens by itself, Ctrl-C ends it, and the second start continues."""
+"""The demo seeds a fleet, its roll-back alert opens by itself, Ctrl-C ends it, and the second start
+continues."""
 
 from __future__ import annotations
 
@@ -27,7 +28,12 @@ class Demo:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.port = folder, free_port()
-        self.environment = {**os.environ, "COMPILEWATCH_DATA": str(folder), "COMPILEWATCH_PORT": str(self.port), "PYTHONUNBUFFERED": "1"}
+        self.environment = {
+            **os.environ,
+            "COMPILEWATCH_DATA": str(folder),
+            "COMPILEWATCH_PORT": str(self.port),
+            "PYTHONUNBUFFERED": "1",
+        }
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, name: str) -> Path:
@@ -35,7 +41,11 @@ class Demo:
         output = self.folder / f"{name}.log"
         with output.open("wb") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "manage.py", "demo"], cwd=REPOSITORY, env=self.environment, stdout=file, stderr=file
+                [sys.executable, "manage.py", "demo"],
+                cwd=REPOSITORY,
+                env=self.environment,
+                stdout=file,
+                stderr=file,
             )
         return output
 
@@ -65,36 +75,58 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> None:
     output = demo.start("first")
-    wait_for("the fleet is seeded", lambda: "compilewatch: ready" in output.read_text(), seconds=300)
+    wait_for(
+        "the fleet is seeded", lambda: "compilewatch: ready" in output.read_text(), seconds=300
+    )
     assert "sign in   demo / " in output.read_text()
     assert re.search(r"[\d,]+ simulated reports acknowledged", output.read_text())
     seeded_until = time.time()
-    assert demo.rows("SELECT count(*) FROM alert WHERE severity = 'roll_back' AND state = 'open'") in ([], [(0,)])
+    assert demo.rows(
+        "SELECT count(*) FROM alert WHERE severity = 'roll_back' AND state = 'open'"
+    ) in ([], [(0,)])
 
     def opened() -> list[tuple[Any, ...]]:
-        return demo.rows("SELECT alert.title FROM alert WHERE worst = 'roll_back' AND state = 'open'")
+        return demo.rows(
+            "SELECT alert.title FROM alert WHERE worst = 'roll_back' AND state = 'open'"
+        )
 
     alerts = wait_for("the alert opens", opened, seconds=300)
     assert len(alerts) == 1
     assert "2026.11.3" in alerts[0][0]
-    live_minutes = demo.rows("SELECT max(minute) FROM region_minute")[0][0] - int(seeded_until // 60)
+    live_minutes = demo.rows("SELECT max(minute) FROM region_minute")[0][0] - int(
+        seeded_until // 60
+    )
     assert live_minutes <= 5
     verdicts = (
         "SELECT model.name, kind FROM verdict JOIN deployment ON deployment.id = deployment_id"
         " JOIN model ON model.id = model_id WHERE current ORDER BY started_minute"
     )
     # HEALTHY takes the judge some looks, and the alert of another model may come first.
-    wait_for("the healthy version is found healthy", lambda: dict(demo.rows(verdicts)).get("llm-7b-chat") == "healthy", seconds=300)
+    wait_for(
+        "the healthy version is found healthy",
+        lambda: dict(demo.rows(verdicts)).get("llm-7b-chat") == "healthy",
+        seconds=300,
+    )
     assert dict(demo.rows(verdicts))["vit-embed"] == "not_enough_data"
     assert demo.rows("SELECT count(*) FROM model WHERE NOT simulated") == [(0,)]
     assert demo.interrupt() == 0
 
     before = demo.rows("SELECT sum(calls) FROM version_hour")[0][0]
     second = demo.start("second")
-    wait_for("the second start is ready", lambda: "compilewatch: ready" in second.read_text(), seconds=120)
+    wait_for(
+        "the second start is ready",
+        lambda: "compilewatch: ready" in second.read_text(),
+        seconds=120,
+    )
     assert "(the password shown at the first start)" in second.read_text()
-    wait_for("live reports are counted", lambda: (demo.rows("SELECT sum(calls) FROM version_hour") or [(0,)])[0][0] > before, seconds=120)
-    with urllib.request.urlopen(f"http://127.0.0.1:{demo.port}/accounts/login/", timeout=30) as page:
+    wait_for(
+        "live reports are counted",
+        lambda: (demo.rows("SELECT sum(calls) FROM version_hour") or [(0,)])[0][0] > before,
+        seconds=120,
+    )
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{demo.port}/accounts/login/", timeout=30
+    ) as page:
         assert page.status == 200
     assert demo.interrupt() == 0
 
@@ -102,13 +134,19 @@ def test_the_alert_opens_by_itself_and_a_second_start_continues(demo: Demo) -> N
 def test_the_address_that_it_prints_is_the_one_it_listens_on(demo: Demo) -> None:
     demo.environment["COMPILEWATCH_LISTEN"] = "::1"
     output = demo.start("six")
-    said = wait_for("it says where it is", lambda: re.search(r"open +(\S+)", output.read_text()), seconds=120)[1]
+    said = wait_for(
+        "it says where it is", lambda: re.search(r"open +(\S+)", output.read_text()), seconds=120
+    )[1]
     assert said == f"http://[::1]:{demo.port}"
     with urllib.request.urlopen(f"{said}/accounts/login/", timeout=60) as page:
         assert page.status == 200
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", demo.port), timeout=60)
-    wait_for("the simulated fleet reports there", lambda: (demo.rows("SELECT count(*) FROM ingest_sender") or [(0,)])[0][0], seconds=120)
+    wait_for(
+        "the simulated fleet reports there",
+        lambda: (demo.rows("SELECT count(*) FROM ingest_sender") or [(0,)])[0][0],
+        seconds=120,
+    )
 
 
 def test_a_taken_port_is_one_sentence(demo: Demo) -> None:

@@ -1,4 +1,5 @@
-"""Whatever the time of the start, the simulated versions differ by as much, so that the promised verdicts do not hang on luck."""
+"""Whatever the time of the start, the simulated versions differ by as much, so that the promised
+verdicts do not hang on luck."""
 
 from __future__ import annotations
 
@@ -30,8 +31,12 @@ def test_versions_differ_alike_whenever_the_demo_starts() -> None:
     for start in STARTS:
         levels: dict[tuple[str, str], list[float]] = {}
         for instance in build_instances(build_fleet(judged_minutes=25), start_minute=start):
-            levels.setdefault((instance.model.name, instance.rollout.version), []).append(median_of(instance))
-        healthy = mean(levels["llm-7b-chat", "2026.11.2"]) / mean(levels["llm-7b-chat", "2026.11.1"])
+            levels.setdefault((instance.model.name, instance.rollout.version), []).append(
+                median_of(instance)
+            )
+        healthy = mean(levels["llm-7b-chat", "2026.11.2"]) / mean(
+            levels["llm-7b-chat", "2026.11.1"]
+        )
         slower = mean(levels["ranker", "2026.11.3"]) / mean(levels["ranker", "2026.11.2"])
         assert abs(healthy - 1) < 0.05
         assert 1.2 < slower < 1.4
@@ -39,9 +44,19 @@ def test_versions_differ_alike_whenever_the_demo_starts() -> None:
 
 def test_one_rank_of_the_training_job_compiles_once_more_than_the_others() -> None:
     ranks = build_instances((TRAINING,), start_minute=STARTS[0])
-    assert [(one.identity.rank, one.identity.world_size, one.identity.kind) for one in ranks] == [(n, 4, "training") for n in range(4)]
+    assert [(one.identity.rank, one.identity.world_size, one.identity.kind) for one in ranks] == [
+        (n, 4, "training") for n in range(4)
+    ]
     assert len({one.identity.job for one in ranks}) == 1
     assert len({one.identity.host for one in ranks}) == 2
-    begun = [one.report(seq=1, start=one.first_minute * 60.0, end=one.first_minute * 60.0 + 60.0) for one in ranks]
-    assert [sum(event.kind == "recompile" for event in report.compiles) for report in begun] == [0, 0, 1, 0]
+    begun = [
+        one.report(seq=1, start=one.first_minute * 60.0, end=one.first_minute * 60.0 + 60.0)
+        for one in ranks
+    ]
+    assert [sum(event.kind == "recompile" for event in report.compiles) for report in begun] == [
+        0,
+        0,
+        1,
+        0,
+    ]
     assert all(one.identity.simulated for one in ranks)

@@ -1,4 +1,5 @@
-"""`python -m tests.faults [ROW ...]`: the fault list in full length, or these rows of it; interrupted, it goes on where it was."""
+"""`python -m tests.faults [ROW ...]`: the fault list in full length, or these rows of it;
+interrupted, it goes on where it was."""
 
 from __future__ import annotations
 
@@ -14,19 +15,25 @@ from tests.faults.rows import BENCHMARKS, ROWS
 
 
 def main(words: list[str]) -> int:
-    """The exit code of pytest, or 1 if a benchmark missed its goal; words that are no rows go to pytest."""
+    """The exit code of pytest, or 1 if a benchmark missed its goal; words that are no rows go to
+    pytest."""
     os.environ["COMPILEWATCH_TEST_FAULTS"] = "full"  # before anything reads it
     chosen = [ROWS[word] for word in words if word in ROWS]
     named = dict.fromkeys(file for row in chosen or ROWS.values() for file in row.files)
     missed = measured(file for file in named if file.startswith(BENCHMARKS))
-    files = [file for file in named if not file.startswith((BENCHMARKS, *(() if chosen else ("faults/",))))]
+    files = [
+        file
+        for file in named
+        if not file.startswith((BENCHMARKS, *(() if chosen else ("faults/",))))
+    ]
     places = [f"tests/{file}" for file in files + ([] if chosen else ["faults"])]
     options = ["--timeout=7200", *(word for word in words if word not in ROWS)]
     return (pytest.main([*places, *options]) if places else 0) or missed
 
 
 def measured(files: Iterable[str]) -> int:
-    """Runs the benchmarks that no earlier run has passed, each in a process of its own, and writes down how they went."""
+    """Runs the benchmarks that no earlier run has passed, each in a process of its own, and writes
+    down how they went."""
     from tests.faults.results import entries_read, entry_add
     from tests.faults.table import Entry
 

@@ -1,4 +1,5 @@
-"""The comparison of a dashboard's tables with what the senders of one round wrote down, each in arithmetic of its own."""
+"""The comparison of a dashboard's tables with what the senders of one round wrote down, each in
+arithmetic of its own."""
 
 from __future__ import annotations
 
@@ -24,37 +25,65 @@ class Account:
 
 
 def arrivals_note(line: WholeLine) -> None:
-    """From now on the database itself notes what is stored, and the project has room for the versions of any number of rounds."""
+    """From now on the database itself notes what is stored, and the project has room for the
+    versions of any number of rounds."""
     for statement in ARRIVALS_NOTED[line.database]:
         line.rows_write(statement)
-    line.manage("limits", "--project", "flow", "--set", "version=1000000", "series=1000000", "instance=1000000")
+    line.manage(
+        "limits",
+        "--project",
+        "flow",
+        "--set",
+        "version=1000000",
+        "series=1000000",
+        "instance=1000000",
+    )
 
 
 def account_of(rows: Rows, database: str, folder: Path) -> Account:
-    """Compares every cell; what was acknowledged was stored, and nothing was stored twice or that was never written down."""
+    """Compares every cell; what was acknowledged was stored, and nothing was stored twice or that
+    was never written down."""
     notes = notes_read(folder)
     arrivals = arrivals_read(rows, {instance for instance, _, _ in notes})
     ledger = tally_of(notes, arrivals)
-    found = differences(ledger, tables_read(rows, database, {note.version for note in notes.values()}))
+    found = differences(
+        ledger, tables_read(rows, database, {note.version for note in notes.values()})
+    )
     stored = {(arrival.instance, arrival.first, arrival.last) for arrival in arrivals}
     problems = [str(difference) for difference in found[:SHOWN]]
-    problems += [f"{arrival} was stored {times} times" for arrival, times in Counter(arrivals).items() if times > 1]
-    problems += [f"{window} was acknowledged, and is not stored" for window in acknowledged_read(folder) - stored]
+    problems += [
+        f"{arrival} was stored {times} times"
+        for arrival, times in Counter(arrivals).items()
+        if times > 1
+    ]
+    problems += [
+        f"{window} was acknowledged, and is not stored"
+        for window in acknowledged_read(folder) - stored
+    ]
     problems += calls_compare(folder, notes)
     cells = Counter(cell.table for cell in ledger)
     counts = Counter[str]()
     for cell, values in ledger.items():
         if cell.table in ("region_minute", "process_minute", "compile_event"):
             counts.update(values)
-    figures = {"cells": sum(cells.values()), "differences": len(found), "windows compared": len(arrivals)}
+    figures = {
+        "cells": sum(cells.values()),
+        "differences": len(found),
+        "windows compared": len(arrivals),
+    }
     figures |= {f"{table} cells": number for table, number in cells.items()}
-    figures |= {"errors compared": counts["errors"], "compile events compared": counts["events"], "calls compared": counts["calls"]}
+    figures |= {
+        "errors compared": counts["errors"],
+        "compile events compared": counts["events"],
+        "calls compared": counts["calls"],
+    }
     figures["latency values compared"] = counts["latency"]
     return Account(figures, problems)
 
 
 def calls_compare(folder: Path, notes: Notes) -> list[str]:
-    """What jobs with an agent did lies in their windows: by the end of each at least what was over, at most what had begun."""
+    """What jobs with an agent did lies in their windows: by the end of each at least what was over,
+    at most what had begun."""
     problems = []
     for path in sorted(folder.glob("*.ledger")):
         began, over, closed = Counter[str](), Counter[str](), Counter[str]()
@@ -65,15 +94,22 @@ def calls_compare(folder: Path, notes: Notes) -> list[str]:
             except ValueError:
                 continue
             if entry["kind"] in ("begin", "done"):
-                (began if entry["kind"] == "begin" else over).update(calls=entry["calls"], errors=entry["errors"])
+                (began if entry["kind"] == "begin" else over).update(
+                    calls=entry["calls"], errors=entry["errors"]
+                )
             elif entry["kind"] in ("compile", "compiled"):
                 (began if entry["kind"] == "compile" else over).update(compiles=1)
             elif entry["kind"] == "window":
                 note = notes[entry["instance"], *entry["report"]["seq"]]
                 for counts in (*note.regions.values(), note.process):
                     closed.update({name: counts[name] for name in ("calls", "errors", "compiles")})
-                before = next(counts for at, counts in reversed(history) if at < entry["report"]["window"][1])
+                before = next(
+                    counts for at, counts in reversed(history) if at < entry["report"]["window"][1]
+                )
                 if not before <= closed <= began:
-                    problems.append(f"{path.name}: by window {entry['report']['seq']} {closed}, expected {before} to {began}")
+                    problems.append(
+                        f"{path.name}: by window {entry['report']['seq']} {closed}, "
+                        f"expected {before} to {began}"
+                    )
             history.append((entry["at"], over.copy()))
     return problems

@@ -1,4 +1,5 @@
-"""Crash points of a running dashboard: a file named for one arms it, whichever process passes first dies there and renames the file."""
+"""Crash points of a running dashboard: a file named for one arms it, whichever process passes first
+dies there and renames the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the dashboard folded of each single instance, bin by bin: what was counted twice in one cannot make up for what another lost."""
+"""What the dashboard folded of each single instance, bin by bin: what was counted twice in one
+cannot make up for what another lost."""
 
 from __future__ import annotations
 
@@ -29,16 +30,26 @@ def minutes_of(stack: Stack, instance: str) -> Totals:
     """What the minutes of one instance add up to."""
     totals = Totals()
     names = ", ".join(f"region_minute.{name}" for name in COLUMNS)
-    for row in stack.rows(f"SELECT {names} FROM region_minute {joined('region_minute')} '{instance}'"):
+    for row in stack.rows(
+        f"SELECT {names} FROM region_minute {joined('region_minute')} '{instance}'"
+    ):
         by_name: dict[str, Any] = dict(zip(COLUMNS, row, strict=True))
         totals.counts.update({name: by_name[name] for name in (*COUNTS, *EAGER)})
-        totals.merge(*(None if by_name[name] is None else Sketch.unpack(by_name[name]) for name in ("latency", "warmup")))
+        totals.merge(
+            *(
+                None if by_name[name] is None else Sketch.unpack(by_name[name])
+                for name in ("latency", "warmup")
+            )
+        )
     return totals
 
 
 def windows_of(stack: Stack, instance: str) -> int:
     """How many windows were counted for it."""
-    [(found,)] = stack.rows(f"SELECT coalesce(sum(windows), 0) FROM process_minute {joined('process_minute')} '{instance}'")
+    [(found,)] = stack.rows(
+        f"SELECT coalesce(sum(windows), 0) FROM process_minute {joined('process_minute')} "
+        f"'{instance}'"
+    )
     return int(found)
 
 

@@ -21,9 +21,12 @@ OWNER = "postgres"
 
 
 class Cluster:
-    """Its files are in a folder of its owner, who may not enter those of a test; trust for everyone on 127.0.0.1."""
+    """Its files are in a folder of its owner, who may not enter those of a test; trust for everyone
+    on 127.0.0.1."""
 
-    def __init__(self, *, settings: Sequence[str] = (), empty: bool = False, folder: Path | None = None) -> None:
+    def __init__(
+        self, *, settings: Sequence[str] = (), empty: bool = False, folder: Path | None = None
+    ) -> None:
         need("PostgreSQL's programs")
         self.folder = folder or Path(tempfile.mkdtemp(prefix="compilewatch-cluster-"))
         self.port, self._settings = free_port(), settings
@@ -39,11 +42,14 @@ class Cluster:
         return {"user": "postgres", "host": "127.0.0.1", "port": str(self.port)}
 
     def login(self, name: str, password: str) -> None:
-        """A person of the database with a database of the same name, who comes in by password alone."""
+        """A person of the database with a database of the same name, who comes in by password
+        alone."""
         with self.connect() as session:
             session.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{password}'")
             session.execute(f"CREATE DATABASE {name} OWNER {name}")
-            lines = "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+            lines = (
+                "host all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
+            )
             (self.folder / "data/pg_hba.conf").write_text(lines)
             session.execute("SELECT pg_reload_conf()")
 
@@ -52,18 +58,50 @@ class Cluster:
         prefix = ["runuser", "-u", OWNER, "--"] if os.getuid() == 0 else []
         with (self.folder / "commands.log").open("ab") as log:
             command = [*prefix, str(Path(postgresql_programs() or "") / program), *arguments]
-            subprocess.run(command, cwd=self.folder, stdout=log, stderr=log, check=True, timeout=300)
+            subprocess.run(
+                command, cwd=self.folder, stdout=log, stderr=log, check=True, timeout=300
+            )
 
     def start(self) -> None:
         """Listens; returns when it answers."""
-        options = [f"port={self.port}", "listen_addresses=127.0.0.1", f"unix_socket_directories={self.folder}", *self._settings]
+        options = [
+            f"port={self.port}",
+            "listen_addresses=127.0.0.1",
+            f"unix_socket_directories={self.folder}",
+            *self._settings,
+        ]
         words = " ".join(f"-c {option}" for option in options)
-        self.run("pg_ctl", "-D", f"{self.folder}/data", "-l", f"{self.folder}/server.log", "-w", "-t", "290", "-o", words, "start")
+        self.run(
+            "pg_ctl",
+            "-D",
+            f"{self.folder}/data",
+            "-l",
+            f"{self.folder}/server.log",
+            "-w",
+            "-t",
+            "290",
+            "-o",
+            words,
+            "start",
+        )
 
     def follow(self, primary: Cluster) -> None:
-        """Becomes an asynchronous standby of another server: a copy of it that is sent whatever it commits."""
+        """Becomes an asynchronous standby of another server: a copy of it that is sent whatever it
+        commits."""
         source = "user=postgres host=127.0.0.1 port={port}".format(**primary.address)
-        self.run("pg_basebackup", "-D", f"{self.folder}/data", "-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+        self.run(
+            "pg_basebackup",
+            "-D",
+            f"{self.folder}/data",
+            "-d",
+            source,
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "--no-sync",
+        )
         self.start()
 
     def receive_no_more(self) -> None:
@@ -71,12 +109,23 @@ class Cluster:
         parent = int((self.folder / "data/postmaster.pid").read_text().split()[0])
 
         def receiver() -> int:
-            return next((child for child in children(parent) if b"walreceiver" in Path(f"/proc/{child}/cmdline").read_bytes()), 0)
+            return next(
+                (
+                    child
+                    for child in children(parent)
+                    if b"walreceiver" in Path(f"/proc/{child}/cmdline").read_bytes()
+                ),
+                0,
+            )
 
-        os.kill(wait_for("it is sent what is committed", receiver, seconds=60, every=0.05), signal.SIGSTOP)
+        os.kill(
+            wait_for("it is sent what is committed", receiver, seconds=60, every=0.05),
+            signal.SIGSTOP,
+        )
 
     def promote(self) -> None:
-        """Takes over with what it had received: the rest was in flight when its own machine was started anew."""
+        """Takes over with what it had received: the rest was in flight when its own machine was
+        started anew."""
         self.kill()
         self.start()
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-w", "promote")
@@ -86,7 +135,8 @@ class Cluster:
         self.run("pg_ctl", "-D", f"{self.folder}/data", "-m", how, "-w", "stop")
 
     def kill(self) -> None:
-        """SIGKILL to every process at once. What the dead leave to be found goes too, as with a container that is started anew."""
+        """SIGKILL to every process at once. What the dead leave to be found goes too, as with a
+        container that is started anew."""
         # Stopped first, so that it starts no other when one of them dies.
         self._signal(signal.SIGSTOP)
         parent = self._signal(signal.SIGKILL)
@@ -124,7 +174,10 @@ class Cluster:
 def children(process: int) -> list[int]:
     """The processes that it started and that still run."""
     try:
-        return [int(word) for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+        return [
+            int(word)
+            for word in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        ]
     except OSError:
         return []
 

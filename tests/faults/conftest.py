@@ -1,4 +1,5 @@
-"""A dashboard in processes of its own, what stands between it and the agents, and the jobs of a test."""
+"""A dashboard in processes of its own, what stands between it and the agents, and the jobs of a
+test."""
 
 from __future__ import annotations
 

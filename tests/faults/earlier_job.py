@@ -1,5 +1,6 @@
-"""A job with the agent of an earlier release in it, which keeps a ledger as `tests.faults.job` does: `python -m tests.faults.earlier_job
-LEDGER --version V`, with that release's agent on the path. It works until it is ended."""
+"""A job with the agent of an earlier release in it, which keeps a ledger as `tests.faults.job`
+does: `python -m tests.faults.earlier_job LEDGER --version V`, with that release's agent on the
+path. It works until it is ended."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ import compilewatch
 from compilewatch import client, sender, transport, worker
 from compilewatch.wire import report
 
-sys.modules["compilewatch.wire.messages"] = report  # its name in this release, by which the ledger imports it
+sys.modules["compilewatch.wire.messages"] = (
+    report  # its name in this release, by which the ledger imports it
+)
 
 from tests.faults.ledger import Ledger  # noqa: E402
 
@@ -30,7 +33,12 @@ def main() -> None:
     ledger = Ledger(given.ledger)
     observe(ledger)
     # As impatient as the jobs of this release are in a test.
-    sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.MOST_RETRY_AFTER = 0.1, 3.0, 0.05, 0.2
+    sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.MOST_RETRY_AFTER = (
+        0.1,
+        3.0,
+        0.05,
+        0.2,
+    )
     worker.TICK_SECONDS = 0.2
     assert compilewatch.init(model="faults", version=given.version, interval=0.2)
     call = compilewatch.watch(lambda: None, name="step")
@@ -44,7 +52,8 @@ def main() -> None:
 
 
 def observe(ledger: Ledger) -> None:
-    """Writes windows down as they are put out to be sent, and acknowledgements before they are applied."""
+    """Writes windows down as they are put out to be sent, and acknowledgements before they are
+    applied."""
     add, send = worker.Outbox.add, transport.HttpTransport.send
 
     def adding(self: Any, report: Any) -> None:
@@ -55,7 +64,9 @@ def observe(ledger: Ledger) -> None:
     def sending(self: Any, body: bytes) -> Any:
         answer = send(self, body)
         if answer.ack is not None:
-            ledger.write("acked", instance=json.loads(body)["instance"]["id"], ranges=answer.ack.acked)
+            ledger.write(
+                "acked", instance=json.loads(body)["instance"]["id"], ranges=answer.ack.acked
+            )
         return answer
 
     worker.Outbox.add = adding  # type: ignore[method-assign]

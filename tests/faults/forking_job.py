@@ -1,4 +1,5 @@
-"""A job that forks from another thread while the agent's thread is held at one named moment; run with the moment and how often."""
+"""A job that forks from another thread while the agent's thread is held at one named moment; run
+with the moment and how often."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ MOMENTS = {
     "letting go of a window on disk": "compilewatch.export.spool.spool:Spool.update_pending",
     "looking for leftovers": "compilewatch.export.spool.recovery:SpoolRecovery.step",
 }
-"""What the agent's thread is about to run, by module and name, or the method of a socket that it is about to call."""
+"""What the agent's thread is about to run, by module and name, or the method of a socket that it is
+about to call."""
 CHILD_CALLS = 7
 CHILD_SECONDS = 20.0
 PARENT = os.getpid()
@@ -57,7 +59,11 @@ class Hold:
         """What the interpreter calls at each call that the agent's thread makes."""
         if not self._armed or os.getpid() != PARENT:
             return
-        if frame.f_code is self._code if event == "call" else event == "c_call" and arg.__name__ == self._where:
+        if (
+            frame.f_code is self._code
+            if event == "call"
+            else event == "c_call" and arg.__name__ == self._where
+        ):
             self._armed = False
             self._reached.set()
             self._go_on.wait()
@@ -86,7 +92,8 @@ def _code(where: str) -> Any:
 
 
 def fork_once(call: Callable[[], None]) -> tuple[int, float]:
-    """Forks, has the child make its calls and end; its exit status, and the processor time of its first call."""
+    """Forks, has the child make its calls and end; its exit status, and the processor time of its
+    first call."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -97,7 +104,9 @@ def fork_once(call: Callable[[], None]) -> tuple[int, float]:
         for _ in range(CHILD_CALLS - 1):
             call()
         compilewatch.shutdown()
-        while threading.active_count() > 1:  # its thread has said that it is through, and is about to be gone
+        while (
+            threading.active_count() > 1
+        ):  # its thread has said that it is through, and is about to be gone
             time.sleep(0.001)
         os._exit(0)
     os.close(writer)
@@ -140,7 +149,16 @@ def main(moment: str, times: int) -> None:
     compilewatch.shutdown()
     grown = open_files() - descriptors
     statuses = [status for status, _ in outcomes]
-    print(json.dumps({"calls": calls, "statuses": statuses, "first": [first for _, first in outcomes], "grown": grown}))
+    print(
+        json.dumps(
+            {
+                "calls": calls,
+                "statuses": statuses,
+                "first": [first for _, first in outcomes],
+                "grown": grown,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

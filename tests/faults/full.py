@@ -1,4 +1,5 @@
-"""The full dashboard on PostgreSQL with a redis-server of its own, a supervisor for its worker, and reports that keep coming."""
+"""The full dashboard on PostgreSQL with a redis-server of its own, a supervisor for its worker, and
+reports that keep coming."""
 
 from __future__ import annotations
 
@@ -51,12 +52,25 @@ class RedisServer:
 
     def _begun(self, *more: str) -> subprocess.Popen[bytes]:
         need("Redis's program")
-        words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", self._folder]
+        words = [
+            "redis-server",
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            self._folder,
+        ]
         return subprocess.Popen([*words, *more], stdout=subprocess.DEVNULL)
 
 
 class FullStack(Stack):
-    """Web, beat and worker as processes; the worker is `tests.faults.quick_worker`, whose watchdog is less patient."""
+    """Web, beat and worker as processes; the worker is `tests.faults.quick_worker`, whose watchdog
+    is less patient."""
 
     def __init__(self, folder: Path) -> None:
         self.redis = RedisServer(folder)
@@ -136,7 +150,9 @@ class Traffic:
         return took[int(0.99 * (len(took) - 1))]
 
     def _instance(self, number: int) -> SimulatedInstance:
-        return build_instances(build_fleet(judged_minutes=40)[:1], start_minute=int(time.time() // 60) + number)[number]
+        return build_instances(
+            build_fleet(judged_minutes=40)[:1], start_minute=int(time.time() // 60) + number
+        )[number]
 
     def _run(self) -> None:
         sent = 0

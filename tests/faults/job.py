@@ -1,7 +1,8 @@
 """A job with the agent in it that keeps a ledger; `python -m tests.faults.job LEDGER OPTIONS`.
 
-Crash points live here and not in the agent: the test's own process wraps the functions at which it wants to die, so that nothing in the
-product could be told to die by a variable of its environment."""
+Crash points live here and not in the agent: the test's own process wraps the functions at which it
+wants to die, so that nothing in the product could be told to die by a variable of its
+environment."""
 
 from __future__ import annotations
 
@@ -41,25 +42,56 @@ def options() -> argparse.Namespace:
     parser.add_argument("--version", required=True)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--interval", type=float, default=0.2)
-    parser.add_argument("--pause", type=float, default=0.002, help="seconds between two bursts of calls")
+    parser.add_argument(
+        "--pause", type=float, default=0.002, help="seconds between two bursts of calls"
+    )
     parser.add_argument("--crash", default="", help="point:n, dies there as SIGKILL would")
-    parser.add_argument("--impatient", action="store_true", help="waits a twentieth of what an agent waits after a failure")
-    parser.add_argument("--limits", type=float, default=1.0, help="what part of its usual seconds a request may take")
-    parser.add_argument("--slow-names", type=float, default=0.0, help="seconds that every look-up of a name hangs")
-    parser.add_argument("--memory", type=int, default=0, help="bytes that windows may take which wait")
-    parser.add_argument("--in-c", action="store_true", help="the main thread stays in one C function")
+    parser.add_argument(
+        "--impatient",
+        action="store_true",
+        help="waits a twentieth of what an agent waits after a failure",
+    )
+    parser.add_argument(
+        "--limits",
+        type=float,
+        default=1.0,
+        help="what part of its usual seconds a request may take",
+    )
+    parser.add_argument(
+        "--slow-names", type=float, default=0.0, help="seconds that every look-up of a name hangs"
+    )
+    parser.add_argument(
+        "--memory", type=int, default=0, help="bytes that windows may take which wait"
+    )
+    parser.add_argument(
+        "--in-c", action="store_true", help="the main thread stays in one C function"
+    )
     parser.add_argument("--forks", type=int, default=0)
-    parser.add_argument("--clock", type=float, default=0.0, help="seconds by which the clock of its host is wrong")
-    parser.add_argument("--timed", action="store_true", help="says at the end how long its calls took")
-    parser.add_argument("--fails", default="", help="the rank that ends after three seconds, with exit code 7")
+    parser.add_argument(
+        "--clock", type=float, default=0.0, help="seconds by which the clock of its host is wrong"
+    )
+    parser.add_argument(
+        "--timed", action="store_true", help="says at the end how long its calls took"
+    )
+    parser.add_argument(
+        "--fails", default="", help="the rank that ends after three seconds, with exit code 7"
+    )
     parser.add_argument("--deaf", default="", help="the rank that does not hear SIGTERM")
-    parser.add_argument("--trouble", type=float, default=0.0, help="what share of the calls raises, and of the bursts compiles")
-    parser.add_argument("--sweep", type=Path, help="goes on until no file that is there now is left in the folder")
+    parser.add_argument(
+        "--trouble",
+        type=float,
+        default=0.0,
+        help="what share of the calls raises, and of the bursts compiles",
+    )
+    parser.add_argument(
+        "--sweep", type=Path, help="goes on until no file that is there now is left in the folder"
+    )
     return parser.parse_args()
 
 
 def main() -> None:
-    """Records until its time is over; what it says at the end is how long its shutdown took, in seconds."""
+    """Records until its time is over; what it says at the end is how long its shutdown took, in
+    seconds."""
     given = options()
     rank = os.environ.get("RANK", "")
     ledger = Ledger(Path(str(given.ledger).replace("{rank}", rank)))
@@ -71,7 +103,12 @@ def main() -> None:
     if given.crash:
         crash_at(*given.crash.split(":"))
     if given.impatient:
-        sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.REFUSED_WAIT = 0.1, 3.0, 0.05, 0.1
+        sender.FIRST_WAIT, sender.LONGEST_WAIT, sender.LEAST_RETRY_AFTER, sender.REFUSED_WAIT = (
+            0.1,
+            3.0,
+            0.05,
+            0.1,
+        )
         sender.MOST_RETRY_AFTER = worker.TICK_SECONDS = spool.RETRY_SECONDS = 0.2
     if given.memory:
         Outbox.__init__.__defaults__ = (given.memory,)
@@ -87,11 +124,20 @@ def main() -> None:
         raise SystemExit(7)
     began = time.monotonic()
     compilewatch.shutdown()
-    print(json.dumps({"shutdown": time.monotonic() - began, **({"took": sorted(took)} if given.timed else {})}), flush=True)
+    print(
+        json.dumps(
+            {
+                "shutdown": time.monotonic() - began,
+                **({"took": sorted(took)} if given.timed else {}),
+            }
+        ),
+        flush=True,
+    )
 
 
 def work(ledger: Ledger, given: argparse.Namespace) -> list[float]:
-    """Calls a watched function in small bursts, each written down before and after; answers how long each call took, if that is asked."""
+    """Calls a watched function in small bursts, each written down before and after; answers how
+    long each call took, if that is asked."""
     took: list[float] = []
     random.seed(str(given.ledger))
     call = compilewatch.watch(step, name="step")
@@ -134,7 +180,9 @@ def compile_once(ledger: Ledger) -> None:
     """Tells the agent of a compilation as its sources do, written down before and after."""
     name = f"{next(COMPILATIONS)}/0"
     ledger.write("compile", id=name)
-    recorder.RECORDER.record_compile(Compile(time.time(), name, "first", "ok", frame="step", seconds={"total": 0.001}))
+    recorder.RECORDER.record_compile(
+        Compile(time.time(), name, "first", "ok", frame="step", seconds={"total": 0.001})
+    )
     ledger.write("compiled", id=name)
 
 
@@ -178,7 +226,8 @@ def instance() -> str:
 
 
 def observe(ledger: Ledger) -> None:
-    """Writes windows down before anything else sees them, and acknowledgements before they are applied."""
+    """Writes windows down before anything else sees them, and acknowledgements before they are
+    applied."""
     close, keep, send = recorder.Recorder.rotate, spool.Spool.store, transport.HttpTransport.send
 
     def closing(self: recorder.Recorder, *given: Any) -> Report:
@@ -199,7 +248,11 @@ def observe(ledger: Ledger) -> None:
         finally:
             ledger.write("attempt", began=began)
         if answer.ack is not None:
-            ledger.write("acked", instance=json.loads(body)["instance"]["id"], ranges=acknowledged(body, answer))
+            ledger.write(
+                "acked",
+                instance=json.loads(body)["instance"]["id"],
+                ranges=acknowledged(body, answer),
+            )
         return answer
 
     recorder.Recorder.rotate = closing  # type: ignore[method-assign]
@@ -211,7 +264,11 @@ def acknowledged(body: bytes, answer: transport.Answer) -> list[list[int]]:
     """Those of the windows that were sent, for an answer may name others."""
     assert answer.ack is not None
     sent = [report["seq"] for report in json.loads(body)["reports"]]
-    return [seq for seq in sent if any(first <= seq[0] and seq[1] <= last for first, last in answer.ack.acked)]
+    return [
+        seq
+        for seq in sent
+        if any(first <= seq[0] and seq[1] <= last for first, last in answer.ack.acked)
+    ]
 
 
 def crash_at(point: str, times: str) -> None:

@@ -1,4 +1,5 @@
-"""Jobs of one case: processes that report under one version, share one folder for their spools, and keep a ledger each."""
+"""Jobs of one case: processes that report under one version, share one folder for their spools, and
+keep a ledger each."""
 
 from __future__ import annotations
 
@@ -62,16 +63,39 @@ class Jobs:
         through: Sequence[str] = (),
         earlier: Path | None = None,
     ) -> subprocess.Popen[str]:
-        """A job that works until it is ended; a launcher that starts it on several ranks may stand before it. Its agent is this release's,
-        or that of an earlier one whose code lies in a folder."""
-        ledger = self._folder / f"{len(self.running)}{'-{rank}' if through else ''}.{version or self.version}.ledger"
+        """A job that works until it is ended; a launcher that starts it on several ranks may stand
+        before it. Its agent is this release's, or that of an earlier one whose code lies in a
+        folder."""
+        ledger = (
+            self._folder
+            / f"{len(self.running)}{'-{rank}' if through else ''}.{version or self.version}.ledger"
+        )
         program = "tests.faults.earlier_job" if earlier else "tests.faults.job"
-        words = [sys.executable, *through, "-m", program, str(ledger), "--version", version or self.version, *options]
-        settings = {"ENDPOINT": endpoint or self._endpoint, "API_KEY": self._key, "SPOOL": spool or str(self.spools), "ALLOW_HTTP": "1"}
+        words = [
+            sys.executable,
+            *through,
+            "-m",
+            program,
+            str(ledger),
+            "--version",
+            version or self.version,
+            *options,
+        ]
+        settings = {
+            "ENDPOINT": endpoint or self._endpoint,
+            "API_KEY": self._key,
+            "SPOOL": spool or str(self.spools),
+            "ALLOW_HTTP": "1",
+        }
         output = ledger.with_suffix(".log").open("w")
         paths = f"{REPOSITORY}:{(earlier or REPOSITORY) / 'agents'}"
         process = subprocess.Popen(
-            words, cwd=REPOSITORY, env={**environment(**settings), "PYTHONPATH": paths}, stdout=output, stderr=subprocess.STDOUT, text=True
+            words,
+            cwd=REPOSITORY,
+            env={**environment(**settings), "PYTHONPATH": paths},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         output.close()
         self.running.append(process)
@@ -79,7 +103,8 @@ class Jobs:
         return process
 
     def start_plain(self, seed: str, windows: int) -> subprocess.Popen[str]:
-        """A sender without the agent, under a version of its own; it ends when all its windows are acknowledged."""
+        """A sender without the agent, under a version of its own; it ends when all its windows are
+        acknowledged."""
         notes = self._folder / f"{len(self.running)}.notes"
         words = [str(notes), self._endpoint, self._key, f"{self.version}-plain", seed, str(windows)]
         with notes.with_suffix(".log").open("w") as output:
@@ -107,13 +132,19 @@ class Jobs:
         return list(self._figures(process)["took"])
 
     def _figures(self, process: subprocess.Popen[str]) -> dict[str, Any]:
-        """What a job says at its end. Before, its agent may say once that nothing arrives; it says nothing else."""
+        """What a job says at its end. Before, its agent may say once that nothing arrives; it says
+        nothing else."""
         *before, last = self.said(process).splitlines()
         assert len(before) <= 1, before
-        assert all(text.startswith("compilewatch: the reports of this process do not reach the dashboard") for text in before), before
+        assert all(
+            text.startswith("compilewatch: the reports of this process do not reach the dashboard")
+            for text in before
+        ), before
         return dict(json.loads(last))
 
-    def kill_at_random(self, count: int, at_once: int, chance: random.Random, *options: str, spool: str = "") -> None:
+    def kill_at_random(
+        self, count: int, at_once: int, chance: random.Random, *options: str, spool: str = ""
+    ) -> None:
         """That many jobs, each killed at a moment that is chosen evenly from its time at work."""
         waiting = count
         alive: list[Doomed] = []
@@ -126,11 +157,18 @@ class Jobs:
             time.sleep(0.01)
 
     def sweep(self, endpoint: str = "") -> None:
-        """One more process of the project, until nothing is left on disk of those before it. It may leave its own last window there: on a
-        machine that is used up the second of its end is not enough to send it."""
+        """One more process of the project, until nothing is left on disk of those before it. It may
+        leave its own last window there: on a machine that is used up the second of its end is not
+        enough to send it."""
         left = set(self.spools.rglob("*.spool"))
         process = self.start(
-            "--seconds", str(SWEEP_SECONDS), "--impatient", "--sweep", str(self.spools), endpoint=endpoint, version=f"{self.version}-sweep"
+            "--seconds",
+            str(SWEEP_SECONDS),
+            "--impatient",
+            "--sweep",
+            str(self.spools),
+            endpoint=endpoint,
+            version=f"{self.version}-sweep",
         )
         assert process.wait(SWEEP_SECONDS + 60) == 0, self.said(process)
         assert not left & set(self.spools.rglob("*.spool")), self.said(process)

@@ -1,4 +1,5 @@
-"""What a test agent recorded and what it was told: appended line by line before anything else can happen, so that it survives SIGKILL."""
+"""What a test agent recorded and what it was told: appended line by line before anything else can
+happen, so that it survives SIGKILL."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ class Ledger:
 
     def write(self, kind: str, **data: object) -> None:
         """One line with the time."""
-        os.write(self._descriptor, json.dumps({"kind": kind, "at": time.time(), **data}).encode() + b"\n")
+        os.write(
+            self._descriptor, json.dumps({"kind": kind, "at": time.time(), **data}).encode() + b"\n"
+        )
 
     def window(self, instance: str, report: Report) -> None:
         """A window that was closed just now, before anybody else sees it."""
@@ -54,11 +57,17 @@ class Recorded:
     @property
     def closed(self) -> int:
         """Calls in all windows."""
-        return sum(region.calls for windows in self.windows.values() for report in windows.values() for region in report.regions)
+        return sum(
+            region.calls
+            for windows in self.windows.values()
+            for report in windows.values()
+            for region in report.regions
+        )
 
 
 def ledger_read(path: Path) -> Recorded:
-    """What the file says; a last line that was cut off is left out: what it would have said had not begun to count."""
+    """What the file says; a last line that was cut off is left out: what it would have said had not
+    begun to count."""
     found, ends, dones = Recorded(), [0.0], []
     for line in path.read_bytes().split(b"\n"):
         try:
@@ -72,7 +81,9 @@ def ledger_read(path: Path) -> Recorded:
         elif entry["kind"] == "kept":
             found.kept.setdefault(entry["instance"], set()).add(entry["number"])
         elif entry["kind"] == "acked":
-            numbers = {number for first, last in entry["ranges"] for number in range(first, last + 1)}
+            numbers = {
+                number for first, last in entry["ranges"] for number in range(first, last + 1)
+            }
             found.acked.setdefault(entry["instance"], set()).update(numbers)
         elif entry["kind"] == "begin":
             found.begun += entry["calls"]
@@ -87,13 +98,21 @@ def ledger_read(path: Path) -> Recorded:
 
 def acks_read(path: Path) -> list[set[int]]:
     """The numbers that each answer acknowledged, in the order of the answers."""
-    entries = [json.loads(line) for line in path.read_bytes().split(b"\n") if b'"acked"' in line and line.endswith(b"}")]
-    return [{number for first, last in entry["ranges"] for number in range(first, last + 1)} for entry in entries]
+    entries = [
+        json.loads(line)
+        for line in path.read_bytes().split(b"\n")
+        if b'"acked"' in line and line.endswith(b"}")
+    ]
+    return [
+        {number for first, last in entry["ranges"] for number in range(first, last + 1)}
+        for entry in entries
+    ]
 
 
 @dataclass
 class Totals:
-    """Counts by name, and the bins of the latency sketches: calls that were steady, and calls that were not."""
+    """Counts by name, and the bins of the latency sketches: calls that were steady, and calls that
+    were not."""
 
     counts: Counter[str] = field(default_factory=Counter)
     latency: Sketch = field(default_factory=Sketch)
@@ -106,7 +125,9 @@ class Totals:
         for report in reports:
             for region in report.regions:
                 totals.counts.update({name: getattr(region, name) for name in COUNTS})
-                totals.counts.update({f"eager_{cause}": count for cause, count in region.eager_by.items()})
+                totals.counts.update(
+                    {f"eager_{cause}": count for cause, count in region.eager_by.items()}
+                )
                 totals.merge(region.latency, region.warmup)
         return totals
 

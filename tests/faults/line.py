@@ -1,4 +1,5 @@
-"""A running dashboard and what it holds of one version, to be compared with the ledgers of the jobs that reported as that version."""
+"""A running dashboard and what it holds of one version, to be compared with the ledgers of the jobs
+that reported as that version."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ EAGER = ("eager_limit", "eager_stance", "eager_skip", "eager_disabled", "eager_e
 
 @dataclass
 class Held:
-    """What the dashboard says about one instance: the ranges that it holds, and what it shows as missing."""
+    """What the dashboard says about one instance: the ranges that it holds, and what it shows as
+    missing."""
 
     ranges: list[SeqRange]
     shown_missing: int
@@ -43,12 +45,17 @@ class Holdings:
         self.stack = stack
 
     def senders(self) -> dict[str, Held]:
-        """What it says of each instance. Numbers in gaps that were closed are no longer in its ranges' gaps: they count as missing."""
+        """What it says of each instance. Numbers in gaps that were closed are no longer in its
+        ranges' gaps: they count as missing."""
         found = {}
         columns = "instance_id, CAST(ranges AS text), CAST(closed AS text), missing"
-        for instance, ranges, closed, missing in self.stack.rows(f"SELECT {columns} FROM ingest_sender"):
+        for instance, ranges, closed, missing in self.stack.rows(
+            f"SELECT {columns} FROM ingest_sender"
+        ):
             coverage = Coverage.of(json.loads(ranges), json.loads(closed), missing)
-            found[instance] = Held(list(self._without(coverage)), coverage.missing + coverage.open_gaps)
+            found[instance] = Held(
+                list(self._without(coverage)), coverage.missing + coverage.open_gaps
+            )
         return found
 
     def _without(self, coverage: Coverage) -> Iterator[SeqRange]:
@@ -60,22 +67,33 @@ class Holdings:
             yield first, last
 
     def totals(self, version: str) -> Totals:
-        """What it has folded for the version, from the hours: windows of any length end up there."""
+        """What it has folded for the version, from the hours: windows of any length end up
+        there."""
         columns = (*COUNTS, *EAGER, "latency", "warmup")
         rows = self.stack.rows(
-            f"SELECT {', '.join('version_hour.' + name for name in columns)} FROM version_hour JOIN series ON series.id = series_id"
-            f" JOIN model_version ON model_version.id = series.version_id WHERE model_version.name = '{version}'"
+            f"SELECT {', '.join('version_hour.' + name for name in columns)} FROM "
+            "version_hour JOIN series ON series.id = series_id"
+            " JOIN model_version ON model_version.id = series.version_id WHERE "
+            f"model_version.name = '{version}'"
         )
         totals = Totals()
         for row in rows:
             by_name = dict(zip(columns, row, strict=True))
             totals.counts.update({name: by_name[name] for name in (*COUNTS, *EAGER)})
-            totals.merge(*(None if by_name[name] is None else Sketch.unpack(by_name[name]) for name in ("latency", "warmup")))
+            totals.merge(
+                *(
+                    None if by_name[name] is None else Sketch.unpack(by_name[name])
+                    for name in ("latency", "warmup")
+                )
+            )
         return totals
 
-    def check(self, version: str, jobs: list[Recorded], others: list[Recorded] | None = None) -> dict[str, int]:
-        """acked within folded within recorded; what is folded equals the ledger bin by bin; what is missing is shown as missing. `others`
-        are jobs of another version that may have sent what these left. Raises a LedgerError, with the figures."""
+    def check(
+        self, version: str, jobs: list[Recorded], others: list[Recorded] | None = None
+    ) -> dict[str, int]:
+        """acked within folded within recorded; what is folded equals the ledger bin by bin; what is
+        missing is shown as missing. `others` are jobs of another version that may have sent what
+        these left. Raises a LedgerError, with the figures."""
         wait_for("everything is folded", self.stack.folded, seconds=120)
         senders, found, folded, problems = self.senders(), Counter[str](), [], set()
         for job in [*jobs, *(others or [])]:
@@ -89,15 +107,33 @@ class Holdings:
                 found["windows lost"] += len(set(windows) - held.numbers)
                 found["lost that were on disk"] += len(job.kept.get(instance, set()) - held.numbers)
                 found["shown missing"] += held.shown_missing
-                problems |= {"held, though never recorded"} if held.numbers - set(windows) else set()
-                problems |= {"missing, and not shown as missing"} if held.shown_missing != len(gaps) else set()
+                problems |= (
+                    {"held, though never recorded"} if held.numbers - set(windows) else set()
+                )
+                problems |= (
+                    {"missing, and not shown as missing"}
+                    if held.shown_missing != len(gaps)
+                    else set()
+                )
         expected, counted = Totals.of(folded), self.totals(version)
-        found["calls folded"], difference = expected.counts["calls"], counted.counts["calls"] - expected.counts["calls"]
+        found["calls folded"], difference = (
+            expected.counts["calls"],
+            counted.counts["calls"] - expected.counts["calls"],
+        )
         found["calls"] = sum(job.begun for job in jobs)
         found["doubled"], found["folded too few"] = max(0, difference), max(0, -difference)
-        found["windows"], found["jobs"] = sum(len(windows) for job in jobs for windows in job.windows.values()), len(jobs)
-        problems |= {"folded otherwise than recorded"} if counted.plain() != expected.plain() else set()
-        problems |= {"a report that cannot be folded"} if self.stack.rows("SELECT count(*) FROM ingest_poison")[0][0] else set()
+        found["windows"], found["jobs"] = (
+            sum(len(windows) for job in jobs for windows in job.windows.values()),
+            len(jobs),
+        )
+        problems |= (
+            {"folded otherwise than recorded"} if counted.plain() != expected.plain() else set()
+        )
+        problems |= (
+            {"a report that cannot be folded"}
+            if self.stack.rows("SELECT count(*) FROM ingest_poison")[0][0]
+            else set()
+        )
         problems |= {"acknowledged, and not held"} if found["acknowledged lost"] else set()
         if problems:
             raise LedgerError("; ".join(sorted(problems)), dict(found))

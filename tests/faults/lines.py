@@ -21,9 +21,20 @@ class Lines:
         """The dashboard on that database."""
         if database not in self._running:
             folder = self._factory.mktemp(database)
-            line = self._running[database] = WholeLine(database=database, folder=folder, outbound=host_port(self.hook.url))
+            line = self._running[database] = WholeLine(
+                database=database, folder=folder, outbound=host_port(self.hook.url)
+            )
             line.start(channel=self.hook.url)
-            line.manage("channel_add", "webhook", self.hook.url, "--project", "flow", "--name", "rounds", "--test")
+            line.manage(
+                "channel_add",
+                "webhook",
+                self.hook.url,
+                "--project",
+                "flow",
+                "--name",
+                "rounds",
+                "--test",
+            )
             arrivals_note(line)
         return self._running[database]
 

@@ -1,4 +1,5 @@
-"""What senders wrote down, read as notes of windows: those of jobs with an agent, and those of senders without one."""
+"""What senders wrote down, read as notes of windows: those of jobs with an agent, and those of
+senders without one."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def notes_read(folder: Path) -> Notes:
         for entry in _entries(path, "window"):
             regions = {place: Counter(counts) for place, counts in entry["regions"].items()}
             times = round(entry["start"]), round(entry["end"])
-            note = Note(entry["version"], *times, regions, Counter(entry["process"]), entry["compiles"])
+            note = Note(
+                entry["version"], *times, regions, Counter(entry["process"]), entry["compiles"]
+            )
             notes[entry["instance"], entry["seq"][0], entry["seq"][1]] = note
     return notes
 
@@ -49,7 +52,8 @@ def note_of(report: dict[str, Any], version: str) -> Note:
 
 
 def compile_counts(compiled: dict[str, Any]) -> Counts:
-    """How one compilation counts in the minute of its process; the recording of CUDA graphs is none."""
+    """How one compilation counts in the minute of its process; the recording of CUDA graphs is
+    none."""
     if compiled["kind"] == "cuda_graph":
         return Counter(recordings=1)
     return Counter(

@@ -1,4 +1,5 @@
-"""A Redis of one test's own, which can be emptied, stopped and killed without harm to anybody else."""
+"""A Redis of one test's own, which can be emptied, stopped and killed without harm to anybody
+else."""
 
 from __future__ import annotations
 
@@ -26,20 +27,39 @@ class PrivateRedis:
     def start(self) -> None:
         """Starts it, empty."""
         need("Redis's program")
-        words = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(self._folder)]
+        words = [
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            str(self._folder),
+        ]
         nowhere = subprocess.DEVNULL
-        self._process = subprocess.Popen(["redis-server", *words], stdout=nowhere, stderr=nowhere, start_new_session=True)
+        self._process = subprocess.Popen(
+            ["redis-server", *words], stdout=nowhere, stderr=nowhere, start_new_session=True
+        )
         wait_for("Redis answers", self.answers, seconds=60, every=0.02)
 
     def answers(self) -> bool:
         """Whether it takes commands."""
-        with contextlib.suppress(redis.RedisError), redis.Redis.from_url(self.url, socket_timeout=5) as connection:
+        with (
+            contextlib.suppress(redis.RedisError),
+            redis.Redis.from_url(self.url, socket_timeout=5) as connection,
+        ):
             return bool(connection.ping())
         return False
 
     def flush(self) -> None:
         """Forgets everything."""
-        with contextlib.suppress(redis.RedisError), redis.Redis.from_url(self.url, socket_timeout=5) as connection:
+        with (
+            contextlib.suppress(redis.RedisError),
+            redis.Redis.from_url(self.url, socket_timeout=5) as connection,
+        ):
             connection.flushall()
 
     def kill(self) -> None:

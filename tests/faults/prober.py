@@ -1,4 +1,5 @@
-"""A small instance that sends report after report and keeps every answer: the same bytes again until they are acknowledged."""
+"""A small instance that sends report after report and keeps every answer: the same bytes again
+until they are acknowledged."""
 
 from __future__ import annotations
 
@@ -35,10 +36,16 @@ class Answer:
 class Prober:
     """Used in a `with` statement, at whose end the last report is acknowledged too."""
 
-    def __init__(self, stack: Stack, version: str, *, pause: float = 0.02, key: str = "", port: int = 0) -> None:
+    def __init__(
+        self, stack: Stack, version: str, *, pause: float = 0.02, key: str = "", port: int = 0
+    ) -> None:
         self.stack, self.version, self.acked = stack, version, 0
         self.port, self.answers = port or stack.port, list[Answer]()
-        self._instance, self._pause, self._key = zlib.crc32(version.encode()), pause, key or stack.key
+        self._instance, self._pause, self._key = (
+            zlib.crc32(version.encode()),
+            pause,
+            key or stack.key,
+        )
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -59,7 +66,12 @@ class Prober:
     def wait_for_ack(self) -> float:
         """Seconds until a report that is sent from now on is acknowledged."""
         began = time.monotonic()
-        wait_for("a report is taken", lambda: any(answer.status == 200 for answer in self.since(began)), seconds=120, every=0.02)
+        wait_for(
+            "a report is taken",
+            lambda: any(answer.status == 200 for answer in self.since(began)),
+            seconds=120,
+            every=0.02,
+        )
         return time.monotonic() - began
 
     def check(self) -> None:
@@ -67,13 +79,20 @@ class Prober:
         wait_for("everything is folded", self.stack.folded, seconds=120, every=0.05)
         sums = (
             "SELECT coalesce(sum(calls), 0) FROM version_hour JOIN series ON series.id = series_id"
-            f" JOIN model_version ON model_version.id = series.version_id WHERE model_version.name = '{self.version}'"
+            " JOIN model_version ON model_version.id = series.version_id WHERE "
+            f"model_version.name = '{self.version}'"
         )
         assert self.stack.rows(sums) == [(CALLS * self.acked,)]
 
     def _run(self) -> None:
         while not self._over.is_set():
-            request = request_make(version=self.version, instance=self._instance, first_seq=self.acked + 1, window=10.0, end=time.time())
+            request = request_make(
+                version=self.version,
+                instance=self._instance,
+                first_seq=self.acked + 1,
+                window=10.0,
+                end=time.time(),
+            )
             body = dumps(request)
             while self._send(body).status != 200:
                 time.sleep(self._pause)

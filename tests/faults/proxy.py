@@ -1,4 +1,5 @@
-"""A proxy on real sockets between agents and a dashboard that does to each request what its plan says."""
+"""A proxy on real sockets between agents and a dashboard that does to each request what its plan
+says."""
 
 from __future__ import annotations
 
@@ -99,7 +100,9 @@ def truncated(one: Exchange) -> None:
 
 def wrong_ack(one: Exchange) -> None:
     _ = one.request
-    one.say("200 OK", json.dumps({"cw": 1, "acked": [[900_000, 900_001]], "next_seq": 900_002}).encode())
+    one.say(
+        "200 OK", json.dumps({"cw": 1, "acked": [[900_000, 900_001]], "next_seq": 900_002}).encode()
+    )
 
 
 def html_200(one: Exchange) -> None:
@@ -122,12 +125,19 @@ def busy(one: Exchange) -> None:
     status = one.chance.choice(("429 Too Many Requests", "503 Service Unavailable"))
     code = "too_many" if status.startswith("429") else "busy"
     body = json.dumps({"cw": 1, "code": code, "detail": "later"}).encode()
-    one.say(status, one.chance.choice((body, HTML, b"")), f"Retry-After: {one.chance.choice(ODD_RETRY_AFTER)}")
+    one.say(
+        status,
+        one.chance.choice((body, HTML, b"")),
+        f"Retry-After: {one.chance.choice(ODD_RETRY_AFTER)}",
+    )
 
 
 def huge(one: Exchange) -> None:
     _ = one.request
-    one.say("200 OK", b'{"cw": 1, "acked": [[1, 999999]], "next_seq": 2, "x": "' + b"x" * (1 << 20) + b'"}')
+    one.say(
+        "200 OK",
+        b'{"cw": 1, "acked": [[1, 999999]], "next_seq": 2, "x": "' + b"x" * (1 << 20) + b'"}',
+    )
 
 
 def drop_the_answer(one: Exchange) -> None:
@@ -141,7 +151,8 @@ def replay(one: Exchange) -> None:
 
 
 def reorder(one: Exchange) -> None:
-    """Says nothing now, and hands the request to the dashboard after many others; a sender that died may have said nothing."""
+    """Says nothing now, and hands the request to the dashboard after many others; a sender that
+    died may have said nothing."""
     if one.request:
         one.proxy.keep_for_later(one.request)
 
@@ -163,7 +174,8 @@ FAULTS: dict[str, Fault] = {
 
 
 class FaultProxy:
-    """Listens until it is closed. `plan` names the fault of each connection, or "" for none; it is asked with the proxy's own chance."""
+    """Listens until it is closed. `plan` names the fault of each connection, or "" for none; it is
+    asked with the proxy's own chance."""
 
     def __init__(self, target_port: int, seed: int) -> None:
         self.chance = random.Random(seed)

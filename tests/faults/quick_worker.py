@@ -1,4 +1,5 @@
-"""A Celery worker whose watchdog waits for seconds instead of a minute: `python -m tests.faults.quick_worker`."""
+"""A Celery worker whose watchdog waits for seconds instead of a minute: `python -m
+tests.faults.quick_worker`."""
 
 from __future__ import annotations
 
@@ -16,7 +17,17 @@ def main() -> None:
     from dashboard import fallback_scheduler
 
     fallback_scheduler.STUCK_AFTER_S = float(sized(15, 60))
-    sys.argv = ["celery", "-A", "dashboard.celery", "--quiet", "worker", "--concurrency", "1", "--loglevel", "WARNING"]
+    sys.argv = [
+        "celery",
+        "-A",
+        "dashboard.celery",
+        "--quiet",
+        "worker",
+        "--concurrency",
+        "1",
+        "--loglevel",
+        "WARNING",
+    ]
     celery()
 
 

@@ -1,5 +1,6 @@
-"""A pytest plugin of full runs: what each test found is written down when it ends, so that a run that was interrupted goes on where it
-was, and the end of a run shows one table for the whole list."""
+"""A pytest plugin of full runs: what each test found is written down when it ends, so that a run
+that was interrupted goes on where it was, and the end of a run shows one table for the whole
+list."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.faults.size import FULL
 from tests.faults.table import Entry, lines
 
 FOUND = Path(os.environ.get("COMPILEWATCH_TEST_RESULTS", ".var/faults.jsonl"))
-"""Not in `test-results`: what takes pictures in browser tests empties that folder whenever pytest starts."""
+"""Not in `test-results`: what takes pictures in browser tests empties that folder whenever pytest
+starts."""
 Tell = Callable[..., None]
 _TOLD = pytest.StashKey[list[dict[str, Any]]]()
 
@@ -31,12 +33,14 @@ class LedgerError(AssertionError):
 
 
 def seed_of(nodeid: str) -> int:
-    """What chance begins with: another number for each test, the same in each run unless COMPILEWATCH_TEST_SEED says otherwise."""
+    """What chance begins with: another number for each test, the same in each run unless
+    COMPILEWATCH_TEST_SEED says otherwise."""
     return zlib.crc32(f"{os.environ.get('COMPILEWATCH_TEST_SEED', '1')} {nodeid}".encode())
 
 
 def entries_read() -> list[Entry]:
-    """What was found up to now, the newest of each test; a last line that was cut off is left out."""
+    """What was found up to now, the newest of each test; a last line that was cut off is left
+    out."""
     found: dict[str, Entry] = {}
     for text in FOUND.read_text().splitlines() if FOUND.exists() else []:
         try:
@@ -51,7 +55,9 @@ def entry_add(entry: Entry) -> None:
     """Writes down how one test went."""
     FOUND.parent.mkdir(parents=True, exist_ok=True)
     with FOUND.open("a") as file:
-        file.write(f"\n{json.dumps(entry._asdict())}\n")  # a run that was killed may have left half a line
+        file.write(
+            f"\n{json.dumps(entry._asdict())}\n"
+        )  # a run that was killed may have left half a line
 
 
 @pytest.hookimpl(trylast=True)
@@ -69,8 +75,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_report_header() -> list[str]:
-    """The number from which each test's own seed is made, and where a full run writes what it finds."""
-    return [f"faults: COMPILEWATCH_TEST_SEED={os.environ.get('COMPILEWATCH_TEST_SEED', '1')}, found so far in {FOUND}"] if FULL else []
+    """The number from which each test's own seed is made, and where a full run writes what it
+    finds."""
+    return (
+        [
+            f"faults: COMPILEWATCH_TEST_SEED={os.environ.get('COMPILEWATCH_TEST_SEED', '1')}, found so far in {FOUND}"
+        ]
+        if FULL
+        else []
+    )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -83,7 +96,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         if isinstance(error, LedgerError):
             told = [*told, error.figures]
         problem = "" if report.passed else str(report.longrepr).strip().splitlines()[-1][:200]
-        entry = Entry(item.nodeid, seed_of(item.nodeid), report.passed, round(report.duration, 1), told, problem)
+        entry = Entry(
+            item.nodeid,
+            seed_of(item.nodeid),
+            report.passed,
+            round(report.duration, 1),
+            told,
+            problem,
+        )
         entry_add(entry)
     return report
 
@@ -104,7 +124,8 @@ def seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Tell:
-    """Takes figures for the table of a full run: a row of the list, or several, and figures by name."""
+    """Takes figures for the table of a full run: a row of the list, or several, and figures by
+    name."""
     told = request.node.stash.setdefault(_TOLD, [])
 
     def take(row: str = "", **figures: object) -> None:

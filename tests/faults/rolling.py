@@ -1,4 +1,5 @@
-"""A dashboard that is brought from an earlier release to this one process by process, with two web processes that agents report to."""
+"""A dashboard that is brought from an earlier release to this one process by process, with two web
+processes that agents report to."""
 
 from __future__ import annotations
 
@@ -15,19 +16,23 @@ from tests.flow.stack import REPOSITORY, Stack, free_port
 
 RELEASE = REPOSITORY / "tests/data/releases/first-code.tar.xz"
 PATIENCE = 3.0
-"""Seconds after which a process that was told to stop is killed: the earlier release's worker folded for as long as there was something."""
+"""Seconds after which a process that was told to stop is killed: the earlier release's worker
+folded for as long as there was something."""
 
 
 def release_unpack(folder: Path) -> Path:
     """The code of the earlier release, where its processes can run."""
     with tarfile.open(RELEASE) as archive:
         # Debian's Python 3.11.2 knows no filters yet; the archive is the repository's own.
-        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+        archive.extractall(
+            folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
+        )
     return folder
 
 
 class Rolling(Stack):
-    """On PostgreSQL. Every process begins with the earlier release's code until `replace` says otherwise."""
+    """On PostgreSQL. Every process begins with the earlier release's code until `replace` says
+    otherwise."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(database="postgresql", folder=folder, outbound="127.0.0.1:9")
@@ -47,18 +52,43 @@ class Rolling(Stack):
     def manage_of(self, code: Path, *arguments: str) -> str:
         """A management command of a release."""
         words = [sys.executable, "manage.py", *arguments]
-        return subprocess.run(words, cwd=code, env=self._paths(code), capture_output=True, text=True, check=True, timeout=300).stdout
+        return subprocess.run(
+            words,
+            cwd=code,
+            env=self._paths(code),
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=300,
+        ).stdout
 
     def start_role(self, role: str) -> None:
         """Starts one process with the code that it has now."""
         code = self.code.setdefault(role, self.earlier)
-        environment = self._paths(code) | {"COMPILEWATCH_PORT": str(self.ports.get(role, self.port))}
+        environment = self._paths(code) | {
+            "COMPILEWATCH_PORT": str(self.ports.get(role, self.port))
+        }
         words = self.command(role)
         if code == self.earlier and role in self.ports:
-            server = [str(Path(sys.executable).parent / "gunicorn"), "-k", "gthread", "-w", "2", "--threads", "8"]
+            server = [
+                str(Path(sys.executable).parent / "gunicorn"),
+                "-k",
+                "gthread",
+                "-w",
+                "2",
+                "--threads",
+                "8",
+            ]
             words = [*server, "-b", f"127.0.0.1:{self.ports[role]}", "dashboard.wsgi"]
         with (self.folder / f"{role}.log").open("ab") as output:
-            self.processes[role] = subprocess.Popen(words, cwd=code, env=environment, stdout=output, stderr=output, start_new_session=True)
+            self.processes[role] = subprocess.Popen(
+                words,
+                cwd=code,
+                env=environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
 
     def answers(self, role: str) -> bool:
         """Whether one of the web processes does."""

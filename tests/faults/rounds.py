@@ -1,4 +1,5 @@
-"""One round of the proof: real agents report while a schedule breaks things; then a pause; the dashboard must hold what they recorded."""
+"""One round of the proof: real agents report while a schedule breaks things; then a pause; the
+dashboard must hold what they recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ SELECT project_id, channel_id, kind, '{name}', facts, 'waiting', 0, created_at, 
 """
 # A lease lasts a minute and a second try waits five seconds: a round has no time for either.
 TIME_PASSES = (
-    "UPDATE alert_delivery SET leased_until = NULL, next_attempt_at = created_at WHERE state = 'waiting' AND message_id LIKE '{name}%'"
+    "UPDATE alert_delivery SET leased_until = NULL, next_attempt_at = created_at WHERE state = "
+    "'waiting' AND message_id LIKE '{name}%'"
 )
 
 
@@ -60,7 +62,13 @@ class Round:
             self.fired.update(disarm(self.line.armed))
             self.line.settle()
             settled = time.monotonic()
-            self.fired.update({f"network {name}": count for name, count in proxy.counts.items() if name != "clean"})
+            self.fired.update(
+                {
+                    f"network {name}": count
+                    for name, count in proxy.counts.items()
+                    if name != "clean"
+                }
+            )
             proxy.calm()
             if list(jobs.spools.rglob("*.spool")):
                 jobs.sweep()
@@ -74,9 +82,17 @@ class Round:
             arm(self.line.armed, point, passes)
         began = time.monotonic()
         self._owe()
-        processes = [jobs.start(*agent.options, spool="" if agent.spool else "/proc/nowhere") for agent in schedule.agents]
-        senders = [jobs.start_plain(f"{self.number} {place}", WINDOWS) for place in range(len(schedule.plain))]
-        work = [threading.Thread(target=self._strike, args=(event, began)) for event in schedule.events]
+        processes = [
+            jobs.start(*agent.options, spool="" if agent.spool else "/proc/nowhere")
+            for agent in schedule.agents
+        ]
+        senders = [
+            jobs.start_plain(f"{self.number} {place}", WINDOWS)
+            for place in range(len(schedule.plain))
+        ]
+        work = [
+            threading.Thread(target=self._strike, args=(event, began)) for event in schedule.events
+        ]
         work += [
             threading.Thread(target=self._end_of_agent, args=(agent, process, began))
             for agent, process in zip(schedule.agents, processes, strict=True)
@@ -103,7 +119,9 @@ class Round:
         if agent.point and code == (0 if agent.point == "forked" else -signal.SIGKILL):
             self.fired[agent.point] += 1
 
-    def _end_of_sender(self, killed_at: float, process: subprocess.Popen[str], began: float) -> None:
+    def _end_of_sender(
+        self, killed_at: float, process: subprocess.Popen[str], began: float
+    ) -> None:
         if killed_at:
             time.sleep(max(0.0, began + killed_at - time.monotonic()))
             process.send_signal(signal.SIGKILL)
@@ -148,11 +166,24 @@ class Round:
         account = account_of(self.line.rows, self.line.database, self.folder)
         if account.problems:
             raise LedgerError("; ".join(account.problems), {"runs": 1, **found, **account.figures})
-        assert set(self.ends) <= {0, -signal.SIGKILL}, "\n".join(log.read_text() for log in self.folder.glob("*.log"))
+        assert set(self.ends) <= {0, -signal.SIGKILL}, "\n".join(
+            log.read_text() for log in self.folder.glob("*.log")
+        )
         assert self.line.rows("SELECT count(*) FROM ingest_fold_attempt") == [(0,)]
-        acked = {(instance, number) for job in jobs.recorded() for instance, numbers in job.acked.items() for number in numbers}
+        acked = {
+            (instance, number)
+            for job in jobs.recorded()
+            for instance, numbers in job.acked.items()
+            for number in numbers
+        }
         assert found["lost that were on disk"] == 0
-        return {**found, **account.figures, "acknowledged": len(acked), "longest until folded": round(folded_after, 1), **self._messages()}
+        return {
+            **found,
+            **account.figures,
+            "acknowledged": len(acked),
+            "longest until folded": round(folded_after, 1),
+            **self._messages(),
+        }
 
     def _messages(self) -> dict[str, int]:
         """Each message arrived; twice only where a worker died between sending and marking."""
@@ -160,10 +191,16 @@ class Round:
 
         def delivered() -> bool:
             self.line.rows_write(TIME_PASSES.format(name=name))
-            states = self.line.rows(f"SELECT state FROM alert_delivery WHERE message_id LIKE '{name}%'")
+            states = self.line.rows(
+                f"SELECT state FROM alert_delivery WHERE message_id LIKE '{name}%'"
+            )
             return [state for (state,) in states] == ["delivered"] * MESSAGES
 
         wait_for("the messages are delivered", delivered, seconds=120, every=1.0)
-        times = Counter(headers["webhook-id"] for headers in self.hook.headers if headers["webhook-id"].startswith(name))
+        times = Counter(
+            headers["webhook-id"]
+            for headers in self.hook.headers
+            if headers["webhook-id"].startswith(name)
+        )
         assert len(times) == MESSAGES
         return {"messages": MESSAGES, "messages twice": sum(times.values()) - MESSAGES}

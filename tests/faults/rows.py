@@ -1,4 +1,5 @@
-"""The fault list, row by row, and the files that test each: in short in every test run, in full by `make faults`."""
+"""The fault list, row by row, and the files that test each: in short in every test run, in full by
+`make faults`."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ class Row(NamedTuple):
     fault: str
     files: tuple[str, ...]
     goal: int = 0
-    """How many of its tests have to pass, over any number of runs that were interrupted; 0: all that there are."""
+    """How many of its tests have to pass, over any number of runs that were interrupted; 0: all
+    that there are."""
 
 
 ROUNDS = 1000

@@ -18,12 +18,23 @@ FULL_STACK = (
     "redis flushed", "redis killed", "redis frozen", "postgresql killed",
 )  # fmt: skip
 EMBEDDED = ("everything killed",)
-NETWORK = ("drop_the_answer", "replay", "reorder", "reset_in_the_answer", "reset_in_the_request", "truncated", "refuse", "delay", "busy")
+NETWORK = (
+    "drop_the_answer",
+    "replay",
+    "reorder",
+    "reset_in_the_answer",
+    "reset_in_the_request",
+    "truncated",
+    "refuse",
+    "delay",
+    "busy",
+)
 
 
 @dataclass(frozen=True)
 class Event:
-    """One fault: seconds after the round began, how long what it stops stays away, and a number in [0, 1) where it must choose."""
+    """One fault: seconds after the round began, how long what it stops stays away, and a number in
+    [0, 1) where it must choose."""
 
     at: float
     kind: str
@@ -54,17 +65,28 @@ class Schedule:
 
 
 def schedule_of(number: int, database: str) -> Schedule:
-    """The number is the seed; with the numbers the crash points take turns, so that each comes in sixteen rounds."""
+    """The number is the seed; with the numbers the crash points take turns, so that each comes in
+    sixteen rounds."""
     chance = random.Random(f"{number} {database}")
     kinds = FULL_STACK if database == "postgresql" else EMBEDDED
     events = [
-        Event(chance.uniform(0.3, SECONDS), chance.choice(kinds), chance.uniform(0.0, 1.0), chance.random())
+        Event(
+            chance.uniform(0.3, SECONDS),
+            chance.choice(kinds),
+            chance.uniform(0.0, 1.0),
+            chance.random(),
+        )
         for _ in range(chance.randint(2, 4) if database == "postgresql" else 1)
     ]
     turn = ALL_POINTS[number % len(ALL_POINTS)]
     points = {turn, chance.choice(ALL_POINTS), chance.choice(ALL_POINTS)}
-    # Folds are rare beside requests: a point of theirs that waits for the third one may wait for longer than a round lasts.
-    armed = {point: chance.randint(1, 1 if point in FOLD_POINTS else 3) for point in sorted(points) if point in POINTS}
+    # Folds are rare beside requests: a point of theirs that waits for the third one may wait for
+    # longer than a round lasts.
+    armed = {
+        point: chance.randint(1, 1 if point in FOLD_POINTS else 3)
+        for point in sorted(points)
+        if point in POINTS
+    }
     dying = [agent_that_dies_at(point, chance) for point in sorted(points) if point in CRASH_POINTS]
     agents = [
         Agent(lasting(SECONDS), True, 0.0),
@@ -73,7 +95,9 @@ def schedule_of(number: int, database: str) -> Schedule:
     ]
     share = chance.uniform(0.1, 0.6)
     plain = (0.0, chance.uniform(0.5, SECONDS))
-    return Schedule([*agents, *dying], sorted(events, key=lambda event: event.at), armed, network(share), plain)
+    return Schedule(
+        [*agents, *dying], sorted(events, key=lambda event: event.at), armed, network(share), plain
+    )
 
 
 def network(share: float) -> Callable[[random.Random], str]:
@@ -88,4 +112,9 @@ def lasting(seconds: float) -> tuple[str, ...]:
 
 def agent_that_dies_at(point: str, chance: random.Random) -> Agent:
     """A job with a crash point of the agent's; a fork kills the child and leaves the job."""
-    return Agent((*lasting(SECONDS), "--crash", f"{point}:{chance.randint(1, 4)}", "--forks", "6"), True, 0.0, point)
+    return Agent(
+        (*lasting(SECONDS), "--crash", f"{point}:{chance.randint(1, 4)}", "--forks", "6"),
+        True,
+        0.0,
+        point,
+    )

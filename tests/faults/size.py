@@ -1,4 +1,5 @@
-"""How much of a fault test is run: the short form in every test run, the whole of it where COMPILEWATCH_TEST_FAULTS=full."""
+"""How much of a fault test is run: the short form in every test run, the whole of it where
+COMPILEWATCH_TEST_FAULTS=full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The counts that a dashboard's tables hold, read with SQL alone, as a tally that can be compared with that of the senders."""
+"""The counts that a dashboard's tables hold, read with SQL alone, as a tally that can be compared
+with that of the senders."""
 
 from __future__ import annotations
 
@@ -12,21 +13,39 @@ Rows = Callable[[str], list[tuple[Any, ...]]]
 COUNTERS = (*CALLS, *(f"eager_{cause}" for cause in EAGER))
 COUNTED_SKETCHES = {"latency_count": "latency", "gpu_count": "gpu", "stalled_count": "stalled"}
 """Columns that say how many values a sketch of the same row holds."""
-PROCESS = ("windows", "compiles", "recompiles", "compile_failures", "request_compiles", "recordings")
+PROCESS = (
+    "windows",
+    "compiles",
+    "recompiles",
+    "compile_failures",
+    "request_compiles",
+    "recordings",
+)
 HEAD_BYTES = 25
 """Of a packed sketch, before its numbers: a scale of one byte, and three floats."""
 
-ARRIVAL = "CREATE TABLE arrival (instance_id varchar(26), seq_first bigint, seq_last bigint, clock_offset double precision)"
-NOTE_IT = "INSERT INTO arrival VALUES (NEW.instance_id, NEW.seq_first, NEW.seq_last, NEW.clock_offset)"
+ARRIVAL = (
+    "CREATE TABLE arrival (instance_id varchar(26), seq_first bigint, seq_last bigint, "
+    "clock_offset double precision)"
+)
+NOTE_IT = (
+    "INSERT INTO arrival VALUES (NEW.instance_id, NEW.seq_first, NEW.seq_last, NEW.clock_offset)"
+)
 ARRIVALS_NOTED = {
-    "sqlite": (ARRIVAL, f"CREATE TRIGGER arrival_noted AFTER INSERT ON ingest_inbox BEGIN {NOTE_IT}; END"),
+    "sqlite": (
+        ARRIVAL,
+        f"CREATE TRIGGER arrival_noted AFTER INSERT ON ingest_inbox BEGIN {NOTE_IT}; END",
+    ),
     "postgresql": (
         ARRIVAL,
-        f"CREATE FUNCTION arrival_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {NOTE_IT}; RETURN NEW; END $$",
-        "CREATE TRIGGER arrival_noted AFTER INSERT ON ingest_inbox FOR EACH ROW EXECUTE FUNCTION arrival_note()",
+        "CREATE FUNCTION arrival_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"{NOTE_IT}; RETURN NEW; END $$",
+        "CREATE TRIGGER arrival_noted AFTER INSERT ON ingest_inbox FOR EACH ROW EXECUTE "
+        "FUNCTION arrival_note()",
     ),
 }
-"""Statements by which a database itself notes each report that is stored, in the same commit, before any fold deletes it."""
+"""Statements by which a database itself notes each report that is stored, in the same commit,
+before any fold deletes it."""
 
 
 def arrivals_read(rows: Rows, instances: Iterable[str]) -> list[Arrival]:
@@ -39,13 +58,18 @@ def tables_read(rows: Rows, database: str, versions: Iterable[str]) -> Tally:
     """What the tables hold of these versions and of their instances."""
     tally: Tally = {}
     named = ", ".join(f"'{version}'" for version in versions)
-    for cell, counts in (*_calls(rows, named), *_processes(rows, named), *_events(rows, database, named)):
+    for cell, counts in (
+        *_calls(rows, named),
+        *_processes(rows, named),
+        *_events(rows, database, named),
+    ):
         tally.setdefault(cell, Counter()).update(counts)
     return tally
 
 
 def sketch_read(name: str, packed: bytes | memoryview | None) -> Counts:
-    """How many values a stored sketch holds, whole and by bin, by what the documentation says of its bytes."""
+    """How many values a stored sketch holds, whole and by bin, by what the documentation says of
+    its bytes."""
     counts: Counts = Counter()
     if packed is None:
         return counts
@@ -79,8 +103,10 @@ def _calls(rows: Rows, named: str) -> Iterator[tuple[Cell, Counts]]:
         ("version_hour", "model_version.name", "hour"),
     ):
         for owner, region, bucket, at, *values in rows(
-            f"SELECT {who}, region, bucket, {table}.{when}, {', '.join(f'{table}.{name}' for name in columns)} FROM {table}"
-            f" JOIN series ON series.id = {table}.series_id JOIN model_version ON model_version.id = series.version_id"
+            f"SELECT {who}, region, bucket, {table}.{when}, "
+            f"{', '.join(f'{table}.{name}' for name in columns)} FROM {table}"
+            f" JOIN series ON series.id = {table}.series_id JOIN model_version ON "
+            "model_version.id = series.version_id"
             f" {f'JOIN instance ON instance.id = {table}.instance_id' if table == 'region_minute' else ''}"
             f" WHERE model_version.name IN ({named})"
         ):
@@ -89,7 +115,9 @@ def _calls(rows: Rows, named: str) -> Iterator[tuple[Cell, Counts]]:
             for name in SKETCHES:
                 counts.update(sketch_read(name, found[name]))
             for column, name in COUNTED_SKETCHES.items():
-                counts[column] = abs(counts[name] - (found[column] or 0))  # equal, so nothing is left
+                counts[column] = abs(
+                    counts[name] - (found[column] or 0)
+                )  # equal, so nothing is left
             yield Cell(table, owner, f"{region}|{bucket}", at), counts
 
 
@@ -99,20 +127,31 @@ def _processes(rows: Rows, named: str) -> Iterator[tuple[Cell, Counts]]:
         ("version_process_minute", "model_version.name", "minute"),
         ("version_process_hour", "model_version.name", "hour"),
     ):
-        instance = f"JOIN instance ON instance.id = {table}.instance_id" if table == "process_minute" else ""
+        instance = (
+            f"JOIN instance ON instance.id = {table}.instance_id"
+            if table == "process_minute"
+            else ""
+        )
         owner = "instance" if table == "process_minute" else table
         for name, at, *values in rows(
-            f"SELECT {who}, {table}.{when}, {', '.join(f'{table}.{name}' for name in PROCESS)} FROM {table} {instance}"
-            f" JOIN model_version ON model_version.id = {owner}.version_id WHERE model_version.name IN ({named})"
+            f"SELECT {who}, {table}.{when}, "
+            f"{', '.join(f'{table}.{name}' for name in PROCESS)} FROM {table} {instance}"
+            f" JOIN model_version ON model_version.id = {owner}.version_id WHERE "
+            f"model_version.name IN ({named})"
         ):
             yield Cell(table, name, "", at), Counter(dict(zip(PROCESS, values, strict=True)))
 
 
 def _events(rows: Rows, database: str, named: str) -> Iterator[tuple[Cell, Counts]]:
-    seconds = "CAST(strftime('%s', at) AS INTEGER)" if database == "sqlite" else "CAST(floor(extract(epoch FROM at)) AS bigint)"
+    seconds = (
+        "CAST(strftime('%s', at) AS INTEGER)"
+        if database == "sqlite"
+        else "CAST(floor(extract(epoch FROM at)) AS bigint)"
+    )
     for instance, name, minute in rows(
         f"SELECT instance.instance_id, compile_id, {seconds} / 60 FROM compile_event"
         f" JOIN instance ON instance.id = compile_event.instance_id"
-        f" JOIN model_version ON model_version.id = compile_event.version_id WHERE model_version.name IN ({named})"
+        " JOIN model_version ON model_version.id = compile_event.version_id WHERE "
+        f"model_version.name IN ({named})"
     ):
         yield Cell("compile_event", instance, name, minute), Counter(events=1)

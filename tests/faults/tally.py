@@ -1,4 +1,5 @@
-"""An account of counts per instance, minute and hour that is independent of the dashboard: plain numbers of what senders wrote down."""
+"""An account of counts per instance, minute and hour that is independent of the dashboard: plain
+numbers of what senders wrote down."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 CORRECTED_OVER_MILLISECONDS = 2000
-"""A sender whose clock is further away has its windows moved, as the documentation of the server says."""
+"""A sender whose clock is further away has its windows moved, as the documentation of the server
+says."""
 LONGEST_MILLISECONDS = 60_000
 """A longer window has no minute: it is counted in its hour alone."""
 CALLS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
@@ -19,7 +21,8 @@ Counts = Counter[str]
 
 
 class Cell(NamedTuple):
-    """One place in which something is counted: a row of a table, `who` an instance or a version, `what` a region or a compilation."""
+    """One place in which something is counted: a row of a table, `who` an instance or a version,
+    `what` a region or a compilation."""
 
     table: str
     who: str
@@ -31,7 +34,8 @@ Tally = dict[Cell, Counts]
 
 
 class Arrival(NamedTuple):
-    """A report that was stored, as the database itself noted it: numbers of its windows, and by how many seconds its clock is behind."""
+    """A report that was stored, as the database itself noted it: numbers of its windows, and by how
+    many seconds its clock is behind."""
 
     instance: str
     first: int
@@ -64,9 +68,16 @@ class Difference(NamedTuple):
     tables: Counts
 
     def __str__(self) -> str:
-        names = sorted(name for name in {*self.ledger, *self.tables} if self.ledger[name] != self.tables[name])
-        told = ", ".join(f"{name} {self.tables[name]} instead of {self.ledger[name]}" for name in names[:6])
-        return f"{self.cell.table} of {self.cell.who}, {self.cell.what or 'process'}, {self.cell.when}: {told}"
+        names = sorted(
+            name for name in {*self.ledger, *self.tables} if self.ledger[name] != self.tables[name]
+        )
+        told = ", ".join(
+            f"{name} {self.tables[name]} instead of {self.ledger[name]}" for name in names[:6]
+        )
+        return (
+            f"{self.cell.table} of {self.cell.who}, {self.cell.what or 'process'}, "
+            f"{self.cell.when}: {told}"
+        )
 
 
 def tally_of(notes: Notes, arrivals: Iterable[Arrival]) -> Tally:
@@ -81,7 +92,10 @@ def tally_of(notes: Notes, arrivals: Iterable[Arrival]) -> Tally:
 def differences(ledger: Tally, tables: Tally) -> list[Difference]:
     """Every cell in which they are not equal; a cell that is absent holds nothing."""
     nothing: Counts = Counter()
-    pairs = ((cell, +ledger.get(cell, nothing), +tables.get(cell, nothing)) for cell in sorted({*ledger, *tables}))
+    pairs = (
+        (cell, +ledger.get(cell, nothing), +tables.get(cell, nothing))
+        for cell in sorted({*ledger, *tables})
+    )
     return [Difference(cell, mine, theirs) for cell, mine, theirs in pairs if mine != theirs]
 
 
@@ -90,7 +104,13 @@ def sketch_counts(name: str, sketch: Mapping[str, Any] | None) -> Counts:
     counts: Counts = Counter()
     if sketch:
         counts[f"{name} zero"] = sketch.get("zero", 0)
-        counts.update({f"{name} bin {sketch['offset'] + place}": filled for place, filled in enumerate(sketch["bins"]) if filled})
+        counts.update(
+            {
+                f"{name} bin {sketch['offset'] + place}": filled
+                for place, filled in enumerate(sketch["bins"])
+                if filled
+            }
+        )
         counts[name] = sum(counts.values())
     return counts
 
@@ -99,7 +119,9 @@ def _parts_joined(notes: Notes, arrival: Arrival) -> Note:
     """The note of what arrived: of one window, or of several that the sender merged."""
     if (arrival.instance, arrival.first, arrival.last) in notes:
         return notes[arrival.instance, arrival.first, arrival.last]
-    parts = [notes[arrival.instance, number, number] for number in range(arrival.first, arrival.last + 1)]
+    parts = [
+        notes[arrival.instance, number, number] for number in range(arrival.first, arrival.last + 1)
+    ]
     joined = Note(parts[0].version, parts[0].start, parts[-1].end)
     for part in parts:
         joined.process.update(part.process)
@@ -110,9 +132,17 @@ def _parts_joined(notes: Notes, arrival: Arrival) -> Note:
 
 
 def _cells_of(arrival: Arrival, note: Note) -> Iterator[tuple[Cell, Counts]]:
-    shift = round(arrival.offset * 1000) if abs(arrival.offset) * 1000 > CORRECTED_OVER_MILLISECONDS else 0
+    shift = (
+        round(arrival.offset * 1000)
+        if abs(arrival.offset) * 1000 > CORRECTED_OVER_MILLISECONDS
+        else 0
+    )
     minute = -(-(note.end + shift) // 60_000) - 1  # the minute of the moment before the end
-    long, instance, version = note.end - note.start > LONGEST_MILLISECONDS, arrival.instance, note.version
+    long, instance, version = (
+        note.end - note.start > LONGEST_MILLISECONDS,
+        arrival.instance,
+        note.version,
+    )
     for place, counts in note.regions.items():
         if not long:
             yield Cell("region_minute", instance, place, minute), counts

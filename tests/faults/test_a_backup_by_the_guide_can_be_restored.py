@@ -1,4 +1,5 @@
-"""PostgreSQL is backed up while reports come and restored by the commands of the guide; what is not in it is asked for and taken again."""
+"""PostgreSQL is backed up while reports come and restored by the commands of the guide; what is not
+in it is asked for and taken again."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def start(stack: Stack) -> None:
 def send(stack: Stack, first: int, count: int) -> dict[str, Any]:
     """So many windows of one instance."""
     body = dumps(request_make(minutes=count, first_seq=first, end=time.time()))
-    found: dict[str, Any] = wait_for("it is taken", lambda: answer_of(stack.port, stack.key, body)[1], seconds=60)
+    found: dict[str, Any] = wait_for(
+        "it is taken", lambda: answer_of(stack.port, stack.key, body)[1], seconds=60
+    )
     assert len(found["acked"]) == count
     return found
 
@@ -60,4 +63,6 @@ def test_a_backup_that_is_three_windows_old(stack: Stack, tmp_path: Path) -> Non
 
     assert send(stack, 7, 1)["held"] == [[1, 3], [7, 7]]
     assert send(stack, 4, 3)["next_seq"] == 8
-    assert stack.rows("SELECT seq_first FROM ingest_inbox ORDER BY seq_first") == [(number,) for number in range(1, 8)]
+    assert stack.rows("SELECT seq_first FROM ingest_inbox ORDER BY seq_first") == [
+        (number,) for number in range(1, 8)
+    ]

@@ -13,7 +13,15 @@ from tests.faults.proxy import FAULTS, FaultProxy
 from tests.faults.results import Tell
 from tests.faults.size import FULL, sized
 
-ROWS = {"half_open": "12", "blackhole": "12", "slow": "12", "drop_the_answer": "13", "replay": "14", "reorder": "14", "busy": "15"}
+ROWS = {
+    "half_open": "12",
+    "blackhole": "12",
+    "slow": "12",
+    "drop_the_answer": "13",
+    "replay": "14",
+    "reorder": "14",
+    "busy": "15",
+}
 TAKES_LONG = ("blackhole", "half_open", "half_open_after_forwarding")
 
 
@@ -29,9 +37,15 @@ def first(count: int, name: str) -> Callable[[random.Random], str]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_each_fault_alone(fault: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_each_fault_alone(
+    fault: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+) -> None:
     proxy.plan = first(1 if fault in TAKES_LONG else sized(3, 30), fault)
-    seconds, limits = (("8", "1") if FULL else ("2", "0.2")) if fault in TAKES_LONG else (("40", "1") if FULL else ("1.2", "1"))
+    seconds, limits = (
+        (("8", "1") if FULL else ("2", "0.2"))
+        if fault in TAKES_LONG
+        else (("40", "1") if FULL else ("1.2", "1"))
+    )
     process = jobs.start("--impatient", "--seconds", seconds, "--limits", limits)
     assert process.wait(300) == 0
     jobs.shutdown_seconds(process)  # it said nothing else
@@ -45,9 +59,13 @@ def test_each_fault_alone(fault: str, line: Line, proxy: FaultProxy, jobs: Jobs,
     tell(ROWS.get(fault, "16, 17"), **found, met=proxy.counts[fault])
 
 
-def test_half_of_all_answers_are_lost_after_they_were_given(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_half_of_all_answers_are_lost_after_they_were_given(
+    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+) -> None:
     proxy.plan = lambda chance: "drop_the_answer" if chance.random() < 0.5 else ""
-    running = [jobs.start("--impatient", "--seconds", str(sized(3, 60))) for _ in range(sized(2, 8))]
+    running = [
+        jobs.start("--impatient", "--seconds", str(sized(3, 60))) for _ in range(sized(2, 8))
+    ]
     assert [process.wait(300) for process in running] == [0] * len(running)
     proxy.calm()
     if list(jobs.spools.rglob("*.spool")):
@@ -58,12 +76,20 @@ def test_half_of_all_answers_are_lost_after_they_were_given(line: Line, proxy: F
 
 
 def test_everything_at_once(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
-    proxy.plan = lambda chance: chance.choice([*(name for name in FAULTS if name not in TAKES_LONG), "", ""])
-    running = [jobs.start("--impatient", "--seconds", str(sized(3, 120))) for _ in range(sized(2, 8))]
+    proxy.plan = lambda chance: chance.choice(
+        [*(name for name in FAULTS if name not in TAKES_LONG), "", ""]
+    )
+    running = [
+        jobs.start("--impatient", "--seconds", str(sized(3, 120))) for _ in range(sized(2, 8))
+    ]
     assert [process.wait(600) for process in running] == [0] * len(running)
     proxy.calm()
     if list(jobs.spools.rglob("*.spool")):
         jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["calls folded"] == found["calls"]
-    tell("12, 13, 14, 15, 16, 17", **found, faults=sum(proxy.counts.values()) - proxy.counts.get("clean", 0))
+    tell(
+        "12, 13, 14, 15, 16, 17",
+        **found,
+        faults=sum(proxy.counts.values()) - proxy.counts.get("clean", 0),
+    )

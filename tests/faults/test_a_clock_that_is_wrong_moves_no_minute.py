@@ -1,4 +1,5 @@
-"""A host whose clock is wrong by an hour or a year: everything arrives, in the minutes in which it was by the dashboard's clock."""
+"""A host whose clock is wrong by an hour or a year: everything arrives, in the minutes in which it
+was by the dashboard's clock."""
 
 from __future__ import annotations
 
@@ -13,17 +14,24 @@ from tests.faults.size import FULL
 
 HOUR, YEAR = 3600.0, 31_556_952.0
 SHORT = {"an hour behind": -HOUR, "a year ahead": YEAR}
-CLOCKS = {**SHORT, "an hour ahead": HOUR, "a year behind": -YEAR, "a day ahead": 24 * HOUR} if FULL else SHORT
+CLOCKS = (
+    {**SHORT, "an hour ahead": HOUR, "a year behind": -YEAR, "a day ahead": 24 * HOUR}
+    if FULL
+    else SHORT
+)
 MINUTES = (
     "SELECT min(minute), max(minute) FROM version_minute JOIN series ON series.id = series_id"
-    " JOIN model_version ON model_version.id = series.version_id WHERE model_version.name = '{version}'"
+    " JOIN model_version ON model_version.id = series.version_id WHERE model_version.name "
+    "= '{version}'"
 )
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_clock_that_is(clock: str, line: Line, jobs: Jobs, tell: Tell) -> None:
     began = time.time()
-    process = jobs.start("--impatient", "--seconds", "3" if FULL else "1.5", "--clock", str(CLOCKS[clock]))
+    process = jobs.start(
+        "--impatient", "--seconds", "3" if FULL else "1.5", "--clock", str(CLOCKS[clock])
+    )
     assert process.wait(170) == 0
     if list(jobs.spools.rglob("*.spool")):
         jobs.sweep()

@@ -1,4 +1,5 @@
-"""Locked, full, halted or stopped: while PostgreSQL does not answer everyone hears 503 in time, and afterwards all is as before."""
+"""Locked, full, halted or stopped: while PostgreSQL does not answer everyone hears 503 in time, and
+afterwards all is as before."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from tests.flow.stack import Stack, wait_for
 
 SENDERS = 40
 IN_TIME = 30.0
-"""Seconds, ten times what is promised: other tests run beside this one. The full form writes down what it took."""
+"""Seconds, ten times what is promised: other tests run beside this one. The full form writes down
+what it took."""
 
 
 @dataclass
@@ -40,14 +42,23 @@ class Web:
     """The web process of a full stack on a server of its own; nothing folds behind it."""
 
     def __init__(self, folder: Path) -> None:
-        self.cluster = Cluster(settings=("max_connections=5", "superuser_reserved_connections=0", "fsync=off"))
+        self.cluster = Cluster(
+            settings=("max_connections=5", "superuser_reserved_connections=0", "fsync=off")
+        )
         self.cluster.start()
-        self.stack = Stack(database="postgresql", folder=folder, outbound="127.0.0.1:9", server=self.cluster.address)
+        self.stack = Stack(
+            database="postgresql",
+            folder=folder,
+            outbound="127.0.0.1:9",
+            server=self.cluster.address,
+        )
         self.stack.manage("migrate", "--verbosity=0")
         said = self.stack.manage("setup_project", "--name", "Flow", "--user", "ada")
         self.stack.key = next(word for word in said.split() if word.startswith("cw_ing_"))
         self.stack.start_role("web")
-        wait_for("the web process answers", lambda: self.stack.status("/healthz") == 200, seconds=120)
+        wait_for(
+            "the web process answers", lambda: self.stack.status("/healthz") == 200, seconds=120
+        )
         self._sent = 0
 
     def get(self, path: str) -> Answer:
@@ -62,7 +73,11 @@ class Web:
     def _ask(self, method: str, path: str, body: bytes | None = None) -> Answer:
         begun = time.monotonic()
         connection = http.client.HTTPConnection("127.0.0.1", self.stack.port, timeout=120)
-        headers = {"Authorization": f"Bearer {self.stack.key}", "Content-Type": "application/json"} if body else {}
+        headers = (
+            {"Authorization": f"Bearer {self.stack.key}", "Content-Type": "application/json"}
+            if body
+            else {}
+        )
         connection.request(method, path, body, headers)
         response = connection.getresponse()
         text = response.read().decode()
@@ -71,7 +86,10 @@ class Web:
     def well(self) -> bool:
         """Whether it takes reports and opens pages."""
         self._sent += 1
-        return self.report(900 + self._sent).status == 200 and self.get("/accounts/login/").status == self.get("/readyz").status == 200
+        return (
+            self.report(900 + self._sent).status == 200
+            and self.get("/accounts/login/").status == self.get("/readyz").status == 200
+        )
 
     def close(self) -> None:
         """Ends it."""
@@ -95,18 +113,30 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 
 def is_busy(answer: Answer) -> bool:
     """503 in the shape of the endpoint, with the time to come back."""
-    return answer.status == 503 and json.loads(answer.body)["code"] == "busy" and int(answer.headers["Retry-After"]) >= 1
+    return (
+        answer.status == 503
+        and json.loads(answer.body)["code"] == "busy"
+        and int(answer.headers["Retry-After"]) >= 1
+    )
 
 
 def is_away_page(answer: Answer) -> bool:
     """503 with the page that asks no database."""
-    return answer.status == 503 and "The database does not answer right now" in answer.body and int(answer.headers["Retry-After"]) >= 1
+    return (
+        answer.status == 503
+        and "The database does not answer right now" in answer.body
+        and int(answer.headers["Retry-After"]) >= 1
+    )
 
 
 def test_a_locked_inbox(web: Web, tell: Tell) -> None:
     wait_for("it is well", web.well, seconds=60)
     hold = sized(5, 30)
-    with web.cluster.connect(web.stack.name) as other, ThreadPoolExecutor(SENDERS) as pool, other.transaction():
+    with (
+        web.cluster.connect(web.stack.name) as other,
+        ThreadPoolExecutor(SENDERS) as pool,
+        other.transaction(),
+    ):
         other.execute("LOCK TABLE ingest_inbox")
         begun, answers = time.monotonic(), []
         while time.monotonic() - begun < hold:
@@ -119,7 +149,13 @@ def test_a_locked_inbox(web: Web, tell: Tell) -> None:
     slowest = max(answer.seconds for answer in [*answers, page, ready])
     assert slowest < IN_TIME
     wait_for("it is well again", web.well, seconds=60)
-    tell("30", requests=len(answers), held_s=hold, slowest_s=round(slowest, 2), page_s=round(page.seconds, 2))
+    tell(
+        "30",
+        requests=len(answers),
+        held_s=hold,
+        slowest_s=round(slowest, 2),
+        page_s=round(page.seconds, 2),
+    )
 
 
 CLIENTS = "FROM pg_stat_activity WHERE backend_type = 'client backend'"
@@ -142,7 +178,10 @@ def test_no_connection_is_left(web: Web, tell: Tell) -> None:
     with every_connection_taken(web):
         refused, page, ready = web.report(1), web.get("/p/flow/"), web.get("/readyz")
         assert is_busy(refused) and ready.status == 503
-        assert page.status in (302, 503)  # whoever is not signed in is not asked for in the database
+        assert page.status in (
+            302,
+            503,
+        )  # whoever is not signed in is not asked for in the database
         assert web.get("/healthz").status == web.get("/static/ui/app.css").status == 200
     slowest = max(answer.seconds for answer in (refused, page, ready))
     assert slowest < IN_TIME
@@ -159,7 +198,12 @@ def test_pages_open_while_reports_use_all_there_is(web: Web, tell: Tell) -> None
     assert {answer.status for answer in answers} <= {200, 503}
     assert all(answer.status == 200 or is_busy(answer) for answer in answers)
     assert {page.status for page in pages} == {200}
-    tell("31", taken=sum(answer.status == 200 for answer in answers), of=len(answers), page_slowest_s=max(page.seconds for page in pages))
+    tell(
+        "31",
+        taken=sum(answer.status == 200 for answer in answers),
+        of=len(answers),
+        page_slowest_s=max(page.seconds for page in pages),
+    )
 
 
 def test_a_server_that_stands_still(web: Web, tell: Tell) -> None:
@@ -187,5 +231,8 @@ def test_a_server_that_is_gone(web: Web, tell: Tell) -> None:
     web.cluster.start()
     wait_for("it is well again", web.well, seconds=60)
     tell(
-        "25 web alone", ready_s=round(ready.seconds, 2), report_s=round(refused.seconds, 2), back_after_s=round(time.monotonic() - begun, 2)
+        "25 web alone",
+        ready_s=round(ready.seconds, 2),
+        report_s=round(refused.seconds, 2),
+        back_after_s=round(time.monotonic() - begun, 2),
     )

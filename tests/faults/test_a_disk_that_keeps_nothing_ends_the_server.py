@@ -1,4 +1,5 @@
-"""Syncing fails with an input/output error: nothing is acknowledged any more, the process ends, and after a new start all is there once."""
+"""Syncing fails with an input/output error: nothing is acknowledged any more, the process ends, and
+after a new start all is there once."""
 
 from __future__ import annotations
 
@@ -24,11 +25,27 @@ SYNCS = "fsync,fdatasync"
 def failing_syncs(process: int, log: Path) -> Iterator[None]:
     """From now on every sync of a process fails as on a broken disk."""
     need("strace")
-    words = ["strace", "-f", "-p", str(process), "-e", f"trace={SYNCS}", "-e", f"inject={SYNCS}:error=EIO"]
+    words = [
+        "strace",
+        "-f",
+        "-p",
+        str(process),
+        "-e",
+        f"trace={SYNCS}",
+        "-e",
+        f"inject={SYNCS}:error=EIO",
+    ]
     with log.open("w") as said, subprocess.Popen(words, stdout=said, stderr=said) as tracer:
         try:
-            wait_for("strace is attached", lambda: "attached" in log.read_text() or tracer.poll() is not None, seconds=60, every=0.05)
-            assert "attached" in log.read_text(), f"strace must be allowed to trace: {log.read_text()}"
+            wait_for(
+                "strace is attached",
+                lambda: "attached" in log.read_text() or tracer.poll() is not None,
+                seconds=60,
+                every=0.05,
+            )
+            assert "attached" in log.read_text(), (
+                f"strace must be allowed to trace: {log.read_text()}"
+            )
             yield
         finally:
             tracer.terminate()

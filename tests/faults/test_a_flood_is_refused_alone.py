@@ -1,4 +1,5 @@
-"""One project sends a hundred times what another one does, and more than its rate: it hears 429, and the other one notices nothing.
+"""One project sends a hundred times what another one does, and more than its rate: it hears 429,
+and the other one notices nothing.
 
 What the other one's requests cost meanwhile is measured by `tests/bench/bench_flood.py`."""
 
@@ -21,7 +22,8 @@ from tests.flow.stack import REPOSITORY, Stack, wait_for
 
 pytestmark = pytest.mark.timeout(600)
 QUIET, TIMES = 20, 100
-"""Reports a second of the quiet project, and how many times as many the other one tries to send; its rate is twice the first."""
+"""Reports a second of the quiet project, and how many times as many the other one tries to send;
+its rate is twice the first."""
 
 
 @pytest.fixture
@@ -46,10 +48,20 @@ def key_of(stack: Stack, name: str) -> str:
 
 def flood(stack: Stack, key: str, seconds: float) -> dict[str, Any]:
     """What became of it."""
-    words = [sys.executable, "-m", "tests.bench.load_reports", f"http://127.0.0.1:{stack.port}/api/v1/reports", "--key", key, "--json"]
+    words = [
+        sys.executable,
+        "-m",
+        "tests.bench.load_reports",
+        f"http://127.0.0.1:{stack.port}/api/v1/reports",
+        "--key",
+        key,
+        "--json",
+    ]
     words += ["--seconds", str(seconds), "--connections", "32", "--rate", str(QUIET * TIMES)]
     environment = stack.environment | {"PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'agents'}"}
-    found: dict[str, Any] = json.loads(subprocess.check_output(words, cwd=REPOSITORY, env=environment, timeout=seconds + 300))
+    found: dict[str, Any] = json.loads(
+        subprocess.check_output(words, cwd=REPOSITORY, env=environment, timeout=seconds + 300)
+    )
     return found
 
 
@@ -67,7 +79,15 @@ def test_the_other_project_notices_nothing(stack: Stack, tell: Tell) -> None:
     assert set(found["refused"]) == {"429"} and found["broken"] == 0
     assert found["acknowledged"] > 0
     assert {answer.status for answer in prober.answers} == {200} and prober.acked > heard
-    refused = stack.rows("SELECT project.slug, code, sum(count) FROM ingest_refusal JOIN project ON project.id = project_id GROUP BY 1, 2")
+    refused = stack.rows(
+        "SELECT project.slug, code, sum(count) FROM ingest_refusal JOIN project ON "
+        "project.id = project_id GROUP BY 1, 2"
+    )
     assert {(slug, code) for slug, code, _ in refused} <= {("flood", "too_many")}
     prober.check()
-    tell("33", quiet_acknowledged=prober.acked, flood_acknowledged=found["acknowledged"], flood_refused=found["refused"]["429"])
+    tell(
+        "33",
+        quiet_acknowledged=prober.acked,
+        flood_acknowledged=found["acknowledged"],
+        flood_refused=found["refused"]["429"],
+    )

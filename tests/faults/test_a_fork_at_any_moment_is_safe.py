@@ -1,4 +1,5 @@
-"""Whatever the agent's thread is doing when another thread forks, the child records as itself, ends, and nothing is counted twice."""
+"""Whatever the agent's thread is doing when another thread forks, the child records as itself,
+ends, and nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def test_a_child_forked_while_the_agent_is(moment: str, dashboard: Dashboard, te
     found = json.loads(done.stdout)
     calls: dict[str, int] = {}
     for (instance, _, _), report in dashboard.acked.items():
-        calls[instance] = calls.get(instance, 0) + sum(region["calls"] for region in report.get("regions", []))
+        calls[instance] = calls.get(instance, 0) + sum(
+            region["calls"] for region in report.get("regions", [])
+        )
     difference = sum(calls.values()) - CHILD_CALLS * times - found["calls"]
     first = sorted(found["first"])
     tell(

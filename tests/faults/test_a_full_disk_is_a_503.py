@@ -1,4 +1,5 @@
-"""A disk without room: reports are refused with the time to come back and none is half stored; with room again all goes on by itself."""
+"""A disk without room: reports are refused with the time to come back and none is half stored; with
+room again all goes on by itself."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
     """A file system of its own, of that size."""
     need("root, to mount")
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "tmpfs", str(folder)], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0777", "tmpfs", str(folder)],
+        check=True,
+    )
     try:
         yield folder
     finally:
@@ -46,7 +50,8 @@ def fill(disk: Path) -> Path:
 
 
 def fill_until_refused(disk: Path, prober: Prober) -> Path:
-    """A database may find room in its own files for a while; whatever it gives back is taken too."""
+    """A database may find room in its own files for a while; whatever it gives back is taken
+    too."""
     began = time.monotonic()
 
     def refused() -> bool:
@@ -57,7 +62,9 @@ def fill_until_refused(disk: Path, prober: Prober) -> Path:
     return disk / "filler"
 
 
-def full_and_free_again(disk: Path, stack: Stack, prober: Prober, times: int, ready: tuple[int, ...] = (200, 503)) -> dict[str, float]:
+def full_and_free_again(
+    disk: Path, stack: Stack, prober: Prober, times: int, ready: tuple[int, ...] = (200, 503)
+) -> dict[str, float]:
     """Fills and frees the disk; returns figures. `ready` is what /readyz may say meanwhile."""
     back = []
     for _ in range(times):
@@ -68,7 +75,9 @@ def full_and_free_again(disk: Path, stack: Stack, prober: Prober, times: int, re
         filler.unlink()
         back.append(prober.wait_for_ack())
         said = prober.since(began)
-        assert all(answer.status == 200 or answer.busy for answer in said), {answer.status for answer in said}
+        assert all(answer.status == 200 or answer.busy for answer in said), {
+            answer.status for answer in said
+        }
     return {"times": times, "acknowledged": prober.acked, "longest_back_s": round(max(back), 2)}
 
 
@@ -89,11 +98,17 @@ def test_the_database_of_the_embedded_server(tmp_path: Path, tell: Tell) -> None
 
 @pytest.mark.full_only
 def test_the_database_of_the_full_stack(tmp_path: Path, tell: Tell) -> None:
-    with small_disk(Path(f"{tmp_path.parent.parent.parent}/compilewatch-disk-{os.getpid()}"), 160) as disk:
+    with small_disk(
+        Path(f"{tmp_path.parent.parent.parent}/compilewatch-disk-{os.getpid()}"), 160
+    ) as disk:
         (disk / "cluster").mkdir(mode=0o700)
-        cluster = Cluster(folder=disk / "cluster", settings=("min_wal_size=32MB", "max_wal_size=32MB"))
+        cluster = Cluster(
+            folder=disk / "cluster", settings=("min_wal_size=32MB", "max_wal_size=32MB")
+        )
         cluster.start()
-        stack = Stack(database="postgresql", folder=tmp_path, outbound="127.0.0.1:9", server=cluster.address)
+        stack = Stack(
+            database="postgresql", folder=tmp_path, outbound="127.0.0.1:9", server=cluster.address
+        )
         try:
             stack.start(channel="http://127.0.0.1:9/none")
             with Prober(stack, "full") as prober:
@@ -111,13 +126,20 @@ def test_the_spool_of_an_agent(line: Line, jobs: Jobs, tmp_path: Path, tell: Tel
         fill(disk)
         process = jobs.start("--seconds", "3", endpoint=line.endpoint, spool=str(disk / "spools"))
         assert process.wait(120) == 0
-        warning, figures = jobs.said(process).splitlines()  # one line about the disk, and how long its end took
-        assert warning.startswith("compilewatch: ") and "No space left on device" in warning, warning
+        warning, figures = jobs.said(
+            process
+        ).splitlines()  # one line about the disk, and how long its end took
+        assert warning.startswith("compilewatch: ") and "No space left on device" in warning, (
+            warning
+        )
         assert json.loads(figures)
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["windows lost"] == 0
     assert found["calls folded"] == found["calls"]
-    shown = f"SELECT max(spool_errors) FROM instance JOIN model_version ON model_version.id = version_id WHERE name = '{jobs.version}'"
+    shown = (
+        "SELECT max(spool_errors) FROM instance JOIN model_version ON model_version.id = "
+        f"version_id WHERE name = '{jobs.version}'"
+    )
     [(errors,)] = line.stack.rows(shown)
     assert errors > 0
     tell("28 spool", **found, spool_errors_shown=errors)

@@ -1,4 +1,5 @@
-"""A full run that is killed in the middle goes on with what it had not passed, and its table counts everything once."""
+"""A full run that is killed in the middle goes on with what it had not passed, and its table counts
+everything once."""
 
 from __future__ import annotations
 
@@ -41,7 +42,11 @@ def test_is_killed(tell):
 
 def full_run(folder: Path) -> subprocess.CompletedProcess[str]:
     (folder / "test_list.py").write_text(TESTS)
-    settings = {"COMPILEWATCH_TEST_FAULTS": "full", "COMPILEWATCH_TEST_RESULTS": str(folder / "found.jsonl"), "RAN": str(folder / "ran")}
+    settings = {
+        "COMPILEWATCH_TEST_FAULTS": "full",
+        "COMPILEWATCH_TEST_RESULTS": str(folder / "found.jsonl"),
+        "RAN": str(folder / "ran"),
+    }
     words = [
         sys.executable,
         "-m",
@@ -55,8 +60,21 @@ def full_run(folder: Path) -> subprocess.CompletedProcess[str]:
         "--rootdir",
         str(folder),
     ]
-    environment = {**os.environ, **settings, "PYTHONPATH": str(REPOSITORY), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return subprocess.run([*words, "test_list.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=150, check=False)
+    environment = {
+        **os.environ,
+        **settings,
+        "PYTHONPATH": str(REPOSITORY),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+    return subprocess.run(
+        [*words, "test_list.py"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
 
 
 def test_what_passed_is_not_run_again_and_the_table_has_it_all(tmp_path: Path) -> None:
@@ -67,16 +85,33 @@ def test_what_passed_is_not_run_again_and_the_table_has_it_all(tmp_path: Path) -
     (tmp_path / "mended").touch()
     resumed = full_run(tmp_path)
     assert resumed.returncode == 0, resumed.stdout
-    assert (tmp_path / "ran").read_text().split("\n")[:-1] == ["first", "fails", "is killed", "fails", "is killed"]
-    table = {words[0]: words[-4:] for line in resumed.stdout.splitlines() if (words := line.split())}
+    assert (tmp_path / "ran").read_text().split("\n")[:-1] == [
+        "first",
+        "fails",
+        "is killed",
+        "fails",
+        "is killed",
+    ]
+    table = {
+        words[0]: words[-4:] for line in resumed.stdout.splitlines() if (words := line.split())
+    }
     assert (table["13"], table["14"]) == (["2", "7", "-", "0"], ["1", "2", "-", "0"])
     again = full_run(tmp_path)
     assert "3 passed" in again.stdout and len((tmp_path / "ran").read_text().splitlines()) == 8
 
 
 def test_what_failed_is_named_with_its_figures_and_its_seed() -> None:
-    broken = LedgerError("folded otherwise than recorded", {"jobs": 2, "acknowledged lost": 3, "doubled": 5})
-    entry = Entry("tests/faults/test_killed_jobs_lose_one_open_window_at_most.py::test_x", 77, False, 1.0, [broken.figures], str(broken))
+    broken = LedgerError(
+        "folded otherwise than recorded", {"jobs": 2, "acknowledged lost": 3, "doubled": 5}
+    )
+    entry = Entry(
+        "tests/faults/test_killed_jobs_lose_one_open_window_at_most.py::test_x",
+        77,
+        False,
+        1.0,
+        [broken.figures],
+        str(broken),
+    )
     said = list(lines(rows.ROWS, [entry]))
     [first] = [line for line in said if line.split()[0] == "1"]
     assert first.split()[-5:] == ["2", "3", "5", "1", "FAILED"]
@@ -85,7 +120,10 @@ def test_what_failed_is_named_with_its_figures_and_its_seed() -> None:
 
 def test_the_rounds_that_passed_in_all_runs_so_far_are_named() -> None:
     file = "tests/faults/test_random_faults_lose_and_double_nothing.py"
-    entries = [Entry(f"{file}::test_a_round[sqlite-{number}]", 1, number > 1002, 9.0, [{"runs": 1}]) for number in range(1000, 1017)]
+    entries = [
+        Entry(f"{file}::test_a_round[sqlite-{number}]", 1, number > 1002, 9.0, [{"runs": 1}])
+        for number in range(1000, 1017)
+    ]
     [said] = [line for line in lines(rows.ROWS, entries) if "passed so far" in line]
     assert said.split() == ["14", "of", "1,000", "have", "passed", "so", "far"]
 

@@ -1,4 +1,5 @@
-"""SIGTERM ends a job soon, even in C code, and nothing in the network holds its end up; what it had closed arrives later."""
+"""SIGTERM ends a job soon, even in C code, and nothing in the network holds its end up; what it had
+closed arrives later."""
 
 from __future__ import annotations
 
@@ -20,17 +21,27 @@ from tests.faults.size import FULL, sized
 from tests.flow.stack import wait_for
 
 MARGIN = 10
-BARE = "import random, zlib; print('in C', flush=True); zlib.compress(random.Random(0).randbytes(1 << 20) * 500, 9)"
+BARE = (
+    "import random, zlib; print('in C', flush=True); "
+    "zlib.compress(random.Random(0).randbytes(1 << 20) * 500, 9)"
+)
 """What the job does in C, without an agent."""
 TERM_SECONDS, SHUTDOWN_SECONDS = 1.2, 1.0
 
 
-def test_sigterm_ends_a_job_that_is_in_c(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_sigterm_ends_a_job_that_is_in_c(
+    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+) -> None:
     ours, theirs = [], []
     for _ in range(sized(1, 50)):
-        process, bare = jobs.start("--impatient", "--in-c"), subprocess.Popen([sys.executable, "-c", BARE], stdout=subprocess.PIPE)
+        process, bare = (
+            jobs.start("--impatient", "--in-c"),
+            subprocess.Popen([sys.executable, "-c", BARE], stdout=subprocess.PIPE),
+        )
         assert bare.stdout is not None and bare.stdout.readline() == b"in C\n"
-        wait_for("the job is in C", lambda one=process: "in C" in jobs.said(one), seconds=60, every=0.02)
+        wait_for(
+            "the job is in C", lambda one=process: "in C" in jobs.said(one), seconds=60, every=0.02
+        )
         time.sleep(0.3)
         assert not any(signal_sets(process.pid)[name] for name in ("SigBlk", "SigIgn"))
         for one, took in ((bare, theirs), (process, ours)):
@@ -42,13 +53,22 @@ def test_sigterm_ends_a_job_that_is_in_c(line: Line, proxy: FaultProxy, jobs: Jo
     jobs.sweep()
     found = line.check(jobs.version, jobs.ours(), jobs.recorded())
     assert found["lost that were on disk"] == 0
-    tell("3", **found, longest_ms=round(max(ours) * 1000), longest_ms_of_a_bare_process=round(max(theirs) * 1000))
+    tell(
+        "3",
+        **found,
+        longest_ms=round(max(ours) * 1000),
+        longest_ms_of_a_bare_process=round(max(theirs) * 1000),
+    )
 
 
 def signal_sets(pid: int) -> dict[str, bool]:
     """Whether SIGTERM is blocked, ignored or caught by a handler, as the system says."""
     words = (line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return {name: bool(int(value, 16) & 1 << signal.SIGTERM - 1) for name, value in words if name.startswith("Sig") and name != "SigQ"}
+    return {
+        name: bool(int(value, 16) & 1 << signal.SIGTERM - 1)
+        for name, value in words
+        if name.startswith("Sig") and name != "SigQ"
+    }
 
 
 NETWORKS = {
@@ -62,7 +82,9 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_the_end_is_held_up_for_a_second_at_most(network: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_the_end_is_held_up_for_a_second_at_most(
+    network: str, line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+) -> None:
     fault, endpoint = NETWORKS[network]
     endpoint = endpoint.format(port=proxy.port)
     proxy.plan = lambda chance: fault
@@ -87,9 +109,13 @@ def test_the_end_is_held_up_for_a_second_at_most(network: str, line: Line, proxy
     tell("7, 18" if endpoint else "7", **found, longest_ms=round(longest * 1000))
 
 
-def test_a_dashboard_that_swallows_everything_has_one_connection_at_a_time(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_a_dashboard_that_swallows_everything_has_one_connection_at_a_time(
+    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+) -> None:
     proxy.plan = lambda chance: "blackhole"
-    process = jobs.start("--impatient", "--seconds", str(sized(3, 60)), "--limits", "1" if FULL else "0.2")
+    process = jobs.start(
+        "--impatient", "--seconds", str(sized(3, 60)), "--limits", "1" if FULL else "0.2"
+    )
     most = 0
     while process.poll() is None:
         most = max(most, proxy.open_now)

@@ -1,4 +1,5 @@
-"""kill -9 of every process of PostgreSQL under load: 503 and no 500, nothing acknowledged is lost, and it goes on within seconds."""
+"""kill -9 of every process of PostgreSQL under load: 503 and no 500, nothing acknowledged is lost,
+and it goes on within seconds."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def test_under_load(whole_line: WholeLine, seed: int, tmp_path: Path, tell: Tell
                 assert page in (302, 503)
     finally:
         jobs.end()
-    assert all(answer.status == 200 or answer.busy for answer in said), {answer.status for answer in said}
+    assert all(answer.status == 200 or answer.busy for answer in said), {
+        answer.status for answer in said
+    }
     assert any(answer.busy for answer in said)
     prober.check()
     if list(jobs.spools.rglob("*.spool")):
@@ -51,4 +54,11 @@ def test_under_load(whole_line: WholeLine, seed: int, tmp_path: Path, tell: Tell
     instances_check(whole_line, holdings, jobs.ours())
     assert found["lost that were on disk"] == 0
     busy = sum(answer.busy for answer in said)
-    tell("25", **found, kills=len(back), answers_503=busy, answers_500=0, longest_back_s=round(max(back), 2))
+    tell(
+        "25",
+        **found,
+        kills=len(back),
+        answers_503=busy,
+        answers_500=0,
+        longest_back_s=round(max(back), 2),
+    )

@@ -1,4 +1,5 @@
-"""Workers die, by halves or whole, or find no memory: what waits is folded soon after, and nothing is counted twice or set aside."""
+"""Workers die, by halves or whole, or find no memory: what waits is folded soon after, and nothing
+is counted twice or set aside."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def parents_die(line: WholeLine) -> None:
 
 
 def no_memory_is_left(line: WholeLine) -> None:
-    """The children may not take any more memory, for as long as a kernel would need to notice; then it kills them."""
+    """The children may not take any more memory, for as long as a kernel would need to notice; then
+    it kills them."""
     processes = [child for role in WORKERS for child in children(line.processes[role].pid)]
     for process in processes:
         with contextlib.suppress(OSError):
@@ -42,7 +44,9 @@ def no_memory_is_left(line: WholeLine) -> None:
 
 
 @pytest.mark.parametrize("happens", [children_die, parents_die, no_memory_is_left])
-def test_it_catches_up(happens: Callable[[WholeLine], None], whole_line: WholeLine, seed: int, tell: Tell) -> None:
+def test_it_catches_up(
+    happens: Callable[[WholeLine], None], whole_line: WholeLine, seed: int, tell: Tell
+) -> None:
     lags = []
     with Prober(whole_line, f"{happens.__name__}-{seed}") as prober:
         for _ in range(sized(1, 20)):
@@ -52,9 +56,19 @@ def test_it_catches_up(happens: Callable[[WholeLine], None], whole_line: WholeLi
             prober.wait_for_ack()
             [(newest,)] = whole_line.rows("SELECT coalesce(max(id), 0) FROM ingest_inbox")
             waits = f"SELECT count(*) FROM ingest_inbox WHERE id <= {newest}"
-            wait_for("what waited is folded", lambda waits=waits: whole_line.rows(waits) == [(0,)], seconds=300, every=0.05)
+            wait_for(
+                "what waited is folded",
+                lambda waits=waits: whole_line.rows(waits) == [(0,)],
+                seconds=300,
+                every=0.05,
+            )
             lags.append(time.monotonic() - began)
     prober.check()
     assert all(answer.status == 200 or answer.busy for answer in prober.answers)
     assert whole_line.rows("SELECT error FROM ingest_poison") == []
-    tell(f"21 {happens.__name__.replace('_', ' ')}", times=len(lags), acknowledged=prober.acked, longest_catch_up_s=round(max(lags), 1))
+    tell(
+        f"21 {happens.__name__.replace('_', ' ')}",
+        times=len(lags),
+        acknowledged=prober.acked,
+        longest_catch_up_s=round(max(lags), 1),
+    )

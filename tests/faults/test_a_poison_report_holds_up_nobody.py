@@ -1,4 +1,5 @@
-"""A report that the database refuses: found by halving, set aside after three tries at most, and brought back by `manage.py refold`."""
+"""A report that the database refuses: found by halving, set aside after three tries at most, and
+brought back by `manage.py refold`."""
 
 from __future__ import annotations
 
@@ -37,12 +38,17 @@ def a_database_that_refuses_it(line: WholeLine) -> Iterator[None]:
     try:
         yield
     finally:
-        line.rows_write("DROP TRIGGER refuse ON region_minute; DROP FUNCTION refuse; DROP SEQUENCE tried")
+        line.rows_write(
+            "DROP TRIGGER refuse ON region_minute; DROP FUNCTION refuse; DROP SEQUENCE tried"
+        )
 
 
 def send(line: WholeLine, version: str, count: int, poison: int) -> int:
-    """Reports of one instance, a minute each, one of them poison; returns how many calls the others hold."""
-    request = request_make(version=version, instance=poison, minutes=count, end=time.time() // 60 * 60)
+    """Reports of one instance, a minute each, one of them poison; returns how many calls the others
+    hold."""
+    request = request_make(
+        version=version, instance=poison, minutes=count, end=time.time() // 60 * 60
+    )
     request.reports[poison].regions = [region_make(calls=POISON)]
     for start in range(0, count, 20):
         part = request_make(version=version, instance=poison, end=request.sent)
@@ -55,7 +61,8 @@ def folded(line: WholeLine, version: str) -> int:
     """Calls in the hours of a version."""
     sums = (
         "SELECT coalesce(sum(calls), 0) FROM version_hour JOIN series ON series.id = series_id"
-        f" JOIN model_version ON model_version.id = series.version_id WHERE model_version.name = '{version}'"
+        " JOIN model_version ON model_version.id = series.version_id WHERE "
+        f"model_version.name = '{version}'"
     )
     return int(line.rows(sums)[0][0])
 

@@ -1,4 +1,5 @@
-"""A dashboard that is restored from an older copy of its database gets from living agents what it lost, and holds everything once."""
+"""A dashboard that is restored from an older copy of its database gets from living agents what it
+lost, and holds everything once."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def test_the_copy(known: str, own_line: Line, tmp_path: Path, tell: Tell) -> Non
         wait_for("they went on", lambda: grown(own_line, len(running), 25), seconds=120)
         before = acknowledged(own_line)
         restore(own_line, backup)
-        wait_for("everything is there again", lambda: covers(acknowledged(own_line), before), seconds=120)
+        wait_for(
+            "everything is there again", lambda: covers(acknowledged(own_line), before), seconds=120
+        )
     finally:
         jobs.end()
     jobs.sweep()

@@ -1,5 +1,6 @@
-"""A new release is put in place while agents of both releases report: whichever of them meets which server and schema, nothing that was
-acknowledged is lost, nothing is counted twice, and no agent is told anything that would make it give a window up."""
+"""A new release is put in place while agents of both releases report: whichever of them meets which
+server and schema, nothing that was acknowledged is lost, nothing is counted twice, and no agent is
+told anything that would make it give a window up."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def rolling(tmp_path: Path) -> Iterator[Rolling]:
 
 
 class Agents:
-    """Jobs with the agents of both releases, and a prober, all of which report to one of the web processes."""
+    """Jobs with the agents of both releases, and a prober, all of which report to one of the web
+    processes."""
 
     def __init__(self, rolling: Rolling, role: str, folder: Path, seed: int) -> None:
         folder.mkdir()
@@ -52,7 +54,8 @@ class Agents:
         self.prober = Prober(rolling, f"prober-{role}-{seed}", port=port, pause=0.1)
         wait_for(f"{role} answers", lambda: rolling.answers(role), seconds=300)
         for _ in range(sized(1, 3)):
-            # The windows are as many however seldom a job calls; the machine is left to the servers.
+            # The windows are as many however seldom a job calls; the machine is left to the
+            # servers.
             self.jobs.start("--impatient", *SELDOM)
             self.jobs.start(*SELDOM, earlier=rolling.earlier)
 
@@ -64,24 +67,32 @@ class Agents:
 
 
 def everybody_is_heard(holdings: Holdings, instances: int) -> None:
-    """Of every agent a window is taken that it sent from now on, by the server that it reports to."""
+    """Of every agent a window is taken that it sent from now on, by the server that it reports
+    to."""
     before = {instance: len(held.numbers) for instance, held in holdings.senders().items()}
 
     def heard() -> bool:
         now = holdings.senders()
         # One of them may have been under way.
-        return len(now) == instances and all(len(held.numbers) >= before.get(instance, 0) + 2 for instance, held in now.items())
+        return len(now) == instances and all(
+            len(held.numbers) >= before.get(instance, 0) + 2 for instance, held in now.items()
+        )
 
     wait_for("every agent is heard", heard, seconds=300)
 
 
 def it_is_folded(rolling: Rolling) -> None:
     [(newest,)] = rolling.rows("SELECT coalesce(max(id), 0) FROM ingest_inbox")
-    wait_for("what waits is folded", lambda: not rolling.rows(f"SELECT 1 FROM ingest_inbox WHERE id <= {newest} LIMIT 1"), seconds=300)
+    wait_for(
+        "what waits is folded",
+        lambda: not rolling.rows(f"SELECT 1 FROM ingest_inbox WHERE id <= {newest} LIMIT 1"),
+        seconds=300,
+    )
 
 
 def deploy(rolling: Rolling, how: signal.Signals, step: Callable[[], None]) -> None:
-    """In the order of the guide, but that the earlier workers come back after the migration, as after a deploy that is undone."""
+    """In the order of the guide, but that the earlier workers come back after the migration, as
+    after a deploy that is undone."""
     step()
     for role in ("worker", "beat"):
         rolling.stop(role, how)
@@ -103,13 +114,18 @@ def every_window_arrives(fleet: list[Agents], holdings: Holdings) -> None:
 
     def arrived() -> bool:
         senders = holdings.senders()
-        return all(instance in senders and numbers <= senders[instance].numbers for instance, numbers in closed)
+        return all(
+            instance in senders and numbers <= senders[instance].numbers
+            for instance, numbers in closed
+        )
 
     wait_for("every window arrives", arrived, seconds=300)
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL] if FULL else [signal.SIGTERM])
-def test_under_load(how: signal.Signals, rolling: Rolling, seed: int, tmp_path: Path, tell: Tell) -> None:
+def test_under_load(
+    how: signal.Signals, rolling: Rolling, seed: int, tmp_path: Path, tell: Tell
+) -> None:
     holdings = Holdings(rolling)
     fleet = [Agents(rolling, role, tmp_path / f"agents-{role}", seed) for role in rolling.ports]
     began = time.monotonic()
@@ -117,16 +133,31 @@ def test_under_load(how: signal.Signals, rolling: Rolling, seed: int, tmp_path: 
         with ExitStack() as stack:
             for agents in fleet:
                 stack.enter_context(agents.prober)
-            deploy(rolling, how, lambda: everybody_is_heard(holdings, sum(len(agents.jobs.running) + 1 for agents in fleet)))
+            deploy(
+                rolling,
+                how,
+                lambda: everybody_is_heard(
+                    holdings, sum(len(agents.jobs.running) + 1 for agents in fleet)
+                ),
+            )
             every_window_arrives(fleet, holdings)
     finally:
         for agents in fleet:
             agents.jobs.end()
     took = time.monotonic() - began
     said = [answer for agents in fleet for answer in agents.prober.answers]
-    assert all(answer.status in (0, 200) or answer.busy for answer in said), {answer.status for answer in said}
+    assert all(answer.status in (0, 200) or answer.busy for answer in said), {
+        answer.status for answer in said
+    }
     broken, busy = sum(not answer.status for answer in said), sum(answer.busy for answer in said)
-    tell("36", ended_by=how.name, answers=len(said), broken_off=broken, answers_503=busy, longest_deploy_s=round(took, 1))
+    tell(
+        "36",
+        ended_by=how.name,
+        answers=len(said),
+        broken_off=broken,
+        answers_503=busy,
+        longest_deploy_s=round(took, 1),
+    )
     for agents in fleet:
         agents.prober.check()
         found = holdings.check(agents.jobs.version, agents.jobs.ours(), agents.jobs.recorded())

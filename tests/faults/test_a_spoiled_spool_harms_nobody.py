@@ -1,4 +1,5 @@
-"""Files of killed jobs, each spoiled in a way of its own: nothing raises, nothing is sent that they had not written, none stays."""
+"""Files of killed jobs, each spoiled in a way of its own: nothing raises, nothing is sent that they
+had not written, none stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The database fails over to an asynchronous standby that had not received the last seconds: living agents send what it lacks again."""
+"""The database fails over to an asynchronous standby that had not received the last seconds: living
+agents send what it lacks again."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def stack(primary: Cluster, tmp_path: Path) -> Iterator[Stack]:
     """A dashboard without beat: its worker sweeps by itself."""
     folder = tmp_path / "stack"
     folder.mkdir()
-    running = Stack(database="postgresql", folder=folder, outbound="127.0.0.1:9", server=primary.address)
+    running = Stack(
+        database="postgresql", folder=folder, outbound="127.0.0.1:9", server=primary.address
+    )
     try:
         running.manage("migrate", "--verbosity=0")
         running.key = re.search(r"cw_ing_\w+", running.manage("setup_project", "--name", "Flow"))[0]  # type: ignore[index]
@@ -75,13 +78,17 @@ def fail_over(stack: Stack, primary: Cluster, standby: Cluster) -> None:
     standby.promote()
     stack.server = standby.address
     address = stack.environment["COMPILEWATCH_DATABASE_URL"]
-    stack.environment["COMPILEWATCH_DATABASE_URL"] = address.replace(f":{primary.port}/", f":{standby.port}/")
+    stack.environment["COMPILEWATCH_DATABASE_URL"] = address.replace(
+        f":{primary.port}/", f":{standby.port}/"
+    )
 
 
 def grown(holdings: Holdings, before: dict[str, set[int]], instances: int, windows: int) -> bool:
     """Whether each instance has so many windows more than before."""
     now = numbers(holdings)
-    return len(now) == instances and all(len(held) >= len(before.get(instance, ())) + windows for instance, held in now.items())
+    return len(now) == instances and all(
+        len(held) >= len(before.get(instance, ())) + windows for instance, held in now.items()
+    )
 
 
 def numbers(holdings: Holdings) -> dict[str, set[int]]:
@@ -89,7 +96,8 @@ def numbers(holdings: Holdings) -> dict[str, set[int]]:
 
 
 def answers_until(ledger: Path, lost: set[int], earlier: int) -> int:
-    """How many answers after the earlier ones it took until every lost number had been acknowledged once more."""
+    """How many answers after the earlier ones it took until every lost number had been acknowledged
+    once more."""
     missing = set(lost)
     for count, acked in enumerate(acks_read(ledger)[earlier:], start=1):
         missing -= acked
@@ -98,8 +106,13 @@ def answers_until(ledger: Path, lost: set[int], earlier: int) -> int:
     raise AssertionError(f"never acknowledged again: {missing}")
 
 
-def test_the_failover(stack: Stack, primary: Cluster, standby: Cluster, tmp_path: Path, tell: Tell) -> None:
-    holdings, jobs = Holdings(stack), Jobs(tmp_path, f"http://127.0.0.1:{stack.port}", stack.key, "failed-over")
+def test_the_failover(
+    stack: Stack, primary: Cluster, standby: Cluster, tmp_path: Path, tell: Tell
+) -> None:
+    holdings, jobs = (
+        Holdings(stack),
+        Jobs(tmp_path, f"http://127.0.0.1:{stack.port}", stack.key, "failed-over"),
+    )
     running = [jobs.start("--impatient", "--seconds", "1200") for _ in range(sized(2, 8))]
     try:
         wait_for("the jobs report", lambda: grown(holdings, {}, len(running), 3), seconds=300)
@@ -110,16 +123,27 @@ def test_the_failover(stack: Stack, primary: Cluster, standby: Cluster, tmp_path
         fail_over(stack, primary, standby)
         answered = {path: len(acks_read(path)) for path in sorted(tmp_path.glob("*.ledger"))}
         promoted = numbers(holdings)
-        lost = {instance: acked - promoted.get(instance, set()) for job in jobs.recorded() for instance, acked in job.acked.items()}
+        lost = {
+            instance: acked - promoted.get(instance, set())
+            for job in jobs.recorded()
+            for instance, acked in job.acked.items()
+        }
         # The last answers may not have reached their agents.
         assert len(lost) == len(running) and all(len(gone) >= LAG // 2 for gone in lost.values())
         start(stack)
         began = time.monotonic()
-        wait_for("everything is there again", lambda: all(gone <= numbers(holdings)[name] for name, gone in lost.items()), seconds=300)
+        wait_for(
+            "everything is there again",
+            lambda: all(gone <= numbers(holdings)[name] for name, gone in lost.items()),
+            seconds=300,
+        )
         took = time.monotonic() - began
     finally:
         jobs.end()
-    needed = [answers_until(path, gone, answered[path]) for path, gone in zip(answered, lost.values(), strict=True)]
+    needed = [
+        answers_until(path, gone, answered[path])
+        for path, gone in zip(answered, lost.values(), strict=True)
+    ]
     assert max(needed) <= MOST_ANSWERS
     jobs.sweep()
     found = holdings.check(jobs.version, jobs.ours(), jobs.recorded())

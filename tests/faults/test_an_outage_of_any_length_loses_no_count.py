@@ -1,4 +1,5 @@
-"""Down for ten seconds or for a day, by a clock that is turned: everything arrives afterwards, from bounded memory and disk."""
+"""Down for ten seconds or for a day, by a clock that is turned: everything arrives afterwards, from
+bounded memory and disk."""
 
 from __future__ import annotations
 
@@ -31,14 +32,26 @@ INTERVAL = 10.0
 class Turned:
     """An instance whose clock is turned by ten seconds for each window."""
 
-    def __init__(self, line: Line, proxy: FaultProxy, folder: Path, version: str, seconds: int) -> None:
+    def __init__(
+        self, line: Line, proxy: FaultProxy, folder: Path, version: str, seconds: int
+    ) -> None:
         self.settings = Config(
-            model="faults", version=version, endpoint=proxy.endpoint, api_key=line.stack.key, spool=str(folder), interval=INTERVAL
+            model="faults",
+            version=version,
+            endpoint=proxy.endpoint,
+            api_key=line.stack.key,
+            spool=str(folder),
+            interval=INTERVAL,
         )
         self.now, self.seq = time.time() - seconds - INTERVAL, 0
         self.identity = identity_build(self.settings)
         self.outbox = Outbox()
-        self.sender = Sender(create_transport(self.settings), self.outbox, lambda: self.now, tail=RecentlyAcked(lambda: self.now))
+        self.sender = Sender(
+            create_transport(self.settings),
+            self.outbox,
+            lambda: self.now,
+            tail=RecentlyAcked(lambda: self.now),
+        )
         self.spool = Spool(self.settings, self.identity, lambda: self.now)
         self.recorded = Recorded(windows={self.identity.id: {}})
 
@@ -47,7 +60,11 @@ class Turned:
         self.seq += 1
         calls = chance.randint(1, 50)
         latency = Sketch.of([chance.lognormvariate(-6, 1) for _ in range(calls)])
-        report = Report((self.seq, self.seq), (self.now, self.now + INTERVAL), [Region("step", calls, unknown=calls, latency=latency)])
+        report = Report(
+            (self.seq, self.seq),
+            (self.now, self.now + INTERVAL),
+            [Region("step", calls, unknown=calls, latency=latency)],
+        )
         self.recorded.windows[self.identity.id][self.seq] = loads(Report, dumps(report))
         self.recorded.begun += calls
         self.now += INTERVAL
@@ -58,7 +75,9 @@ class Turned:
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_down_for(length: str, line: Line, proxy: FaultProxy, seed: int, tmp_path: Path, tell: Tell) -> None:
+def test_down_for(
+    length: str, line: Line, proxy: FaultProxy, seed: int, tmp_path: Path, tell: Tell
+) -> None:
     chance = random.Random(seed)
     version = f"outage-{length}"
     one = Turned(line, proxy, tmp_path, version, LENGTHS[length])
@@ -80,4 +99,10 @@ def test_down_for(length: str, line: Line, proxy: FaultProxy, seed: int, tmp_pat
     one.spool.close([])
     found = line.check(version, [one.recorded])
     assert (found["windows lost"], found["calls folded"]) == (0, found["calls"])
-    tell("11", **found, sent_as=windows - one.outbox.merged_windows, most_kib=most >> 10, disk_kib=disk >> 10)
+    tell(
+        "11",
+        **found,
+        sent_as=windows - one.outbox.merged_windows,
+        most_kib=most >> 10,
+        disk_kib=disk >> 10,
+    )

@@ -1,4 +1,5 @@
-"""Jobs killed at any moment lose their open window and nothing else: what they had closed arrives, exactly once."""
+"""Jobs killed at any moment lose their open window and nothing else: what they had closed arrives,
+exactly once."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def often(chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("batch", range(sized(1, JOBS // A_BATCH)))
-def test_with_a_spool_every_closed_window_arrives(batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell) -> None:
+def test_with_a_spool_every_closed_window_arrives(
+    batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell
+) -> None:
     proxy.plan = often
     jobs.kill_at_random(sized(6, A_BATCH), 3, random.Random(seed), "--impatient")
     proxy.calm()
@@ -35,9 +38,17 @@ def test_with_a_spool_every_closed_window_arrives(batch: int, line: Line, proxy:
     assert found["lost that were on disk"] == 0
     for job in jobs.ours():
         # A window that was closed and not yet on disk when the job died counts as open.
-        assert all(len(windows) - len(job.kept.get(instance, ())) <= 1 for instance, windows in job.windows.items())
+        assert all(
+            len(windows) - len(job.kept.get(instance, ())) <= 1
+            for instance, windows in job.windows.items()
+        )
         assert job.done_before_last_close <= job.closed <= job.begun
-    tell("1", **found, calls_in_open_windows=found["calls"] - found["calls folded"], faults=sum(proxy.counts.values()))
+    tell(
+        "1",
+        **found,
+        calls_in_open_windows=found["calls"] - found["calls folded"],
+        faults=sum(proxy.counts.values()),
+    )
 
 
 @pytest.mark.parametrize("batch", range(sized(1, JOBS // A_BATCH)))
@@ -45,18 +56,30 @@ def test_without_a_spool_only_what_was_not_acknowledged_is_lost_and_gaps_are_sho
     batch: int, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell
 ) -> None:
     proxy.plan = often
-    jobs.kill_at_random(sized(4, A_BATCH), 3, random.Random(seed), "--impatient", spool="/proc/nowhere")
+    jobs.kill_at_random(
+        sized(4, A_BATCH), 3, random.Random(seed), "--impatient", spool="/proc/nowhere"
+    )
     proxy.calm()
     found = line.check(jobs.version, jobs.recorded())
     tell("2", **found)
 
 
 @pytest.mark.parametrize("point", CRASH_POINTS)
-def test_dying_at_a_crash_point_counts_nothing_twice(point: str, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell) -> None:
+def test_dying_at_a_crash_point_counts_nothing_twice(
+    point: str, line: Line, proxy: FaultProxy, jobs: Jobs, seed: int, tell: Tell
+) -> None:
     chance = random.Random(seed)
     for _ in range(sized(1, 20)):
         crash = f"{point}:{chance.randint(1, 6)}"
-        process = jobs.start("--impatient", "--crash", crash, "--forks", "10", "--seconds", "1" if point == "forked" else "60")
+        process = jobs.start(
+            "--impatient",
+            "--crash",
+            crash,
+            "--forks",
+            "10",
+            "--seconds",
+            "1" if point == "forked" else "60",
+        )
         code = process.wait(120)
         assert code == (0 if point == "forked" else -9), jobs.said(process)
     jobs.sweep()

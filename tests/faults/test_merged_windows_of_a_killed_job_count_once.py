@@ -1,4 +1,5 @@
-"""Windows that were merged in memory and sent, by a job that dies before it can write down that they arrived: they count once."""
+"""Windows that were merged in memory and sent, by a job that dies before it can write down that
+they arrived: they count once."""
 
 from __future__ import annotations
 
@@ -17,12 +18,21 @@ MEMORY = 20_000
 WINDOWS = 60
 
 
-def test_the_ones_that_they_were_made_of_are_not_sent_again(line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell) -> None:
+def test_the_ones_that_they_were_made_of_are_not_sent_again(
+    line: Line, proxy: FaultProxy, jobs: Jobs, tell: Tell
+) -> None:
     for _ in range(sized(1, 20)):
         proxy.plan = lambda chance: "refuse"
         # The first answer is for what was tried before anything was merged.
-        process = jobs.start("--impatient", "--interval", "0.05", "--memory", str(MEMORY), "--crash", "answered:2")
-        wait_for("many windows wait", lambda: any(len(on_disk(path)) > WINDOWS for path in files(jobs)), seconds=60, every=0.05)
+        process = jobs.start(
+            "--impatient", "--interval", "0.05", "--memory", str(MEMORY), "--crash", "answered:2"
+        )
+        wait_for(
+            "many windows wait",
+            lambda: any(len(on_disk(path)) > WINDOWS for path in files(jobs)),
+            seconds=60,
+            every=0.05,
+        )
         proxy.calm()
         assert process.wait(60) == -9, jobs.said(process)
     jobs.sweep()

@@ -1,4 +1,5 @@
-"""The same windows five times over, mixed among their next 64, and once more an hour late: the dashboard holds what it holds in order."""
+"""The same windows five times over, mixed among their next 64, and once more an hour late: the
+dashboard holds what it holds in order."""
 
 from __future__ import annotations
 
@@ -8,7 +9,16 @@ from typing import Any
 
 import pytest
 from compilewatch.wire.codec import dumps
-from compilewatch.wire.messages import VERSION, Compile, Finding, Gauges, Identity, Region, Report, Request
+from compilewatch.wire.messages import (
+    VERSION,
+    Compile,
+    Finding,
+    Gauges,
+    Identity,
+    Region,
+    Report,
+    Request,
+)
 from compilewatch.wire.sketch import Sketch
 
 from tests.faults.line import Line
@@ -18,14 +28,22 @@ from tests.faults.size import sized
 from tests.flow.stack import answer_of, wait_for
 
 COPIES = 5
-CALLS = "calls, errors, items, compiled, partial, eager_limit, unknown, sampled, covered, latency, warmup, latency_count, p50, p95, p99"
+CALLS = (
+    "calls, errors, items, compiled, partial, eager_limit, unknown, sampled, covered, latency, "
+    "warmup, latency_count, p50, p95, p99"
+)
 PROCESS = "windows, covered, compiles, recompiles, compile_seconds, graph_breaks, host_rss"
-BY_SERIES = " FROM {table} JOIN series ON series.id = series_id JOIN model_version ON model_version.id = series.version_id"
+BY_SERIES = (
+    " FROM {table} JOIN series ON series.id = series_id JOIN model_version ON model_version.id "
+    "= series.version_id"
+)
 QUERIES = {
     "version hours": f"SELECT hour, region, {CALLS}" + BY_SERIES.format(table="version_hour"),
     "version minutes": f"SELECT minute, region, {CALLS}" + BY_SERIES.format(table="version_minute"),
     "region minutes": f"SELECT minute, region, {CALLS}" + BY_SERIES.format(table="region_minute"),
-    "process minutes": f"SELECT minute, {PROCESS} FROM process_minute JOIN instance ON instance.id = process_minute.instance_id"
+    "process minutes": f"SELECT minute, {PROCESS} FROM process_minute "
+    "JOIN instance ON instance.id = "
+    "process_minute.instance_id"
     " JOIN model_version ON model_version.id = instance.version_id",
 }
 
@@ -37,9 +55,27 @@ def windows(seed: int, count: int) -> list[Report]:
     for seq in range(1, count + 1):
         at, calls = start + seq * 10.0, chance.randint(1, 40)
         latency = Sketch.of([chance.lognormvariate(-6, 1) for _ in range(calls)])
-        region = Region("step", calls, items=calls * 0.5, compiled=calls - 1, eager_by={"limit": 1}, sampled=calls, latency=latency)
-        compiled = Compile(at - 1.0, f"{seq}/0", "recompile", "ok", frame="f", seconds={"total": chance.random()})
-        made.append(Report((seq, seq), (at - 10.0, at), [region], [compiled], [Finding("graph_break", "print", "a.py:1", 2)]))
+        region = Region(
+            "step",
+            calls,
+            items=calls * 0.5,
+            compiled=calls - 1,
+            eager_by={"limit": 1},
+            sampled=calls,
+            latency=latency,
+        )
+        compiled = Compile(
+            at - 1.0, f"{seq}/0", "recompile", "ok", frame="f", seconds={"total": chance.random()}
+        )
+        made.append(
+            Report(
+                (seq, seq),
+                (at - 10.0, at),
+                [region],
+                [compiled],
+                [Finding("graph_break", "print", "a.py:1", 2)],
+            )
+        )
         made[-1].gauges = Gauges(host_rss=chance.randint(1, 1 << 30))
     return made
 
@@ -51,7 +87,11 @@ def identity(version: str, letter: str) -> Identity:
 def send(line: Line, who: Identity, report: Report, late: float = 0.0) -> None:
     body = dumps(Request(VERSION, time.time() - late, who, [report]))
     # A server that has no time at the moment says so, and an agent sends the same once more.
-    wait_for("the report is taken", lambda: answer_of(line.stack.port, line.stack.key, body)[0] == 200, seconds=60)
+    wait_for(
+        "the report is taken",
+        lambda: answer_of(line.stack.port, line.stack.key, body)[0] == 200,
+        seconds=60,
+    )
 
 
 def rows(line: Line, query: str, version: str) -> list[tuple[Any, ...]]:
@@ -59,12 +99,15 @@ def rows(line: Line, query: str, version: str) -> list[tuple[Any, ...]]:
 
 
 def alike(one: object, other: object) -> bool:
-    """Equal; a sum of fractions may differ in its last digits, for it depends on the order of its parts."""
+    """Equal; a sum of fractions may differ in its last digits, for it depends on the order of its
+    parts."""
     if isinstance(one, float) and isinstance(other, float):
         return one == pytest.approx(other, rel=1e-9)
     if isinstance(one, bytes) and isinstance(other, bytes):
         first, second = Sketch.unpack(one), Sketch.unpack(other)
-        return dict(first.items()) == dict(second.items()) and first.sum == pytest.approx(second.sum, rel=1e-9)
+        return dict(first.items()) == dict(second.items()) and first.sum == pytest.approx(
+            second.sum, rel=1e-9
+        )
     return one == other
 
 

@@ -1,4 +1,5 @@
-"""One rank of a torchrun job fails, the others get SIGTERM, and one that does not hear it SIGKILL: each rank's windows count as its own."""
+"""One rank of a torchrun job fails, the others get SIGTERM, and one that does not hear it SIGKILL:
+each rank's windows count as its own."""
 
 from __future__ import annotations
 
@@ -31,4 +32,8 @@ def test_one_fails_and_one_is_deaf(line: Line, proxy: FaultProxy, jobs: Jobs, te
     assert len(ranks) == len(instances) == len(set(instances)) == RANKS
     assert found["lost that were on disk"] == 0
     # A window that was closed and not yet on disk when the rank died counts as open.
-    assert all(len(windows) - len(rank.kept[instance]) <= 1 for rank in ranks for instance, windows in rank.windows.items())
+    assert all(
+        len(windows) - len(rank.kept[instance]) <= 1
+        for rank in ranks
+        for instance, windows in rank.windows.items()
+    )

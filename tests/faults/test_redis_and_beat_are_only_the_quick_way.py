@@ -1,4 +1,5 @@
-"""Whatever Redis and beat do, reports are taken, folded and judged; each process says once what is wrong; deaf workers are replaced."""
+"""Whatever Redis and beat do, reports are taken, folded and judged; each process says once what is
+wrong; deaf workers are replaced."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ def claimed(stack: FullStack, name: str) -> int:
 
 def newest(stack: FullStack, name: str) -> int:
     """The newest slot of a job that was claimed."""
-    return int(stack.rows(f"SELECT coalesce(max(slot), 0) FROM job_slot WHERE name = '{name}'")[0][0])
+    return int(
+        stack.rows(f"SELECT coalesce(max(slot), 0) FROM job_slot WHERE name = '{name}'")[0][0]
+    )
 
 
 def goes_on(stack: FullStack, traffic: Traffic, seconds: float) -> None:
@@ -62,9 +65,17 @@ def goes_on(stack: FullStack, traffic: Traffic, seconds: float) -> None:
     before = traffic.calls
     wait_for("more reports", lambda: traffic.calls > before, seconds=120)
     last = stack.rows("SELECT coalesce(max(id), 0) FROM ingest_inbox")[0][0]
-    wait_for("what came is folded", lambda: not stack.rows(f"SELECT 1 FROM ingest_inbox WHERE id <= {last} LIMIT 1"), seconds=seconds)
+    wait_for(
+        "what came is folded",
+        lambda: not stack.rows(f"SELECT 1 FROM ingest_inbox WHERE id <= {last} LIMIT 1"),
+        seconds=seconds,
+    )
     for name, slot in slots.items():
-        wait_for(f"{name} is swept", lambda name=name, slot=slot: newest(stack, name) > slot, seconds=seconds)
+        wait_for(
+            f"{name} is swept",
+            lambda name=name, slot=slot: newest(stack, name) > slot,
+            seconds=seconds,
+        )
 
 
 def killed(stack: FullStack, seconds: float, traffic: Traffic) -> None:
@@ -100,7 +111,11 @@ def test_the_running_worker_has_the_options_of_the_design(full: FullStack) -> No
     ask = "app.control.inspect(timeout=20, limit=1).conf(with_defaults=True)"
     program = f"import json; from dashboard.celery import app; print(json.dumps({ask}))"
     command = [sys.executable, "-c", program]
-    answer = wait_for("an answer", lambda: json.loads(subprocess.check_output(command, cwd=REPOSITORY, env=full.environment)), seconds=300)
+    answer = wait_for(
+        "an answer",
+        lambda: json.loads(subprocess.check_output(command, cwd=REPOSITORY, env=full.environment)),
+        seconds=300,
+    )
     [conf] = answer.values()
     wanted = {
         "task_acks_late": True,
@@ -117,11 +132,19 @@ def test_the_running_worker_has_the_options_of_the_design(full: FullStack) -> No
     }
     assert {name: conf[name] for name in wanted} == wanted
     options = conf["broker_transport_options"]
-    assert (options["visibility_timeout"], options["socket_timeout"], options["socket_connect_timeout"]) == (300, 1, 1)
+    assert (
+        options["visibility_timeout"],
+        options["socket_timeout"],
+        options["socket_connect_timeout"],
+    ) == (300, 1, 1)
 
 
-@pytest.mark.parametrize("harm", [killed, flushed, full_memory, stopped] if FULL else [killed, stopped])
-def test_redis_fails(harm: Callable[..., None], full: FullStack, traffic: Traffic, tell: Tell) -> None:
+@pytest.mark.parametrize(
+    "harm", [killed, flushed, full_memory, stopped] if FULL else [killed, stopped]
+)
+def test_redis_fails(
+    harm: Callable[..., None], full: FullStack, traffic: Traffic, tell: Tell
+) -> None:
     time.sleep(sized(1, 20))
     said = {role: full.log(role).count(AWAY) for role in ("worker", "beat")}
     back = {role: full.log(role).count(BACK) for role in ("worker", "beat")}
@@ -131,7 +154,11 @@ def test_redis_fails(harm: Callable[..., None], full: FullStack, traffic: Traffi
     goes_on(full, traffic, sized(300, 15))
     lag = time.monotonic() - ended
     for role in ("worker", "beat") if harm is not flushed and full.restarts == restarts else ():
-        wait_for(f"{role} says that Redis is back", lambda role=role: full.log(role).count(BACK) > back[role], seconds=120)
+        wait_for(
+            f"{role} says that Redis is back",
+            lambda role=role: full.log(role).count(BACK) > back[role],
+            seconds=120,
+        )
     traffic.stop()
     wait_for("everything is folded", full.folded, seconds=120)
     assert traffic.statuses() == {200}
@@ -143,8 +170,17 @@ def test_redis_fails(harm: Callable[..., None], full: FullStack, traffic: Traffi
     assert "Traceback" not in full.log("worker")
     if FULL:
         assert traffic.p99(began, ended) <= traffic.p99(0, began) + 0.05
-    figures = {"p99 ms before": round(traffic.p99(0, began) * 1e3, 1), "p99 ms during": round(traffic.p99(began, ended) * 1e3, 1)}
-    tell("23", harm=harm.__name__, answered=len(traffic.answers), **figures, **{"lag after s": round(lag, 1)})
+    figures = {
+        "p99 ms before": round(traffic.p99(0, began) * 1e3, 1),
+        "p99 ms during": round(traffic.p99(began, ended) * 1e3, 1),
+    }
+    tell(
+        "23",
+        harm=harm.__name__,
+        answered=len(traffic.answers),
+        **figures,
+        **{"lag after s": round(lag, 1)},
+    )
 
 
 def test_three_beats_run_each_slot_once(full: FullStack, tell: Tell) -> None:
@@ -154,7 +190,11 @@ def test_three_beats_run_each_slot_once(full: FullStack, tell: Tell) -> None:
         full.processes[f"beat{number}"] = beat_start(full)
     try:
         before = newest(full, "deployments")
-        wait_for("some slots", lambda: newest(full, "deployments") >= before + sized(1, 60), seconds=sized(300, 1200))
+        wait_for(
+            "some slots",
+            lambda: newest(full, "deployments") >= before + sized(1, 60),
+            seconds=sized(300, 1200),
+        )
     finally:
         for number in (2, 3):
             full.kill(f"beat{number}")
@@ -165,8 +205,22 @@ def test_three_beats_run_each_slot_once(full: FullStack, tell: Tell) -> None:
 
 
 def beat_start(stack: FullStack) -> subprocess.Popen[bytes]:
-    celery = [str(Path(sys.executable).parent / "celery"), "-A", "dashboard.celery", "--quiet", "beat", "--pidfile", ""]
-    return subprocess.Popen(celery, cwd=REPOSITORY, env=stack.environment, stderr=subprocess.DEVNULL, start_new_session=True)
+    celery = [
+        str(Path(sys.executable).parent / "celery"),
+        "-A",
+        "dashboard.celery",
+        "--quiet",
+        "beat",
+        "--pidfile",
+        "",
+    ]
+    return subprocess.Popen(
+        celery,
+        cwd=REPOSITORY,
+        env=stack.environment,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
 def with_triggers(stack: FullStack) -> None:
@@ -175,7 +229,8 @@ def with_triggers(stack: FullStack) -> None:
         "CREATE TABLE IF NOT EXISTS job_finish (name text, slot bigint)",
         "CREATE OR REPLACE FUNCTION job_finished() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN INSERT INTO job_finish VALUES (NEW.name, NEW.slot); RETURN NEW; END $$",
-        "CREATE OR REPLACE TRIGGER job_finished AFTER UPDATE ON job_slot FOR EACH ROW EXECUTE FUNCTION job_finished()",
+        "CREATE OR REPLACE TRIGGER job_finished AFTER UPDATE ON job_slot FOR EACH ROW "
+        "EXECUTE FUNCTION job_finished()",
     )
 
 
@@ -192,8 +247,13 @@ def test_without_beat_everything_goes_on(full: FullStack, traffic: Traffic, tell
 
 def test_a_worker_that_takes_no_tasks_any_more_is_started_anew(full: FullStack, tell: Tell) -> None:
     goes = full.restarts
-    program = "from dashboard.celery import app; app.control.cancel_consumer('celery', reply=True, timeout=20)"
-    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, env=full.environment, check=True)
+    program = (
+        "from dashboard.celery import app; app.control.cancel_consumer('celery', reply=True, "
+        "timeout=20)"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, env=full.environment, check=True
+    )
     began = time.monotonic()
     wait_for("the worker is started anew", lambda: full.restarts > goes, seconds=sized(300, 120))
     tell("24", **{"started anew after s": round(time.monotonic() - began, 1)})

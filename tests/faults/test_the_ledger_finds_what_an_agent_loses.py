@@ -1,4 +1,5 @@
-"""A job's own count of what it did is compared with the windows of its agent: what is missing in one, or too much, is found."""
+"""A job's own count of what it did is compared with the windows of its agent: what is missing in
+one, or too much, is found."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MINUTE = 1_795_200_000.0
 
 
 def found(folder: Path, **changed: Any) -> list[str]:
-    """What is said of two bursts of ten calls with three errors and a compilation each, and of two windows that hold them."""
+    """What is said of two bursts of ten calls with three errors and a compilation each, and of two
+    windows that hold them."""
     ledger = Ledger(folder / "0.round-1.ledger")
     for number in (1, 2):
         ledger.write("begin", calls=10, errors=3)
@@ -26,7 +28,12 @@ def found(folder: Path, **changed: Any) -> list[str]:
         region = {"name": "step", "calls": 10, "errors": 3} | (changed if number == 2 else {})
         compiled = {"at": MINUTE, "id": f"{number}/0", "kind": "first", "outcome": "ok"}
         kept = region.pop("compiles", True)
-        window = {"seq": [number, number], "window": [MINUTE, 2 * MINUTE], "regions": [region], "compiles": [compiled] if kept else []}
+        window = {
+            "seq": [number, number],
+            "window": [MINUTE, 2 * MINUTE],
+            "regions": [region],
+            "compiles": [compiled] if kept else [],
+        }
         ledger.write("window", instance="a" * 26, report=window)
     return calls_compare(folder, notes_read(folder))
 
@@ -35,17 +42,23 @@ def test_what_is_equal_is_equal(tmp_path: Path) -> None:
     assert found(tmp_path) == []
 
 
-def test_a_burst_that_is_over_just_after_a_window_ended_may_lie_in_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_that_is_over_just_after_a_window_ended_may_lie_in_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moments = iter((MINUTE + 0.0001, MINUTE + 0.0008, MINUTE + 0.0009))
     monkeypatch.setattr("tests.faults.ledger.time.time", lambda: next(moments))
     ledger = Ledger(tmp_path / "0.round-1.ledger")
     ledger.write("begin", calls=10, errors=0)
     ledger.write("done", calls=10, errors=0)
-    ledger.write("window", instance="a" * 26, report={"seq": [1, 1], "window": [MINUTE - 1, MINUTE + 0.0007]})
+    ledger.write(
+        "window", instance="a" * 26, report={"seq": [1, 1], "window": [MINUTE - 1, MINUTE + 0.0007]}
+    )
     assert calls_compare(tmp_path, notes_read(tmp_path)) == []
 
 
-@pytest.mark.parametrize("changed", [{"calls": 9}, {"calls": 11}, {"errors": 2}, {"errors": 4}, {"compiles": False}])
+@pytest.mark.parametrize(
+    "changed", [{"calls": 9}, {"calls": 11}, {"errors": 2}, {"errors": 4}, {"compiles": False}]
+)
 def test_what_differs_by_one_is_found(tmp_path: Path, changed: dict[str, Any]) -> None:
     [problem] = found(tmp_path, **changed)
     assert problem.startswith("0.round-1.ledger: by window [2, 2]")

@@ -1,4 +1,5 @@
-"""Whatever the network does to the agent's thread, a watched call takes as long as ever: it waits for nothing."""
+"""Whatever the network does to the agent's thread, a watched call takes as long as ever: it waits
+for nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from tests.faults.proxy import FaultProxy
 from tests.faults.results import Tell
 from tests.faults.size import sized
 
-FAULTS = {"all is well": "", "a blackhole": "blackhole", "half open": "half_open", "a byte at a time": "slow"}
+FAULTS = {
+    "all is well": "",
+    "a blackhole": "blackhole",
+    "half open": "half_open",
+    "a byte at a time": "slow",
+}
 MOST_SECONDS = 0.05
 """A call costs less than a microsecond; one that waited for the network would take seconds."""
 

@@ -1,4 +1,5 @@
-"""A dashboard whose every process can die: each is started again as a supervisor would, on a PostgreSQL and a Redis of its own."""
+"""A dashboard whose every process can die: each is started again as a supervisor would, on a
+PostgreSQL and a Redis of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ WORKERS = ("worker-1", "worker-2")
 
 
 class WholeLine(Stack):
-    """`database` is sqlite (one process) or postgresql (web, beat and two workers). Crash points are armed by files in `armed`."""
+    """`database` is sqlite (one process) or postgresql (web, beat and two workers). Crash points
+    are armed by files in `armed`."""
 
     def __init__(self, *, database: str, folder: Path, outbound: str) -> None:
         self.postgresql = Cluster() if database == "postgresql" else None
@@ -79,7 +81,12 @@ class WholeLine(Stack):
     def rows_write(self, sql: str) -> None:
         """Changes rows in the database itself."""
         if self.database == "sqlite":
-            with contextlib.closing(sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=60)) as file, file:
+            with (
+                contextlib.closing(
+                    sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=60)
+                ) as file,
+                file,
+            ):
                 file.execute(sql)
             return
         with psycopg.connect(dbname=self.name, **self.server) as connection:
@@ -88,7 +95,10 @@ class WholeLine(Stack):
     def ready(self) -> bool:
         """Every process runs and the web process can work."""
         with self._guard:
-            running = all(role in self.processes and self.processes[role].poll() is None for role in self.roles)
+            running = all(
+                role in self.processes and self.processes[role].poll() is None
+                for role in self.roles
+            )
         return running and self.status("/readyz") == 200
 
     def settle(self) -> None:
@@ -115,7 +125,8 @@ class WholeLine(Stack):
 
     def _again(self, role: str) -> None:
         with contextlib.suppress(ProcessLookupError):
-            # A supervisor ends what is left of a service before it starts it again: it would hold the port.
+            # A supervisor ends what is left of a service before it starts it again: it would hold
+            # the port.
             os.killpg(self.processes[role].pid, signal.SIGKILL)
         time.sleep(RESTARTED_AFTER)
         with self._guard:

@@ -1,4 +1,5 @@
-"""A job that counts its own calls: `python -m tests.flow.counting_job KIND`; two threads call at once, then the shape changes."""
+"""A job that counts its own calls: `python -m tests.flow.counting_job KIND`; two threads call at
+once, then the shape changes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import compilewatch
 import torch
 
 KINDS = ("shapes", "fallback", "dropped")
-"""Code that compiles for each shape; a shape that fails to compile and runs eager; a model whose compiled form is dropped."""
+"""Code that compiles for each shape; a shape that fails to compile and runs eager; a model whose
+compiled form is dropped."""
 WARM_UP, CALLS = 4, 30
 here = threading.local()
 counts: Counter[str] = Counter()
@@ -65,7 +67,9 @@ def main(kind: str) -> None:
     for _ in range(WARM_UP):
         call(score, 2)
     compilewatch.ready()
-    threads = [threading.Thread(target=lambda: [call(score, 2) for _ in range(CALLS)]) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: [call(score, 2) for _ in range(CALLS)]) for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,4 +1,5 @@
-"""A job that compares a golden batch before it serves; `wrong` compiles with a backend that loses an addition."""
+"""A job that compares a golden batch before it serves; `wrong` compiles with a backend that loses
+an addition."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ VERSION, FAULT, SECONDS = sys.argv[1], sys.argv[2], float(sys.argv[3])
 compilewatch.init(model="ranker", version=VERSION, interval=1.0)
 torch.manual_seed(3)
 module, batch = golden_models.Perceptron(), torch.randn(16, 48)
-model = torch.compile(module, backend=golden_models.drops_an_add if FAULT == "wrong" else "aot_eager")
+model = torch.compile(
+    module, backend=golden_models.drops_an_add if FAULT == "wrong" else "aot_eager"
+)
 found = compilewatch.golden("batch of 16", model, (batch,))
 print(found.state, flush=True)
 model = compilewatch.watch(model, name="forward")

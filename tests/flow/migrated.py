@@ -1,4 +1,5 @@
-"""Databases that are migrated once in a test process and copied from then on: migrations take longer than many a test."""
+"""Databases that are migrated once in a test process and copied from then on: migrations take
+longer than many a test."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ def file_migrate(file: Path, migrate: Callable[[], object]) -> None:
     folder = tempfile.mkdtemp(prefix="compilewatch-migrated-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     kept = Path(folder, "migrated.sqlite3")
-    with contextlib.closing(sqlite3.connect(file)) as source, contextlib.closing(sqlite3.connect(kept)) as target:
+    with (
+        contextlib.closing(sqlite3.connect(file)) as source,
+        contextlib.closing(sqlite3.connect(kept)) as target,
+    ):
         source.backup(target)
     _files.append(kept)
 
@@ -36,7 +40,9 @@ def file_migrate(file: Path, migrate: Callable[[], object]) -> None:
 def database_migrate(name: str, server: Mapping[str, str], migrate: Callable[[], object]) -> None:
     """Migrates this database, which is empty and to which nobody is connected."""
     if _servers:
-        _execute(server, f'DROP DATABASE "{name}"', f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"')
+        _execute(
+            server, f'DROP DATABASE "{name}"', f'CREATE DATABASE "{name}" TEMPLATE "{TEMPLATE}"'
+        )
         return
     migrate()
     _execute(server, f'CREATE DATABASE "{TEMPLATE}" TEMPLATE "{name}"')

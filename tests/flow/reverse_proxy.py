@@ -1,4 +1,5 @@
-"""A reverse proxy on real sockets, as an operator has one: the dashboard is under a path beside others, and what takes too long is cut."""
+"""A reverse proxy on real sockets, as an operator has one: the dashboard is under a path beside
+others, and what takes too long is cut."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ HOP = {"connection", "keep-alive", "transfer-encoding", "host"}
 
 
 class ReverseProxy:
-    """Listens until it is closed; `target` is the port it passes requests on to. What is not under its path is another program's: 404."""
+    """Listens until it is closed; `target` is the port it passes requests on to. What is not under
+    its path is another program's: 404."""
 
     def __init__(self, *, prefix: str = "", strips: bool = True, cut: float = 60.0) -> None:
         self.target, self.prefix, self.strips, self.cut = 0, prefix, strips, cut
@@ -21,7 +23,8 @@ class ReverseProxy:
         self.cookies_elsewhere: list[str] = []
         """Cookies that a browser brought to other programs of this name."""
         self.passed: list[tuple[str, int, float]] = []
-        """Path, status and seconds of each request; 504 where the dashboard took longer than the cut."""
+        """Path, status and seconds of each request; 504 where the dashboard took longer than the
+        cut."""
         self.idle_cuts = 0
         """Kept connections that this closed because nobody said anything on them."""
         self._server = _server_of(self)
@@ -37,7 +40,9 @@ class ReverseProxy:
         self._server.shutdown()
         self._server.server_close()
 
-    def ask(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, list[tuple[str, str]], bytes]:
+    def ask(
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
         """What the dashboard answers."""
         begun, inside = time.monotonic(), path.removeprefix(self.prefix) if self.strips else path
         onward = http.client.HTTPConnection("127.0.0.1", self.target, timeout=self.cut)
@@ -65,8 +70,14 @@ def _server_of(proxy: ReverseProxy) -> ThreadingHTTPServer:
                 proxy.cookies_elsewhere += self.headers.get_all("Cookie", [])
                 self._answer(404, [], b"another program")
                 return
-            passed_on = {name: value for name, value in self.headers.items() if name.lower() not in HOP}
-            headers = passed_on | {"Host": self.headers["Host"], "X-Forwarded-For": self.client_address[0], "X-Forwarded-Proto": "http"}
+            passed_on = {
+                name: value for name, value in self.headers.items() if name.lower() not in HOP
+            }
+            headers = passed_on | {
+                "Host": self.headers["Host"],
+                "X-Forwarded-For": self.client_address[0],
+                "X-Forwarded-Proto": "http",
+            }
             self._answer(*proxy.ask(self.command, self.path, body, headers))
 
         def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:

@@ -1,4 +1,5 @@
-"""Clients that hold a connection and do as little on it as they can, of four shapes; one thread moves all of them."""
+"""Clients that hold a connection and do as little on it as they can, of four shapes; one thread
+moves all of them."""
 
 from __future__ import annotations
 
@@ -23,8 +24,16 @@ LARGE = "/static/vendor/plotly.min.js"
 
 def head(path: str, **headers: str) -> bytes:
     """The head of a request that holds a body of half a kilobyte back."""
-    lines = ["Host: 127.0.0.1", *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
-    return "\r\n".join([f"{'POST' if 'Content_Length' in headers else 'GET'} {path} HTTP/1.1", *lines]).encode() + b"\r\n\r\n"
+    lines = [
+        "Host: 127.0.0.1",
+        *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items()),
+    ]
+    return (
+        "\r\n".join(
+            [f"{'POST' if 'Content_Length' in headers else 'GET'} {path} HTTP/1.1", *lines]
+        ).encode()
+        + b"\r\n\r\n"
+    )
 
 
 def shapes(key: str) -> dict[str, bytes]:
@@ -33,9 +42,19 @@ def shapes(key: str) -> dict[str, bytes]:
     form = {"Content_Type": "application/x-www-form-urlencoded", "Content_Length": "500"}
     return {
         "headers": head(SIGN_IN)[:-2] + b"X-Slow: ",
-        "body on sign-in": head(SIGN_IN, Cookie=f"csrftoken={cookie}; cw_csrf={cookie}", **form) + f"csrfmiddlewaretoken={cookie}".encode(),
-        "body on reports": head(REPORTS, Content_Type="application/json", Content_Length="60000", Authorization=f"Bearer {key}") + b"{",
-        "body on reports, unknown key": head(REPORTS, Content_Type="application/json", Content_Length="60000") + b"{",
+        "body on sign-in": head(SIGN_IN, Cookie=f"csrftoken={cookie}; cw_csrf={cookie}", **form)
+        + f"csrfmiddlewaretoken={cookie}".encode(),
+        "body on reports": head(
+            REPORTS,
+            Content_Type="application/json",
+            Content_Length="60000",
+            Authorization=f"Bearer {key}",
+        )
+        + b"{",
+        "body on reports, unknown key": head(
+            REPORTS, Content_Type="application/json", Content_Length="60000"
+        )
+        + b"{",
         "response": head(LARGE) * 20,
     }
 
@@ -47,7 +66,9 @@ def slow_clients(port: int, first: bytes, *, count: int = COUNT) -> Iterator[lis
     held, stop = [_slow(port) for _ in range(count)], threading.Event()
     for one in held:
         one.sendall(first)
-    trickle = threading.Thread(target=_trickle, args=(held, stop) if sends else ([], stop), daemon=True)
+    trickle = threading.Thread(
+        target=_trickle, args=(held, stop) if sends else ([], stop), daemon=True
+    )
     trickle.start()
     try:
         yield held
@@ -95,7 +116,9 @@ class Reporter:
     def __call__(self) -> int:
         """The status of the next report, 0 without an answer."""
         self._sent += 1
-        data: dict[str, Any] = json.loads(dumps(request_make(end=time.time(), instance=self._instance)))
+        data: dict[str, Any] = json.loads(
+            dumps(request_make(end=time.time(), instance=self._instance))
+        )
         data["reports"][0]["seq"] = [self._sent, self._sent]
         return answer_of(self._stack.port, self._stack.key, json.dumps(data).encode())[0]
 

@@ -1,4 +1,5 @@
-"""A dashboard in processes of its own: embedded on SQLite, or web, worker and beat on PostgreSQL and Redis."""
+"""A dashboard in processes of its own: embedded on SQLite, or web, worker and beat on PostgreSQL
+and Redis."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def free_port() -> int:
 
 
 def wait_for(what: str, seen: Callable[[], Any], *, seconds: float, every: float = 0.25) -> Any:
-    """Asks until the answer is true and returns it; the limit only bounds how long a failure takes."""
+    """Asks until the answer is true and returns it; the limit only bounds how long a failure
+    takes."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = seen()
@@ -59,12 +61,24 @@ def wait_for(what: str, seen: Callable[[], Any], *, seconds: float, every: float
 class Stack:
     """The processes of one dashboard. `database` is sqlite or postgresql."""
 
-    def __init__(self, *, database: str, folder: Path, outbound: str, server: dict[str, str] | None = None, redis_url: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        database: str,
+        folder: Path,
+        outbound: str,
+        server: dict[str, str] | None = None,
+        redis_url: str = "",
+    ) -> None:
         self.database, self.folder, self.port = database, folder, free_port()
         self.server, self.redis_url = server or POSTGRESQL, redis_url or REDIS_URL
         self.name = f"compilewatch_flow_{secrets.token_hex(4)}"
         self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith("COMPILEWATCH_")
+            },
             "COMPILEWATCH_DATA": str(folder),
             "COMPILEWATCH_PORT": str(self.port),
             "COMPILEWATCH_OUTBOUND_ALLOW": outbound,
@@ -95,7 +109,15 @@ class Stack:
     def manage(self, *arguments: str) -> str:
         """The output of a management command."""
         command = [sys.executable, "manage.py", *arguments]
-        return subprocess.run(command, cwd=REPOSITORY, env=self.environment, capture_output=True, text=True, check=True, timeout=600).stdout
+        return subprocess.run(
+            command,
+            cwd=REPOSITORY,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
+        ).stdout
 
     def start(self, *, channel: str) -> None:
         """Migrates, makes a project with a key and a Slack channel, and starts every process."""
@@ -109,7 +131,8 @@ class Stack:
         wait_for("the web process answers", lambda: self.status("/healthz") == 200, seconds=300)
 
     def _migrate(self) -> None:
-        """The first dashboard of a test process runs the migrations; the others begin with a copy of what they made."""
+        """The first dashboard of a test process runs the migrations; the others begin with a copy
+        of what they made."""
         migrate = functools.partial(self.manage, "migrate", "--verbosity=0")
         if self.database == "sqlite":
             file_migrate(self.folder / "compilewatch.sqlite3", migrate)
@@ -127,7 +150,12 @@ class Stack:
         """Starts one process; its output goes to a file that is named for it."""
         with (self.folder / f"{role}.log").open("ab") as output:
             self.processes[role] = subprocess.Popen(
-                self.command(role), cwd=REPOSITORY, env=self.environment, stdout=output, stderr=output, start_new_session=True
+                self.command(role),
+                cwd=REPOSITORY,
+                env=self.environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
 
     def command(self, role: str) -> list[str]:
@@ -136,8 +164,26 @@ class Stack:
         commands = {
             "everything": [sys.executable, "manage.py", "serve"],
             "web": [sys.executable, "manage.py", "web", "--workers", "2"],
-            "worker": [*celery, "worker", "--hostname", f"{role}@%h", "--concurrency", "1", "--loglevel", "WARNING"],
-            "beat": [*celery, "beat", "--schedule", str(self.folder / "beat"), "--pidfile", "", "--loglevel", "WARNING"],
+            "worker": [
+                *celery,
+                "worker",
+                "--hostname",
+                f"{role}@%h",
+                "--concurrency",
+                "1",
+                "--loglevel",
+                "WARNING",
+            ],
+            "beat": [
+                *celery,
+                "beat",
+                "--schedule",
+                str(self.folder / "beat"),
+                "--pidfile",
+                "",
+                "--loglevel",
+                "WARNING",
+            ],
         }
         return commands[role.partition("-")[0]]
 
@@ -163,8 +209,13 @@ class Stack:
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
         form = browser.open(f"{address}/accounts/login/", timeout=60).read().decode()
         token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', form)[1]  # type: ignore[index]
-        fields = urllib.parse.urlencode({"csrfmiddlewaretoken": token, "login": "ada", "password": self.password}).encode()
-        browser.open(urllib.request.Request(f"{address}/accounts/login/", fields, {"Referer": address}), timeout=60)
+        fields = urllib.parse.urlencode(
+            {"csrfmiddlewaretoken": token, "login": "ada", "password": self.password}
+        ).encode()
+        browser.open(
+            urllib.request.Request(f"{address}/accounts/login/", fields, {"Referer": address}),
+            timeout=60,
+        )
         return str(browser.open(address + path, timeout=60).read().decode())
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -172,8 +223,14 @@ class Stack:
         if self.database == "sqlite":
             import sqlite3
 
-            # Without `closing` it stays open until garbage is collected: somebody else, and in the way of a restore.
-            with contextlib.closing(sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30)) as connection, connection:
+            # Without `closing` it stays open until garbage is collected: somebody else, and in the
+            # way of a restore.
+            with (
+                contextlib.closing(
+                    sqlite3.connect(self.folder / "compilewatch.sqlite3", timeout=30)
+                ) as connection,
+                connection,
+            ):
                 return connection.execute(sql).fetchall()
         with psycopg.connect(dbname=self.name, **self.server) as connection:
             return connection.execute(sql).fetchall()
@@ -184,7 +241,10 @@ class Stack:
 
     def logs(self) -> str:
         """What the processes wrote."""
-        return "\n".join(f"== {file.name}\n{file.read_text()[-4000:]}" for file in sorted(self.folder.glob("*.log")))
+        return "\n".join(
+            f"== {file.name}\n{file.read_text()[-4000:]}"
+            for file in sorted(self.folder.glob("*.log"))
+        )
 
     def close(self) -> None:
         """Ends every process and removes the database."""
@@ -199,7 +259,12 @@ def answer_of(port: int, key: str, body: bytes) -> tuple[int, dict[str, Any]]:
     """Status and JSON of one POST to the report endpoint; status 0 when the connection broke."""
     try:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        connection.request("POST", "/api/v1/reports", body, {"Authorization": f"Bearer {key}", "Content-Type": "application/json"})
+        connection.request(
+            "POST",
+            "/api/v1/reports",
+            body,
+            {"Authorization": f"Bearer {key}", "Content-Type": "application/json"},
+        )
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     except (OSError, http.client.HTTPException, ValueError):

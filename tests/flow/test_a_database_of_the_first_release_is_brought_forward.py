@@ -1,4 +1,5 @@
-"""A database that the first release wrote is migrated with its data: nothing is lost, folding goes on, pages open."""
+"""A database that the first release wrote is migrated with its data: nothing is lost, folding goes
+on, pages open."""
 
 from __future__ import annotations
 
@@ -51,8 +52,13 @@ print(json.dumps(found))
 @pytest.fixture
 def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     """Of a dashboard whose database the first release has written."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    settings = plain | {"COMPILEWATCH_DATA": str(tmp_path), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+    plain = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    settings = plain | {
+        "COMPILEWATCH_DATA": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+    }
     text = gzip.decompress((RELEASES / f"first-{DATABASE}.sql.gz").read_bytes()).decode()
     if DATABASE == "sqlite":
         with sqlite3.connect(tmp_path / "compilewatch.sqlite3") as connection:
@@ -65,7 +71,12 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
         try:
             url = f"postgresql://{address}/{name}"
             subprocess.run(
-                ["psql", "-q", "-v", "ON_ERROR_STOP=1", url], input=text, text=True, check=True, capture_output=True, timeout=300
+                ["psql", "-q", "-v", "ON_ERROR_STOP=1", url],
+                input=text,
+                text=True,
+                check=True,
+                capture_output=True,
+                timeout=300,
             )
             yield settings | {"COMPILEWATCH_DATABASE_URL": url}
         finally:
@@ -73,7 +84,14 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def run(environment: dict[str, str], *words: str) -> str:
-    done = subprocess.run([sys.executable, *words], cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -82,7 +100,11 @@ def test_the_first_release(environment: dict[str, str]) -> None:
     recorded = 0
     for path in (REPOSITORY / "tests/data/recordings").glob("h200-serve-*.gz"):
         for line in gzip.decompress(path.read_bytes()).splitlines():
-            recorded += sum(region["calls"] for report in json.loads(line)["reports"] for region in report.get("regions", []))
+            recorded += sum(
+                region["calls"]
+                for report in json.loads(line)["reports"]
+                for region in report.get("regions", [])
+            )
     run(environment, "manage.py", "migrate", "--verbosity=0")
     found = json.loads(run(environment, "-c", OPEN_IT).splitlines()[-1])
     assert found["waiting"] == found["folded"] == 20 and found["verdicts"] == 2

@@ -1,4 +1,5 @@
-"""A real job recompiles until the limit; what its finding suggests is done to the next versions, and the page says that it is gone."""
+"""A real job recompiles until the limit; what its finding suggests is done to the next versions,
+and the page says that it is gone."""
 
 from __future__ import annotations
 
@@ -40,8 +41,16 @@ compilewatch.shutdown()
 """
 
 
-def started(stack: Stack, version: str, *, minutes_ago: int, fix: str = "pass", variables: dict[str, str] | None = None) -> None:
-    """Runs the job and sends what it reported as of then; for the hour that it goes on serving its last window is sent again."""
+def started(
+    stack: Stack,
+    version: str,
+    *,
+    minutes_ago: int,
+    fix: str = "pass",
+    variables: dict[str, str] | None = None,
+) -> None:
+    """Runs the job and sends what it reported as of then; for the hour that it goes on serving its
+    last window is sent again."""
     program, recording = Path(stack.folder) / "job.py", Path(stack.folder) / f"reports-{version}"
     program.write_text(JOB.format(sizes=list(SIZES), fix=fix, variables=variables or {}))
     done = run(program, version, ENDPOINT=f"file:{recording}", SPOOL="off")
@@ -51,7 +60,10 @@ def started(stack: Stack, version: str, *, minutes_ago: int, fix: str = "pass", 
     back = (time.time() // 60 - minutes_ago) * 60 + 5 - reports[0].window[0]
     told = [moved(report, back) for report in reports]
     quiet = replace(reports[-1], compiles=[], findings=[], facts=[])
-    told += [replace(moved(quiet, back + 60 * n), seq=(quiet.seq[1] + n, quiet.seq[1] + n)) for n in range(1, HOUR)]
+    told += [
+        replace(moved(quiet, back + 60 * n), seq=(quiet.seq[1] + n, quiet.seq[1] + n))
+        for n in range(1, HOUR)
+    ]
     identity = replace(requests[-1].instance, started=requests[-1].instance.started + back)
     endpoint = Endpoint(port=stack.port, key=stack.key)
     for batch in batch_reports(iter(told)):
@@ -75,11 +87,21 @@ def finding(stack: Stack) -> tuple[dict[str, Any], str]:
 
 def test_what_the_finding_suggests_is_what_makes_it_go(stack: Stack) -> None:
     started(stack, "1", minutes_ago=210)
-    wait_for("the guard is told", lambda: stack.rows("SELECT count(*) FROM finding WHERE kind = 'guard'")[0][0], seconds=120)
+    wait_for(
+        "the guard is told",
+        lambda: stack.rows("SELECT count(*) FROM finding WHERE kind = 'guard'")[0][0],
+        seconds=120,
+    )
     told, page = finding(stack)
     way = told["way_out"]
-    assert (way["varies"]["what"], way["varies"]["source"], way["varies"]["dim"]) == ("size", "x", 0)
-    assert [(one["label"], one["count"]) for one in way["values"]["buckets"]] == [(str(size), 1) for size in SIZES[1:9]]
+    assert (way["varies"]["what"], way["varies"]["source"], way["varies"]["dim"]) == (
+        "size",
+        "x",
+        0,
+    )
+    assert [(one["label"], one["count"]) for one in way["values"]["buckets"]] == [
+        (str(size), 1) for size in SIZES[1:9]
+    ]
     assert way["headroom"]["entries"] == {"count": 8, "limit": 8}
     assert told["without"] == [] and "No version has been deployed since" in page
     codes = {one["title"]: one["code"] for one in way["ways"]}
@@ -88,10 +110,18 @@ def test_what_the_finding_suggests_is_what_makes_it_go(stack: Stack) -> None:
     started(stack, "2", minutes_ago=140, fix=codes["Mark it dynamic"])
     started(stack, "3", minutes_ago=70, variables={name: value.strip('"')})
     wait_for("all is folded", stack.folded, seconds=120)
-    of_guard = "SELECT finding_life.state FROM finding_life JOIN finding ON finding.id = finding_id WHERE kind = 'guard'"
+    of_guard = (
+        "SELECT finding_life.state FROM finding_life JOIN finding ON finding.id = finding_id "
+        "WHERE kind = 'guard'"
+    )
     wait_for("it is told gone", lambda: stack.rows(of_guard) == [("gone",)], seconds=120)
     told, page = finding(stack)
     assert [state["state"] for state in told["states"]] == ["gone"]
-    assert {one["version"]: (one["minutes"] >= 60, one["compilations"]) for one in told["without"]} == {"2": (True, 1), "3": (True, 1)}
-    assert all(one["proof"].startswith("gone: ") and "1 compilation of the same place" in one["proof"] for one in told["without"])
+    assert {
+        one["version"]: (one["minutes"] >= 60, one["compilations"]) for one in told["without"]
+    } == {"2": (True, 1), "3": (True, 1)}
+    assert all(
+        one["proof"].startswith("gone: ") and "1 compilation of the same place" in one["proof"]
+        for one in told["without"]
+    )
     assert page.count("1 compilation of the same place on 1 instance without it") == 2

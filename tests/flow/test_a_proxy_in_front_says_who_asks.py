@@ -1,5 +1,6 @@
-"""Behind a proxy that the settings name, the record holds the address of whoever asked: in one process as with web on its own, and
-whatever a stranger writes into a header that only looks like the proxy's."""
+"""Behind a proxy that the settings name, the record holds the address of whoever asked: in one
+process as with web on its own, and whatever a stranger writes into a header that only looks like
+the proxy's."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    running = Stack(database=DATABASE, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9")
+    running = Stack(
+        database=DATABASE, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9"
+    )
     running.environment["COMPILEWATCH_TRUSTED_PROXIES"] = "1"
     try:
         running.start(channel="http://127.0.0.1:9/none")
@@ -37,7 +40,11 @@ def caddy(folder: Path, web: int) -> Iterator[int]:
     """The proxy of docker/compose.yml, in front of this port; yields its own."""
     need("Caddy")
     port = free_port()
-    own = {"COMPILEWATCH_ADDRESS": f"http://127.0.0.1:{port}", "COMPILEWATCH_WEB": f"127.0.0.1:{web}", "HOME": str(folder)}
+    own = {
+        "COMPILEWATCH_ADDRESS": f"http://127.0.0.1:{port}",
+        "COMPILEWATCH_WEB": f"127.0.0.1:{web}",
+        "HOME": str(folder),
+    }
     command = ["caddy", "run", "--config", str(caddyfile(folder)), "--adapter", "caddyfile"]
     with (folder / "caddy.log").open("wb") as log:
         process = subprocess.Popen(command, env=os.environ | own, stdout=log, stderr=log)
@@ -50,7 +57,8 @@ def caddy(folder: Path, web: int) -> Iterator[int]:
 
 
 def caddyfile(folder: Path) -> Path:
-    """The shipped file; Debian's Caddy 2.6 has two older directives where the image's has `request_buffers`."""
+    """The shipped file; Debian's Caddy 2.6 has two older directives where the image's has
+    `request_buffers`."""
     text, file = (REPOSITORY / "docker/Caddyfile").read_text(), folder / "Caddyfile"
     if subprocess.check_output(["caddy", "version"], text=True).lstrip("v").startswith("2.6."):
         assert text.count("request_buffers 1MiB") == 1
@@ -61,27 +69,44 @@ def caddyfile(folder: Path) -> Path:
 
 def answers(port: int) -> bool:
     try:
-        return bool(urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60).status == 200)
+        return bool(
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=60).status == 200
+        )
     except OSError:
         return False
 
 
 def noted(stack: Stack, port: int, headers: dict[str, str]) -> str:
-    """The address that is written down of whoever sends a key openly; each time another key, for one is noted once a minute."""
+    """The address that is written down of whoever sends a key openly; each time another key, for
+    one is noted once a minute."""
     [(before,)] = stack.rows("SELECT coalesce(max(id), 0) FROM audit_entry")
-    [key] = re.findall(r"cw_api_\w+", stack.manage("key_make", "--project", "flow", "--name", "open"))
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)  # writes names as they are given, in any case
-    connection.request("GET", f"/metrics?key={key}", headers={"User-Agent": "a stranger's", "Accept": "*/*", **headers})
+    [key] = re.findall(
+        r"cw_api_\w+", stack.manage("key_make", "--project", "flow", "--name", "open")
+    )
+    connection = http.client.HTTPConnection(
+        "127.0.0.1", port, timeout=60
+    )  # writes names as they are given, in any case
+    connection.request(
+        "GET",
+        f"/metrics?key={key}",
+        headers={"User-Agent": "a stranger's", "Accept": "*/*", **headers},
+    )
     assert connection.getresponse().status == 400
-    [(address,)] = stack.rows(f"SELECT address FROM audit_entry WHERE action = 'key.exposed' AND id > {before}")
+    [(address,)] = stack.rows(
+        f"SELECT address FROM audit_entry WHERE action = 'key.exposed' AND id > {before}"
+    )
     return str(address)
 
 
 def test_the_entry_of_our_own_proxy_is_believed(stack: Stack) -> None:
-    assert noted(stack, stack.port, {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}) == "203.0.113.7"
+    assert (
+        noted(stack, stack.port, {"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}) == "203.0.113.7"
+    )
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "X_Forwarded_For", "X_Forwarded-For"])
-def test_the_proxy_of_the_compose_file_passes_on_nothing_that_a_stranger_wrote(header: str, stack: Stack, tmp_path: Path) -> None:
+def test_the_proxy_of_the_compose_file_passes_on_nothing_that_a_stranger_wrote(
+    header: str, stack: Stack, tmp_path: Path
+) -> None:
     with caddy(tmp_path, stack.port) as port:
         assert noted(stack, port, {header: "198.51.100.1"}) == "127.0.0.1"

@@ -1,5 +1,6 @@
-"""Behind a proxy that ends what takes a minute: nothing is asked that takes so long. The proxy of the test cuts after three seconds, so
-that a request which waited for news, or a connection that has to stay open between two reports, would be seen."""
+"""Behind a proxy that ends what takes a minute: nothing is asked that takes so long. The proxy of
+the test cuts after three seconds, so that a request which waited for news, or a connection that has
+to stay open between two reports, would be seen."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 import pytest
 from compilewatch.export.http import connection as of_agents
 
-from dashboard.common.connection_pool import LOCK_TIMEOUT_S, POOL_OPTIONS, SERVER_SILENCE_TIMEOUT_S, STATEMENT_TIMEOUT_S
+from dashboard.common.connection_pool import (
+    LOCK_TIMEOUT_S,
+    POOL_OPTIONS,
+    SERVER_SILENCE_TIMEOUT_S,
+    STATEMENT_TIMEOUT_S,
+)
 from tests.environment import DATABASE
 from tests.flow.reverse_proxy import ReverseProxy
 from tests.flow.stack import REPOSITORY, Stack, wait_for
@@ -26,7 +32,15 @@ pytestmark = pytest.mark.timeout(900)
 MINUTE = 60.0
 CUT = 3.0
 LIVE = ("", "alerts/", "health/", "models/1/instances/", "setup/arrival/")
-WHOLE = ("models/1/", "models/1.json", "models/1.csv", "models/1/compare", "fleet.csv", "settings/audit/", "setup/")
+WHOLE = (
+    "models/1/",
+    "models/1.json",
+    "models/1.csv",
+    "models/1/compare",
+    "fleet.csv",
+    "settings/audit/",
+    "setup/",
+)
 
 
 @pytest.fixture
@@ -52,35 +66,61 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
         running.close()
 
 
-def test_a_job_that_reports_less_often_than_the_cut_loses_nothing(stack: Stack, proxy: ReverseProxy) -> None:
+def test_a_job_that_reports_less_often_than_the_cut_loses_nothing(
+    stack: Stack, proxy: ReverseProxy
+) -> None:
     proxy.target = stack.port
-    agent = {"COMPILEWATCH_ENDPOINT": proxy.address, "COMPILEWATCH_API_KEY": stack.key, "COMPILEWATCH_INTERVAL": str(CUT + 2)}
+    agent = {
+        "COMPILEWATCH_ENDPOINT": proxy.address,
+        "COMPILEWATCH_API_KEY": stack.key,
+        "COMPILEWATCH_INTERVAL": str(CUT + 2),
+    }
     job = [sys.executable, "-m", "tests.flow.small_job", str(4 * CUT)]
-    said = subprocess.run(job, cwd=REPOSITORY, env=stack.environment | agent, check=True, timeout=300, capture_output=True, text=True)
-    wait_for("the reports of the job are folded", lambda: stack.folded() and stack.rows("SELECT 1 FROM version_minute"), seconds=120)
+    said = subprocess.run(
+        job,
+        cwd=REPOSITORY,
+        env=stack.environment | agent,
+        check=True,
+        timeout=300,
+        capture_output=True,
+        text=True,
+    )
+    wait_for(
+        "the reports of the job are folded",
+        lambda: stack.folded() and stack.rows("SELECT 1 FROM version_minute"),
+        seconds=120,
+    )
     reports = [status for path, status, _ in proxy.passed if path == "/api/v1/reports"]
     assert len(reports) >= 3 and said.stderr == ""
-    # Whatever a busy machine made the proxy cut was sent again: no window is missing among those that are held.
+    # Whatever a busy machine made the proxy cut was sent again: no window is missing among those
+    # that are held.
     [(ranges,)] = stack.rows("SELECT ranges FROM ingest_sender")
     held = json.loads(ranges) if isinstance(ranges, str) else ranges
     assert [first for first, _ in held] == [1]
 
 
 def test_no_page_waits_for_news(stack: Stack, proxy: ReverseProxy) -> None:
-    """Pages that renew themselves ask anew instead; what they hear comes at once, changed or not."""
+    """Pages that renew themselves ask anew instead; what they hear comes at once, changed or
+    not."""
     proxy.target = stack.port
     agent = {"COMPILEWATCH_ENDPOINT": proxy.address, "COMPILEWATCH_API_KEY": stack.key}
     job = [sys.executable, "-m", "tests.flow.small_job", "3"]
     subprocess.run(job, cwd=REPOSITORY, env=stack.environment | agent, check=True, timeout=300)
-    wait_for("the reports of the job are folded", lambda: stack.rows("SELECT 1 FROM version_minute"), seconds=120)
+    wait_for(
+        "the reports of the job are folded",
+        lambda: stack.rows("SELECT 1 FROM version_minute"),
+        seconds=120,
+    )
     browser = build_opener(HTTPCookieProcessor())
 
     def signed_in() -> bool:
         form = browser.open(f"{proxy.address}/accounts/login/").read().decode()
         if "csrfmiddlewaretoken" in form:  # who is signed in is led away from the form
-            token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', form)[1]  # type: ignore[index]
+            token = re.search(r'csrfmiddlewaretoken" ' r'value="([^"]+)', form)[1]  # type: ignore[index]
             fields = f"csrfmiddlewaretoken={token}&login=ada&password={stack.password}".encode()
-            browser.open(Request(f"{proxy.address}/accounts/login/", fields, {"Referer": proxy.address}))
+            browser.open(
+                Request(f"{proxy.address}/accounts/login/", fields, {"Referer": proxy.address})
+            )
         return True
 
     def every_page() -> bool:
@@ -96,7 +136,8 @@ def test_no_page_waits_for_news(stack: Stack, proxy: ReverseProxy) -> None:
 
 
 def in_time(ask: Callable[[], bool]) -> bool:
-    """Whether the proxy cut nothing; a busy machine is asked again once it is done with whatever made the first answers slow."""
+    """Whether the proxy cut nothing; a busy machine is asked again once it is done with whatever
+    made the first answers slow."""
     try:
         return ask()
     except HTTPError as error:
@@ -106,4 +147,8 @@ def in_time(ask: Callable[[], bool]) -> bool:
 
 def test_everything_that_waits_gives_up_long_before_a_minute() -> None:
     slowest = float(POOL_OPTIONS["timeout"]) + LOCK_TIMEOUT_S + STATEMENT_TIMEOUT_S  # type: ignore[arg-type]
-    assert of_agents.TOTAL_SECONDS < MINUTE / 2 and slowest < MINUTE / 2 and SERVER_SILENCE_TIMEOUT_S < MINUTE / 2
+    assert (
+        of_agents.TOTAL_SECONDS < MINUTE / 2
+        and slowest < MINUTE / 2
+        and SERVER_SILENCE_TIMEOUT_S < MINUTE / 2
+    )

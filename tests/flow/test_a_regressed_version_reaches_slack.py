@@ -1,4 +1,5 @@
-"""Two versions report side by side; the newer is slower and partly eager; exactly one message says "roll back"."""
+"""Two versions report side by side; the newer is slower and partly eager; exactly one message says
+"roll back"."""
 
 import time
 
@@ -37,6 +38,11 @@ def test_a_regressed_version_reaches_slack(stack: Stack, slack: Receiver) -> Non
     assert stack.rows("SELECT sum(calls) FROM version_hour")[0][0] == calls
     kinds = [row[0] for row in stack.rows("SELECT kind FROM verdict WHERE current ORDER BY kind")]
     assert "roll_back" in kinds
-    assert stack.rows("SELECT count(*) FROM alert WHERE state = 'open' AND severity = 'roll_back'")[0][0] == 1
+    assert (
+        stack.rows("SELECT count(*) FROM alert WHERE state = 'open' AND severity = 'roll_back'")[0][
+            0
+        ]
+        == 1
+    )
     time.sleep(12)
     assert len(slack.messages) == 1

@@ -1,4 +1,5 @@
-"""Real servers and jobs are replaced by a next version: the dashboard counts the calls of each version that the clients counted."""
+"""Real servers and jobs are replaced by a next version: the dashboard counts the calls of each
+version that the clients counted."""
 
 from __future__ import annotations
 
@@ -26,7 +27,17 @@ from tests.flow.stack import Stack, wait_for
 
 pytestmark = pytest.mark.timeout(900)
 
-GUNICORN = ("-m", "gunicorn", "job:app", "--workers", "2", "--bind", "127.0.0.1:PORT", "--log-level", "error")
+GUNICORN = (
+    "-m",
+    "gunicorn",
+    "job:app",
+    "--workers",
+    "2",
+    "--bind",
+    "127.0.0.1:PORT",
+    "--log-level",
+    "error",
+)
 CALLS = """
 SELECT model_version.name, instance.pid, sum(region_minute.calls) FROM region_minute
 JOIN instance ON instance.id = region_minute.instance_id JOIN model_version ON model_version.id = instance.version_id
@@ -62,8 +73,11 @@ def board(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Boar
     return Board(f"http://127.0.0.1:{stack.port}", stack.key, tmp_path)
 
 
-def servers_roll(board: Board, name: str, job: str, words: tuple[str, ...], body: bytes | None, ends: int) -> dict[str, Counts]:
-    """The next version starts while the earlier one serves; both are asked; the earlier one ends, and the next one is asked on."""
+def servers_roll(
+    board: Board, name: str, job: str, words: tuple[str, ...], body: bytes | None, ends: int
+) -> dict[str, Counts]:
+    """The next version starts while the earlier one serves; both are asked; the earlier one ends,
+    and the next one is asked on."""
     old, new = f"{name} 1", f"{name} 2"
     with (
         serving(board.place(old), board, job, *words, **board.settings(old)) as earlier,
@@ -88,14 +102,22 @@ def celery_serves(board: Board, version: str) -> Counts:
 
 
 def ray_serves(board: Board, version: str) -> Counts:
-    asked: Counter[str] = Counter(json.loads(program_runs(board, version, ray.JOB).partition("ASKED ")[2]))
+    asked: Counter[str] = Counter(
+        json.loads(program_runs(board, version, ray.JOB).partition("ASKED ")[2])
+    )
     return sorted(asked.values())
 
 
 def torchrun_trains(board: Board, version: str) -> Counts:
     folder = board.place(version)
-    with serving(folder, board, torchrun.JOB, *torchrun.TORCHRUN, "stays", **board.settings(version)) as launcher:
-        wait_for("both ranks are ready", lambda: all((folder / f"ready{rank}").exists() for rank in range(2)), seconds=100)
+    with serving(
+        folder, board, torchrun.JOB, *torchrun.TORCHRUN, "stays", **board.settings(version)
+    ) as launcher:
+        wait_for(
+            "both ranks are ready",
+            lambda: all((folder / f"ready{rank}").exists() for rank in range(2)),
+            seconds=100,
+        )
         launcher.stop()
     return [40, 40]
 
@@ -112,9 +134,14 @@ def program_runs(board: Board, version: str, program: str) -> str:
     """What a program prints that ends by itself."""
     folder = board.place(version)
     (folder / "job.py").write_text(program)
-    variables = {**environment(ENDPOINT=board.endpoint, **board.settings(version)), "RAY_USAGE_STATS_ENABLED": "0"}
+    variables = {
+        **environment(ENDPOINT=board.endpoint, **board.settings(version)),
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
     words = [sys.executable, "job.py", str(folder)]
-    return subprocess.run(words, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True, check=True, timeout=200).stdout
+    return subprocess.run(
+        words, cwd=folder, env=variables, stdout=subprocess.PIPE, text=True, check=True, timeout=200
+    ).stdout
 
 
 def test_the_clients_count_what_the_dashboard_counts(stack: Stack, board: Board) -> None:
@@ -126,14 +153,27 @@ def test_the_clients_count_what_the_dashboard_counts(stack: Stack, board: Board)
         "Trainer": trainer_trains,
     }
     expected: dict[str, Counts] = {
-        **servers_roll(board, "uvicorn", uvicorn.JOB, (*uvicorn.UVICORN, "--workers", "2"), None, signal.SIGTERM),
+        **servers_roll(
+            board,
+            "uvicorn",
+            uvicorn.JOB,
+            (*uvicorn.UVICORN, "--workers", "2"),
+            None,
+            signal.SIGTERM,
+        ),
         **servers_roll(board, "gunicorn", gunicorn.JOB, GUNICORN, None, signal.SIGTERM),
         **servers_roll(board, "LitServe", litserve.JOB, ("job.py",), b"{}", signal.SIGINT),
-        **{f"{name} {number}": run(board, f"{name} {number}") for name, run in jobs.items() for number in (1, 2)},
+        **{
+            f"{name} {number}": run(board, f"{name} {number}")
+            for name, run in jobs.items()
+            for number in (1, 2)
+        },
     }
     wait_for("everything is folded", stack.folded, seconds=60)
     counted: dict[str, Counts] = {}
     for version, _, calls in stack.rows(CALLS):
         counted.setdefault(version, []).append(int(calls))
     assert {version: sorted(calls) for version, calls in counted.items()} == expected
-    assert {version: int(calls) for version, calls in stack.rows(TOTALS)} == {version: sum(calls) for version, calls in expected.items()}
+    assert {version: int(calls) for version, calls in stack.rows(TOTALS)} == {
+        version: sum(calls) for version, calls in expected.items()
+    }

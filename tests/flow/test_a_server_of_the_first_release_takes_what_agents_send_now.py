@@ -1,5 +1,6 @@
-"""A real job of today with shadow calls, looked-through values, an eager baseline and kernel choices, sent to the first release's own code:
-every report is taken and folded, none is refused or put aside."""
+"""A real job of today with shadow calls, looked-through values, an eager baseline and kernel
+choices, sent to the first release's own code: every report is taken and folded, none is refused or
+put aside."""
 
 from __future__ import annotations
 
@@ -59,23 +60,54 @@ def test_it_takes_them(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
     done = run(tmp_path / "job.py", ENDPOINT=f"file:{tmp_path / 'reports'}", SPOOL="off")
     assert (done.returncode, done.stderr) == (0, "")
-    requests = [decode(Request, json.loads(line)) for line in (tmp_path / "reports").read_text().splitlines()]
+    requests = [
+        decode(Request, json.loads(line))
+        for line in (tmp_path / "reports").read_text().splitlines()
+    ]
     facts = [fact for one in requests for report in one.reports for fact in report.facts]
-    told = {fact.data.get("kind", "golden") if fact.kind == "parity" else fact.kind for fact in facts}
+    told = {
+        fact.data.get("kind", "golden") if fact.kind == "parity" else fact.kind for fact in facts
+    }
     assert told >= {"golden", "shadow", "finite", "mark"}
     for one in requests:
         one.instance.components[f"{KERNEL}mm 1a2b3c"] = "cpp_gemm 9f8e7d"
-    (tmp_path / "sent").write_bytes(b"\n".join(json.dumps(encode(one)).encode() for one in requests))
+    (tmp_path / "sent").write_bytes(
+        b"\n".join(json.dumps(encode(one)).encode() for one in requests)
+    )
     earlier = release_unpack(tmp_path / "earlier")
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    settings = {"COMPILEWATCH_DATA": str(tmp_path / "data"), "DJANGO_SETTINGS_MODULE": "dashboard.settings"}
+    plain = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    settings = {
+        "COMPILEWATCH_DATA": str(tmp_path / "data"),
+        "DJANGO_SETTINGS_MODULE": "dashboard.settings",
+    }
     paths = {"PYTHONPATH": f"{earlier}:{earlier / 'agents'}"}
     (tmp_path / "data").mkdir()
     server = [sys.executable, "-c", SERVER, str(tmp_path / "sent")]
-    answered = subprocess.run(server, cwd=earlier, env=plain | settings | paths, capture_output=True, text=True, timeout=400, check=False)
+    answered = subprocess.run(
+        server,
+        cwd=earlier,
+        env=plain | settings | paths,
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
     assert answered.returncode == 0, answered.stderr
     found = json.loads(answered.stdout.splitlines()[-1])
-    assert all(status == 200 and not answer.get("rejected") for status, answer in found["answers"]), found["answers"]
-    taken = {seq for _, answer in found["answers"] for first, last in answer["acked"] for seq in range(first, last + 1)}
+    assert all(
+        status == 200 and not answer.get("rejected") for status, answer in found["answers"]
+    ), found["answers"]
+    taken = {
+        seq
+        for _, answer in found["answers"]
+        for first, last in answer["acked"]
+        for seq in range(first, last + 1)
+    }
     assert taken == {report.seq[0] for one in requests for report in one.reports}
-    assert (found["left"], found["version"], found["components"][f"{KERNEL}mm 1a2b3c"]) == (0, "2", "cpp_gemm 9f8e7d")
+    assert (found["left"], found["version"], found["components"][f"{KERNEL}mm 1a2b3c"]) == (
+        0,
+        "2",
+        "cpp_gemm 9f8e7d",
+    )

@@ -1,4 +1,5 @@
-"""Over a bad link a report of 64 kB that takes 20 s is stored; one that stops is refused with 408 after the grace, in both server modes."""
+"""Over a bad link a report of 64 kB that takes 20 s is stored; one that stops is refused with 408
+after the grace, in both server modes."""
 
 from __future__ import annotations
 
@@ -21,9 +22,13 @@ SIZE, SECONDS = 64_000, 20
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stack]:
     """Both server modes, whichever database the run tests."""
-    running = Stack(database=request.param, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9")
+    running = Stack(
+        database=request.param, folder=tmp_path_factory.mktemp("stack"), outbound="127.0.0.1:9"
+    )
     try:
         running.start(channel="http://127.0.0.1:9/none")
         yield running
@@ -38,7 +43,12 @@ def sent(stack: Stack, parts: list[bytes], pause: float) -> tuple[Answer, float]
     """The answer to a report that comes in these parts, and the seconds until it came."""
     begun = time.monotonic()
     with socket.create_connection(("127.0.0.1", stack.port), timeout=60) as connection:
-        opening = head(REPORTS, Authorization=f"Bearer {stack.key}", Content_Type="application/json", Content_Length=str(SIZE))
+        opening = head(
+            REPORTS,
+            Authorization=f"Bearer {stack.key}",
+            Content_Type="application/json",
+            Content_Length=str(SIZE),
+        )
         connection.sendall(opening.replace(b"Host:", b"Connection: close\r\nHost:"))
         for part in parts:
             connection.sendall(part)
@@ -50,7 +60,10 @@ def test_by_how_fast_they_come(stack: Stack) -> None:
     body = dumps(request_make(end=time.time(), instance=9_100_000)).ljust(SIZE)
     pieces = [body[begin : begin + SIZE // SECONDS] for begin in range(0, SIZE, SIZE // SECONDS)]
     with ThreadPoolExecutor(2) as pool:
-        slow, stopped = pool.submit(sent, stack, pieces, 1.0), pool.submit(sent, stack, [body[:10]], 0.0)
+        slow, stopped = (
+            pool.submit(sent, stack, pieces, 1.0),
+            pool.submit(sent, stack, [body[:10]], 0.0),
+        )
     answer, took = slow.result()
     assert (answer.status, took > SECONDS - 1) == (200, True), answer
     answer, took = stopped.result()

@@ -1,5 +1,5 @@
-"""A database that refuses us ends whatever is started with one sentence and an exit code, and nobody is shown the password; one that does
-not answer yet is waited for."""
+"""A database that refuses us ends whatever is started with one sentence and an exit code, and
+nobody is shown the password; one that does not answer yet is waited for."""
 
 from __future__ import annotations
 
@@ -40,9 +40,24 @@ def cluster() -> Iterator[Cluster]:
 
 
 def environment(port: int, *, password: str, name: str = "cw", user: str = "cw") -> dict[str, str]:
-    kept = {variable: value for variable, value in os.environ.items() if not variable.startswith("COMPILEWATCH_")}
-    database = {"COMPILEWATCH_DATABASE_URL": f"postgresql://{user}:{password}@127.0.0.1:{port}/{name}"}
-    return kept | FULL | database | {"COMPILEWATCH_REDIS_URL": REDIS_URL, "COMPILEWATCH_PORT": str(free_port()), "PYTHONUNBUFFERED": "1"}
+    kept = {
+        variable: value
+        for variable, value in os.environ.items()
+        if not variable.startswith("COMPILEWATCH_")
+    }
+    database = {
+        "COMPILEWATCH_DATABASE_URL": f"postgresql://{user}:{password}@127.0.0.1:{port}/{name}"
+    }
+    return (
+        kept
+        | FULL
+        | database
+        | {
+            "COMPILEWATCH_REDIS_URL": REDIS_URL,
+            "COMPILEWATCH_PORT": str(free_port()),
+            "PYTHONUNBUFFERED": "1",
+        }
+    )
 
 
 def status(port: int, path: str) -> int:
@@ -55,9 +70,15 @@ def status(port: int, path: str) -> int:
         return 0
 
 
-def started(program: str, settings: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
-    command = PROGRAMS[program][0] + (["--schedule", str(folder / "beat")] if program == "beat" else [])
-    return subprocess.run(command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, timeout=300)
+def started(
+    program: str, settings: dict[str, str], folder: Path
+) -> subprocess.CompletedProcess[str]:
+    command = PROGRAMS[program][0] + (
+        ["--schedule", str(folder / "beat")] if program == "beat" else []
+    )
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=settings, capture_output=True, text=True, timeout=300
+    )
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -70,19 +91,33 @@ def test_a_wrong_password(program: str, cluster: Cluster, tmp_path: Path) -> Non
     assert WRONG not in said and "Traceback" not in said
 
 
-@pytest.mark.parametrize(("name", "user"), [("nothing_of_this_name", "cw"), ("cw", "nobody_of_this_name")])
+@pytest.mark.parametrize(
+    ("name", "user"), [("nothing_of_this_name", "cw"), ("cw", "nobody_of_this_name")]
+)
 def test_a_wrong_name(name: str, user: str, cluster: Cluster, tmp_path: Path) -> None:
-    ended = started("web", environment(cluster.port, password=RIGHT, name=name, user=user), tmp_path)
-    assert (ended.returncode, ended.stderr.count("\n"), "Traceback" in ended.stderr) == (1, 1, False), ended.stderr
+    ended = started(
+        "web", environment(cluster.port, password=RIGHT, name=name, user=user), tmp_path
+    )
+    assert (ended.returncode, ended.stderr.count("\n"), "Traceback" in ended.stderr) == (
+        1,
+        1,
+        False,
+    ), ended.stderr
     assert "COMPILEWATCH_DATABASE_URL refuses us" in ended.stderr and "FATAL" in ended.stderr
 
 
 def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
     settings = environment(free_port(), password=RIGHT) | HERE
     with (tmp_path / "log").open("w") as log:
-        web = subprocess.Popen(PROGRAMS["web"][0], cwd=REPOSITORY, env=settings, stdout=log, stderr=log)
+        web = subprocess.Popen(
+            PROGRAMS["web"][0], cwd=REPOSITORY, env=settings, stdout=log, stderr=log
+        )
     try:
-        wait_for("it says that it is not ready", lambda: status(int(settings["COMPILEWATCH_PORT"]), "/readyz") == 503, seconds=120)
+        wait_for(
+            "it says that it is not ready",
+            lambda: status(int(settings["COMPILEWATCH_PORT"]), "/readyz") == 503,
+            seconds=120,
+        )
         assert web.poll() is None
     finally:
         web.terminate()
@@ -93,16 +128,30 @@ def test_a_database_that_comes_later_is_waited_for(tmp_path: Path) -> None:
 def test_a_command_does_not_wait_for_a_database(program: str, tmp_path: Path) -> None:
     ended = started(program, environment(free_port(), password=RIGHT), tmp_path)
     assert ended.returncode == 1 and RIGHT not in ended.stderr and "Traceback" not in ended.stderr
-    assert ended.stderr.startswith("The database of COMPILEWATCH_DATABASE_URL cannot be used: connection failed")
+    assert ended.stderr.startswith(
+        "The database of COMPILEWATCH_DATABASE_URL cannot be used: connection failed"
+    )
 
 
 @pytest.mark.parametrize("program", ["worker", "beat"])
 def test_worker_and_beat_wait_for_a_database_and_say_so(program: str, tmp_path: Path) -> None:
-    command = PROGRAMS[program][0] + (["--schedule", str(tmp_path / "beat")] if program == "beat" else [])
+    command = PROGRAMS[program][0] + (
+        ["--schedule", str(tmp_path / "beat")] if program == "beat" else []
+    )
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(command, cwd=REPOSITORY, env=environment(free_port(), password=RIGHT), stdout=log, stderr=log)
+        process = subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=environment(free_port(), password=RIGHT),
+            stdout=log,
+            stderr=log,
+        )
     try:
-        wait_for("it says so", lambda: "Connection refused" in (tmp_path / "log").read_text(), seconds=120)
+        wait_for(
+            "it says so",
+            lambda: "Connection refused" in (tmp_path / "log").read_text(),
+            seconds=120,
+        )
         assert process.poll() is None
     finally:
         process.terminate()

@@ -1,4 +1,5 @@
-"""A dashboard that listens by IPv6 alone: a job's agent reports to it, a person signs in, and the image's own question finds it alive."""
+"""A dashboard that listens by IPv6 alone: a job's agent reports to it, a person signs in, and the
+image's own question finds it alive."""
 
 from __future__ import annotations
 
@@ -28,9 +29,14 @@ class SixStack(Stack):
         self.address = f"http://[::1]:{self.port}"
         self.environment["COMPILEWATCH_LISTEN"] = listen
         if DATABASE == "postgresql":
-            self.environment |= {"COMPILEWATCH_HOSTS": "[::1]", "COMPILEWATCH_BASE_URL": self.address}
+            self.environment |= {
+                "COMPILEWATCH_HOSTS": "[::1]",
+                "COMPILEWATCH_BASE_URL": self.address,
+            }
 
-    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> http.client.HTTPResponse:
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> http.client.HTTPResponse:
         """One request by IPv6."""
         connection = http.client.HTTPConnection("::1", self.port, timeout=60)
         connection.request(method, path, body, headers)
@@ -57,9 +63,13 @@ class SixStack(Stack):
         form = self.ask("GET", "/accounts/login/")
         cookie, text = form.headers["Set-Cookie"].partition(";")[0], form.read().decode()
         token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', text)[1]  # type: ignore[index]
-        fields = urlencode({"csrfmiddlewaretoken": token, "login": "ada", "password": self.password}).encode()
+        fields = urlencode(
+            {"csrfmiddlewaretoken": token, "login": "ada", "password": self.password}
+        ).encode()
         kind = {"Content-Type": "application/x-www-form-urlencoded"}
-        return self.ask("POST", "/accounts/login/", fields, Cookie=cookie, Origin=self.address, **kind)
+        return self.ask(
+            "POST", "/accounts/login/", fields, Cookie=cookie, Origin=self.address, **kind
+        )
 
 
 @pytest.fixture(params=["::1", "::"])
@@ -80,33 +90,52 @@ def test_a_job_and_a_person_reach_it(six: SixStack) -> None:
     agent = {"COMPILEWATCH_ENDPOINT": six.address, "COMPILEWATCH_API_KEY": six.key}
     job = [sys.executable, "-m", "tests.flow.small_job", "3"]
     subprocess.run(job, cwd=REPOSITORY, env=six.environment | agent, check=True, timeout=300)
-    wait_for("the reports of the job are folded", lambda: six.rows("SELECT 1 FROM version_minute"), seconds=120)
+    wait_for(
+        "the reports of the job are folded",
+        lambda: six.rows("SELECT 1 FROM version_minute"),
+        seconds=120,
+    )
 
     answer = six.sign_in()
     assert (answer.status, answer.headers["Location"]) == (302, "/")
     [(noted,)] = six.rows("SELECT DISTINCT ip FROM usersessions_usersession")
     assert str(noted) == "::1"
 
-    alive = {"COMPILEWATCH_PORT": str(six.port), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TMPDIR": str(six.folder)}
+    alive = {
+        "COMPILEWATCH_PORT": str(six.port),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "TMPDIR": str(six.folder),
+    }
     (six.folder / "compilewatch.role").write_text("web\n")
     asked = [REPOSITORY / "docker/entrypoint", "alive"]
     assert subprocess.run(asked, env=six.environment | alive, timeout=120).returncode == 0
 
-    # On `::` whoever comes by IPv4 is loopback too, under the name that IPv6 has for it; on `::1` nobody does.
+    # On `::` whoever comes by IPv4 is loopback too, under the name that IPv6 has for it; on `::1`
+    # nobody does.
     assert six.by_four() == (0 if six.environment["COMPILEWATCH_LISTEN"] == "::1" else 401)
 
 
-def test_a_key_that_came_through_others_over_plain_http_is_refused_unless_nobody_else_reaches_it(six: SixStack) -> None:
-    passed_on = {"Authorization": f"Bearer {six.key}", "Content-Type": "application/json", "X-Forwarded-For": "203.0.113.7"}
+def test_a_key_that_came_through_others_over_plain_http_is_refused_unless_nobody_else_reaches_it(
+    six: SixStack,
+) -> None:
+    passed_on = {
+        "Authorization": f"Bearer {six.key}",
+        "Content-Type": "application/json",
+        "X-Forwarded-For": "203.0.113.7",
+    }
     alone = six.environment["COMPILEWATCH_LISTEN"] == "::1" and six.database == "sqlite"
     assert six.ask("POST", "/api/v1/reports", b"{}", **passed_on).status == (400 if alone else 403)
 
 
 def serve(folder: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
     environment = kept | {"COMPILEWATCH_DATA": str(folder), "PYTHONUNBUFFERED": "1"} | settings
     command = [sys.executable, "manage.py", "serve", *words]
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=300
+    )
 
 
 def test_an_address_that_is_not_here_or_taken_is_a_sentence(tmp_path: Path) -> None:

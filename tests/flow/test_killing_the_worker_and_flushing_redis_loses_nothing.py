@@ -1,4 +1,5 @@
-"""kill -9 of the worker (of everything, when embedded) and a flush of Redis in the middle: the counts equal what was recorded."""
+"""kill -9 of the worker (of everything, when embedded) and a flush of Redis in the middle: the
+counts equal what was recorded."""
 
 import re
 import threading
@@ -33,8 +34,15 @@ class Recorded:
             self.calls += sum(region.calls for report in reports for region in report.regions)
 
 
-def send_all(stack: Stack, instance: SimulatedInstance, start_minute: int, recorded: Recorded, disturbed: threading.Event) -> None:
-    """Sends 6 h of one instance like an agent: the same bytes again until they are acknowledged; the last part after the kills."""
+def send_all(
+    stack: Stack,
+    instance: SimulatedInstance,
+    start_minute: int,
+    recorded: Recorded,
+    disturbed: threading.Event,
+) -> None:
+    """Sends 6 h of one instance like an agent: the same bytes again until they are acknowledged;
+    the last part after the kills."""
     parts = list(batch_reports(build_past_reports(instance, start_minute=start_minute)))
     for number, reports in enumerate(parts):
         if number == len(parts) - 2:
@@ -67,7 +75,10 @@ def test_killing_the_worker_and_flushing_redis_loses_nothing(stack: Stack) -> No
     for instance in fleet_of_all:
         instance.first_minute = max(instance.first_minute, start_minute - 360)
     recorded, disturbed = Recorded(), threading.Event()
-    threads = [threading.Thread(target=send_all, args=(stack, instance, start_minute, recorded, disturbed)) for instance in fleet_of_all]
+    threads = [
+        threading.Thread(target=send_all, args=(stack, instance, start_minute, recorded, disturbed))
+        for instance in fleet_of_all
+    ]
     threads.append(threading.Thread(target=disturb, args=(stack, disturbed)))
     for thread in threads:
         thread.start()
@@ -81,5 +92,11 @@ def test_killing_the_worker_and_flushing_redis_loses_nothing(stack: Stack) -> No
     assert stack.rows("SELECT sum(calls) FROM region_minute")[0][0] == recorded.calls
     assert stack.rows("SELECT sum(windows) FROM process_minute")[0][0] == recorded.windows
     assert stack.rows("SELECT count(*) FROM ingest_poison")[0][0] == 0
-    pages = [stack.page(f"/p/flow/models/{model}/?range=24h") for (model,) in stack.rows("SELECT id FROM model")]
-    assert sum(int(count) for page in pages for count in re.findall(r'<data value="(\d+)">', page)) == recorded.calls
+    pages = [
+        stack.page(f"/p/flow/models/{model}/?range=24h")
+        for (model,) in stack.rows("SELECT id FROM model")
+    ]
+    assert (
+        sum(int(count) for page in pages for count in re.findall(r'<data value="(\d+)">', page))
+        == recorded.calls
+    )

@@ -1,4 +1,5 @@
-"""Ctrl-C reaches the one process of the embedded mode twice, from the terminal and from make: it ends all the same."""
+"""Ctrl-C reaches the one process of the embedded mode twice, from the terminal and from make: it
+ends all the same."""
 
 from __future__ import annotations
 
@@ -26,11 +27,18 @@ def test_a_burst_of_signals_ends_it(tmp_path: Path, number: signal.Signals) -> N
     stack = Stack(database="sqlite", folder=tmp_path, outbound="127.0.0.1:9")
     stack.start(channel="http://127.0.0.1:9/none")
     server = stack.processes["everything"]
-    wait_for("it says what becomes of signals", lambda: catches(server.pid, signal.SIGTERM), seconds=60, every=0.05)
+    wait_for(
+        "it says what becomes of signals",
+        lambda: catches(server.pid, signal.SIGTERM),
+        seconds=60,
+        every=0.05,
+    )
 
     def burst() -> None:
         while time.monotonic() < until:
-            os.kill(server.pid, number)  # it is a zombie at most: nobody asks how it ended before the burst is over
+            os.kill(
+                server.pid, number
+            )  # it is a zombie at most: nobody asks how it ended before the burst is over
 
     until = time.monotonic() + 1
     senders = [threading.Thread(target=burst) for _ in range(2)]

@@ -1,4 +1,5 @@
-"""Two real torch processes report to a running dashboard; the one that forgot to pad shows its recompiles and its eager frame."""
+"""Two real torch processes report to a running dashboard; the one that forgot to pad shows its
+recompiles and its eager frame."""
 
 from __future__ import annotations
 
@@ -13,15 +14,29 @@ pytestmark = pytest.mark.timeout(400)
 
 
 def serve(stack: Stack, version: str, fault: str) -> subprocess.Popen[bytes]:
-    """The serving example, with torch's own eager backend: Dynamo, guards and limits are real, and no C++ compiler is waited for."""
+    """The serving example, with torch's own eager backend: Dynamo, guards and limits are real, and
+    no C++ compiler is waited for."""
     environment = {
         **stack.environment,
         "COMPILEWATCH_ENDPOINT": f"http://127.0.0.1:{stack.port}",
         "COMPILEWATCH_API_KEY": stack.key,
         "COMPILEWATCH_INTERVAL": "2",
     }
-    arguments = ["--version", version, "--fault", fault, "--backend", "eager", "--seconds", "25", "--rate", "30"]
-    return subprocess.Popen([sys.executable, "agents/examples/serve.py", *arguments], cwd=REPOSITORY, env=environment)
+    arguments = [
+        "--version",
+        version,
+        "--fault",
+        fault,
+        "--backend",
+        "eager",
+        "--seconds",
+        "25",
+        "--rate",
+        "30",
+    ]
+    return subprocess.Popen(
+        [sys.executable, "agents/examples/serve.py", *arguments], cwd=REPOSITORY, env=environment
+    )
 
 
 def test_two_versions_of_a_real_job_report(stack: Stack) -> None:
@@ -31,16 +46,20 @@ def test_two_versions_of_a_real_job_report(stack: Stack) -> None:
 
     calls = dict(
         stack.rows(
-            "SELECT model_version.name, sum(calls) FROM version_hour JOIN series ON series.id = series_id"
-            " JOIN model_version ON model_version.id = version_id WHERE region = 'request' GROUP BY 1"
+            "SELECT model_version.name, sum(calls) FROM version_hour JOIN series ON "
+            "series.id = series_id"
+            " JOIN model_version ON model_version.id = version_id WHERE region = 'request' "
+            "GROUP BY 1"
         )
     )
     assert set(calls) == {"1", "2"}
     assert all(count > 100 for count in calls.values())
     eager = dict(
         stack.rows(
-            "SELECT model_version.name, sum(eager_limit) FROM version_hour JOIN series ON series.id = series_id"
-            " JOIN model_version ON model_version.id = version_id WHERE region = 'request' GROUP BY 1"
+            "SELECT model_version.name, sum(eager_limit) FROM version_hour JOIN series ON "
+            "series.id = series_id"
+            " JOIN model_version ON model_version.id = version_id WHERE region = 'request' "
+            "GROUP BY 1"
         )
     )
     assert eager["1"] == 0

@@ -22,7 +22,9 @@ class Recording:
     def __init__(self, path: Path) -> None:
         requests = [json.loads(line) for line in path.read_text().splitlines()]
         self.instance: dict[str, Any] = requests[-1]["instance"]
-        self.reports: list[dict[str, Any]] = [report for request in requests for report in request["reports"]]
+        self.reports: list[dict[str, Any]] = [
+            report for request in requests for report in request["reports"]
+        ]
 
     def all(self, name: str) -> list[dict[str, Any]]:
         """The compiles, findings, facts or regions of all windows."""
@@ -35,7 +37,8 @@ class Recording:
 
 @pytest.fixture
 def record(tmp_path: Path) -> Callable[..., Recording]:
-    """Runs `python ARGUMENTS` with the agent on; a program that fails fails the test with what it wrote."""
+    """Runs `python ARGUMENTS` with the agent on; a program that fails fails the test with what it
+    wrote."""
 
     def run(*arguments: str, fresh_cache: bool = False) -> Recording:
         path = tmp_path / "reports.jsonl"
@@ -49,7 +52,14 @@ def record(tmp_path: Path) -> Callable[..., Recording]:
         }
         if fresh_cache:
             environment["TORCHINDUCTOR_CACHE_DIR"] = str(tmp_path / "cache")
-        done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return Recording(path)
 

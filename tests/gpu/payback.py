@@ -1,4 +1,5 @@
-"""Whether compiling pays, as the agent and the ledger say and as measured directly; shadow calls, NaN and cold starts on a GPU.
+"""Whether compiling pays, as the agent and the ledger say and as measured directly; shadow calls,
+NaN and cold starts on a GPU.
 
 `python tests/gpu/payback.py [cuda|cpu]` prints lines to read and, last, all of it as JSON."""
 
@@ -37,7 +38,8 @@ PLANTED = "<lambda>"
 
 @dataclass
 class Calls:
-    """The calls of one series, added up over the windows of a recording as the dashboard adds up its minutes."""
+    """The calls of one series, added up over the windows of a recording as the dashboard adds up
+    its minutes."""
 
     version: str
     place: tuple[str, str, str, int]
@@ -52,9 +54,15 @@ class Calls:
 class Process:
     """One run of the program, with what it said and what its agent reported."""
 
-    def __init__(self, folder: Path, model: str, device: str, role: str, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, model: str, device: str, role: str, **environment: str
+    ) -> None:
         report = folder / f"{role}.jsonl"
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "TRITON", "COMPILEWATCH_"))}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TORCH", "TRITON", "COMPILEWATCH_"))
+        }
         own = {
             "PYTHONPATH": f"{ROOT / 'agents'}:{ROOT}",
             "COMPILEWATCH_ENDPOINT": f"file:{report}",
@@ -62,50 +70,90 @@ class Process:
             "COMPILEWATCH_SPOOL": str(folder),
             "TORCHINDUCTOR_CACHE_DIR": str(folder / "caches"),
         }
-        program = [sys.executable, "-W", "ignore", str(Path(__file__).parent / "programs" / "payback.py"), model, device, role]
+        program = [
+            sys.executable,
+            "-W",
+            "ignore",
+            str(Path(__file__).parent / "programs" / "payback.py"),
+            model,
+            device,
+            role,
+        ]
         began = time.monotonic()
-        done = subprocess.run(program, env={**clean, **own, **environment}, capture_output=True, text=True, timeout=140, check=False)
+        done = subprocess.run(
+            program,
+            env={**clean, **own, **environment},
+            capture_output=True,
+            text=True,
+            timeout=140,
+            check=False,
+        )
         if done.returncode or not report.exists():
-            raise RuntimeError(f"{model} {role} ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}")
+            raise RuntimeError(
+                f"{model} {role} ended with "
+                f"{done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}"
+            )
         self.wall, self.stderr = time.monotonic() - began, done.stderr[-1500:]
         self.said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        self.requests = [decode(Request, json.loads(line)) for line in report.read_text().splitlines()]
+        self.requests = [
+            decode(Request, json.loads(line)) for line in report.read_text().splitlines()
+        ]
         self.reports = [one for request in self.requests for one in request.reports]
         self.compiles = [one for report in self.reports for one in report.compiles]
-        self.errors = sum(report.losses.internal_errors for report in self.reports if report.losses is not None)
+        self.errors = sum(
+            report.losses.internal_errors for report in self.reports if report.losses is not None
+        )
 
     def parities(self, kind: str, region: str) -> list[dict[str, Any]]:
-        facts = [fact.data for report in self.reports for fact in report.facts if fact.kind == "parity"]
+        facts = [
+            fact.data for report in self.reports for fact in report.facts if fact.kind == "parity"
+        ]
         return [one for one in facts if one.get("kind") == kind and one.get("region") == region]
 
     def series(self, name: str) -> list[Calls]:
-        """By shape bucket, runtime and nesting; eager calls beside traffic are no outermost ones."""
+        """By shape bucket, runtime and nesting; eager calls beside traffic are no outermost
+        ones."""
         found: dict[tuple[str, str, bool], Calls] = {}
         for report in self.reports:
             for one in report.regions:
                 if one.name != name:
                     continue
                 key = one.bucket, one.runtime, one.outermost
-                row = found.setdefault(key, Calls(one.runtime, (name, one.bucket, self.said["gpu"], 1)))
+                row = found.setdefault(
+                    key, Calls(one.runtime, (name, one.bucket, self.said["gpu"], 1))
+                )
                 row.calls += one.calls
                 row.last_minute = int(report.window[1] // 60)
                 if one.latency is not None:
-                    row.latency_sum, row.latency_count = row.latency_sum + one.latency.sum, row.latency_count + one.latency.count
+                    row.latency_sum, row.latency_count = (
+                        row.latency_sum + one.latency.sum,
+                        row.latency_count + one.latency.count,
+                    )
                 if one.gpu is not None:
                     row.gpu_sum += (one.gpu.quantile(0.5) or 0.0) * one.gpu.count
                     row.gpu_count += one.gpu.count
-        return [row for (_, runtime, outermost), row in found.items() if outermost or runtime == "eager"]
+        return [
+            row for (_, runtime, outermost), row in found.items() if outermost or runtime == "eager"
+        ]
 
 
 def paid(process: Process, name: str) -> dict[str, Any]:
     """Saved seconds per call and the break-even call, by direct measurement and by the ledger."""
     direct, series = process.said["direct"], process.series(name)
-    saved = estimate_savings([one for one in series if one.version != "eager"], [one for one in series if one.version == "eager"])
+    saved = estimate_savings(
+        [one for one in series if one.version != "eager"],
+        [one for one in series if one.version == "eager"],
+    )
     gain = direct["eager"] - direct["compiled"]
     spent = process.said["first_call"] - direct["compiled"]
     told = sum(one.seconds.get("total", 0.0) for one in process.compiles if one.frame != PLANTED)
     found: dict[str, Any] = {
-        "direct": {"eager": direct["eager"], "compiled": direct["compiled"], "saved_per_call": gain, "spent": spent},
+        "direct": {
+            "eager": direct["eager"],
+            "compiled": direct["compiled"],
+            "saved_per_call": gain,
+            "spent": spent,
+        },
         "rounds": direct["rounds"],
         "baseline": process.said["baseline"],
         "series": [vars(one) for one in series],
@@ -133,7 +181,9 @@ def paid(process: Process, name: str) -> dict[str, Any]:
 def started(process: Process, expected: str) -> dict[str, Any]:
     """What the caches answered, and what the agent says of a miss."""
     first = process.compiles[0]
-    findings = [one for report in process.reports for one in report.findings if one.kind == "cache_miss"]
+    findings = [
+        one for report in process.reports for one in report.findings if one.kind == "cache_miss"
+    ]
     found = {
         "cache": first.cache,
         "named": first.miss,
@@ -145,7 +195,12 @@ def started(process: Process, expected: str) -> dict[str, Any]:
         "internal_errors": process.errors,
     }
     hit = first.cache.get("fx") == "hit"
-    return {**found, "right": first.miss == expected and hit == (not expected) and bool(findings) == bool(expected)}
+    return {
+        **found,
+        "right": first.miss == expected
+        and hit == (not expected)
+        and bool(findings) == bool(expected),
+    }
 
 
 def measured(folder: Path, model: str, device: str) -> dict[str, Any]:
@@ -160,10 +215,17 @@ def measured(folder: Path, model: str, device: str) -> dict[str, Any]:
             "told": most,
             "told_times": len(shadow),
         },
-        "finite": {**process.said["finite"], "told": nan[-1] if nan else None, "captured_told": captured},
+        "finite": {
+            **process.said["finite"],
+            "told": nan[-1] if nan else None,
+            "captured_told": captured,
+        },
         "cold": started(process, "no earlier run is known"),
         "internal_errors": process.errors,
-        "capabilities": {key: process.requests[-1].instance.capabilities.get(key) for key in ("gpu_time", "compilations", "caches")},
+        "capabilities": {
+            key: process.requests[-1].instance.capabilities.get(key)
+            for key in ("gpu_time", "compilations", "caches")
+        },
         "wall": process.wall,
         "stderr": process.stderr,
     }
@@ -184,16 +246,25 @@ def told(model: str, found: dict[str, Any]) -> None:
         print(f"{model}: FAILED\n{found['error']}", flush=True)
         return
     pay, shadow, nan = found["payback"], found["shadow"], found["finite"]
-    print(f"{model}: wall {found['wall']:.1f} s, internal errors {found['internal_errors']}, {found['capabilities']}")
+    print(
+        f"{model}: wall {found['wall']:.1f} s, internal errors {found['internal_errors']}, "
+        f"{found['capabilities']}"
+    )
     print(f"  direct  {pay['direct']}\n  agent   {pay['agent']}")
-    print(f"  saved per call {pay.get('percent')} % off, break-even {pay.get('break_even_percent')} % off; {pay['baseline']}")
+    print(
+        f"  saved per call {pay.get('percent')} % off, break-even "
+        f"{pay.get('break_even_percent')} % off; {pay['baseline']}"
+    )
     print(f"  shadow  {shadow}\n  finite  {nan}\n  stderr  {found['stderr']}", flush=True)
 
 
 def told_of_starts(model: str, found: dict[str, Any]) -> None:
     for role in ("cold", *(one[0] for one in STARTS)):
         if role in found:
-            print(f"{model} {role}: {'right' if found[role]['right'] else 'WRONG'} {found[role]}", flush=True)
+            print(
+                f"{model} {role}: {'right' if found[role]['right'] else 'WRONG'} {found[role]}",
+                flush=True,
+            )
 
 
 def main(device: str) -> dict[str, Any]:
@@ -209,7 +280,11 @@ def main(device: str) -> dict[str, Any]:
                 found[model] = {"error": f"{type(error).__name__}: {error}"}
             told(model, found[model])
         with ThreadPoolExecutor() as pool:
-            later = {model: pool.submit(again, folder, model, device) for model, folder in folders.items() if "error" not in found[model]}
+            later = {
+                model: pool.submit(again, folder, model, device)
+                for model, folder in folders.items()
+                if "error" not in found[model]
+            }
         for model, starts in later.items():
             found[model] |= starts.result()
             told_of_starts(model, found[model])

@@ -1,8 +1,10 @@
-"""Records pairs of versions side by side: the serving example as it is, and with each of its faults, on all GPUs of a machine at once.
+"""Records pairs of versions side by side: the serving example as it is, and with each of its
+faults, on all GPUs of a machine at once.
 
-`PYTHONPATH=agents python tests/gpu/record_pairs.py FOLDER [--seconds 480] [--device cpu] [--pairs same,shapes]` writes a file a pair,
-`FOLDER/PAIR.jsonl.gz`, which `compilewatch replay` sends to a dashboard. The caches are warm for all but `cold-cache`; the older version
-starts a minute before the newer, and all end together. The host's name is replaced."""
+`PYTHONPATH=agents python tests/gpu/record_pairs.py FOLDER [--seconds 480] [--device cpu] [--pairs
+same,shapes]` writes a file a pair, `FOLDER/PAIR.jsonl.gz`, which `compilewatch replay` sends to a
+dashboard. The caches are warm for all but `cold-cache`; the older version starts a minute before
+the newer, and all end together. The host's name is replaced."""
 
 from __future__ import annotations
 
@@ -30,17 +32,30 @@ PAIRS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "mode": (GRAPHS, ("--mode", "default")),
 }
 BETWEEN = 62.0
-"""Seconds from the older version's start to the newer's: a whole minute, so that nobody doubts which is older."""
+"""Seconds from the older version's start to the newer's: a whole minute, so that nobody doubts
+which is older."""
 TO_END = 20.0
 HOST = "gpu-host-1"
 Job = subprocess.Popen[bytes]
 
 
-def serve(folder: Path, options: argparse.Namespace, arguments: Sequence[str], **variables: str) -> Job:
+def serve(
+    folder: Path, options: argparse.Namespace, arguments: Sequence[str], **variables: str
+) -> Job:
     """One process of the example; without a file to record to its agent is off."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    environment |= {"TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"), "TORCHINDUCTOR_COMPILE_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    environment |= {"PYTHONPATH": str(ROOT / "agents"), "COMPILEWATCH_INTERVAL": str(options.interval), **variables}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    environment |= {
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+    }
+    environment |= {
+        "PYTHONPATH": str(ROOT / "agents"),
+        "COMPILEWATCH_INTERVAL": str(options.interval),
+        **variables,
+    }
     command = [
         sys.executable,
         str(SERVE),
@@ -58,8 +73,15 @@ def serve(folder: Path, options: argparse.Namespace, arguments: Sequence[str], *
 
 def warm(folder: Path, options: argparse.Namespace, pairs: Iterable[str]) -> None:
     """Compiles what the versions compile once, unwatched."""
-    programs = {tuple(arguments) for pair in pairs for arguments in PAIRS[pair] if "cold-cache" not in arguments}
-    for job in [serve(folder, options, [*arguments, "--seconds", "1"]) for arguments in sorted(programs)]:
+    programs = {
+        tuple(arguments)
+        for pair in pairs
+        for arguments in PAIRS[pair]
+        if "cold-cache" not in arguments
+    }
+    for job in [
+        serve(folder, options, [*arguments, "--seconds", "1"]) for arguments in sorted(programs)
+    ]:
         job.wait()
 
 
@@ -69,8 +91,19 @@ def version(folder: Path, options: argparse.Namespace, pair: str, number: int) -
     for instance in range(options.instances):
         recorded = folder / f"{pair}-{number}-{instance}.jsonl"
         seed = str(10 * number + instance)
-        variables = {"COMPILEWATCH_ENDPOINT": f"file:{recorded}", "CUDA_VISIBLE_DEVICES": str(instance % options.gpus)}
-        arguments = ["--model", pair, "--version", str(number), "--seed", seed, *PAIRS[pair][number - 1]]
+        variables = {
+            "COMPILEWATCH_ENDPOINT": f"file:{recorded}",
+            "CUDA_VISIBLE_DEVICES": str(instance % options.gpus),
+        }
+        arguments = [
+            "--model",
+            pair,
+            "--version",
+            str(number),
+            "--seed",
+            seed,
+            *PAIRS[pair][number - 1],
+        ]
         jobs.append(serve(folder, options, arguments, **variables))
     return jobs
 
@@ -98,22 +131,39 @@ def packed(folder: Path, target: Path, pair: str) -> str:
                 out.write(json.dumps(request, separators=(",", ":")) + "\n")
                 for report in request["reports"]:
                     calls[recorded.stem] = calls.get(recorded.stem, 0) + sum(
-                        region["calls"] for region in report.get("regions", []) if region["name"] == "request"
+                        region["calls"]
+                        for region in report.get("regions", [])
+                        if region["name"] == "request"
                     )
     return f"{pair}: {(target / f'{pair}.jsonl.gz').stat().st_size} bytes, requests {calls}"
 
 
 def main() -> None:
     """Warms the caches, runs all pairs at once until the time is up, and packs what they wrote."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("target", type=Path, metavar="FOLDER")
-    parser.add_argument("--seconds", type=float, default=480.0, help="all of it, but the half minute that the end may take")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=480.0,
+        help="all of it, but the half minute that the end may take",
+    )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--backend", default="inductor", help="eager for a quick look at the script itself (with --pairs shapes)")
+    parser.add_argument(
+        "--backend",
+        default="inductor",
+        help="eager for a quick look at the script itself (with --pairs shapes)",
+    )
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--instances", type=int, default=2, help="of each version (%(default)s)")
-    parser.add_argument("--rate", type=float, default=60.0, help="requests a second of an instance (%(default)s)")
-    parser.add_argument("--interval", type=float, default=20.0, help="seconds of a window (%(default)s)")
+    parser.add_argument(
+        "--rate", type=float, default=60.0, help="requests a second of an instance (%(default)s)"
+    )
+    parser.add_argument(
+        "--interval", type=float, default=20.0, help="seconds of a window (%(default)s)"
+    )
     parser.add_argument("--pairs", default=",".join(PAIRS))
     options = parser.parse_args()
     until, pairs = time.monotonic() + options.seconds, options.pairs.split(",")

@@ -1,10 +1,12 @@
-"""What watching adds to a short step: an MLP of four layers replayed as a CUDA graph, bare and watched in turn.
+"""What watching adds to a short step: an MLP of four layers replayed as a CUDA graph, bare and
+watched in turn.
 
-`python tests/gpu/step.py [function]` watches a compiled module, or a compiled function that calls it, and prints one line of JSON:
-microseconds of the bare step, and what each way adds to it, as the median of the differences to the bare step of the same round, with the
-interval that holds this median in 95 of 100 repetitions. The bare step is taken twice in each round, and its mean is what the others are
-held against; `bare again` is the second less the first: noise. `python function` is one that only calls on, the least that any watching
-can add."""
+`python tests/gpu/step.py [function]` watches a compiled module, or a compiled function that calls
+it, and prints one line of JSON: microseconds of the bare step, and what each way adds to it, as the
+median of the differences to the bare step of the same round, with the interval that holds this
+median in 95 of 100 repetitions. The bare step is taken twice in each round, and its mean is what
+the others are held against; `bare again` is the second less the first: noise. `python function` is
+one that only calls on, the least that any watching can add."""
 
 from __future__ import annotations
 
@@ -24,7 +26,13 @@ from compilewatch.sources.dynamo.guard_lookups import CompiledCalls
 
 CALLS, MOST_ROUNDS, SECONDS, SETTLING_S = 100, 2000, 60.0, 4.0
 BARE, AGAIN, FUNCTION = "bare", "bare again", "python function"
-SKIPPED, EACH, TIMED, LOOKED_UP, ALL = "watched", "each call timed", "and GPU time", "and guard lookups", "and both"
+SKIPPED, EACH, TIMED, LOOKED_UP, ALL = (
+    "watched",
+    "each call timed",
+    "and GPU time",
+    "and guard lookups",
+    "and both",
+)
 Step = Callable[[torch.Tensor], torch.Tensor]
 S = TypeVar("S")
 
@@ -40,7 +48,8 @@ def microseconds(step: Step, x: torch.Tensor) -> float:
 
 
 def rounds_of(ways: dict[str, Callable[[], float]]) -> list[dict[str, float]]:
-    """All ways in a new order in every round, for as long as there is time; the first rounds warm up."""
+    """All ways in a new order in every round, for as long as there is time; the first rounds warm
+    up."""
     until = time.monotonic() + SECONDS
     found: list[dict[str, float]] = []
     while len(found) < MOST_ROUNDS + 5 and time.monotonic() < until:
@@ -51,7 +60,10 @@ def rounds_of(ways: dict[str, Callable[[], float]]) -> list[dict[str, float]]:
 def median_between(values: list[float]) -> tuple[float, float, float]:
     """The median, and the order statistics that enclose the true one in 95 of 100 repetitions."""
     ordered, reach = sorted(values), 0.98 * len(values) ** 0.5
-    low, high = max(0, int(len(values) / 2 - reach)), min(len(values) - 1, int(len(values) / 2 + reach))
+    low, high = (
+        max(0, int(len(values) / 2 - reach)),
+        min(len(values) - 1, int(len(values) / 2 + reach)),
+    )
     return ordered[len(values) // 2], ordered[low], ordered[high]
 
 
@@ -96,10 +108,14 @@ def target(kind: str) -> Callable[..., Any]:
 
 
 def settle(watched: Step, x: torch.Tensor) -> None:
-    """Calls until the agent's thread has met CUDA, has found that the calls are short, and times them as seldom as in usual operation."""
+    """Calls until the agent's thread has met CUDA, has found that the calls are short, and times
+    them as seldom as in usual operation."""
     watched(x)
     until = time.monotonic() + 10.0
-    while time.monotonic() < until and (RECORDER._all_buffers[0].sampling.calls_per_timed == 1 or RECORDER._all_buffers[0].probe is None):
+    while time.monotonic() < until and (
+        RECORDER._all_buffers[0].sampling.calls_per_timed == 1
+        or RECORDER._all_buffers[0].probe is None
+    ):
         watched(x)
     until = time.monotonic() + SETTLING_S
     while time.monotonic() < until:
@@ -107,8 +123,8 @@ def settle(watched: Step, x: torch.Tensor) -> None:
 
 
 def keep_rate(probe: Any) -> None:
-    """Samples are as far apart as where such calls follow each other: here the probe sees two ways of eight, and would sample four times
-    as often."""
+    """Samples are as far apart as where such calls follow each other: here the probe sees two ways
+    of eight, and would sample four times as often."""
     read, rate = probe.read, probe._rate
 
     def read_at_rate() -> None:
@@ -119,13 +135,16 @@ def keep_rate(probe: Any) -> None:
 
 
 def measure(compiled: Step, watched: Step, x: torch.Tensor) -> list[dict[str, float]]:
-    """Microseconds of a call in each round: bare, watched, and with what is switched on for a part of the time."""
+    """Microseconds of a call in each round: bare, watched, and with what is switched on for a part
+    of the time."""
     hook, line = source(CompiledCalls), RECORDER._all_buffers[0]
     probe, every = line.probe, line.sampling.calls_per_timed
     hook.poll = lambda *_: None  # type: ignore[method-assign]
     keep_rate(probe)
 
-    def way(step: Step, hooked: bool = False, timed: bool = False, each: bool = False) -> Callable[[], float]:
+    def way(
+        step: Step, hooked: bool = False, timed: bool = False, each: bool = False
+    ) -> Callable[[], float]:
         def once() -> float:
             line.probe = probe if timed else None
             line.sampling.stop()
@@ -176,16 +195,29 @@ def main() -> int:
     assert RECORDER.internal_error_count == 0, RECORDER.last_error
     line = RECORDER._all_buffers[0]
     base = median_between([(one[BARE] + one[AGAIN]) / 2 for one in rounds])[0]
-    differences = {name: [one[name] - (one[BARE] + one[AGAIN]) / 2 for one in rounds] for name in rounds[0] if name not in (BARE, AGAIN)}
+    differences = {
+        name: [one[name] - (one[BARE] + one[AGAIN]) / 2 for one in rounds]
+        for name in rounds[0]
+        if name not in (BARE, AGAIN)
+    }
     differences[AGAIN] = [one[AGAIN] - one[BARE] for one in rounds]
     share = counting_share(base / 1e6)
-    usual = added([(1 - share) * timed + share * both for timed, both in zip(differences[TIMED], differences[ALL], strict=True)], base)
+    usual = added(
+        [
+            (1 - share) * timed + share * both
+            for timed, both in zip(differences[TIMED], differences[ALL], strict=True)
+        ],
+        base,
+    )
     said = {
         "watched": kind,
         "bare_us": round(base, 2),
         "rounds": len(rounds),
         "added": {name: added(values, base) for name, values in differences.items()},
-        "lowest_tenth_percent": {name: round(100 * (tenth(rounds, name) / tenth(rounds, BARE) - 1), 2) for name in differences},
+        "lowest_tenth_percent": {
+            name: round(100 * (tenth(rounds, name) / tenth(rounds, BARE) - 1), 2)
+            for name in differences
+        },
         "watched_percent": added(differences[SKIPPED], base)["percent"],
         "usual": usual,
         "lookups_counted_share": round(share, 4),

@@ -1,4 +1,5 @@
-"""The table of the GPU programs: what the agent told of a run beside what torch's own trace says of it, and what our hooks took."""
+"""The table of the GPU programs: what the agent told of a run beside what torch's own trace says of
+it, and what our hooks took."""
 
 from __future__ import annotations
 
@@ -40,14 +41,20 @@ class Measured:
     run: Run
     rows: list[Row]
     spent: dict[str, float]
-    """Seconds in our two compile-time hooks, by the processor and by the clock, and how often they were called."""
+    """Seconds in our two compile-time hooks, by the processor and by the clock, and how often they
+    were called."""
     compiles: list[Compile] = field(default_factory=list)
 
     @property
     def share(self) -> float:
         """Of the time of the compilations, what our hooks took."""
         return self.spent["hooks"] / max(
-            sum(one.seconds["total"] for one in self.compiles if one.kind not in ("autotune", "cuda_graph")), 1e-9
+            sum(
+                one.seconds["total"]
+                for one in self.compiles
+                if one.kind not in ("autotune", "cuda_graph")
+            ),
+            1e-9,
         )
 
     def all(self, name: str) -> list[Any]:
@@ -62,18 +69,42 @@ def measured_twice(case: Case, folder: Path) -> list[Measured]:
 
 def _measured(case: Case, start: str, folder: Path) -> Measured:
     recording, traces = folder / f"{start}.jsonl", folder / f"{start}-trace"
-    done = launched([f"{case.name}.py"], recording, TORCH_TRACE=str(traces), TORCHINDUCTOR_CACHE_DIR=str(folder / "cache"))
+    done = launched(
+        [f"{case.name}.py"],
+        recording,
+        TORCH_TRACE=str(traces),
+        TORCHINDUCTOR_CACHE_DIR=str(folder / "cache"),
+    )
     run = Run(start, told_read(recording), raw_traces_read(traces))
     compiles = [one for report in run.told[0].reports for one in report.compiles]
     return Measured(run, rows_of(case, run), json.loads(done.splitlines()[-1]), compiles)
 
 
-def launched(words: list[str], recording: Path, launcher: tuple[str, ...] = (), **variables: str) -> str:
-    """Runs a program with the agent recording to a file, and answers its output; one that fails fails the test with what it wrote."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMPILEWATCH_", "TORCH"))}
-    settings = {"COMPILEWATCH_ENDPOINT": f"file:{recording}", "COMPILEWATCH_MODEL": "gpu", "PYTHONPATH": str(ROOT / "agents")}
+def launched(
+    words: list[str], recording: Path, launcher: tuple[str, ...] = (), **variables: str
+) -> str:
+    """Runs a program with the agent recording to a file, and answers its output; one that fails
+    fails the test with what it wrote."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("COMPILEWATCH_", "TORCH"))
+    }
+    settings = {
+        "COMPILEWATCH_ENDPOINT": f"file:{recording}",
+        "COMPILEWATCH_MODEL": "gpu",
+        "PYTHONPATH": str(ROOT / "agents"),
+    }
     command = [sys.executable, *launcher, "own_time.py", *words]
     environment = {**inherited, **settings, **variables}
-    done = subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
+    done = subprocess.run(
+        command,
+        cwd=PROGRAMS,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
     assert done.returncode == 0, f"{words}: {done.stdout[-2000:]}\n{done.stderr[-6000:]}"
     return done.stdout

@@ -1,4 +1,5 @@
-"""Two processes share inductor's cache and not Triton's folder: the graph is a hit either way, and what becomes of its kernels is told."""
+"""Two processes share inductor's cache and not Triton's folder: the graph is a hit either way, and
+what becomes of its kernels is told."""
 
 from __future__ import annotations
 
@@ -21,8 +22,11 @@ compilewatch.shutdown()
 
 
 @pytest.fixture
-def start(record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tuple[Recording, list[Path]]]:
-    """Runs the job with Triton's folder of this name; answers its recording and the kernels that lie there afterwards."""
+def start(
+    record: Record, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], tuple[Recording, list[Path]]]:
+    """Runs the job with Triton's folder of this name; answers its recording and the kernels that
+    lie there afterwards."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))
     monkeypatch.setenv("COMPILEWATCH_SPOOL", str(tmp_path / "spool"))
 
@@ -39,10 +43,16 @@ def answers(recording: Recording) -> list[dict[str, str]]:
 
 
 def again(recording: Recording) -> list[str]:
-    return [one["text"] for one in recording.all("findings") if one["kind"] == "cache_miss" and "Triton compiled" in one["text"]]
+    return [
+        one["text"]
+        for one in recording.all("findings")
+        if one["kind"] == "cache_miss" and "Triton compiled" in one["text"]
+    ]
 
 
-def test_kernels_that_came_with_the_graph_are_written_and_not_compiled(start: Callable[[str], tuple[Recording, list[Path]]]) -> None:
+def test_kernels_that_came_with_the_graph_are_written_and_not_compiled(
+    start: Callable[[str], tuple[Recording, list[Path]]],
+) -> None:
     cold, first = start("one")
     warm, second = start("another")
     assert [one["fx"] for one in answers(cold)] == ["miss"]

@@ -1,5 +1,5 @@
-"""Golden batches of models that run as CUDA graphs: healthy ones pass, a kernel that is wrong only where it is compiled is found, and
-gradients are compared too."""
+"""Golden batches of models that run as CUDA graphs: healthy ones pass, a kernel that is wrong only
+where it is compiled is found, and gradients are compared too."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ tail.register_autograd(lambda ctx, gradient: gradient)
 
 
 class Layers(nn.Module):
-    """Three layers; `wrong` are those whose compiled code takes the wrong kernel, forwards or backwards."""
+    """Three layers; `wrong` are those whose compiled code takes the wrong kernel, forwards or
+    backwards."""
 
     def __init__(self, wrong: str = "") -> None:
         super().__init__()
@@ -56,11 +57,18 @@ class Layers(nn.Module):
 def golden(tmp_path: Path) -> Any:
     """Compares a module compiled with CUDA graphs with the same uncompiled."""
     torch._dynamo.reset()
-    assert agent.init(model="layers", version="1", endpoint=f"file:{tmp_path / 'reports.jsonl'}", spool=str(tmp_path))
+    assert agent.init(
+        model="layers",
+        version="1",
+        endpoint=f"file:{tmp_path / 'reports.jsonl'}",
+        spool=str(tmp_path),
+    )
     inputs = torch.randn(16, 256, device="cuda", generator=torch.Generator("cuda").manual_seed(5))
 
     def run(module: Layers, **how: Any) -> Any:
-        return compilewatch.golden("batch", torch.compile(module.cuda(), **GRAPHS), (inputs,), **how)
+        return compilewatch.golden(
+            "batch", torch.compile(module.cuda(), **GRAPHS), (inputs,), **how
+        )
 
     yield run
     agent.shutdown()
@@ -68,9 +76,14 @@ def golden(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("name", ["GPT2LMHeadModel", "LlamaForCausalLM"])
-def test_a_healthy_model_passes_and_its_next_version_is_the_same(tmp_path: Path, name: str, dtype: torch.dtype) -> None:
+def test_a_healthy_model_passes_and_its_next_version_is_the_same(
+    tmp_path: Path, name: str, dtype: torch.dtype
+) -> None:
     first, second = healthy(name, MODELS[name], tmp_path, dtype, "cuda", **GRAPHS)
-    assert (first.state, second.state, second.parity.last) == ("passed", "passed", "same"), (first.text, second.text)
+    assert (first.state, second.state, second.parity.last) == ("passed", "passed", "same"), (
+        first.text,
+        second.text,
+    )
 
 
 @pytest.mark.parametrize("grads", [False, True])

@@ -1,4 +1,5 @@
-"""A DDP job over NCCL: one report stream a rank, with its rank and job; a rank whose cache is cold stands out."""
+"""A DDP job over NCCL: one report stream a rank, with its rank and job; a rank whose cache is cold
+stands out."""
 
 from __future__ import annotations
 
@@ -26,7 +27,12 @@ def job(folder: Path, name: str) -> list[Told]:
 
 
 def seconds(told: Told) -> float:
-    return sum(one.seconds["total"] for report in told.reports for one in report.compiles if one.kind not in ("autotune", "cuda_graph"))
+    return sum(
+        one.seconds["total"]
+        for report in told.reports
+        for one in report.compiles
+        if one.kind not in ("autotune", "cuda_graph")
+    )
 
 
 def test_a_rank_with_a_cold_cache_stands_out_among_warm_ones(tmp_path: Path) -> None:
@@ -34,16 +40,43 @@ def test_a_rank_with_a_cold_cache_stands_out_among_warm_ones(tmp_path: Path) -> 
     shutil.rmtree(tmp_path / "caches" / str(COLD))
     ranks = job(tmp_path, "second")
     identities = [one.identity for one in ranks]
-    assert [(one.rank, one.local_rank, one.world_size) for one in identities] == [(rank, rank, RANKS) for rank in range(RANKS)]
-    assert len({one.id for one in identities}) == RANKS and len({one.job for one in identities}) == 1
-    assert identities[0].job not in ("", "none") and {one.gpu for one in identities} == {torch.cuda.get_device_name(0)}
-    answers = [{answer for report in one.reports for compile in report.compiles for answer in compile.cache.values()} for one in ranks]
-    print("seconds of compilation by rank:", [round(seconds(one), 2) for one in ranks], "cache answers:", answers)
+    assert [(one.rank, one.local_rank, one.world_size) for one in identities] == [
+        (rank, rank, RANKS) for rank in range(RANKS)
+    ]
+    assert (
+        len({one.id for one in identities}) == RANKS and len({one.job for one in identities}) == 1
+    )
+    assert identities[0].job not in ("", "none") and {one.gpu for one in identities} == {
+        torch.cuda.get_device_name(0)
+    }
+    answers = [
+        {
+            answer
+            for report in one.reports
+            for compile in report.compiles
+            for answer in compile.cache.values()
+        }
+        for one in ranks
+    ]
+    print(
+        "seconds of compilation by rank:",
+        [round(seconds(one), 2) for one in ranks],
+        "cache answers:",
+        answers,
+    )
     assert "miss" in answers[COLD] and "hit" not in answers[COLD]
     assert all("miss" not in answer and "hit" in answer for answer in answers[:COLD])
     assert all(seconds(ranks[COLD]) > seconds(one) for one in ranks[:COLD])
     for told in ranks:
-        assert sum(region.calls for report in told.reports for region in report.regions if region.name == "step") == 3
+        assert (
+            sum(
+                region.calls
+                for report in told.reports
+                for region in report.regions
+                if region.name == "step"
+            )
+            == 3
+        )
         seqs = [report.seq for report in told.reports]
         assert seqs == sorted(seqs) and told.reports[-1].losses.internal_errors == 0
         assert any(fact.kind == "ready" for report in told.reports for fact in report.facts)

@@ -1,4 +1,5 @@
-"""Which kernels Triton's templates won on a GPU is a component of the process: the same in replicas that chose alike, else another."""
+"""Which kernels Triton's templates won on a GPU is a component of the process: the same in replicas
+that chose alike, else another."""
 
 from __future__ import annotations
 
@@ -31,13 +32,19 @@ compilewatch.shutdown()
 """
 
 
-def chosen(record: Record, folder: Path, monkeypatch: pytest.MonkeyPatch, loses: str, cache: str) -> dict[str, str]:
+def chosen(
+    record: Record, folder: Path, monkeypatch: pytest.MonkeyPatch, loses: str, cache: str
+) -> dict[str, str]:
     """What a replica with that cache folder tells of its choices."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / cache))
     (folder / "job.py").write_text(JOB)
     recording = record(str(folder / "job.py"), loses)
     assert recording.capability("kernel_choices")[0] == "partly"
-    told = {name: value for name, value in recording.instance["components"].items() if name.startswith(KERNEL)}
+    told = {
+        name: value
+        for name, value in recording.instance["components"].items()
+        if name.startswith(KERNEL)
+    }
     print(loses, told)
     return told
 

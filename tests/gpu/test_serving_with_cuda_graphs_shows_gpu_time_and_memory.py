@@ -1,4 +1,5 @@
-"""The serving example with reduce-overhead on a GPU: GPU time of sampled calls, memory of the device, Triton's share of a compilation."""
+"""The serving example with reduce-overhead on a GPU: GPU time of sampled calls, memory of the
+device, Triton's share of a compilation."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ import torch
 from conftest import EXAMPLES, Recording
 
 Record = Callable[..., Recording]
-SERVE = [str(EXAMPLES / "serve.py"), "--device", "cuda", "--mode", "reduce-overhead", "--rate", "200"]
+SERVE = [
+    str(EXAMPLES / "serve.py"),
+    "--device",
+    "cuda",
+    "--mode",
+    "reduce-overhead",
+    "--rate",
+    "200",
+]
 
 
 def test_calls_have_gpu_time_and_the_device_has_memory(record: Record) -> None:
@@ -19,9 +28,13 @@ def test_calls_have_gpu_time_and_the_device_has_memory(record: Record) -> None:
     timed = [region for region in recording.all("regions") if region.get("gpu")]
     assert {region["name"] for region in timed} >= {"Ranker"}
     assert all(0 < region["gpu"]["sum"] / region["gpu"]["count"] < 1 for region in timed)
-    devices = [device for report in recording.reports for device in report["gauges"].get("devices", [])]
+    devices = [
+        device for report in recording.reports for device in report["gauges"].get("devices", [])
+    ]
     assert devices
-    assert all(0 < device["allocated"] <= device["peak"] <= device["reserved"] for device in devices[-3:])
+    assert all(
+        0 < device["allocated"] <= device["peak"] <= device["reserved"] for device in devices[-3:]
+    )
 
 
 def test_almost_all_calls_are_compiled_in_the_mode_that_was_asked_for(record: Record) -> None:

@@ -57,7 +57,9 @@ compilewatch.shutdown()
 
 def test_a_skipped_cuda_graph_is_told_once_with_its_reason(record: Record) -> None:
     recording = record("-c", HEAD + SKIP)
-    (skip,) = [finding for finding in recording.all("findings") if finding["kind"] == "cudagraph_skip"]
+    (skip,) = [
+        finding for finding in recording.all("findings") if finding["kind"] == "cudagraph_skip"
+    ]
     assert skip["text"] == "skipping cudagraphs due to mutated inputs (1 instances)"
     assert skip.get("count", 1) == 1
     assert recording.capability("cuda_graph_skips")[0] == "partly"
@@ -65,7 +67,9 @@ def test_a_skipped_cuda_graph_is_told_once_with_its_reason(record: Record) -> No
 
 def test_a_compilation_that_raises_the_peak_says_so(record: Record) -> None:
     recording = record("-c", HEAD + PEAK)
-    assert any(compile.get("new_peak", 0) > 4 * 1024 * 1024 for compile in recording.all("compiles"))
+    assert any(
+        compile.get("new_peak", 0) > 4 * 1024 * 1024 for compile in recording.all("compiles")
+    )
 
 
 def test_the_agent_never_starts_cuda(record: Record) -> None:

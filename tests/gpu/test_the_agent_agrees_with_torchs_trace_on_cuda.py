@@ -1,5 +1,5 @@
-"""Real models on a GPU, cold and warm: every row of the table agrees with torch's own trace or has its reason; what our hooks took of
-the time of the compilations is printed beside its goal."""
+"""Real models on a GPU, cold and warm: every row of the table agrees with torch's own trace or has
+its reason; what our hooks took of the time of the compilations is printed beside its goal."""
 
 from __future__ import annotations
 
@@ -19,12 +19,24 @@ def table(case: Case, runs: list[Measured]) -> str:
     lines = []
     for one in runs:
         compiles = [
-            f"{compile.kind} {compile.seconds['total']:.2f} s" for compile in one.compiles if compile.kind not in ("autotune", "cuda_graph")
+            f"{compile.kind} {compile.seconds['total']:.2f} s"
+            for compile in one.compiles
+            if compile.kind not in ("autotune", "cuda_graph")
         ]
         spent = f"{1e3 * one.spent['hooks']:.2f} ms ({1e3 * one.spent['wall']:.2f} by the clock)"
-        share = f"hooks {spent} in {one.spent['calls']:.0f} calls, {100 * one.share:.4f} % (goal {100 * GOAL_SHARE} % cold)"
-        lines.append(f"{case.name}, {one.run.start}: {len(compiles)} compilations, {', '.join(compiles[:3])}; {share}")
-        lines += [f"    {row.measure}: {row.agent}{'' if row.agrees else f' (trace: {row.trace}; {row.why})'}" for row in one.rows]
+        share = (
+            f"hooks {spent} in {one.spent['calls']:.0f} calls, {100 * one.share:.4f} % (goal "
+            f"{100 * GOAL_SHARE} % cold)"
+        )
+        lines.append(
+            f"{case.name}, {one.run.start}: {len(compiles)} compilations, "
+            f"{', '.join(compiles[:3])}; {share}"
+        )
+        lines += [
+            f"    {row.measure}: "
+            f"{row.agent}{'' if row.agrees else f' (trace: {row.trace}; {row.why})'}"
+            for row in one.rows
+        ]
     return "\n".join(lines)
 
 
@@ -54,7 +66,9 @@ def graphs_were_recorded(one: Measured) -> None:
     assert recorded
     devices = [device for report in one.run.told[0].reports for device in report.gauges.devices]
     assert devices[-1].graph_pool and devices[-1].graph_pool <= (devices[-1].reserved or 0)
-    assert [finding for finding in one.all("findings") if finding.kind.startswith("cudagraph")] == []
+    assert [
+        finding for finding in one.all("findings") if finding.kind.startswith("cudagraph")
+    ] == []
 
 
 def the_skip_has_a_reason(one: Measured) -> None:
@@ -90,4 +104,6 @@ def a_cold_start_has_stages(one: Measured) -> None:
     assert [data["until"] for data in told][-1] == "ready"
     stages = told[-1]["stages"]
     assert set(stages) >= {"before init", "import torch", "compile"}
-    assert sum(seconds for _, seconds in stages.values()) + told[-1]["unaccounted"] == pytest.approx(told[-1]["total"], abs=0.01)
+    assert sum(seconds for _, seconds in stages.values()) + told[-1][
+        "unaccounted"
+    ] == pytest.approx(told[-1]["total"], abs=0.01)

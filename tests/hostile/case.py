@@ -14,8 +14,8 @@ Send = Callable[[Target], Answer]
 
 @dataclass(frozen=True)
 class Outcome:
-    """`statuses` that are right; `code` of a refused request, or of a rejected report inside a 200 (several joined by "|");
-    `stored` says whether a sequence range is durable afterwards."""
+    """`statuses` that are right; `code` of a refused request, or of a rejected report inside a 200
+    (several joined by "|"); `stored` says whether a sequence range is durable afterwards."""
 
     statuses: tuple[int, ...]
     code: str = ""
@@ -33,12 +33,17 @@ class Outcome:
             return f"code {answer.code!r}, expected {self.code!r}: {answer.body[:200]!r}"
         elif self.code and not answer.data.get("detail"):
             return "the answer has no detail"
-        return "" if bool(ranges) == self.stored else f"stored {ranges}, expected {'a range' if self.stored else 'nothing'}"
+        return (
+            ""
+            if bool(ranges) == self.stored
+            else f"stored {ranges}, expected {'a range' if self.stored else 'nothing'}"
+        )
 
 
 @dataclass(frozen=True)
 class Case:
-    """`row` is its number in the list of bad inputs. `full_only`: only the server of the full stack sees it as it was sent."""
+    """`row` is its number in the list of bad inputs. `full_only`: only the server of the full stack
+    sees it as it was sent."""
 
     row: int
     title: str
@@ -55,7 +60,8 @@ BAD_KEY = Outcome((401,), "bad_key")
 TOO_LARGE = Outcome((413,), "too_large")
 WRONG_TYPE = Outcome((415,), "wrong_type")
 BY_THE_SERVER = Outcome((0, 400, 411, 413, 431, 501, 505))
-"""The HTTP server itself turns it away, or just closes: an answer without our mark, which an agent does not take as final."""
+"""The HTTP server itself turns it away, or just closes: an answer without our mark, which an agent
+does not take as final."""
 
 
 def rejected(code: str) -> Outcome:
@@ -80,7 +86,8 @@ def text(body: str | bytes) -> Send:
 
 
 def replaced(old: str, new: str) -> Send:
-    """Sends a good request whose JSON text has one part replaced: for what no JSON library writes."""
+    """Sends a good request whose JSON text has one part replaced: for what no JSON library
+    writes."""
 
     def send(target: Target) -> Answer:
         data = target.data()

@@ -55,20 +55,31 @@ def long(target: Target) -> Answer:
 
 def chunked(target: Target) -> Answer:
     body = body_of(target)
-    return target.raw([target.head(None, Transfer_Encoding="chunked") + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)])
+    return target.raw(
+        [
+            target.head(None, Transfer_Encoding="chunked")
+            + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        ]
+    )
 
 
 def length_and_chunks(target: Target) -> Answer:
-    """Who believes the length sees one request, who believes the chunks sees a second one hidden behind them."""
+    """Who believes the length sees one request, who believes the chunks sees a second one hidden
+    behind them."""
     body = body_of(target)
     hidden = target.head(len(body)) + body
     tail = b"0\r\n\r\n" + hidden
-    return target.raw([target.head(len(tail), Transfer_Encoding="chunked", Connection=None) + tail], half_close=True)
+    return target.raw(
+        [target.head(len(tail), Transfer_Encoding="chunked", Connection=None) + tail],
+        half_close=True,
+    )
 
 
 def two_lengths(target: Target) -> Answer:
     body = body_of(target)
-    head = target.head(len(body)).replace(b"Content-Length", b"Content-Length: 5\r\nContent-Length", 1)
+    head = target.head(len(body)).replace(
+        b"Content-Length", b"Content-Length: 5\r\nContent-Length", 1
+    )
     return target.raw([head + body])
 
 
@@ -78,7 +89,11 @@ def never_continued(target: Target) -> Answer:
 
 def many_headers(target: Target) -> Answer:
     body = body_of(target)
-    head = target.head(len(body))[:-2] + b"".join(b"X-%d: 1\r\n" % number for number in range(200)) + b"\r\n"
+    head = (
+        target.head(len(body))[:-2]
+        + b"".join(b"X-%d: 1\r\n" % number for number in range(200))
+        + b"\r\n"
+    )
     return target.raw([head + body])
 
 
@@ -95,7 +110,9 @@ def folded_key(target: Target) -> Answer:
 
 def broken_key(target: Target) -> Answer:
     body = body_of(target)
-    return target.raw([target.head(len(body)).replace(b"cw_ing_", b"cw_ing_\r\nX-More: ", 1) + body])
+    return target.raw(
+        [target.head(len(body)).replace(b"cw_ing_", b"cw_ing_\r\nX-More: ", 1) + body]
+    )
 
 
 @cache

@@ -6,7 +6,19 @@ import json
 
 from compilewatch.wire.codec import deflate
 
-from tests.hostile.case import BAD_REQUEST, NOT_JSON, STORED, TOO_LARGE, Case, Outcome, Send, rejected, replaced, spoil, text
+from tests.hostile.case import (
+    BAD_REQUEST,
+    NOT_JSON,
+    STORED,
+    TOO_LARGE,
+    Case,
+    Outcome,
+    Send,
+    rejected,
+    replaced,
+    spoil,
+    text,
+)
 from tests.hostile.target import Answer, Target
 
 EITHER = Outcome((400,), "bad_request|not_json")
@@ -16,12 +28,18 @@ INVALID = rejected("invalid_report")
 def deep(levels: int) -> Send:
     """An unknown field that makes the whole text nest so deep."""
     inner = levels - 1
-    return replaced('"HERE"', "[" * inner + "]" * inner) if levels < 1000 else text("[" * levels + "]" * levels)
+    return (
+        replaced('"HERE"', "[" * inner + "]" * inner)
+        if levels < 1000
+        else text("[" * levels + "]" * levels)
+    )
 
 
 def written(change: bytes) -> Send:
     """A good body with bytes put behind its first brace."""
-    return lambda target: target.post(json.dumps(target.data()).encode().replace(b"{", b"{" + change, 1))
+    return lambda target: target.post(
+        json.dumps(target.data()).encode().replace(b"{", b"{" + change, 1)
+    )
 
 
 def twice(target: Target) -> Answer:
@@ -126,7 +144,12 @@ HOSTILE = {
     74: ("\u202egnp.exe", "\u2066left\u2069"),
     77: ("\x1b[31mred\x1b[0m", "\x1b]0;title\x07"),
     78: ("line\r\nSet-Cookie: a=b", "ok\nERROR forged line"),
-    79: ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "javascript:alert(1)", "</title><svg/onload=alert(1)>"),
+    79: (
+        "<script>alert(1)</script>",
+        '"><img src=x onerror=alert(1)>',
+        "javascript:alert(1)",
+        "</title><svg/onload=alert(1)>",
+    ),
     80: ("<!channel> <@U1> ```", "<https://evil.example|click>"),
     81: ("=cmd|' /C calc'!A0", "+1+1", "@SUM(A1)"),
     82: ("../../etc/passwd", "C:\\Windows\\win.ini", "\\\\evil\\share"),

@@ -1,4 +1,5 @@
-"""Spoils good requests at random: bytes flipped, cut and doubled, JSON values exchanged; the same seed, the same bytes."""
+"""Spoils good requests at random: bytes flipped, cut and doubled, JSON values exchanged; the same
+seed, the same bytes."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def exchange(rnd: random.Random, data: Any) -> None:
     elif kind == 2 and isinstance(parent, dict):
         parent[rnd.choice(list(parent))] = copy.deepcopy(parent[at])
     elif kind == 3 and isinstance(parent[at], (int, float)) and not isinstance(parent[at], bool):
-        parent[at] = parent[at] * rnd.choice((-1, 0, 2, 1000, 1e9, 1.0000001)) + rnd.choice((0, 1, -1, 0.5))
+        parent[at] = parent[at] * rnd.choice((-1, 0, 2, 1000, 1e9, 1.0000001)) + rnd.choice(
+            (0, 1, -1, 0.5)
+        )
     else:
         parent[at] = copy.deepcopy(rnd.choice(VALUES))
 
@@ -99,5 +102,8 @@ def spoil_literal(rnd: random.Random, body: bytes) -> bytes:
     at = body.find(b": ", rnd.randrange(len(body) or 1))
     if at < 0:
         return body
-    end = min((place for place in (body.find(b",", at), body.find(b"}", at)) if place > 0), default=len(body))
+    end = min(
+        (place for place in (body.find(b",", at), body.find(b"}", at)) if place > 0),
+        default=len(body),
+    )
     return body[: at + 2] + rnd.choice(LITERALS) + body[end:]

@@ -9,7 +9,19 @@ import typing
 from collections.abc import Iterator
 from typing import Any
 
-from compilewatch.wire.messages import MAX_REPORTS, Compile, Device, Fact, Finding, Gauges, Identity, Losses, Region, Report, Request
+from compilewatch.wire.messages import (
+    MAX_REPORTS,
+    Compile,
+    Device,
+    Fact,
+    Finding,
+    Gauges,
+    Identity,
+    Losses,
+    Region,
+    Report,
+    Request,
+)
 from compilewatch.wire.sketch import Sketch
 
 from tests.hostile.case import BAD_REQUEST, NOTHING, STORED, Case, Outcome, Send, rejected, spoil
@@ -45,7 +57,9 @@ def full(target: Target) -> dict[str, Any]:
     data = target.data()
     report = data["reports"][0]
     at = report["window"][1]
-    report["compiles"] = [{"at": at, "id": "0/0", "kind": "first", "outcome": "ok", "seconds": {"total": 1.0}}]
+    report["compiles"] = [
+        {"at": at, "id": "0/0", "kind": "first", "outcome": "ok", "seconds": {"total": 1.0}}
+    ]
     report["findings"] = [{"kind": "guard", "text": "x"}]
     report["facts"] = [{"kind": "ready", "at": at}]
     report.setdefault("losses", {})
@@ -83,24 +97,32 @@ def with_value(path: Path, name: str, value: Any) -> Send:
 
 
 def wrong_values(hint: Any) -> list[Any]:
-    """What a field of this type may not hold; bool is not a number here, 1.5 not whole, 5 no text."""
+    """What a field of this type may not hold; bool is not a number here, 1.5 not whole, 5 no
+    text."""
     if hint is Any:
         return []
     if typing.get_origin(hint) is types.UnionType:
-        of_type = wrong_values(next(part for part in typing.get_args(hint) if part is not type(None)))
+        of_type = wrong_values(
+            next(part for part in typing.get_args(hint) if part is not type(None))
+        )
         return [value for value in of_type if value is not None]
-    return {int: [True, "1", 1.5, None, -1], float: [True, "1", None, [1]], str: [5, None, ["x"]], bool: [0, "true", None]}.get(
-        typing.get_origin(hint) or hint, [5, "x", True]
-    )
+    return {
+        int: [True, "1", 1.5, None, -1],
+        float: [True, "1", None, [1]],
+        str: [5, None, ["x"]],
+        bool: [0, "true", None],
+    }.get(typing.get_origin(hint) or hint, [5, "x", True])
 
 
 def outcome_of(cls: type) -> Outcome:
-    """The whole request is refused for what stands outside a report, the report alone for what stands in it."""
+    """The whole request is refused for what stands outside a report, the report alone for what
+    stands in it."""
     return BAD_REQUEST if cls in (Request, Identity) else ANY_REJECTION
 
 
 def schema_cases() -> Iterator[Case]:
-    """One case per field and wrong value, made from the classes themselves, so that a new field is covered at once."""
+    """One case per field and wrong value, made from the classes themselves, so that a new field is
+    covered at once."""
     for cls, path in PLACES.items():
         hints = typing.get_type_hints(cls)
         for item in dataclasses.fields(cls):
@@ -111,8 +133,20 @@ def schema_cases() -> Iterator[Case]:
                 negative = value == -1 and not isinstance(value, bool)
                 if negative and (cls, name) in ALLOWED_BELOW_ZERO:
                     continue
-                row = 94 if negative else 91 if value is True else 92 if value == 5 else 93 if value == 1.5 else 90
-                wanted = OTHER_VERSION if negative and (cls, name) == (Request, "v") else outcome_of(cls)
+                row = (
+                    94
+                    if negative
+                    else 91
+                    if value is True
+                    else 92
+                    if value == 5
+                    else 93
+                    if value == 1.5
+                    else 90
+                )
+                wanted = (
+                    OTHER_VERSION if negative and (cls, name) == (Request, "v") else outcome_of(cls)
+                )
                 yield Case(row, f"{where} = {value!r}", with_value(path, name, value), wanted)
 
 
@@ -151,7 +185,15 @@ def foreign(target: Target) -> Answer:
 
 
 def empty_sketch(report: dict[str, Any]) -> None:
-    report["regions"][0]["latency"] = {"scale": 5, "count": 0, "sum": 0.0, "min": 0.0, "max": 0.0, "offset": 0, "bins": []}
+    report["regions"][0]["latency"] = {
+        "scale": 5,
+        "count": 0,
+        "sum": 0.0,
+        "min": 0.0,
+        "max": 0.0,
+        "offset": 0,
+        "bins": [],
+    }
     report["regions"][0] |= {"calls": 0, "compiled": 0, "sampled": 0}
 
 

@@ -60,13 +60,22 @@ class Target:
 
     def data(self, **identity: Any) -> dict[str, Any]:
         """The JSON of a good request of this case, for a case to spoil."""
-        found: dict[str, Any] = json.loads(dumps(request_make(end=time.time(), instance=self.number, **identity)))
+        found: dict[str, Any] = json.loads(
+            dumps(request_make(end=time.time(), instance=self.number, **identity))
+        )
         return found
 
     def head(
-        self, length: int | str | None, *, method: str = "POST", path: str = PATH, version: str = "HTTP/1.1", **changed: str | None
+        self,
+        length: int | str | None,
+        *,
+        method: str = "POST",
+        path: str = PATH,
+        version: str = "HTTP/1.1",
+        **changed: str | None,
     ) -> bytes:
-        """The head of a request; a header given as None is left out, `_` in its name stands for a dash."""
+        """The head of a request; a header given as None is left out, `_` in its name stands for a
+        dash."""
         headers: Headers = {
             "Host": f"127.0.0.1:{self.stack.port}",
             "Authorization": f"Bearer {self.key}",
@@ -75,11 +84,22 @@ class Target:
             "Connection": "close",
         }
         headers.update({name.replace("_", "-"): value for name, value in changed.items()})
-        lines = [f"{method} {path} {version}", *(f"{name}: {value}" for name, value in headers.items() if value is not None)]
+        lines = [
+            f"{method} {path} {version}",
+            *(f"{name}: {value}" for name, value in headers.items() if value is not None),
+        ]
         return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
 
-    def post(self, body: bytes | str | dict[str, Any], *, method: str = "POST", path: str = PATH, **changed: str | None) -> Answer:
-        """A request whose length is right and whose headers are good unless changed; a dict becomes JSON."""
+    def post(
+        self,
+        body: bytes | str | dict[str, Any],
+        *,
+        method: str = "POST",
+        path: str = PATH,
+        **changed: str | None,
+    ) -> Answer:
+        """A request whose length is right and whose headers are good unless changed; a dict becomes
+        JSON."""
         text = json.dumps(body) if isinstance(body, dict) else body
         packed = text.encode() if isinstance(text, str) else text
         changed.setdefault("Content_Length", str(len(packed)))
@@ -87,11 +107,19 @@ class Target:
 
     def gzip(self, body: bytes | dict[str, Any]) -> Answer:
         """A compressed body; bytes are sent as they are."""
-        return self.post(deflate(json.dumps(body).encode()) if isinstance(body, dict) else body, Content_Encoding="gzip")
+        return self.post(
+            deflate(json.dumps(body).encode()) if isinstance(body, dict) else body,
+            Content_Encoding="gzip",
+        )
 
-    def raw(self, parts: Iterable[bytes], *, pause: float = 0.0, half_close: bool = False) -> Answer:
-        """Whatever the bytes are; reads until the server closes. A server that closes early has still answered."""
-        with socket.create_connection(("127.0.0.1", self.stack.port), timeout=LIVENESS) as connection:
+    def raw(
+        self, parts: Iterable[bytes], *, pause: float = 0.0, half_close: bool = False
+    ) -> Answer:
+        """Whatever the bytes are; reads until the server closes. A server that closes early has
+        still answered."""
+        with socket.create_connection(
+            ("127.0.0.1", self.stack.port), timeout=LIVENESS
+        ) as connection:
             try:
                 for part in parts:
                     connection.sendall(part)
@@ -105,7 +133,9 @@ class Target:
 
     def ranges(self, instance: str | None = None) -> list[list[int]]:
         """The sequence ranges that the database holds for an instance."""
-        found = self.stack.rows(f"SELECT ranges FROM ingest_sender WHERE instance_id = '{instance or self.instance}'")
+        found = self.stack.rows(
+            f"SELECT ranges FROM ingest_sender WHERE instance_id = '{instance or self.instance}'"
+        )
         if not found:
             return []
         value = found[0][0]
@@ -126,7 +156,10 @@ def answer_read(connection: socket.socket) -> Answer:
     words = lines[0].split(" ", 2)
     if len(words) < 2 or not words[1].isdigit():
         return Answer(0, {}, received)
-    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:])}
+    headers = {
+        name.strip().lower(): value.strip()
+        for name, _, value in (line.partition(":") for line in lines[1:])
+    }
     return Answer(int(words[1]), headers, body)
 
 

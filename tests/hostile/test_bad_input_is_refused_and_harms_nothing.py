@@ -1,4 +1,5 @@
-"""Every bad input: the exact status and code, never a 5xx, nothing stored unless valid, and the next good report accepted."""
+"""Every bad input: the exact status and code, never a 5xx, nothing stored unless valid, and the
+next good report accepted."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def test_each_has_its_status_and_code_and_the_next_good_report_is_accepted(targe
 
 
 def problem_of(case: Case, target: Target) -> str:
-    """What is wrong with the answer, with what is stored, or with the answer to the next good report; empty if nothing is."""
+    """What is wrong with the answer, with what is stored, or with the answer to the next good
+    report; empty if nothing is."""
     problem = case.wanted.problem(case.send(target), target.ranges())
     if not problem and target.number % 10 == 0:
         target.number += 1_000_000
@@ -40,7 +42,10 @@ def test_whatever_was_stored_can_be_folded(target: Target) -> None:
 
 
 def test_a_key_in_the_url_is_on_record(target: Target) -> None:
-    assert target.stack.rows("SELECT count(*) FROM audit_entry WHERE action = 'key.exposed'")[0][0] >= 1
+    assert (
+        target.stack.rows("SELECT count(*) FROM audit_entry WHERE action = 'key.exposed'")[0][0]
+        >= 1
+    )
 
 
 def test_no_process_wrote_a_traceback_or_grew_by_a_body(target: Target) -> None:

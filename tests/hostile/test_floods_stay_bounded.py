@@ -1,4 +1,5 @@
-"""Rows 14 and 121 to 125: slow senders, too many distinct names, and the same report over and over."""
+"""Rows 14 and 121 to 125: slow senders, too many distinct names, and the same report over and
+over."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ REPEATS = 1_000
 
 
 def sent(target: Target, bodies: list[bytes]) -> list[Answer]:
-    """The answers to compressed bodies, sent by eight threads, each again while the server says that it is busy, as agents do."""
+    """The answers to compressed bodies, sent by eight threads, each again while the server says
+    that it is busy, as agents do."""
 
     def send(body: bytes) -> Answer:
         answer = target.gzip(body)
@@ -36,7 +38,9 @@ def sent(target: Target, bodies: list[bytes]) -> list[Answer]:
         return list(pool.map(send, bodies))
 
 
-def bodies(target: Target, count: int, change: Callable[[dict[str, object], int], object]) -> list[bytes]:
+def bodies(
+    target: Target, count: int, change: Callable[[dict[str, object], int], object]
+) -> list[bytes]:
     """That many requests, each changed by its number."""
     made = []
     for number in range(count):
@@ -53,7 +57,8 @@ def test_the_same_report_a_thousand_times_at_once_is_one(target: Target) -> None
     assert all(answer.data["acked"] == [[1, 1]] for answer in answers)
     wait_for("it is folded", target.stack.folded, seconds=60)
     calls = (
-        "SELECT sum(calls) FROM region_minute JOIN instance ON instance.id = region_minute.instance_id"
+        "SELECT sum(calls) FROM region_minute JOIN instance ON instance.id = "
+        "region_minute.instance_id"
         f" WHERE instance.instance_id = '{target.instance}'"
     )
     assert target.ranges() == [[1, 1]]
@@ -62,9 +67,18 @@ def test_the_same_report_a_thousand_times_at_once_is_one(target: Target) -> None
 
 def test_many_versions_instances_and_reasons_lose_no_count(target: Target) -> None:
     def change(data: dict[str, object], number: int) -> None:
-        data["instance"] |= {"id": instance_id(4_000_000 + number), "model": "flood", "version": f"v{number}"}  # type: ignore[operator]
+        data["instance"] |= {
+            "id": instance_id(4_000_000 + number),
+            "model": "flood",
+            "version": f"v{number}",
+        }  # type: ignore[operator]
         data["reports"][0]["findings"] = [
-            {"kind": "guard", "text": f"{chr(97 + number % 26)}{letters(number)} {letters(n)}", "count": 1} for n in range(100)
+            {
+                "kind": "guard",
+                "text": f"{chr(97 + number % 26)}{letters(number)} {letters(n)}",
+                "count": 1,
+            }
+            for n in range(100)
         ]  # type: ignore[index]
 
     answers = sent(target, bodies(target, 600, change))
@@ -72,7 +86,8 @@ def test_many_versions_instances_and_reasons_lose_no_count(target: Target) -> No
     wait_for("everything is folded", target.stack.folded, seconds=300)
     assert target.stack.rows("SELECT error FROM ingest_poison") == []
     total = (
-        "SELECT sum(calls) FROM version_hour JOIN series ON series.id = series_id JOIN model_version ON model_version.id = version_id"
+        "SELECT sum(calls) FROM version_hour JOIN series ON series.id = series_id JOIN "
+        "model_version ON model_version.id = version_id"
         " JOIN model ON model.id = model_id WHERE model.name = 'flood'"
     )
     assert target.stack.rows(total) == [(600 * 100,)]
@@ -86,19 +101,28 @@ def letters(number: int) -> str:
 def test_a_project_over_its_rate_hears_when_to_come_back(target: Target) -> None:
     target.number = 5_000_000
     slow = Target(target.stack, target.others["slow"], number=target.number)
-    answers = sent(slow, bodies(slow, 200, lambda data, number: data["reports"][0].update(seq=[number + 1] * 2)))  # type: ignore[index]
+    answers = sent(
+        slow,
+        bodies(slow, 200, lambda data, number: data["reports"][0].update(seq=[number + 1] * 2)),
+    )  # type: ignore[index]
     refused = [answer for answer in answers if answer.status == 429]
     assert refused and len(refused) < 200
-    assert all(answer.code == "too_many" and 1 <= int(answer.headers["retry-after"]) <= 60 for answer in refused)
+    assert all(
+        answer.code == "too_many" and 1 <= int(answer.headers["retry-after"]) <= 60
+        for answer in refused
+    )
     assert target.post(target.data()).status == 200
 
 
 def test_slow_senders_keep_nobody_out(target: Target) -> None:
-    """Forty connections that send a byte a second, and others that sent half a body: good reports are answered in between."""
+    """Forty connections that send a byte a second, and others that sent half a body: good reports
+    are answered in between."""
     target.number = 6_000_000
     head = target.head(100)
     stop = threading.Event()
-    held = [socket.create_connection(("127.0.0.1", target.stack.port), timeout=60) for _ in range(40)]
+    held = [
+        socket.create_connection(("127.0.0.1", target.stack.port), timeout=60) for _ in range(40)
+    ]
 
     def drip() -> None:
         for place in range(len(head)):

@@ -1,4 +1,5 @@
-"""Reports spoiled at random: never a 5xx, never stored but unfoldable, and the next good report is accepted.
+"""Reports spoiled at random: never a 5xx, never stored but unfoldable, and the next good report is
+accepted.
 
 COMPILEWATCH_TEST_MUTANTS says how many are sent; `make fuzz` sends a million."""
 
@@ -26,7 +27,8 @@ MUTANTS = int(os.environ.get("COMPILEWATCH_TEST_MUTANTS", "20000"))
 IN_ONE_EXAMPLE = 50
 ANSWERS = {200, 400, 413, 426, 429}
 BUSY, COME_BACK = 503, 10
-"""A machine that has no time left says so, as it does to an agent, which comes back so many times here; any other 5xx is a failure."""
+"""A machine that has no time left says so, as it does to an agent, which comes back so many times
+here; any other 5xx is a failure."""
 
 pytestmark = pytest.mark.timeout(max(600, MUTANTS // 20))
 
@@ -35,8 +37,14 @@ class Connections(threading.local):
     """One connection a thread, opened again when the server has ended it."""
 
     def __init__(self, target: Target) -> None:
-        self._port, self._connection = target.stack.port, HTTPConnection("127.0.0.1", target.stack.port, timeout=LIVENESS)
-        self._headers = {"Authorization": f"Bearer {target.key}", "Content-Type": "application/json"}
+        self._port, self._connection = (
+            target.stack.port,
+            HTTPConnection("127.0.0.1", target.stack.port, timeout=LIVENESS),
+        )
+        self._headers = {
+            "Authorization": f"Bearer {target.key}",
+            "Content-Type": "application/json",
+        }
 
     def send(self, body: bytes, packed: bool) -> tuple[int, bytes]:
         """Status and body of the last answer; that of a server which is busy is asked for again."""
@@ -56,7 +64,8 @@ class Connections(threading.local):
                 answer = self._connection.getresponse()
                 return answer.status, answer.read()
             except (HTTPException, OSError):
-                # A server may end a connection after it refused what it did not read; an agent comes back on a new one.
+                # A server may end a connection after it refused what it did not read; an agent
+                # comes back on a new one.
                 self._connection.close()
         return 0, b""
 
@@ -83,9 +92,12 @@ def test_a_spoiled_report_is_refused_or_stored_never_a_failure(target: Target) -
             good["reports"][0]["seq"] = [seed % 2**40 + nth + 1] * 2
             mutants.append(mutant(rnd, good))
         # A report that is stored waits for a commit; several at once share one.
-        for nth, (status, said) in enumerate(pool.map(connections.send, *zip(*mutants, strict=True))):
+        for nth, (status, said) in enumerate(
+            pool.map(connections.send, *zip(*mutants, strict=True))
+        ):
             seen[status] += 1
-            # What the head alone refuses is not read: whoever goes on writing may meet a closed connection before the answer.
+            # What the head alone refuses is not read: whoever goes on writing may meet a closed
+            # connection before the answer.
             unread = status == 0 and len(mutants[nth][0]) > MAX_WIRE_BYTES
             assert status in ANSWERS or unread, (seed, nth, status, said[:300])
 

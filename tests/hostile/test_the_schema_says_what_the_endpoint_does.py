@@ -1,4 +1,5 @@
-"""The published OpenAPI document and the endpoint agree: what it generates is answered as it says, and never with a failure."""
+"""The published OpenAPI document and the endpoint agree: what it generates is answered as it says,
+and never with a failure."""
 
 from __future__ import annotations
 
@@ -13,13 +14,21 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.hostile.target import Target
 
 EXAMPLES = 400
-BEYOND_JSON_SCHEMA = (b"holds the character NUL", b"expected `int`, got `float`", b"nests deeper", b"must not be empty")
-"""A NUL in a field that nobody knows; 1.0, which JSON Schema takes for a whole number; depth; a name of blanks alone."""
+BEYOND_JSON_SCHEMA = (
+    b"holds the character NUL",
+    b"expected `int`, got `float`",
+    b"nests deeper",
+    b"must not be empty",
+)
+"""A NUL in a field that nobody knows; 1.0, which JSON Schema takes for a whole number; depth; a
+name of blanks alone."""
 
 
 def document(target: Target) -> dict[str, object]:
     """The document as anybody reads it."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{target.stack.port}/api/v1/openapi.json", timeout=30) as answer:
+    with urllib.request.urlopen(
+        f"http://127.0.0.1:{target.stack.port}/api/v1/openapi.json", timeout=30
+    ) as answer:
         assert answer.headers["Content-Type"] == "application/json"
         found: dict[str, object] = json.load(answer)
     return found
@@ -27,23 +36,41 @@ def document(target: Target) -> dict[str, object]:
 
 def test_a_good_request_and_its_answer_fit_the_document(target: Target) -> None:
     found = document(target)
-    for name, message in (("Request", target.data()), ("Ack", target.post(target.data()).data), ("Error", target.post("no JSON").data)):
-        checker = Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": found["components"]})
+    for name, message in (
+        ("Request", target.data()),
+        ("Ack", target.post(target.data()).data),
+        ("Error", target.post("no JSON").data),
+    ):
+        checker = Draft202012Validator(
+            {"$ref": f"#/components/schemas/{name}", "components": found["components"]}
+        )
         assert [error.message for error in checker.iter_errors(message)] == [], name
 
 
 def test_what_the_document_generates_is_answered_as_it_says(target: Target) -> None:
     operation = schemathesis.openapi.from_dict(document(target))["/api/v1/reports"]["POST"]
-    address, key = f"http://127.0.0.1:{target.stack.port}", {"Authorization": f"Bearer {target.key}"}
+    address, key = (
+        f"http://127.0.0.1:{target.stack.port}",
+        {"Authorization": f"Bearer {target.key}"},
+    )
     statuses: set[int] = set()
 
     @given(case=operation.as_strategy())
-    @settings(max_examples=EXAMPLES, database=None, derandomize=True, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=EXAMPLES,
+        database=None,
+        derandomize=True,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
     def send(case: schemathesis.Case) -> None:
         response = case.call(base_url=address, headers=key)
-        # Everything that fits the document must be taken, but for what JSON Schema has no words for.
+        # Everything that fits the document must be taken, but for what JSON Schema has no words
+        # for.
         beyond = any(words in response.content for words in BEYOND_JSON_SCHEMA)
-        case.validate_response(response, excluded_checks=[positive_data_acceptance] if beyond else None)
+        case.validate_response(
+            response, excluded_checks=[positive_data_acceptance] if beyond else None
+        )
         statuses.add(response.status_code)
 
     send()

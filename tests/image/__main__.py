@@ -1,7 +1,8 @@
-"""`make image-check`: the image's recipe carried out in a clean Debian tree, its roles started there with a root that is read-only, a
-report served end to end; `make demo` from a clone of this commit, to its alert, in a tree that has python3, make and git alone; before
-both, the guide's overlay of the manifests, put together by kubectl. Needs root, debootstrap, kubectl, PostgreSQL and Redis as the tests do,
-and some minutes. `--only manifests|image|clone` does one of them."""
+"""`make image-check`: the image's recipe carried out in a clean Debian tree, its roles started
+there with a root that is read-only, a report served end to end; `make demo` from a clone of this
+commit, to its alert, in a tree that has python3, make and git alone; before both, the guide's
+overlay of the manifests, put together by kubectl. Needs root, debootstrap, kubectl, PostgreSQL and
+Redis as the tests do, and some minutes. `--only manifests|image|clone` does one of them."""
 
 from __future__ import annotations
 
@@ -41,34 +42,67 @@ def clean_tree() -> Path:
         if not shutil.which("debootstrap"):
             sys.exit("image-check: debootstrap is missing; apt-get install debootstrap.")
         shutil.rmtree(TREE, ignore_errors=True)
-        mirror = [word for word in re.findall(r"(?:^URIs: *|^deb +)(\S+)", _sources(), re.MULTILINE) if "security" not in word][:1]
-        subprocess.run(["debootstrap", "--variant=minbase", f"--include={NEEDS}", SUITE, str(TREE), *mirror], check=True)
+        mirror = [
+            word
+            for word in re.findall(r"(?:^URIs: *|^deb +)(\S+)", _sources(), re.MULTILINE)
+            if "security" not in word
+        ][:1]
+        subprocess.run(
+            ["debootstrap", "--variant=minbase", f"--include={NEEDS}", SUITE, str(TREE), *mirror],
+            check=True,
+        )
     return TREE
 
 
 def _sources() -> str:
-    return "\n".join(file.read_text() for file in Path("/etc/apt").rglob("*") if file.suffix in (".list", ".sources"))
+    return "\n".join(
+        file.read_text()
+        for file in Path("/etc/apt").rglob("*")
+        if file.suffix in (".list", ".sources")
+    )
 
 
 class Tree(Containers):
-    """The entrypoint's roles as containers have them: another root, which is read-only, an account without a name, a /tmp of their own."""
+    """The entrypoint's roles as containers have them: another root, which is read-only, an account
+    without a name, a /tmp of their own."""
 
     def __init__(self, folder: Path, stage: Stage) -> None:
         super().__init__(folder)
         self.stage = stage
-        wanted = {name: value for name, value in self.environment.items() if name.startswith("COMPILEWATCH_")}
-        self.environment = {**wanted, **stage.environment, "COMPILEWATCH_PORT": str(self.stack.port)}
+        wanted = {
+            name: value
+            for name, value in self.environment.items()
+            if name.startswith("COMPILEWATCH_")
+        }
+        self.environment = {
+            **wanted,
+            **stage.environment,
+            "COMPILEWATCH_PORT": str(self.stack.port),
+        }
 
     def command(self, *words: str) -> list[str]:
         root = str(self.stage.root)
-        # Docker and Kubernetes give a container both, and /proc to write to, however read-only its root is.
+        # Docker and Kubernetes give a container both, and /proc to write to, however read-only its
+        # root is.
         mounts = (
-            f"mount --bind {root} {root} && mount -o remount,bind,ro {root} && mount -t proc proc {root}/proc"
-            f" && mount -t tmpfs -o size=256m tmpfs {root}/tmp && mount -t tmpfs -o size=64m tmpfs {root}/dev/shm"
+            f"mount --bind {root} {root} && mount -o remount,bind,ro {root} && mount -t "
+            f"proc proc {root}/proc"
+            f" && mount -t tmpfs -o size=256m tmpfs {root}/tmp && mount -t tmpfs -o "
+            f"size=64m tmpfs {root}/dev/shm"
             f" && exec chroot --userspec={self.stage.user} {root} /bin/sh -c"
         )
         inner = f'cd {self.stage.folder} && exec "$0" "$@"'
-        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f"{mounts} '{inner}' \"$@\"", "sh", *words]
+        return [
+            "unshare",
+            "--mount",
+            "--propagation",
+            "private",
+            "sh",
+            "-c",
+            f"{mounts} '{inner}' \"$@\"",
+            "sh",
+            *words,
+        ]
 
     @property
     def entrypoint(self) -> list[str]:
@@ -81,9 +115,13 @@ class Tree(Containers):
         """As the recipe's HEALTHCHECK asks."""
         process = self.running["web"]
         if process.poll() is not None:
-            sys.exit(f"image-check: web ended: {(self.stack.folder / 'web.log').read_text()[-2000:]}")
+            sys.exit(
+                f"image-check: web ended: {(self.stack.folder / 'web.log').read_text()[-2000:]}"
+            )
         try:
-            request = urllib.request.Request(f"http://127.0.0.1:{self.stack.port}/healthz", headers={"Host": HOST})
+            request = urllib.request.Request(
+                f"http://127.0.0.1:{self.stack.port}/healthz", headers={"Host": HOST}
+            )
             return bool(urllib.request.urlopen(request, timeout=4).status == 200)
         except OSError:
             return False
@@ -92,7 +130,9 @@ class Tree(Containers):
 def image_check(base: Path, work: Path) -> None:
     """The recipe, then a report through all roles."""
     begun = time.monotonic()
-    stage = Builder(base=base, source=REPOSITORY, work=work).build((REPOSITORY / "docker/Dockerfile").read_text())
+    stage = Builder(base=base, source=REPOSITORY, work=work).build(
+        (REPOSITORY / "docker/Dockerfile").read_text()
+    )
     print(f"image-check: the recipe was carried out in {time.monotonic() - begun:.0f} s")
     (work / "run").mkdir()
     tree = Tree(work / "run", stage)
@@ -106,7 +146,11 @@ def image_check(base: Path, work: Path) -> None:
         wait_for("web answers", tree.answers, seconds=300, every=1)
         status, answer = send(tree.stack.port, key)
         assert (status, b'"acked":[[1,1]]' in answer) == (200, True), answer
-        wait_for("the report is folded", lambda: tree.stack.rows("SELECT sum(calls) FROM version_minute") == [(3,)], seconds=300)
+        wait_for(
+            "the report is folded",
+            lambda: tree.stack.rows("SELECT sum(calls) FROM version_minute") == [(3,)],
+            seconds=300,
+        )
         ended = tree.stop()
         assert ended == {"web": 0, "worker": 0, "beat": 0}, ended
         assert tree.run("wbe").returncode == 64
@@ -124,34 +168,62 @@ def manifests_check(_base: Path, work: Path) -> None:
     if not shutil.which("kubectl"):
         sys.exit("image-check: kubectl is missing; it puts the manifests together.")
     shutil.copytree(REPOSITORY / "docker/k8s", work / "docker/k8s")
-    [overlay] = re.findall(r"```yaml\n(.*?)```", (REPOSITORY / "dashboard/docs/operations/kubernetes.md").read_text(), re.DOTALL)
+    [overlay] = re.findall(
+        r"```yaml\n(.*?)```",
+        (REPOSITORY / "dashboard/docs/operations/kubernetes.md").read_text(),
+        re.DOTALL,
+    )
     (work / "overlay").mkdir()
     (work / "overlay/kustomization.yaml").write_text(overlay)
     command = ["kubectl", "kustomize", str(work / "overlay")]
-    made = list(yaml.safe_load_all(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    made = list(
+        yaml.safe_load_all(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
+    )
     for document in made:
         kubernetes_validate.validate(document, KUBERNETES, strict=True)
     kinds = Counter(document["kind"] for document in made)
     assert kinds["Deployment"] == 3 and kinds["HorizontalPodAutoscaler"] == 1, kinds
-    assert {document["metadata"].get("namespace", "compilewatch") for document in made} == {"compilewatch"}
-    assert str(made).count("registry.example.com/compilewatch:2026.11.3") == kinds["Deployment"] + kinds["Job"]
-    print(f"image-check: the guide's overlay is {len(made)} objects that Kubernetes {KUBERNETES} takes")
+    assert {document["metadata"].get("namespace", "compilewatch") for document in made} == {
+        "compilewatch"
+    }
+    assert (
+        str(made).count("registry.example.com/compilewatch:2026.11.3")
+        == kinds["Deployment"] + kinds["Job"]
+    )
+    print(
+        f"image-check: the guide's overlay is {len(made)} objects that Kubernetes "
+        f"{KUBERNETES} takes"
+    )
 
 
 def clone_check(base: Path, work: Path) -> None:
-    """`make demo` as the first lines of README.md have it, from a clone, to the first page and to the alert that opens by itself."""
+    """`make demo` as the first lines of README.md have it, from a clone, to the first page and to
+    the alert that opens by itself."""
     begun, root, port = time.monotonic(), work / "clone", free_port()
     subprocess.run(["cp", "-a", "--reflink=auto", str(base), str(root)], check=True)
     shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
     if Path("/", CERTIFICATES).exists():
         shutil.copy(Path("/", CERTIFICATES), root / CERTIFICATES)
-    subprocess.run(["git", "clone", "-q", "--no-local", str(REPOSITORY), str(root / "root/compilewatch")], check=True)
+    subprocess.run(
+        ["git", "clone", "-q", "--no-local", str(REPOSITORY), str(root / "root/compilewatch")],
+        check=True,
+    )
     passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    environment = {"PATH": PLAIN_PATH, "HOME": "/root", "COMPILEWATCH_PORT": str(port), **passed, "PIP_CERT": f"/{CERTIFICATES}"}
+    environment = {
+        "PATH": PLAIN_PATH,
+        "HOME": "/root",
+        "COMPILEWATCH_PORT": str(port),
+        **passed,
+        "PIP_CERT": f"/{CERTIFICATES}",
+    }
     mount = f"mount -t proc proc {root}/proc && exec chroot {root} make -C /root/compilewatch demo"
     words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", mount]
     with (work / "demo.log").open("wb") as log:
-        demo = subprocess.Popen(words, env=environment, stdout=log, stderr=log, start_new_session=True)
+        demo = subprocess.Popen(
+            words, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
 
     def page() -> bool:
         assert demo.poll() is None, (work / "demo.log").read_text()[-3000:]
@@ -163,9 +235,20 @@ def clone_check(base: Path, work: Path) -> None:
 
     try:
         wait_for("the first page of the demo", page, seconds=900, every=1)
-        print(f"image-check: make demo showed its first page {time.monotonic() - begun:.0f} s after the clone was begun")
-        wait_for("the roll-back alert of the demo", lambda: _alerts(root / "root/compilewatch/.var"), seconds=900, every=2)
-        print(f"image-check: its roll-back alert was open {time.monotonic() - begun:.0f} s after the clone was begun")
+        print(
+            f"image-check: make demo showed its first page {time.monotonic() - begun:.0f} "
+            "s after the clone was begun"
+        )
+        wait_for(
+            "the roll-back alert of the demo",
+            lambda: _alerts(root / "root/compilewatch/.var"),
+            seconds=900,
+            every=2,
+        )
+        print(
+            f"image-check: its roll-back alert was open {time.monotonic() - begun:.0f} s "
+            "after the clone was begun"
+        )
     finally:
         os.killpg(demo.pid, signal.SIGTERM)
         demo.wait(60)
@@ -173,19 +256,34 @@ def clone_check(base: Path, work: Path) -> None:
 
 def _alerts(data: Path) -> int:
     with closing(sqlite3.connect(data / "compilewatch.sqlite3", timeout=30)) as connection:
-        return int(connection.execute("SELECT count(*) FROM alert WHERE worst = 'roll_back' AND state = 'open'").fetchone()[0])
+        return int(
+            connection.execute(
+                "SELECT count(*) FROM alert WHERE worst = 'roll_back' AND state = 'open'"
+            ).fetchone()[0]
+        )
 
 
 def main() -> None:
     """Each, in a folder that is removed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=("manifests", "image", "clone"))
     only = parser.parse_args().only
     if os.geteuid():
-        sys.exit("image-check: only root may change its root; run it in a container or a virtual machine of its own.")
+        sys.exit(
+            "image-check: only root may change its root; run it in a container or a "
+            "virtual machine of its own."
+        )
     base = TREE if only == "manifests" else clean_tree()
-    with tempfile.TemporaryDirectory(prefix="compilewatch-image-", ignore_cleanup_errors=True) as folder:
-        for name, check in {"manifests": manifests_check, "image": image_check, "clone": clone_check}.items():
+    with tempfile.TemporaryDirectory(
+        prefix="compilewatch-image-", ignore_cleanup_errors=True
+    ) as folder:
+        for name, check in {
+            "manifests": manifests_check,
+            "image": image_check,
+            "clone": clone_check,
+        }.items():
             if only not in (None, name):
                 continue
             (place := Path(folder, check.__name__)).mkdir()

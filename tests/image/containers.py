@@ -1,4 +1,5 @@
-"""The roles of the entrypoint as processes with an environment and a folder each, and one report for them."""
+"""The roles of the entrypoint as processes with an environment and a folder each, and one report
+for them."""
 
 from __future__ import annotations
 
@@ -39,13 +40,18 @@ class Containers:
     def run(self, *words: str, place: str = "once") -> subprocess.CompletedProcess[str]:
         """A role that ends by itself."""
         command = self.command(*self.entrypoint, *words)
-        return subprocess.run(command, env=self.environment_of(place), capture_output=True, text=True, timeout=300)
+        return subprocess.run(
+            command, env=self.environment_of(place), capture_output=True, text=True, timeout=300
+        )
 
     def start(self, role: str) -> None:
         """A role that stays."""
         with (self.stack.folder / f"{role}.log").open("ab") as log:
             self.running[role] = subprocess.Popen(
-                self.command(*self.entrypoint, role), env=self.environment_of(role), stdout=log, stderr=log
+                self.command(*self.entrypoint, role),
+                env=self.environment_of(role),
+                stdout=log,
+                stderr=log,
             )
 
     @property
@@ -80,9 +86,17 @@ class Containers:
 def send(port: int, key: str) -> tuple[int, bytes]:
     """One report of three calls, to the name that the dashboard has; the answer."""
     now = clock.unix()
-    who = Identity("0" * 26, now - 600, "ranker", "1", gpu="NVIDIA H200", host="host", torch="2.13.0")
-    report = Report((1, 1), (now - 10, now), regions=[Region("forward", 3, compiled=3, sampled=3, latency=Sketch.of([0.01] * 3))])
-    body = json.dumps({"v": 1, "sent": now, "instance": encode(who), "reports": [encode(report)]}).encode()
+    who = Identity(
+        "0" * 26, now - 600, "ranker", "1", gpu="NVIDIA H200", host="host", torch="2.13.0"
+    )
+    report = Report(
+        (1, 1),
+        (now - 10, now),
+        regions=[Region("forward", 3, compiled=3, sampled=3, latency=Sketch.of([0.01] * 3))],
+    )
+    body = json.dumps(
+        {"v": 1, "sent": now, "instance": encode(who), "reports": [encode(report)]}
+    ).encode()
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json", "Host": HOST}
     connection.request("POST", "/api/v1/reports", body, headers)

@@ -1,4 +1,5 @@
-"""Carries out docker/Dockerfile in folders: each stage is a copy of a plain Debian tree, each RUN a chroot into it."""
+"""Carries out docker/Dockerfile in folders: each stage is a copy of a plain Debian tree, each RUN a
+chroot into it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,18 @@ from pathlib import Path
 
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
 PASSED_ON = ("PIP_DEFAULT_TIMEOUT", "PIP_INDEX_URL")
-KNOWN = {"FROM", "RUN", "COPY", "WORKDIR", "ENV", "USER", "EXPOSE", "ENTRYPOINT", "CMD", "HEALTHCHECK"}
+KNOWN = {
+    "FROM",
+    "RUN",
+    "COPY",
+    "WORKDIR",
+    "ENV",
+    "USER",
+    "EXPOSE",
+    "ENTRYPOINT",
+    "CMD",
+    "HEALTHCHECK",
+}
 
 
 @dataclass
@@ -23,7 +35,11 @@ class Stage:
     root: Path
     folder: str = "/"
     user: str = "0:0"
-    environment: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"})
+    environment: dict[str, str] = field(
+        default_factory=lambda: {
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        }
+    )
     entrypoint: list[str] = field(default_factory=list)
     alive: str = ""
 
@@ -39,12 +55,15 @@ def instructions(text: str) -> Iterator[tuple[str, str]]:
         word, _, rest = line.strip().partition(" ")
         if word:
             if word not in KNOWN:
-                raise ValueError(f"{word} is an instruction that tests/image/recipe.py does not know.")
+                raise ValueError(
+                    f"{word} is an instruction that tests/image/recipe.py does not know."
+                )
             yield word, rest.strip()
 
 
 class Builder:
-    """Builds the last stage of a recipe. `base` stands for every image that it begins from: Debian with python3 and venv."""
+    """Builds the last stage of a recipe. `base` stands for every image that it begins from: Debian
+    with python3 and venv."""
 
     def __init__(self, *, base: Path, source: Path, work: Path) -> None:
         self.base, self.source, self.work = base, source, work
@@ -74,8 +93,19 @@ class Builder:
 
     def _run(self, rest: str) -> None:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        environment = {**self.stage.environment, **passed, "PIP_CERT": f"/{CERTIFICATES}", "SSL_CERT_FILE": f"/{CERTIFICATES}"}
-        words = ["chroot", str(self.stage.root), "/bin/sh", "-c", f"cd {shlex.quote(self.stage.folder)} && {rest}"]
+        environment = {
+            **self.stage.environment,
+            **passed,
+            "PIP_CERT": f"/{CERTIFICATES}",
+            "SSL_CERT_FILE": f"/{CERTIFICATES}",
+        }
+        words = [
+            "chroot",
+            str(self.stage.root),
+            "/bin/sh",
+            "-c",
+            f"cd {shlex.quote(self.stage.folder)} && {rest}",
+        ]
         subprocess.run(words, env=environment, check=True)
 
     def _copy(self, rest: str) -> None:

@@ -1,4 +1,5 @@
-"""The image's entrypoint, run here as it stands: each word becomes its process, and together they take a report and fold it."""
+"""The image's entrypoint, run here as it stands: each word becomes its process, and together they
+take a report and fold it."""
 
 from __future__ import annotations
 
@@ -29,7 +30,12 @@ def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> Non
     key = next(word for word in said.split() if word.startswith("cw_ing_"))
     for role in ("web", "worker", "beat"):
         containers.start(role)
-    wait_for("web is alive", lambda: containers.run("alive", place="web").returncode == 0, seconds=120, every=1)
+    wait_for(
+        "web is alive",
+        lambda: containers.run("alive", place="web").returncode == 0,
+        seconds=120,
+        every=1,
+    )
 
     status, answer = send(containers.stack.port, key)
     assert (status, b'"acked":[[1,1]]' in answer) == (200, True), answer
@@ -38,25 +44,42 @@ def test_the_four_roles_take_a_report_and_fold_it(containers: Containers) -> Non
     server_process_dies(containers)
     assert containers.stop() == {"web": 0, "worker": 0, "beat": 0}
     for role in ("web", "worker", "beat"):
-        for line in filter(None, (containers.stack.folder / f"{role}.log").read_text().splitlines()):
-            assert line == "worker: Warm shutdown (MainProcess)" or json.loads(line)["message"], line
+        for line in filter(
+            None, (containers.stack.folder / f"{role}.log").read_text().splitlines()
+        ):
+            assert line == "worker: Warm shutdown (MainProcess)" or json.loads(line)["message"], (
+                line
+            )
 
 
 def server_process_dies(containers: Containers) -> None:
-    """One of web's processes ends as for want of memory; web says so, starts another, and answers."""
+    """One of web's processes ends as for want of memory; web says so, starts another, and
+    answers."""
     psutil.Process(containers.running["web"].pid).children()[-1].kill()
     log = containers.stack.folder / "web.log"
     wait_for("web says it", lambda: "Unexpected exit" in log.read_text(), seconds=60)
-    wait_for("web is alive again", lambda: containers.run("alive", place="web").returncode == 0, seconds=120, every=1)
+    wait_for(
+        "web is alive again",
+        lambda: containers.run("alive", place="web").returncode == 0,
+        seconds=120,
+        every=1,
+    )
 
 
 def test_a_word_that_is_no_role_is_refused_with_the_ones_that_are(containers: Containers) -> None:
     refused = containers.run("wbe")
-    assert (refused.returncode, "expected web, worker, beat, migrate" in refused.stderr) == (64, True)
+    assert (refused.returncode, "expected web, worker, beat, migrate" in refused.stderr) == (
+        64,
+        True,
+    )
 
 
 def test_a_setting_that_is_missing_ends_a_role_with_its_name(containers: Containers) -> None:
     del containers.environment["COMPILEWATCH_REDIS_URL"]
     for role in ("web", "worker", "beat", "migrate"):
         ended = containers.run(role)
-        assert ended.returncode != 0 and "COMPILEWATCH_REDIS_URL is missing" in ended.stderr and "Traceback" not in ended.stderr, ended
+        assert (
+            ended.returncode != 0
+            and "COMPILEWATCH_REDIS_URL is missing" in ended.stderr
+            and "Traceback" not in ended.stderr
+        ), ended

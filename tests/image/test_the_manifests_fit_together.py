@@ -1,4 +1,5 @@
-"""What one manifest names is there in another, in the image or in the dashboard: labels, ports, paths, roles, settings, figures."""
+"""What one manifest names is there in another, in the image or in the dashboard: labels, ports,
+paths, roles, settings, figures."""
 
 from __future__ import annotations
 
@@ -20,9 +21,18 @@ from tests.dashboard.test_a_wrong_setting_is_one_sentence import FULL
 from tests.image.recipe import instructions
 from tests.image.test_what_is_deployed_is_valid import DOCKER, MANIFESTS, REPOSITORY
 
-OBJECTS = [each for file in MANIFESTS if file.name != "kustomization.yaml" for each in yaml.safe_load_all(file.read_text())]
+OBJECTS = [
+    each
+    for file in MANIFESTS
+    if file.name != "kustomization.yaml"
+    for each in yaml.safe_load_all(file.read_text())
+]
 NAMED = {(each["kind"], each["metadata"]["name"]): each for each in OBJECTS}
-PODS = {name: each["spec"]["template"] for (kind, name), each in NAMED.items() if kind in ("Deployment", "Job")}
+PODS = {
+    name: each["spec"]["template"]
+    for (kind, name), each in NAMED.items()
+    if kind in ("Deployment", "Job")
+}
 RECIPE = list(instructions((DOCKER / "Dockerfile").read_text()))
 ENTRYPOINT = (DOCKER / "entrypoint").read_text()
 OPERATIONS = REPOSITORY / "dashboard/docs/operations"
@@ -36,7 +46,9 @@ def of_kind(kind: str) -> Iterator[tuple[str, Any]]:
 
 def chosen(labels: dict[str, str]) -> set[str]:
     """The pods that a selector finds."""
-    return {name for name, pod in PODS.items() if labels.items() <= pod["metadata"]["labels"].items()}
+    return {
+        name for name, pod in PODS.items() if labels.items() <= pod["metadata"]["labels"].items()
+    }
 
 
 def container(name: str) -> Any:
@@ -46,7 +58,9 @@ def container(name: str) -> Any:
 
 
 def environment_of_the_image() -> dict[str, str]:
-    return dict(part.split("=", 1) for word, rest in RECIPE if word == "ENV" for part in rest.split())
+    return dict(
+        part.split("=", 1) for word, rest in RECIPE if word == "ENV" for part in rest.split()
+    )
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Service", "PodDisruptionBudget"])
@@ -58,7 +72,10 @@ def test_what_selects_pods_finds_its_own_and_no_others(kind: str) -> None:
 
 
 def test_every_network_policy_finds_pods() -> None:
-    found = {name: chosen(spec["podSelector"].get("matchLabels", {})) for name, spec in of_kind("NetworkPolicy")}
+    found = {
+        name: chosen(spec["podSelector"].get("matchLabels", {}))
+        for name, spec in of_kind("NetworkPolicy")
+    }
     everyone = set(PODS)
     assert found == {
         "nothing": everyone,
@@ -83,7 +100,13 @@ def test_the_service_leads_to_the_port_that_the_entrypoint_listens_on() -> None:
 def test_web_is_reached_at_its_port_and_what_each_needs_is_let_out() -> None:
     rules = {name: ports(spec) for name, spec in of_kind("NetworkPolicy")}
     assert rules["to-web"] == {"http"}
-    needed = env_read(FULL | {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com"})
+    needed = env_read(
+        FULL
+        | {
+            "COMPILEWATCH_EMAIL_HOST": "mail.example.com",
+            "COMPILEWATCH_EMAIL_FROM": "cw@example.com",
+        }
+    )
     assert needed.mail is not None
     assert rules["to-database-redis-and-names"] == {5432, 6379, 53}
     assert rules["worker-to-channels"] == {*ALLOWED_PORTS, needed.mail.port}
@@ -92,7 +115,12 @@ def test_web_is_reached_at_its_port_and_what_each_needs_is_let_out() -> None:
 
 def ports(policy: Any) -> set[int | str]:
     """Those that a policy opens."""
-    return {port["port"] for way in ("ingress", "egress") for rule in policy.get(way, ()) for port in rule["ports"]}
+    return {
+        port["port"]
+        for way in ("ingress", "egress")
+        for rule in policy.get(way, ())
+        for port in rule["ports"]
+    }
 
 
 def probes() -> Iterator[tuple[str, str, Any]]:
@@ -115,11 +143,15 @@ def test_every_probe_asks_what_is_there(client: Client) -> None:
         if name == "web":
             path = probe["httpGet"]["path"]
             assert probe["httpGet"]["port"] == "http" and path in PROBE_PATHS and resolve(path)
-            headers = {header["name"]: header["value"] for header in probe["httpGet"]["httpHeaders"]}
+            headers = {
+                header["name"]: header["value"] for header in probe["httpGet"]["httpHeaders"]
+            }
             assert client.get(path, headers=headers).status_code == 200
         else:
             program, word = probe["exec"]["command"]
-            assert ("ENTRYPOINT", f'["{program}"]') in RECIPE and re.search(rf"^  {word}\)", ENTRYPOINT, re.MULTILINE)
+            assert ("ENTRYPOINT", f'["{program}"]') in RECIPE and re.search(
+                rf"^  {word}\)", ENTRYPOINT, re.MULTILINE
+            )
 
 
 def test_a_process_that_is_slow_to_answer_is_not_ended_for_it() -> None:
@@ -131,7 +163,9 @@ def test_a_process_that_is_slow_to_answer_is_not_ended_for_it() -> None:
 def test_every_pod_runs_a_role_as_the_account_of_the_image() -> None:
     [account] = [rest for word, rest in RECIPE if word == "USER"]
     for name, pod in PODS.items():
-        assert container(name)["args"] == [name] and re.search(rf"^  {name}\)", ENTRYPOINT, re.MULTILINE)
+        assert container(name)["args"] == [name] and re.search(
+            rf"^  {name}\)", ENTRYPOINT, re.MULTILINE
+        )
         security = pod["spec"]["securityContext"]
         assert f"{security['runAsUser']}:{security['runAsGroup']}" == account
         mounted = {mount["name"]: mount["mountPath"] for mount in container(name)["volumeMounts"]}
@@ -139,17 +173,27 @@ def test_every_pod_runs_a_role_as_the_account_of_the_image() -> None:
 
 
 def test_no_service_beside_the_pods_can_set_a_setting() -> None:
-    # Of a Service named compilewatch Kubernetes would make COMPILEWATCH_PORT=tcp://10.0.0.1:80, which no process starts with.
+    # Of a Service named compilewatch Kubernetes would make COMPILEWATCH_PORT=tcp://10.0.0.1:80,
+    # which no process starts with.
     assert set(PODS) == {"web", "worker", "beat", "migrate"}
     assert all(pod["spec"]["enableServiceLinks"] is False for pod in PODS.values())
 
 
 def test_a_pod_asks_for_the_memory_that_the_guide_measured() -> None:
-    measured = {name: int(most) for name, most in re.findall(r"^\| (web|worker|beat)[^|]*\| (?:\d+ to )?(\d+) MiB", GUIDE, re.MULTILINE)}
+    measured = {
+        name: int(most)
+        for name, most in re.findall(
+            r"^\| (web|worker|beat)[^|]*\| (?:\d+ to )?(\d+) MiB", GUIDE, re.MULTILINE
+        )
+    }
     assert set(measured) == {"web", "worker", "beat"}
     for name, mebibytes in measured.items():
         resources = container(name)["resources"]
-        assert mebibytes < _mebibytes(resources["requests"]["memory"]) <= _mebibytes(resources["limits"]["memory"]), name
+        assert (
+            mebibytes
+            < _mebibytes(resources["requests"]["memory"])
+            <= _mebibytes(resources["limits"]["memory"])
+        ), name
 
 
 def _mebibytes(text: str) -> int:
@@ -169,10 +213,22 @@ def test_what_is_scaled_exists_and_keeps_one_when_another_is_moved() -> None:
 
 @pytest.mark.django_db
 def test_what_an_autoscaler_looks_at_is_measured(client: Client) -> None:
-    _, key = key_create(project=project_create(name="Flow", slug="flow"), kind="api", name="autoscaler")
-    measured = set(re.findall(r"^# TYPE (\S+)", client.get("/metrics", headers={"authorization": f"Bearer {key}"}).content.decode(), re.M))
-    metrics = [metric for _, spec in of_kind("HorizontalPodAutoscaler") for metric in spec["metrics"]]
-    external = {metric["external"]["metric"]["name"] for metric in metrics if metric["type"] == "External"}
+    _, key = key_create(
+        project=project_create(name="Flow", slug="flow"), kind="api", name="autoscaler"
+    )
+    measured = set(
+        re.findall(
+            r"^# TYPE (\S+)",
+            client.get("/metrics", headers={"authorization": f"Bearer {key}"}).content.decode(),
+            re.M,
+        )
+    )
+    metrics = [
+        metric for _, spec in of_kind("HorizontalPodAutoscaler") for metric in spec["metrics"]
+    ]
+    external = {
+        metric["external"]["metric"]["name"] for metric in metrics if metric["type"] == "External"
+    }
     assert external == {"compilewatch_inbox_age_seconds"} <= measured
     for metric in metrics:
         if metric["type"] == "Resource":
@@ -181,52 +237,97 @@ def test_what_an_autoscaler_looks_at_is_measured(client: Client) -> None:
 
 
 def test_the_guides_rule_for_an_adapter_is_for_the_metric_that_is_looked_at() -> None:
-    scraped, adapter = (yaml.safe_load(block) for block in re.findall(r"```\n((?:scrape_configs|externalRules):.*?)```", GUIDE, re.DOTALL))
+    scraped, adapter = (
+        yaml.safe_load(block)
+        for block in re.findall(r"```\n((?:scrape_configs|externalRules):.*?)```", GUIDE, re.DOTALL)
+    )
     [metric] = NAMED["HorizontalPodAutoscaler", "worker"]["spec"]["metrics"]
     name = metric["external"]["metric"]["name"]
     assert adapter["externalRules"] == [
-        {"seriesQuery": f'{{__name__="{name}"}}', "metricsQuery": f"max({name})", "resources": {"namespaced": False}}
+        {
+            "seriesQuery": f'{{__name__="{name}"}}',
+            "metricsQuery": f"max({name})",
+            "resources": {"namespaced": False},
+        }
     ]
     [job] = scraped["scrape_configs"]
     [address] = [target for group in job["static_configs"] for target in group["targets"]]
-    assert (job["scheme"], address) == ("https", NAMED["ConfigMap", "compilewatch"]["data"]["COMPILEWATCH_HOSTS"])
+    assert (job["scheme"], address) == (
+        "https",
+        NAMED["ConfigMap", "compilewatch"]["data"]["COMPILEWATCH_HOSTS"],
+    )
 
 
 def test_every_setting_in_the_manifests_is_one_and_every_pod_has_them() -> None:
-    explained = set(re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE))
+    explained = set(
+        re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)
+    )
     told = NAMED["ConfigMap", "compilewatch"]["data"]
-    secret = set(re.findall(r"COMPILEWATCH_\w+", (DOCKER / "k8s/config.yaml").read_text().split("apiVersion")[0]))
+    secret = set(
+        re.findall(
+            r"COMPILEWATCH_\w+", (DOCKER / "k8s/config.yaml").read_text().split("apiVersion")[0]
+        )
+    )
     assert set(told) | secret <= explained
-    assert env_read({name: FULL[name] for name in secret} | told).mode == "full"  # nothing that it cannot start without is missing
+    assert (
+        env_read({name: FULL[name] for name in secret} | told).mode == "full"
+    )  # nothing that it cannot start without is missing
     for name in PODS:
-        refers = [reference for source in container(name)["envFrom"] for reference in source.items()]
-        assert refers == [("configMapRef", {"name": "compilewatch"}), ("secretRef", {"name": "compilewatch"})]
+        refers = [
+            reference for source in container(name)["envFrom"] for reference in source.items()
+        ]
+        assert refers == [
+            ("configMapRef", {"name": "compilewatch"}),
+            ("secretRef", {"name": "compilewatch"}),
+        ]
     assert "kubectl create secret generic compilewatch --namespace compilewatch" in GUIDE
 
 
 def test_every_setting_of_the_compose_file_is_one_and_none_is_left_out() -> None:
-    explained = set(re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE))
+    explained = set(
+        re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)
+    )
     told = yaml.safe_load((DOCKER / "compose.yml").read_text())["x-dashboard"]["environment"]
-    # Where a container listens and keeps its files is the image's to say, and tracebacks are not for others to see.
-    assert explained - set(told) == {f"COMPILEWATCH_{name}" for name in ("DATA", "LISTEN", "PORT", "DEBUG")}
+    # Where a container listens and keeps its files is the image's to say, and tracebacks are not
+    # for others to see.
+    assert explained - set(told) == {
+        f"COMPILEWATCH_{name}" for name in ("DATA", "LISTEN", "PORT", "DEBUG")
+    }
     assert set(told) <= explained
-    mine = {"COMPILEWATCH_HOST": "watch.example.com", "POSTGRES_PASSWORD": "letters", "COMPILEWATCH_SECRET_KEY": "s" * 32}
+    mine = {
+        "COMPILEWATCH_HOST": "watch.example.com",
+        "POSTGRES_PASSWORD": "letters",
+        "COMPILEWATCH_SECRET_KEY": "s" * 32,
+    }
     env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32}))
-    assert (env.hosts, env.base_url, env.mail, env.oidc) == (("watch.example.com",), "https://watch.example.com", None, None)
-    mail = {"COMPILEWATCH_EMAIL_HOST": "mail.example.com", "COMPILEWATCH_EMAIL_FROM": "cw@example.com", "COMPILEWATCH_SCHEME": "http"}
+    assert (env.hosts, env.base_url, env.mail, env.oidc) == (
+        ("watch.example.com",),
+        "https://watch.example.com",
+        None,
+        None,
+    )
+    mail = {
+        "COMPILEWATCH_EMAIL_HOST": "mail.example.com",
+        "COMPILEWATCH_EMAIL_FROM": "cw@example.com",
+        "COMPILEWATCH_SCHEME": "http",
+    }
     mine |= {"COMPILEWATCH_ALLOW_HTTP": "1"}
     env = env_read(interpolated(told, mine | {"COMPILEWATCH_KEY_PEPPER": "p" * 32} | mail))
     assert env.mail and (env.mail.port, env.base_url) == (587, "http://watch.example.com")
 
 
 def test_the_guide_says_where_each_setting_of_the_compose_file_is_said() -> None:
-    explained = set(re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE))
+    explained = set(
+        re.findall(r"^#? ?(COMPILEWATCH_\w+)=", (DOCKER / "env.example").read_text(), re.MULTILINE)
+    )
     text = (DOCKER / "compose.yml").read_text()
     told = yaml.safe_load(text)["x-dashboard"]["environment"]
     mine = set(re.findall(r"\$\{(\w+)", text))
     assert guide_says("`docker/.env`", explained) == mine
     assert guide_says("compose.yml", explained) == set(told) - mine
-    assert guide_says("the image", explained) | guide_says("not set", explained) == explained - set(told)
+    assert guide_says("the image", explained) | guide_says("not set", explained) == explained - set(
+        told
+    )
 
 
 def guide_says(who: str, explained: set[str]) -> set[str]:
@@ -234,16 +335,27 @@ def guide_says(who: str, explained: set[str]) -> set[str]:
     text = (OPERATIONS / "settings.md").read_text().split("## Settings of the compose file")[1]
     [row] = re.findall(rf"^\| {re.escape(who)} \| (.*) \|$", text, re.MULTILINE)
     named = set(re.findall(r"`([A-Z_]+\*?)`", row))
-    return {one for name in named for one in (explained if name.endswith("*") else [name]) if one.startswith(name.rstrip("*"))}
+    return {
+        one
+        for name in named
+        for one in (explained if name.endswith("*") else [name])
+        if one.startswith(name.rstrip("*"))
+    }
 
 
 def test_no_container_of_the_compose_file_may_rise_and_only_the_database_may_write() -> None:
     services = yaml.safe_load((DOCKER / "compose.yml").read_text())["services"]
-    assert {name for name, service in services.items() if not service.get("read_only")} == {"postgres"}
+    assert {name for name, service in services.items() if not service.get("read_only")} == {
+        "postgres"
+    }
     for name in ("proxy", "migrate", "web", "worker", "beat"):
-        assert services[name]["cap_drop"] == ["ALL"] and services[name]["security_opt"] == ["no-new-privileges:true"]
+        assert services[name]["cap_drop"] == ["ALL"] and services[name]["security_opt"] == [
+            "no-new-privileges:true"
+        ]
     # Caddy listens on 80 and 443.
-    assert {name: service["cap_add"] for name, service in services.items() if "cap_add" in service} == {"proxy": ["NET_BIND_SERVICE"]}
+    assert {
+        name: service["cap_add"] for name, service in services.items() if "cap_add" in service
+    } == {"proxy": ["NET_BIND_SERVICE"]}
 
 
 def interpolated(told: dict[str, str], mine: dict[str, str]) -> dict[str, str]:
@@ -252,26 +364,51 @@ def interpolated(told: dict[str, str], mine: dict[str, str]) -> dict[str, str]:
     def value(found: re.Match[str]) -> str:
         return mine.get(found[1]) or found[2] or ""
 
-    return {name: re.sub(r"\$\{(\w+)(?::?[-?]([^}]*))?\}", value, text) for name, text in told.items()}
+    return {
+        name: re.sub(r"\$\{(\w+)(?::?[-?]([^}]*))?\}", value, text) for name, text in told.items()
+    }
 
 
 def test_secrets_of_the_compose_file_may_come_from_files(tmp_path: Path) -> None:
-    first, second = (yaml.safe_load((DOCKER / name).read_text()) for name in ("compose.yml", "compose.secrets.yml"))
-    elsewhere = dict.fromkeys(("POSTGRES_PASSWORD", "COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER"), "file")
-    assert {name for name in elsewhere if f"${{{name}:?" in (DOCKER / "compose.yml").read_text()} == set(elsewhere)
-    contents = {"database_url": "postgresql://compilewatch:letters@postgres/compilewatch", "secret_key": "s" * 32, "key_pepper": "p" * 32}
+    first, second = (
+        yaml.safe_load((DOCKER / name).read_text())
+        for name in ("compose.yml", "compose.secrets.yml")
+    )
+    elsewhere = dict.fromkeys(
+        ("POSTGRES_PASSWORD", "COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER"), "file"
+    )
+    assert {
+        name for name in elsewhere if f"${{{name}:?" in (DOCKER / "compose.yml").read_text()
+    } == set(elsewhere)
+    contents = {
+        "database_url": "postgresql://compilewatch:letters@postgres/compilewatch",
+        "secret_key": "s" * 32,
+        "key_pepper": "p" * 32,
+    }
     for name, text in contents.items():
         (tmp_path / name).write_text(f"{text}\n")
     assert set(second["secrets"]) == set(contents) | {"postgres_password"}
     for role in ("migrate", "web", "worker", "beat"):
-        told = interpolated(first["x-dashboard"]["environment"], {**elsewhere, "COMPILEWATCH_HOST": "watch.example.com"})
-        told |= {name: text.replace("/run/secrets", str(tmp_path)) for name, text in second["services"][role]["environment"].items()}
+        told = interpolated(
+            first["x-dashboard"]["environment"],
+            {**elsewhere, "COMPILEWATCH_HOST": "watch.example.com"},
+        )
+        told |= {
+            name: text.replace("/run/secrets", str(tmp_path))
+            for name, text in second["services"][role]["environment"].items()
+        }
         assert set(second["services"][role]["secrets"]) == set(contents)
         env = env_read(told)
-        assert (env.database.password, env.secret_key, env.key_pepper) == ("letters", "s" * 32, "p" * 32)
+        assert (env.database.password, env.secret_key, env.key_pepper) == (
+            "letters",
+            "s" * 32,
+            "p" * 32,
+        )
 
 
 def test_the_kustomization_names_the_image_that_the_pods_have() -> None:
     kustomization = yaml.safe_load((DOCKER / "k8s/kustomization.yaml").read_text())
-    assert {container(name)["image"] for name in PODS} == {image["name"] for image in kustomization["images"]}
+    assert {container(name)["image"] for name in PODS} == {
+        image["name"] for image in kustomization["images"]
+    }
     assert ("Namespace", kustomization["namespace"]) in NAMED

@@ -1,4 +1,5 @@
-"""The image's recipe, the compose file and the manifests are what their tools take, and the lock holds what requirements.txt asks for."""
+"""The image's recipe, the compose file and the manifests are what their tools take, and the lock
+holds what requirements.txt asks for."""
 
 from __future__ import annotations
 
@@ -30,11 +31,17 @@ def test_the_recipe_has_no_fault_that_a_linter_knows() -> None:
 
 @pytest.mark.parametrize("file", ["docker/compose.yml", "docker/compose.secrets.yml"])
 def test_a_compose_file_is_one(file: str) -> None:
-    code, said = said_by(str(BINARIES / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", file)
+    code, said = said_by(
+        str(BINARIES / "check-jsonschema"), "--builtin-schema", "vendor.compose-spec", file
+    )
     assert code == 0, said
 
 
-@pytest.mark.parametrize("file", [file for file in MANIFESTS if file.name != "kustomization.yaml"], ids=lambda file: file.name)
+@pytest.mark.parametrize(
+    "file",
+    [file for file in MANIFESTS if file.name != "kustomization.yaml"],
+    ids=lambda file: file.name,
+)
 def test_every_manifest_is_taken_by_kubernetes(file: Path) -> None:
     documents = list(yaml.safe_load_all(file.read_text()))
     assert documents
@@ -52,16 +59,29 @@ def test_no_container_may_write_or_rise() -> None:
         pod = document.get("spec", {}).get("template", {}).get("spec")
         for container in (pod or {}).get("containers", []):
             security = container["securityContext"]
-            assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"], document["metadata"]
-            assert pod["securityContext"]["runAsNonRoot"] and security["capabilities"]["drop"] == ["ALL"]
+            assert (
+                security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
+            ), document["metadata"]
+            assert pod["securityContext"]["runAsNonRoot"] and security["capabilities"]["drop"] == [
+                "ALL"
+            ]
             assert container["resources"]["limits"]["memory"]
 
 
 def test_the_lock_holds_what_the_requirements_ask_for() -> None:
-    locked = dict(re.findall(r"^([a-z0-9-]+)==([^ ;]+)", (DOCKER / "requirements.lock").read_text(), re.MULTILINE))
-    lines = [line.split("#")[0].strip() for line in (REPOSITORY / "requirements.txt").read_text().splitlines()]
+    locked = dict(
+        re.findall(
+            r"^([a-z0-9-]+)==([^ ;]+)", (DOCKER / "requirements.lock").read_text(), re.MULTILINE
+        )
+    )
+    lines = [
+        line.split("#")[0].strip()
+        for line in (REPOSITORY / "requirements.txt").read_text().splitlines()
+    ]
     for asked in (Requirement(line) for line in lines if line):
-        assert locked[asked.name] in asked.specifier, f"{asked}: the lock has {locked[asked.name]}; make it anew as its first lines say"
+        assert locked[asked.name] in asked.specifier, (
+            f"{asked}: the lock has {locked[asked.name]}; make it anew as its first lines say"
+        )
 
 
 @pytest.mark.parametrize("lock", ["requirements.lock", "build.lock"])
@@ -73,6 +93,19 @@ def test_a_lock_names_no_address_and_has_a_hash_for_everything(lock: str) -> Non
 
 
 def test_what_the_recipe_copies_is_sent_to_the_engine() -> None:
-    sent = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    copied = [line.split()[1:-1] for line in (DOCKER / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
-    assert {name.removeprefix("./") for names in copied for name in names if not names[0].startswith("--from=")} == sent
+    sent = {
+        line[1:]
+        for line in (REPOSITORY / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    copied = [
+        line.split()[1:-1]
+        for line in (DOCKER / "Dockerfile").read_text().splitlines()
+        if line.startswith("COPY ")
+    ]
+    assert {
+        name.removeprefix("./")
+        for names in copied
+        for name in names
+        if not names[0].startswith("--from=")
+    } == sent

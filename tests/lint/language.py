@@ -11,7 +11,8 @@ OUTSIDE: dict[str, str] = {}
 
 
 def find_words(path: Path) -> Iterator[str]:
-    """One line for each violation in the file or below the folder: file, line, words, replacement."""
+    """One line for each violation in the file or below the folder: file, line, words,
+    replacement."""
     for file in [path] if path.is_file() else sorted([*path.rglob("*.py"), *path.rglob("*.md")]):
         if file.as_posix() not in OUTSIDE:
             yield from check_file(file)

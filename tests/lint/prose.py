@@ -1,4 +1,5 @@
-"""Prose reader: docstrings, comments and literals with a space of Python, and Markdown without code."""
+"""Prose reader: docstrings, comments and literals with a space of Python, and Markdown without
+code."""
 
 import ast
 import io

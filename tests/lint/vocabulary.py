@@ -46,6 +46,7 @@ RULES = (
     _rule(r"\d %(?![\w(])", "no space before %"),
     _rule(r"\b\d+(KiB|MiB|GiB|ms|us)\b", "a space before the unit"),
 )
-"""Rules that a pattern can check. A reader checks the rest: "makes (a key)", "it" without a noun."""
+"""Rules that a pattern can check. A reader checks the rest: "makes (a key)", "it" without a
+noun."""
 
 HEADING_RULE = _rule(r"^#+ .*(\?|\.)$", "a noun heading")

@@ -1,4 +1,5 @@
-"""The bytes that are signed are part of the protocol: an answer that was kept is opened by both keys, and signed the same way today."""
+"""The bytes that are signed are part of the protocol: an answer that was kept is opened by both
+keys, and signed the same way today."""
 
 from __future__ import annotations
 
@@ -7,7 +8,14 @@ import json
 from typing import Any
 
 import pytest
-from compilewatch.wire.command import Command, CommandRefused, command_body, command_open, command_open_public, command_sign
+from compilewatch.wire.command import (
+    Command,
+    CommandRefused,
+    command_body,
+    command_open,
+    command_open_public,
+    command_sign,
+)
 from compilewatch.wire.ed25519 import PublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -17,7 +25,18 @@ KEPT = REPOSITORY / "tests/data/wire/v1/ack-signed-command.json"
 PUBLIC = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"
 PRIVATE = bytes(range(32))
 SYMMETRIC = "cw_cmd_8charsid_" + "k" * 49
-COMMAND = Command("a1.1", "8charsid", "eager", 1, "ranker", "1", "production", 1_800_000_000.0, 1_800_000_300.0, share=1.0)
+COMMAND = Command(
+    "a1.1",
+    "8charsid",
+    "eager",
+    1,
+    "ranker",
+    "1",
+    "production",
+    1_800_000_000.0,
+    1_800_000_300.0,
+    share=1.0,
+)
 
 
 @pytest.fixture
@@ -34,16 +53,24 @@ def test_the_symmetric_key_of_the_release_before_opens_it(given: dict[str, Any])
     assert command_open(given, SYMMETRIC) == COMMAND
 
 
-def test_it_is_signed_over_a_line_of_its_own_and_the_body_as_the_guide_says(given: dict[str, Any]) -> None:
+def test_it_is_signed_over_a_line_of_its_own_and_the_body_as_the_guide_says(
+    given: dict[str, Any],
+) -> None:
     line = "compilewatch-command-ed25519-1"
     guide = " ".join((REPOSITORY / "agents/docs/guide/kill-switch.md").read_text().split())
     assert f"over the {len(line)} characters `{line}`, a line feed (0x0A)" in guide
-    signature = Ed25519PrivateKey.from_private_bytes(PRIVATE).sign(line.encode() + b"\n" + base64.b64decode(given["body"]))
+    signature = Ed25519PrivateKey.from_private_bytes(PRIVATE).sign(
+        line.encode() + b"\n" + base64.b64decode(given["body"])
+    )
     assert given["ed25519"] == {PUBLIC: base64.b64encode(signature).decode()}
 
 
 def test_both_signatures_are_over_the_same_command(given: dict[str, Any]) -> None:
-    assert base64.b64decode(given["body"]) == command_body(COMMAND) == base64.b64decode(given["signed"])[32:]
+    assert (
+        base64.b64decode(given["body"])
+        == command_body(COMMAND)
+        == base64.b64decode(given["signed"])[32:]
+    )
     assert base64.b64decode(given["signed"]) == command_sign(COMMAND, SYMMETRIC)
 
 

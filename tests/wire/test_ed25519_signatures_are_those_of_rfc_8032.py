@@ -1,4 +1,5 @@
-"""The verifier takes the signatures of RFC 8032, answers as OpenSSL does, and refuses keys that only strict verifiers refuse."""
+"""The verifier takes the signatures of RFC 8032, answers as OpenSSL does, and refuses keys that
+only strict verifiers refuse."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ SMALL = {
     "order 4": (0).to_bytes(32, "little"),
     "order 4, odd": (1 << 255).to_bytes(32, "little"),
     "order 8": bytes.fromhex(ORDER_8),
-    "order 8, odd": (int.from_bytes(bytes.fromhex(ORDER_8), "little") | 1 << 255).to_bytes(32, "little"),
+    "order 8, odd": (int.from_bytes(bytes.fromhex(ORDER_8), "little") | 1 << 255).to_bytes(
+        32, "little"
+    ),
 }
 SECRET = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = SECRET.public_key().public_bytes_raw()
@@ -95,8 +98,14 @@ def test_what_openssl_signs_is_taken(seed: bytes, message: bytes) -> None:
     assert ours(secret.public_key().public_bytes_raw(), secret.sign(message), message)
 
 
-@given(message=st.binary(max_size=50), bits=st.lists(st.integers(0, 767), min_size=1, max_size=3), cut=st.integers(0, 64))
-def test_what_was_changed_is_answered_as_openssl_does(message: bytes, bits: list[int], cut: int) -> None:
+@given(
+    message=st.binary(max_size=50),
+    bits=st.lists(st.integers(0, 767), min_size=1, max_size=3),
+    cut=st.integers(0, 64),
+)
+def test_what_was_changed_is_answered_as_openssl_does(
+    message: bytes, bits: list[int], cut: int
+) -> None:
     public, signature = PUBLIC, SECRET.sign(message)
     for bit in bits:
         if bit < 256:
@@ -132,9 +141,14 @@ def test_a_second_form_of_the_same_signature_is_refused() -> None:
         assert not ours(PUBLIC, given_, b"eager") and not oracle(PUBLIC, given_, b"eager")
 
 
-@pytest.mark.parametrize("begin", [*SMALL.values(), *((P + more).to_bytes(32, "little") for more in (0, 1, 18)), b"\xff" * 32])
+@pytest.mark.parametrize(
+    "begin",
+    [*SMALL.values(), *((P + more).to_bytes(32, "little") for more in (0, 1, 18)), b"\xff" * 32],
+)
 @pytest.mark.parametrize("factor", [0, 1, ORDER - 1, ORDER, ORDER + 1, P, P - 1, (1 << 256) - 1])
-def test_a_signature_of_special_values_is_refused_as_openssl_does(begin: bytes, factor: int) -> None:
+def test_a_signature_of_special_values_is_refused_as_openssl_does(
+    begin: bytes, factor: int
+) -> None:
     signature = begin + factor.to_bytes(32, "little")
     assert not ours(PUBLIC, signature, b"eager") and not oracle(PUBLIC, signature, b"eager")
     assert not ours(PUBLIC, begin + SECRET.sign(b"eager")[32:], b"eager")
@@ -147,7 +161,8 @@ def test_a_key_of_small_order_is_refused(name: str) -> None:
 
 
 def test_openssl_takes_a_signature_that_anyone_can_make_for_a_key_of_small_order() -> None:
-    """So the refusal above is no empty one: for the neutral element R = s B holds for every message."""
+    """So the refusal above is no empty one: for the neutral element R = s B holds for every
+    message."""
     neutral, signature = SMALL["order 1"], SMALL["order 1"] + bytes(32)
     assert oracle(neutral, signature, b"eager") and not ours(neutral, signature, b"eager")
 

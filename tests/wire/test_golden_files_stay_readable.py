@@ -1,4 +1,5 @@
-"""Messages written by earlier agents and servers are read to the last field, and written the same way today."""
+"""Messages written by earlier agents and servers are read to the last field, and written the same
+way today."""
 
 from __future__ import annotations
 
@@ -30,7 +31,11 @@ def test_a_golden_file_is_read_and_written_back_as_it_is(path: Path) -> None:
 def test_the_full_request_holds_what_it_says() -> None:
     request = decode(Request, json.loads((FOLDER / "request-full.json").read_text()))
     first = request.reports[0]
-    assert (first.seq, first.regions[0].name, first.regions[0].eager_by) == ((41, 57), "forward", {"limit": 20, "stance": 1})
+    assert (first.seq, first.regions[0].name, first.regions[0].eager_by) == (
+        (41, 57),
+        "forward",
+        {"limit": 20, "stance": 1},
+    )
     assert first.regions[0].latency is not None and first.regions[0].latency.problem() is None
     assert first.compiles[0].seconds["inductor"] == 2.6
     assert first.gauges.devices[1].allocated is None

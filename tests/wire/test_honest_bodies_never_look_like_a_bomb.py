@@ -1,10 +1,18 @@
-"""What the agent compresses is always taken by what the dashboard inflates, however much it repeats itself."""
+"""What the agent compresses is always taken by what the dashboard inflates, however much it repeats
+itself."""
 
 from __future__ import annotations
 
 import pytest
 from compilewatch.wire.codec import dumps_request, inflate, loads
-from compilewatch.wire.messages import MAX_INFLATE_RATIO, MAX_WIRE_BYTES, Identity, Region, Report, Request
+from compilewatch.wire.messages import (
+    MAX_INFLATE_RATIO,
+    MAX_WIRE_BYTES,
+    Identity,
+    Region,
+    Report,
+    Request,
+)
 from compilewatch.wire.sketch import Sketch
 
 
@@ -12,7 +20,9 @@ from compilewatch.wire.sketch import Sketch
 def test_windows_of_a_fast_call_and_a_slow_one_arrive(windows: int, regions: int) -> None:
     reports = [
         Report(
-            (seq, seq), (10.0 * seq, 10.0 * seq + 10.0), [Region(f"layer {n}", 2, latency=Sketch.of([1e-6, 10.0])) for n in range(regions)]
+            (seq, seq),
+            (10.0 * seq, 10.0 * seq + 10.0),
+            [Region(f"layer {n}", 2, latency=Sketch.of([1e-6, 10.0])) for n in range(regions)],
         )
         for seq in range(1, windows + 1)
     ]

@@ -12,7 +12,11 @@ from hypothesis import HealthCheck, given, settings
 
 from tests.wire.messages import acks, requests
 
-relaxed = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+relaxed = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 
 
 @relaxed

@@ -32,5 +32,7 @@ def test_the_lowest_value_lies_in_the_first_filled_bin_behind_empty_ones() -> No
     values = Sketch.of([0.010, 0.020, 0.040])
     padded = values.copy()
     padded.bins, padded.offset = [0, 0, *values.bins, 0], values.offset - 2
-    assert [padded.quantile(q) for q in (0.0, 0.3, 0.5, 1.0)] == [values.quantile(q) for q in (0.0, 0.3, 0.5, 1.0)]
+    assert [padded.quantile(q) for q in (0.0, 0.3, 0.5, 1.0)] == [
+        values.quantile(q) for q in (0.0, 0.3, 0.5, 1.0)
+    ]
     assert padded.quantile(0.0) == values.min

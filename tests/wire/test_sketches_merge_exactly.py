@@ -1,4 +1,5 @@
-"""A sketch is the same whatever the order and the grouping of its values; its bins are those OpenTelemetry defines."""
+"""A sketch is the same whatever the order and the grouping of its values; its bins are those
+OpenTelemetry defines."""
 
 from __future__ import annotations
 
@@ -6,11 +7,21 @@ import math
 from fractions import Fraction
 
 import pytest
-from compilewatch.wire.sketch import BINS_PER_OCTAVE, MAX_BINS, MAX_INDEX, MIN_INDEX, Sketch, index_of, lower_bound
+from compilewatch.wire.sketch import (
+    BINS_PER_OCTAVE,
+    MAX_BINS,
+    MAX_INDEX,
+    MIN_INDEX,
+    Sketch,
+    index_of,
+    lower_bound,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
-values = st.lists(st.floats(allow_nan=False, allow_infinity=False, width=64) | st.floats(1e-9, 1e3), max_size=60)
+values = st.lists(
+    st.floats(allow_nan=False, allow_infinity=False, width=64) | st.floats(1e-9, 1e3), max_size=60
+)
 pieces = st.lists(values, min_size=1, max_size=6)
 
 
@@ -36,7 +47,9 @@ def test_merging_parts_equals_the_sketch_of_all_values(parts: list[list[float]])
 
 
 @given(values, values, values)
-def test_merging_is_commutative_and_associative(a: list[float], b: list[float], c: list[float]) -> None:
+def test_merging_is_commutative_and_associative(
+    a: list[float], b: list[float], c: list[float]
+) -> None:
     x, y, z = map(Sketch.of, (a, b, c))
     assert exact(joined(x, y)) == exact(joined(y, x))
     assert exact(joined(joined(x, y), z)) == exact(joined(x, joined(y, z)))
@@ -59,7 +72,8 @@ def test_a_power_of_two_closes_its_bin_from_above(power: int) -> None:
 @given(st.floats(2.0**-32, 2.0**32, exclude_min=True))
 def test_the_index_is_what_opentelemetry_defines(value: float) -> None:
     index = index_of(value)
-    # value^32 against 2^index and 2^(index+1) in exact arithmetic, with room for one rounding of the table's bounds.
+    # value^32 against 2^index and 2^(index+1) in exact arithmetic, with room for one rounding of
+    # the table's bounds.
     power = Fraction(value) ** BINS_PER_OCTAVE
     slack = Fraction(1, 10**13)
     assert Fraction(2) ** index * (1 - slack) < power <= Fraction(2) ** (index + 1) * (1 + slack)
@@ -78,7 +92,12 @@ def test_what_is_no_duration_is_left_out_or_counted_as_zero() -> None:
 
 
 def test_bounds_are_exact_at_powers_of_two() -> None:
-    assert [lower_bound(power * BINS_PER_OCTAVE) for power in (-32, -1, 0, 5)] == [2.0**-32, 0.5, 1.0, 32.0]
+    assert [lower_bound(power * BINS_PER_OCTAVE) for power in (-32, -1, 0, 5)] == [
+        2.0**-32,
+        0.5,
+        1.0,
+        32.0,
+    ]
 
 
 def test_sketches_of_two_scales_do_not_merge() -> None:

@@ -19,7 +19,9 @@ def test_a_packed_sketch_comes_back_equal(values: list[float]) -> None:
 
 @given(counts, st.integers(-1024, 900), st.integers(0, 2**40))
 def test_any_bins_come_back_equal(bins: list[int], offset: int, zero: int) -> None:
-    sketch = Sketch(count=zero + sum(bins), sum=1.5, min=0.0, max=9.0, zero=zero, offset=offset, bins=bins)
+    sketch = Sketch(
+        count=zero + sum(bins), sum=1.5, min=0.0, max=9.0, zero=zero, offset=offset, bins=bins
+    )
     assert Sketch.unpack(sketch.pack()) == sketch
 
 

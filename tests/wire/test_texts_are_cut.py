@@ -34,7 +34,9 @@ def test_free_data_is_made_of_plain_types_and_bounded() -> None:
     deep: dict[str, object] = {"end": object()}
     for _ in range(30):
         deep = {"in": deep}
-    fact = Fact("mark", 1.0, {"nan": float("nan"), "wide": list(range(1000)), "deep": deep, "odd": {1, 2}})
+    fact = Fact(
+        "mark", 1.0, {"nan": float("nan"), "wide": list(range(1000)), "deep": deep, "odd": {1, 2}}
+    )
     data = loads(Fact, dumps(fact)).data
     assert data["nan"] == "nan"
     assert len(data["wide"]) == 64

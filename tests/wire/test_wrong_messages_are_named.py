@@ -1,4 +1,5 @@
-"""A message that is wrong raises one clear sentence that names the field; what is unknown is ignored."""
+"""A message that is wrong raises one clear sentence that names the field; what is unknown is
+ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ import pytest
 from compilewatch.wire.codec import DecodeError, decode, deflate, inflate, loads
 from compilewatch.wire.messages import Request
 
-FULL = json.loads((Path(__file__).parent.parent / "data" / "wire" / "v1" / "request-full.json").read_text())
+FULL = json.loads(
+    (Path(__file__).parent.parent / "data" / "wire" / "v1" / "request-full.json").read_text()
+)
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -36,10 +39,26 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         ("instance/model", None, "instance.model: expected text, got null"),
         ("reports/0/seq", [1], "reports[0].seq: expected a list of 2, got a list"),
         ("reports/0/window/1", float("inf"), "reports[0].window[1]: expected a finite number"),
-        ("reports/0/regions/0/calls", 1 << 63, "reports[0].regions[0].calls: the number does not fit into 64 bits"),
-        ("reports/0/regions/0/eager_by", [], "reports[0].regions[0].eager_by: expected an object, got a list"),
-        ("reports/0/regions/0/eager_by/limit", "x", "reports[0].regions[0].eager_by.limit: expected a whole number, got text"),
-        ("reports/0/gauges/devices/0", 3, "reports[0].gauges.devices[0]: expected an object, got a number"),
+        (
+            "reports/0/regions/0/calls",
+            1 << 63,
+            "reports[0].regions[0].calls: the number does not fit into 64 bits",
+        ),
+        (
+            "reports/0/regions/0/eager_by",
+            [],
+            "reports[0].regions[0].eager_by: expected an object, got a list",
+        ),
+        (
+            "reports/0/regions/0/eager_by/limit",
+            "x",
+            "reports[0].regions[0].eager_by.limit: expected a whole number, got text",
+        ),
+        (
+            "reports/0/gauges/devices/0",
+            3,
+            "reports[0].gauges.devices[0]: expected an object, got a number",
+        ),
         ("reports/0/window/0", 10**400, "reports[0].window[0]: expected a finite number"),
     ],
 )
@@ -71,7 +90,14 @@ def test_gzip_is_read_once_and_within_bounds() -> None:
     body = json.dumps(FULL).encode()
     packed = deflate(body)
     assert inflate(packed) == body
-    for wrong in (packed[:-9], packed + packed, packed + b"x", b"x" + packed, body, zlib.compress(body)):
+    for wrong in (
+        packed[:-9],
+        packed + packed,
+        packed + b"x",
+        b"x" + packed,
+        body,
+        zlib.compress(body),
+    ):
         with pytest.raises(DecodeError):
             inflate(wrong)
     with pytest.raises(DecodeError, match="larger than 1000 bytes"):

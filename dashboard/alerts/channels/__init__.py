@@ -1,4 +1,5 @@
-"""The channels there are. A new one is a file beside these that follows base.Channel, and its line here.
+"""The channels there are. A new one is a file beside these that follows base.Channel, and its line
+here.
 
 What a channel for Mattermost would be, say, which takes JSON with a text (`mattermost.py`):
 
@@ -13,12 +14,15 @@ What a channel for Mattermost would be, say, which takes JSON with a text (`matt
             return EncodedMessage(message.id, json.dumps({"text": "\\n".join(lines)}).encode())
 
         def send(self, payload: EncodedMessage, channel: ChannelRow) -> Answer:
-            answer = outbound_post(url=channel.address, body=payload.body, headers={"Content-Type": "application/json"})
+            headers = {"Content-Type": "application/json"}
+            answer = outbound_post(url=channel.address, body=payload.body, headers=headers)
             if answer.status != 200:
-                raise DeliveryError(f"Mattermost answered {answer.status}.", disables=answer.status in (404, 410), answer=answer)
+                text, gone = f"Mattermost answered {answer.status}.", answer.status in (404, 410)
+                raise DeliveryError(text, disables=gone, answer=answer)
             return answer
 
-Leases, the schedule of tries, order, merging, *Send test*, rules and pages come by themselves; its kind joins those of models.Channel.
+Leases, the schedule of tries, order, merging, *Send test*, rules and pages come by themselves; its
+kind joins those of models.Channel.
 """
 
 from dashboard.alerts.channels.apprise import Apprise, apprise_ready
@@ -28,12 +32,25 @@ from dashboard.alerts.channels.email import Email
 from dashboard.alerts.channels.slack import Slack
 from dashboard.alerts.channels.webhook import Webhook
 
-CHANNELS: dict[str, Channel] = {channel.kind: channel for channel in (Slack(), Webhook(), CloudEvents(), Email(), Apprise())}
+CHANNELS: dict[str, Channel] = {
+    channel.kind: channel for channel in (Slack(), Webhook(), CloudEvents(), Email(), Apprise())
+}
 
 
 def list_channel_kinds() -> list[tuple[str, str]]:
     """What a form may offer, with the labels."""
-    return [(kind, channel.label) for kind, channel in CHANNELS.items() if kind != Apprise.kind or apprise_ready()]
+    return [
+        (kind, channel.label)
+        for kind, channel in CHANNELS.items()
+        if kind != Apprise.kind or apprise_ready()
+    ]
 
 
-__all__ = ["CHANNELS", "Channel", "DeliveryError", "EncodedMessage", "Message", "list_channel_kinds"]
+__all__ = [
+    "CHANNELS",
+    "Channel",
+    "DeliveryError",
+    "EncodedMessage",
+    "Message",
+    "list_channel_kinds",
+]

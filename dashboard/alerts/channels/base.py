@@ -12,9 +12,17 @@ from dashboard.common.outbound.client import OutboundResponse
 
 
 class DeliveryError(Exception):
-    """A message was not taken. `permanent`: trying again cannot help; `disables`: nor can any other message to this channel."""
+    """A message was not taken. `permanent`: trying again cannot help; `disables`: nor can any other
+    message to this channel."""
 
-    def __init__(self, message: str, *, permanent: bool = False, disables: bool = False, answer: OutboundResponse | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        permanent: bool = False,
+        disables: bool = False,
+        answer: OutboundResponse | None = None,
+    ) -> None:
         super().__init__(message)
         self.permanent = permanent or disables
         self.disables = disables
@@ -23,7 +31,8 @@ class DeliveryError(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """One thing to tell: its id stays the same over every try, `kind` is a DeliveryKind, `at` is when it happened."""
+    """One thing to tell: its id stays the same over every try, `kind` is a DeliveryKind, `at` is
+    when it happened."""
 
     id: str
     kind: str
@@ -40,8 +49,9 @@ class EncodedMessage:
 
 
 class Channel(Protocol):
-    """One kind of channel. `pace` is the least number of seconds between two messages to the same address, `seconds` the most that
-    sending one may take: what takes longer is given up until its next try, whatever it waits for."""
+    """One kind of channel. `pace` is the least number of seconds between two messages to the same
+    address, `seconds` the most that sending one may take: what takes longer is given up until its
+    next try, whatever it waits for."""
 
     kind: str
     label: str
@@ -55,4 +65,5 @@ class Channel(Protocol):
         """Puts a message into this channel's words; takes any text."""
 
     def send(self, payload: EncodedMessage, channel: ChannelRow) -> OutboundResponse:
-        """Posts it once; returns the answer when it was taken, raises DeliveryError or OutboundError when not."""
+        """Posts it once; returns the answer when it was taken, raises DeliveryError or
+        OutboundError when not."""

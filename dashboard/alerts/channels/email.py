@@ -1,4 +1,5 @@
-"""E-mail by Django's backend, within 30 s: one plain text a message, to one address, which may be that of a list."""
+"""E-mail by Django's backend, within 30 s: one plain text a message, to one address, which may be
+that of a list."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ from django.conf import settings
 from django.core.mail import EmailMessage
 
 from dashboard.alerts.channels.base import DeliveryError, EncodedMessage, Message
-from dashboard.alerts.channels.message_text import digest_line, message_notes, message_title, to_single_line
+from dashboard.alerts.channels.message_text import (
+    digest_line,
+    message_notes,
+    message_title,
+    to_single_line,
+)
 from dashboard.alerts.models import Channel, DeliveryKind
 from dashboard.alerts.payloads import MessagePayload
 from dashboard.common.mail_address import mail_address_check
@@ -33,14 +39,17 @@ class Email:
     def address_check(self, address: str) -> None:
         """A mail address, on a server that may send mail."""
         if not settings.MAIL_READY:
-            raise ValueError("This server sends no mail; its operator has to set COMPILEWATCH_EMAIL_HOST.")
+            raise ValueError(
+                "This server sends no mail; its operator has to set COMPILEWATCH_EMAIL_HOST."
+            )
         try:
             mail_address_check(address)
         except ValueError as error:
             raise ValueError(str(error).capitalize()) from error
 
     def build(self, message: Message) -> EncodedMessage:
-        """A subject, a text, and what makes mail programs put the messages about one alert together."""
+        """A subject, a text, and what makes mail programs put the messages about one alert
+        together."""
         facts, host = message.facts, urlsplit(settings.BASE_URL).hostname or "compilewatch"
         thread = f"{facts['alert']['id']}.{facts['slug']}" if facts["alert"] else message.id
         text = "\n".join(_lines(message))[:MAX_BODY_LENGTH]
@@ -60,24 +69,35 @@ class Email:
             "References": content["thread"],
             "Auto-Submitted": "auto-generated",
         }
-        mail = EmailMessage(content["subject"], content["text"], to=[channel.address], headers=headers)
+        mail = EmailMessage(
+            content["subject"], content["text"], to=[channel.address], headers=headers
+        )
         try:
             mail.send()
         except smtplib.SMTPRecipientsRefused as error:
             code, said = next(iter(error.recipients.values()), (0, b""))
-            raise _build_refusal(code, said, disables=code in NO_MAILBOX_CODES, permanent=500 <= code < 600) from error
+            raise _build_refusal(
+                code, said, disables=code in NO_MAILBOX_CODES, permanent=500 <= code < 600
+            ) from error
         except smtplib.SMTPAuthenticationError as error:
             raise _build_refusal(error.smtp_code, error.smtp_error) from error
         except smtplib.SMTPResponseException as error:
             data = isinstance(error, smtplib.SMTPDataError)
-            raise _build_refusal(error.smtp_code, error.smtp_error, permanent=data and 500 <= error.smtp_code < 600) from error
+            raise _build_refusal(
+                error.smtp_code, error.smtp_error, permanent=data and 500 <= error.smtp_code < 600
+            ) from error
         except (smtplib.SMTPException, OSError) as error:
-            within = f"or the connection ended before it took the message, at most {settings.EMAIL_SECONDS} s ({type(error).__name__})"
+            within = (
+                "or the connection ended before it took the message, at most "
+                f"{settings.EMAIL_SECONDS} s ({type(error).__name__})"
+            )
             raise DeliveryError(f"The mail server could not be reached, {within}.") from error
         return OutboundResponse(250, "taken by the mail server")
 
 
-def _build_refusal(code: int, said: bytes | str, *, disables: bool = False, permanent: bool = False) -> DeliveryError:
+def _build_refusal(
+    code: int, said: bytes | str, *, disables: bool = False, permanent: bool = False
+) -> DeliveryError:
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
     return DeliveryError(
         f"The mail server answered {code}.",
@@ -94,19 +114,35 @@ def _lines(message: Message) -> list[str]:
         lines += [
             part
             for line in facts["alerts"]
-            for part in (to_single_line(digest_line(line)), *([f"  {to_single_line(line['link'])}"] if line["link"] else []))
+            for part in (
+                to_single_line(digest_line(line)),
+                *([f"  {to_single_line(line['link'])}"] if line["link"] else []),
+            )
         ]
     elif message.kind == DeliveryKind.RESOLVED:
         lines.append(to_single_line(f"It said: {facts['sentence']}"))
     else:
-        where = ((f"{row['name']}{', ' + row['region'] if row['region'] else ''}", row["text"]) for row in facts["evidence"])
+        where = (
+            (f"{row['name']}{', ' + row['region'] if row['region'] else ''}", row["text"])
+            for row in facts["evidence"]
+        )
         lines += [to_single_line(f"- {name}: {text}") for name, text in where]
         lines += [to_single_line(f"Cause: {facts['cause']}")] if facts["cause"] else []
-    return [*lines, "", *(to_single_line(note) for note in message_notes(message)), "", *_links(facts)]
+    return [
+        *lines,
+        "",
+        *(to_single_line(note) for note in message_notes(message)),
+        "",
+        *_links(facts),
+    ]
 
 
 def _links(facts: MessagePayload) -> list[str]:
     links = facts["links"]
-    wanted = (("Alert", links["alert"]), ("Evidence", links["evidence"]), ("Roll back guide", links["roll_back_guide"]))
+    wanted = (
+        ("Alert", links["alert"]),
+        ("Evidence", links["evidence"]),
+        ("Roll back guide", links["roll_back_guide"]),
+    )
     found = [f"{label}: {to_single_line(url)}" for label, url in wanted if url]
     return found or [f"Alerts: {links.get('alerts') or links['project']}"]

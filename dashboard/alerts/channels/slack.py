@@ -12,7 +12,8 @@ from dashboard.alerts.models import Channel
 from dashboard.common.outbound.client import OutboundLimits, OutboundResponse, outbound_post
 from dashboard.common.outbound.url import parse_target
 
-# What Slack answers when the address will never take a message again, and when only this message is at fault.
+# What Slack answers when the address will never take a message again, and when only this message is
+# at fault.
 DISABLING_ERRORS = {
     "action_prohibited",
     "channel_is_archived",
@@ -26,7 +27,13 @@ DISABLING_ERRORS = {
     "team_disabled",
     "user_not_found",
 }
-MESSAGE_ERRORS = {"invalid_blocks", "invalid_blocks_format", "invalid_payload", "no_text", "too_many_attachments"}
+MESSAGE_ERRORS = {
+    "invalid_blocks",
+    "invalid_blocks_format",
+    "invalid_payload",
+    "no_text",
+    "too_many_attachments",
+}
 
 
 class Slack:
@@ -41,7 +48,9 @@ class Slack:
         """An incoming webhook's URL, or one that the operator of the server allows."""
         target = parse_target(address, settings.OUTBOUND_ALLOW)
         if not target.allowed and target.host not in ("hooks.slack.com", "hooks.slack-gov.com"):
-            raise ValueError("The address of a Slack channel must start with https://hooks.slack.com/.")
+            raise ValueError(
+                "The address of a Slack channel must start with https://hooks.slack.com/."
+            )
 
     def build(self, message: Message) -> EncodedMessage:
         """Blocks, and the text for notifications and screen readers."""
@@ -57,5 +66,13 @@ class Slack:
             return answer
         word = answer.text.strip()
         if answer.status in (404, 410) or word in DISABLING_ERRORS:
-            raise DeliveryError(f"Slack answered {answer.status} {word}: this webhook takes no messages.", disables=True, answer=answer)
-        raise DeliveryError(f"Slack answered {answer.status} {word[:80]}".rstrip() + ".", permanent=word in MESSAGE_ERRORS, answer=answer)
+            raise DeliveryError(
+                f"Slack answered {answer.status} {word}: this webhook takes no messages.",
+                disables=True,
+                answer=answer,
+            )
+        raise DeliveryError(
+            f"Slack answered {answer.status} {word[:80]}".rstrip() + ".",
+            permanent=word in MESSAGE_ERRORS,
+            answer=answer,
+        )

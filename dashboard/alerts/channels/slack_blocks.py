@@ -1,7 +1,8 @@
-"""Builds the Block Kit of a message within Slack's limits; every text of other people is plain text and harmless.
+"""Builds the Block Kit of a message within Slack's limits; every text of other people is plain text
+and harmless.
 
-Slack rejects a message whole when one block is too long, so every text is cut here: the header at Slack's 150 characters, the
-others so that all of them together stay below 2,900.
+Slack rejects a message whole when one block is too long, so every text is cut here: the header at
+Slack's 150 characters, the others so that all of them together stay below 2,900.
 """
 
 from __future__ import annotations
@@ -10,13 +11,27 @@ import re
 from typing import Any
 
 from dashboard.alerts.channels.base import Message
-from dashboard.alerts.channels.message_text import MAX_ALERTS_LISTED, digest_line, message_notes, message_title, to_single_line
+from dashboard.alerts.channels.message_text import (
+    MAX_ALERTS_LISTED,
+    digest_line,
+    message_notes,
+    message_title,
+    to_single_line,
+)
 from dashboard.alerts.models import DeliveryKind
 from dashboard.alerts.payloads import DigestLine, MessagePayload
 
 Block = dict[str, Any]
 
-HEADER_LIMIT, SENTENCE_LIMIT, CAUSE_LIMIT, FIELD_LIMIT, NOTE_LIMIT, FALLBACK_LIMIT, BUTTON_URL_LIMIT = 150, 700, 400, 200, 200, 500, 3000
+(
+    HEADER_LIMIT,
+    SENTENCE_LIMIT,
+    CAUSE_LIMIT,
+    FIELD_LIMIT,
+    NOTE_LIMIT,
+    FALLBACK_LIMIT,
+    BUTTON_URL_LIMIT,
+) = 150, 700, 400, 200, 200, 500, 3000
 _MENTION = re.compile(r"<([!@#])|@(?=(?:channel|here|everyone))", re.IGNORECASE)
 
 
@@ -25,14 +40,29 @@ def message_blocks(message: Message) -> tuple[str, list[Block]]:
     facts = message.facts
     title = truncate(message_title(message), HEADER_LIMIT)
     said = truncate(facts["news"] or facts["sentence"], SENTENCE_LIMIT)
-    blocks: list[Block] = [{"type": "header", "text": build_plain_text(title)}, {"type": "section", "text": build_plain_text(said)}]
+    blocks: list[Block] = [
+        {"type": "header", "text": build_plain_text(title)},
+        {"type": "section", "text": build_plain_text(said)},
+    ]
     if message.kind == DeliveryKind.DIGEST:
         blocks += [_digest_block(line) for line in facts["alerts"][:MAX_ALERTS_LISTED]]
     elif message.kind == DeliveryKind.RESOLVED:
-        blocks.append({"type": "section", "text": build_plain_text(truncate(f"It said: {facts['sentence']}", SENTENCE_LIMIT))})
+        blocks.append(
+            {
+                "type": "section",
+                "text": build_plain_text(truncate(f"It said: {facts['sentence']}", SENTENCE_LIMIT)),
+            }
+        )
     else:
         blocks += _evidence(facts)
-    blocks.append({"type": "context", "elements": [build_plain_text(truncate(line, NOTE_LIMIT)) for line in message_notes(message)]})
+    blocks.append(
+        {
+            "type": "context",
+            "elements": [
+                build_plain_text(truncate(line, NOTE_LIMIT)) for line in message_notes(message)
+            ],
+        }
+    )
     if buttons := _buttons(facts):
         blocks.append({"type": "actions", "elements": buttons})
     return escape(truncate(f"{title}: {said}", FALLBACK_LIMIT)), blocks
@@ -44,7 +74,8 @@ def build_plain_text(text: str) -> dict[str, Any]:
 
 
 def truncate(text: str, limit: int) -> str:
-    """At most so many characters after escaping, on one line, without control characters, and with mentions broken."""
+    """At most so many characters after escaping, on one line, without control characters, and with
+    mentions broken."""
     line = _MENTION.sub(lambda found: found[0] + "\u2060", to_single_line(text))[:limit] or "\u2013"
     if len(escape(line)) <= limit:
         return line
@@ -60,18 +91,31 @@ def escape(text: str) -> str:
 
 def _evidence(facts: MessagePayload) -> list[Block]:
     fields = [
-        build_plain_text(truncate(f"{line['name']}{', ' + line['region'] if line['region'] else ''}: {line['text']}", FIELD_LIMIT))
+        build_plain_text(
+            truncate(
+                f"{line['name']}{', ' + line['region'] if line['region'] else ''}: {line['text']}",
+                FIELD_LIMIT,
+            )
+        )
         for line in facts["evidence"][:3]
     ]
     blocks: list[Block] = [{"type": "section", "fields": fields}] if fields else []
     if facts["cause"] and facts["cause"] not in facts["sentence"]:
-        blocks.append({"type": "section", "text": build_plain_text(truncate(f"Cause: {facts['cause']}", CAUSE_LIMIT))})
+        blocks.append(
+            {
+                "type": "section",
+                "text": build_plain_text(truncate(f"Cause: {facts['cause']}", CAUSE_LIMIT)),
+            }
+        )
     return blocks
 
 
 def _digest_block(line: DigestLine) -> Block:
     """One of several alerts, with its page beside it."""
-    block: Block = {"type": "section", "text": build_plain_text(truncate(digest_line(line), NOTE_LIMIT))}
+    block: Block = {
+        "type": "section",
+        "text": build_plain_text(truncate(digest_line(line), NOTE_LIMIT)),
+    }
     url = line["link"] or ""
     return {**block, "accessory": _button("alert", line["id"], url)} if _is_linkable(url) else block
 
@@ -91,6 +135,10 @@ def _buttons(facts: MessagePayload) -> list[Block]:
         ("acknowledge", "Acknowledge", links["alert"]),
         ("guide", "Roll back guide", links["roll_back_guide"]),
         ("alerts", "See the alerts", links["alerts"] if facts.get("alerts") else None),
-        ("project", "Open compilewatch", None if links["alert"] or facts.get("alerts") else links["project"]),
+        (
+            "project",
+            "Open compilewatch",
+            None if links["alert"] or facts.get("alerts") else links["project"],
+        ),
     )
     return [_button(name, label, url) for name, label, url in wanted if url and _is_linkable(url)]

@@ -1,1 +1,2 @@
-"""The switch: a version is frozen or run eager on a few instances, then on more, for a while, and goes back by itself."""
+"""The switch: a version is frozen or run eager on a few instances, then on more, for a while, and
+goes back by itself."""

@@ -1,4 +1,5 @@
-"""What a version does while it is switched, beside what it did before: p95, memory and errors of the instances that are concerned."""
+"""What a version does while it is switched, beside what it did before: p95, memory and errors of
+the instances that are concerned."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dashboard.fleet.models import ProcessMinute, RegionMinute, Series
 
 SAMPLE_MINUTES = 5
 MAX_P95_RATIOS = {"freeze": 1.25, "eager": 4.0}
-"""So many times its p95 before is too slow; eager is slower by its nature, that is what it is asked for."""
+"""So many times its p95 before is too slow; eager is slower by its nature, that is what it is asked
+for."""
 MAX_MEMORY_RATIO = 1.25
 MAX_ERROR_SHARE_INCREASE = 0.01
 """A share of calls that fail beyond the one before."""
@@ -21,19 +23,38 @@ MIN_CALLS = 20
 
 
 def measure_instances(
-    *, project_id: int, version_id: int, environment: str, instances: Collection[int], first: int, last: int
+    *,
+    project_id: int,
+    version_id: int,
+    environment: str,
+    instances: Collection[int],
+    first: int,
+    last: int,
 ) -> dict[str, Any]:
-    """Calls, errors, p95 in seconds and the largest memory in bytes, from the minute `first` up to but without `last`."""
-    series = Series.objects.filter(version_id=version_id, environment=environment, outermost=True).values_list("pk", flat=True)
-    span = {"project_id": project_id, "day__gte": first // 1440, "day__lte": last // 1440, "minute__gte": first, "minute__lt": last}
-    rows = RegionMinute.objects.filter(**span, series_id__in=list(series), instance_id__in=instances)
+    """Calls, errors, p95 in seconds and the largest memory in bytes, from the minute `first` up to
+    but without `last`."""
+    series = Series.objects.filter(
+        version_id=version_id, environment=environment, outermost=True
+    ).values_list("pk", flat=True)
+    span = {
+        "project_id": project_id,
+        "day__gte": first // 1440,
+        "day__lte": last // 1440,
+        "minute__gte": first,
+        "minute__lt": last,
+    }
+    rows = RegionMinute.objects.filter(
+        **span, series_id__in=list(series), instance_id__in=instances
+    )
     calls = errors = 0
     latency = Sketch()
     for row_calls, row_errors, packed in rows.values_list("calls", "errors", "latency"):
         calls, errors = calls + row_calls, errors + row_errors
         if packed is not None:
             latency.merge(Sketch.unpack(bytes(packed)))
-    held = ProcessMinute.objects.filter(**span, instance_id__in=instances).values_list("gpu_allocated", "host_rss")
+    held = ProcessMinute.objects.filter(**span, instance_id__in=instances).values_list(
+        "gpu_allocated", "host_rss"
+    )
     sizes = [host if gpu is None else gpu for gpu, host in held]
     largest = max((size for size in sizes if size is not None), default=None)
     p95 = latency.quantile(0.95) if latency.count >= MIN_CALLS else None
@@ -41,26 +62,50 @@ def measure_instances(
 
 
 def measure_recent(
-    *, project_id: int, version_id: int, environment: str, instances: Collection[int], minutes: int = SAMPLE_MINUTES
+    *,
+    project_id: int,
+    version_id: int,
+    environment: str,
+    instances: Collection[int],
+    minutes: int = SAMPLE_MINUTES,
 ) -> dict[str, Any]:
     """The same for the last whole minutes."""
     now = clock.minute_of(clock.unix())
     return measure_instances(
-        project_id=project_id, version_id=version_id, environment=environment, instances=instances, first=now - minutes, last=now
+        project_id=project_id,
+        version_id=version_id,
+        environment=environment,
+        instances=instances,
+        first=now - minutes,
+        last=now,
     )
 
 
 def find_degradation(verb: str, before: dict[str, Any], now: dict[str, Any]) -> str:
     """Why it should not go on; empty if it may."""
     if before.get("p95") and now["p95"] and now["p95"] > before["p95"] * MAX_P95_RATIOS[verb]:
-        return f"p95 rose to {significant(now['p95'] / before['p95'], 2)} times what it was ({significant(before['p95'] * 1e3)} ms)"
-    if before.get("memory") and now["memory"] and now["memory"] > before["memory"] * MAX_MEMORY_RATIO:
+        return (
+            f"p95 rose to {significant(now['p95'] / before['p95'], 2)} times what it was "
+            f"({significant(before['p95'] * 1e3)} ms)"
+        )
+    if (
+        before.get("memory")
+        and now["memory"]
+        and now["memory"] > before["memory"] * MAX_MEMORY_RATIO
+    ):
         times = significant(now["memory"] / before["memory"], 2)
-        return f"memory rose to {times} times what it was ({significant(before['memory'] / 2**30)} GiB)"
+        return (
+            f"memory rose to {times} times what it was "
+            f"({significant(before['memory'] / 2**30)} GiB)"
+        )
     if (
         before.get("calls")
         and now["calls"] >= MIN_CALLS
-        and now["errors"] / now["calls"] > before["errors"] / before["calls"] + MAX_ERROR_SHARE_INCREASE
+        and now["errors"] / now["calls"]
+        > before["errors"] / before["calls"] + MAX_ERROR_SHARE_INCREASE
     ):
-        return f"{now['errors'] / now['calls']:.2%} of calls failed, {before['errors'] / before['calls']:.2%} before"
+        return (
+            f"{now['errors'] / now['calls']:.2%} of calls failed, "
+            f"{before['errors'] / before['calls']:.2%} before"
+        )
     return ""

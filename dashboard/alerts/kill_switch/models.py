@@ -23,28 +23,44 @@ class Switch(models.Model):
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="switches")
     environment = models.CharField(max_length=64)
     verb = models.CharField(max_length=16, choices=[("freeze", "Freeze"), ("eager", "Eager")])
-    ident = models.CharField(max_length=16, unique=True, help_text="What the ids of its commands begin with.")
+    ident = models.CharField(
+        max_length=16, unique=True, help_text="What the ids of its commands begin with."
+    )
     note = models.TextField()
     asked_at = models.DateTimeField()
-    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
     asked_by_name = models.CharField(max_length=150)
     wanted_until = models.DateTimeField()
     phase = models.CharField(max_length=16, choices=SwitchPhase.choices, default=SwitchPhase.ASKING)
     phase_since = models.DateTimeField()
-    share = models.FloatField(default=0.0, help_text="The part of the instances that the present stage is for.")
+    share = models.FloatField(
+        default=0.0, help_text="The part of the instances that the present stage is for."
+    )
     held_share = models.FloatField(default=0.0, help_text="The part on which it is in force.")
     command = models.CharField(max_length=64, default="", help_text="The id of the newest command.")
-    expires_at = models.DateTimeField(null=True, help_text="When that command ends unless it is renewed.")
-    before = models.JSONField(default=dict, help_text="p95, memory and errors in the minutes before it was asked for.")
+    expires_at = models.DateTimeField(
+        null=True, help_text="When that command ends unless it is renewed."
+    )
+    before = models.JSONField(
+        default=dict, help_text="p95, memory and errors in the minutes before it was asked for."
+    )
     ended_at = models.DateTimeField(null=True)
     ended_why = models.TextField(default="")
 
     class Meta:
         db_table = "switch"
         constraints = [
-            models.UniqueConstraint(fields=["version", "environment"], condition=models.Q(ended_at=None), name="one_switch_at_a_time"),
+            models.UniqueConstraint(
+                fields=["version", "environment"],
+                condition=models.Q(ended_at=None),
+                name="one_switch_at_a_time",
+            ),
         ]
-        indexes = [models.Index(fields=["version", "environment", "-asked_at"], name="switch_by_version")]
+        indexes = [
+            models.Index(fields=["version", "environment", "-asked_at"], name="switch_by_version")
+        ]
 
 
 class SwitchEvent(models.Model):
@@ -53,7 +69,9 @@ class SwitchEvent(models.Model):
     switch = models.ForeignKey(Switch, on_delete=models.CASCADE, related_name="events")
     at = models.DateTimeField()
     text = models.TextField()
-    actor_name = models.CharField(max_length=150, default="", help_text="Empty: the dashboard itself.")
+    actor_name = models.CharField(
+        max_length=150, default="", help_text="Empty: the dashboard itself."
+    )
 
     class Meta:
         db_table = "switch_event"

@@ -29,7 +29,10 @@ class RolloutUnit:
     @property
     def is_complete(self) -> bool:
         """Whether every rank reports."""
-        return len(self.instances) >= max((one.world_size for one in self.instances), default=1) or not self.instances[0].job
+        return (
+            len(self.instances) >= max((one.world_size for one in self.instances), default=1)
+            or not self.instances[0].job
+        )
 
     def allows(self, verb: str) -> bool:
         """Whether every one of its processes lets the dashboard do that."""
@@ -39,20 +42,36 @@ class RolloutUnit:
 def list_allowed_verbs(instance: Instance) -> list[str]:
     """What its settings let the dashboard ask for."""
     known = instance.capabilities.get("switch") if isinstance(instance.capabilities, dict) else None
-    if not isinstance(known, list) or len(known) != 2 or known[0] != "yes" or not isinstance(known[1], str):
+    if (
+        not isinstance(known, list)
+        or len(known) != 2
+        or known[0] != "yes"
+        or not isinstance(known[1], str)
+    ):
         return []
     return known[1].split(", ")
 
 
 def uses_symmetric_key(instance: Instance) -> bool:
-    """Whether it verifies commands by the key that every job of the project holds, as all did that do not say what they verify them by."""
-    known = instance.capabilities.get("command_signatures") if isinstance(instance.capabilities, dict) else None
-    return bool(list_allowed_verbs(instance)) and not (isinstance(known, list) and known[:1] == ["yes"])
+    """Whether it verifies commands by the key that every job of the project holds, as all did that
+    do not say what they verify them by."""
+    known = (
+        instance.capabilities.get("command_signatures")
+        if isinstance(instance.capabilities, dict)
+        else None
+    )
+    return bool(list_allowed_verbs(instance)) and not (
+        isinstance(known, list) and known[:1] == ["yes"]
+    )
 
 
 def list_live_units(*, version_id: int, environment: str) -> list[RolloutUnit]:
     """What reports now and has not ended, by name; what only helps a job is not waited for."""
-    rows = Instance.objects.filter(version_id=version_id, environment=environment, last_seen_at__gte=clock.now() - MAX_REPORT_AGE)
+    rows = Instance.objects.filter(
+        version_id=version_id,
+        environment=environment,
+        last_seen_at__gte=clock.now() - MAX_REPORT_AGE,
+    )
     rows = rows.exclude(where_helping()).exclude(where_ended())
     found: dict[str, list[Instance]] = {}
     for row in rows.order_by("rank", "instance_id"):
@@ -61,7 +80,8 @@ def list_live_units(*, version_id: int, environment: str) -> list[RolloutUnit]:
 
 
 def compute_stage_shares(ident: str, units: Iterable[RolloutUnit]) -> list[float]:
-    """The share of each stage: one unit, 5 %, 25 %, all; a stage that would add nobody is left out."""
+    """The share of each stage: one unit, 5 %, 25 %, all; a stage that would add nobody is left
+    out."""
     places = sorted(cohort(ident, unit.name) for unit in units)
     count = len(places)
     sizes = sorted({1, *(round(count * share) for share in STAGE_SHARES)} & set(range(1, count)))
@@ -83,10 +103,15 @@ class SwitchReceipts:
 
     @classmethod
     def of(cls, switch: Switch) -> SwitchReceipts:
-        """The newest word of each instance counts; `ready` and a refusal answer the newest command alone."""
-        rows = CommandReceipt.objects.filter(project_id=switch.project_id, command__startswith=f"{switch.ident}.")
+        """The newest word of each instance counts; `ready` and a refusal answer the newest command
+        alone."""
+        rows = CommandReceipt.objects.filter(
+            project_id=switch.project_id, command__startswith=f"{switch.ident}."
+        )
         told = cls(set(), set(), {})
-        for name, state, command, why in rows.order_by("at", "pk").values_list("instance__instance_id", "state", "command", "why"):
+        for name, state, command, why in rows.order_by("at", "pk").values_list(
+            "instance__instance_id", "state", "command", "why"
+        ):
             if state == "applied":
                 told.applied.add(name)
             elif state == "ended":

@@ -1,4 +1,5 @@
-"""Begins, goes on with and ends switches. Pull only: what is wanted is a command in the answers to reports, renewed while it is wanted."""
+"""Begins, goes on with and ends switches. Pull only: what is wanted is a command in the answers to
+reports, renewed while it is wanted."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
 from dashboard.alerts.kill_switch.health_check import find_degradation, measure_recent
 from dashboard.alerts.kill_switch.models import Switch, SwitchEvent, SwitchPhase
-from dashboard.alerts.kill_switch.rollout import RolloutUnit, SwitchReceipts, compute_stage_shares, list_live_units, select_units
+from dashboard.alerts.kill_switch.rollout import (
+    RolloutUnit,
+    SwitchReceipts,
+    compute_stage_shares,
+    list_live_units,
+    select_units,
+)
 from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
@@ -39,34 +46,70 @@ class KillSwitchError(ValueError):
 
 
 def kill_switch_begin(
-    *, version: ModelVersion, environment: str, verb: str, minutes: int, note: str, user: User, address: str | None = None
+    *,
+    version: ModelVersion,
+    environment: str,
+    verb: str,
+    minutes: int,
+    note: str,
+    user: User,
+    address: str | None = None,
 ) -> Switch:
     """Asks one instance, or all ranks of one job, whether they would; raises KillSwitchError."""
     if verb not in VERBS:
         raise KillSwitchError("verb: choose freeze or eager.")
     if minutes not in DURATION_CHOICES_MINUTES:
-        raise KillSwitchError(f"minutes: choose one of {', '.join(map(str, DURATION_CHOICES_MINUTES))}.")
+        raise KillSwitchError(
+            f"minutes: choose one of {', '.join(map(str, DURATION_CHOICES_MINUTES))}."
+        )
     if not note.strip() or len(note) > MAX_NOTE_LENGTH:
         raise KillSwitchError(f"note: say why, in at most {MAX_NOTE_LENGTH} characters.")
     if not derive_command_key(version.project):
-        raise KillSwitchError("key: this project has no command key; make one on the Setup page and give its public half to the jobs.")
-    units = [unit for unit in list_live_units(version_id=version.pk, environment=environment) if unit.allows(verb)]
+        raise KillSwitchError(
+            "key: this project has no command key; make one on the Setup page and give its "
+            "public half to the jobs."
+        )
+    units = [
+        unit
+        for unit in list_live_units(version_id=version.pk, environment=environment)
+        if unit.allows(verb)
+    ]
     if not units:
-        raise KillSwitchError(f"version: no instance of {version.name} that reports from {environment} allows {verb}.")
+        raise KillSwitchError(
+            f"version: no instance of {version.name} that reports from {environment} allows {verb}."
+        )
     now = clock.now()
     with write_transaction():
         lock_project(version.project_id)
         if Switch.objects.filter(version=version, environment=environment, ended_at=None).exists():
             raise KillSwitchError("version: a switch of it goes on; end that first.")
-        switch = Switch(project=version.project, version=version, environment=environment, verb=verb, note=note.strip())
+        switch = Switch(
+            project=version.project,
+            version=version,
+            environment=environment,
+            verb=verb,
+            note=note.strip(),
+        )
         switch.ident, switch.asked_at, switch.phase_since = secrets.token_hex(6), now, now
         switch.asked_by, switch.asked_by_name = user, user.get_username()
         switch.wanted_until = now + timedelta(minutes=minutes)
-        switch.before = measure_recent(project_id=version.project_id, **_version_filter(switch), instances=_rows(units))
+        switch.before = measure_recent(
+            project_id=version.project_id, **_version_filter(switch), instances=_rows(units)
+        )
         switch.save()
-        _add_event(switch, f"Asked to {_words(verb)} for {minutes} minutes: {note.strip()}", user.get_username())
+        _add_event(
+            switch,
+            f"Asked to {_words(verb)} for {minutes} minutes: {note.strip()}",
+            user.get_username(),
+        )
         _ask(switch, units)
-        _audit(switch, "switch.begin", {"verb": verb, "minutes": minutes, "note": note.strip()}, user, address)
+        _audit(
+            switch,
+            "switch.begin",
+            {"verb": verb, "minutes": minutes, "note": note.strip()},
+            user,
+            address,
+        )
     return switch
 
 
@@ -81,9 +124,12 @@ def kill_switch_end(*, switch: Switch, user: User, address: str | None = None) -
 
 
 def kill_switches_advance() -> int:
-    """Looks at every switch that goes on; returns how many had news. One that fails holds up no other."""
+    """Looks at every switch that goes on; returns how many had news. One that fails holds up no
+    other."""
     count, errors = 0, []
-    for pk, project_id in Switch.objects.filter(ended_at=None).order_by("pk").values_list("pk", "project_id"):
+    for pk, project_id in (
+        Switch.objects.filter(ended_at=None).order_by("pk").values_list("pk", "project_id")
+    ):
         try:
             with write_transaction():
                 lock_project(project_id)
@@ -103,7 +149,11 @@ def _step(switch: Switch) -> bool:
         return _restore(switch, "its time is over")
     if not derive_command_key(switch.project):
         return _restore(switch, "the project has no command key any more")
-    allowed = [unit for unit in list_live_units(version_id=switch.version_id, environment=switch.environment) if unit.allows(switch.verb)]
+    allowed = [
+        unit
+        for unit in list_live_units(version_id=switch.version_id, environment=switch.environment)
+        if unit.allows(switch.verb)
+    ]
     units = select_units(switch.ident, allowed, switch.share)
     names = {one.instance_id for unit in units for one in unit.instances}
     if not names:
@@ -114,16 +164,26 @@ def _step(switch: Switch) -> bool:
         return _watch(switch, allowed, units, told)
     answered = told.ready if switch.phase == SwitchPhase.ASKING else told.applied
     if names <= answered:
-        return _issue_stage(switch, units) if switch.phase == SwitchPhase.ASKING else _begin_watch(switch, names)
+        return (
+            _issue_stage(switch, units)
+            if switch.phase == SwitchPhase.ASKING
+            else _begin_watch(switch, names)
+        )
     if now - switch.phase_since > ANSWER_TIMEOUT:
         missing = sorted(names - answered)
-        return _restore(switch, f"{len(missing)} of {len(names)} instances did not answer in time, {missing[0]} among them")
+        return _restore(
+            switch,
+            f"{len(missing)} of {len(names)} instances did not answer in time, "
+            f"{missing[0]} among them",
+        )
     return False
 
 
 def _ask(switch: Switch, allowed: list[RolloutUnit]) -> bool:
     """The next stage: would they?"""
-    shares = [share for share in compute_stage_shares(switch.ident, allowed) if share > switch.held_share]
+    shares = [
+        share for share in compute_stage_shares(switch.ident, allowed) if share > switch.held_share
+    ]
     switch.share = shares[0] if shares else 1.0
     _phase(switch, SwitchPhase.ASKING)
     units = select_units(switch.ident, allowed, switch.share)
@@ -138,7 +198,11 @@ def _issue_stage(switch: Switch, units: list[RolloutUnit]) -> bool:
     switch.held_share = switch.share
     _phase(switch, SwitchPhase.GOING)
     _issue(switch, switch.verb, switch.share, delay=RANK_LEAD_TIME if ranks else timedelta())
-    _add_event(switch, f"Told {_format_unit_count(units)} to {_words(switch.verb)}{', all ranks at one moment' if ranks else ''}.")
+    _add_event(
+        switch,
+        f"Told {_format_unit_count(units)} to "
+        f"{_words(switch.verb)}{', all ranks at one moment' if ranks else ''}.",
+    )
     return True
 
 
@@ -149,19 +213,33 @@ def _begin_watch(switch: Switch, names: set[str]) -> bool:
     return True
 
 
-def _watch(switch: Switch, allowed: list[RolloutUnit], units: list[RolloutUnit], told: SwitchReceipts) -> bool:
+def _watch(
+    switch: Switch, allowed: list[RolloutUnit], units: list[RolloutUnit], told: SwitchReceipts
+) -> bool:
     """In force: back when it got worse, on when it is healthy, renewed while it is wanted."""
     now = clock.now()
     since = clock.minute_of(switch.phase_since.timestamp()) + 1
     minutes = clock.minute_of(now.timestamp()) - since
     if minutes > 0:
-        present = measure_recent(project_id=switch.project_id, **_version_filter(switch), instances=_rows(units), minutes=minutes)
+        present = measure_recent(
+            project_id=switch.project_id,
+            **_version_filter(switch),
+            instances=_rows(units),
+            minutes=minutes,
+        )
         if why := find_degradation(switch.verb, switch.before, present):
             return _restore(switch, why)
     ranks = {one.instance_id for unit in units if len(unit.instances) > 1 for one in unit.instances}
     if lost := sorted(ranks - told.applied):
-        return _restore(switch, f"{lost[0]} does not apply it any more, and ranks are switched together or not at all")
-    if switch.share < 1.0 and now - switch.phase_since >= STAGE_SOAK_TIME and switch.wanted_until - now > ANSWER_TIMEOUT + RANK_LEAD_TIME:
+        return _restore(
+            switch,
+            f"{lost[0]} does not apply it any more, and ranks are switched together or not at all",
+        )
+    if (
+        switch.share < 1.0
+        and now - switch.phase_since >= STAGE_SOAK_TIME
+        and switch.wanted_until - now > ANSWER_TIMEOUT + RANK_LEAD_TIME
+    ):
         return _ask(switch, allowed)
     if switch.expires_at is None or switch.expires_at - now < COMMAND_LIFETIME / 2:
         _issue(switch, switch.verb, switch.held_share)
@@ -170,11 +248,14 @@ def _watch(switch: Switch, allowed: list[RolloutUnit], units: list[RolloutUnit],
 
 
 def _restore(switch: Switch, why: str, actor_name: str = "") -> bool:
-    """Back to how it was, all ranks at one moment; those that hear of it late go back when their command ends."""
+    """Back to how it was, all ranks at one moment; those that hear of it late go back when their
+    command ends."""
     now = clock.now()
     if derive_command_key(switch.project) and switch.command:
         units = list_live_units(version_id=switch.version_id, environment=switch.environment)
-        ranks = any(len(unit.instances) > 1 for unit in select_units(switch.ident, units, switch.share))
+        ranks = any(
+            len(unit.instances) > 1 for unit in select_units(switch.ident, units, switch.share)
+        )
         _issue(switch, RESTORE, switch.share, delay=RANK_LEAD_TIME if ranks else timedelta())
     switch.ended_at, switch.ended_why = now, why
     _phase(switch, SwitchPhase.OVER)
@@ -183,10 +264,17 @@ def _restore(switch: Switch, why: str, actor_name: str = "") -> bool:
     return True
 
 
-def _issue(switch: Switch, verb: str, share: float, *, ask: bool = False, delay: timedelta = timedelta()) -> None:
+def _issue(
+    switch: Switch, verb: str, share: float, *, ask: bool = False, delay: timedelta = timedelta()
+) -> None:
     key, begin = derive_command_key(switch.project), clock.now() + delay
-    # A restore outlives every command that it takes back; an order ends with the switch at the latest.
-    end = begin + COMMAND_LIFETIME if verb == RESTORE else min(begin + COMMAND_LIFETIME, switch.wanted_until)
+    # A restore outlives every command that it takes back; an order ends with the switch at the
+    # latest.
+    end = (
+        begin + COMMAND_LIFETIME
+        if verb == RESTORE
+        else min(begin + COMMAND_LIFETIME, switch.wanted_until)
+    )
 
     def order(counter: int) -> Command:
         return Command(
@@ -203,7 +291,9 @@ def _issue(switch: Switch, verb: str, share: float, *, ask: bool = False, delay:
             ask=ask,
         )
 
-    switch.command = command_issue(project=switch.project, key=key, by=switch.asked_by_name, order=order).id
+    switch.command = command_issue(
+        project=switch.project, key=key, by=switch.asked_by_name, order=order
+    ).id
     switch.expires_at = end
     switch.save()
     what = "would you" if ask else "back" if verb == RESTORE else verb
@@ -212,7 +302,12 @@ def _issue(switch: Switch, verb: str, share: float, *, ask: bool = False, delay:
         subject=f"{switch.version.model.name} {switch.version.name} in {switch.environment}",
         project_id=switch.project_id,
         actor_name="switch",
-        after={"command": switch.command, "order": what, "share": round(share, 4), "until": end.isoformat()},
+        after={
+            "command": switch.command,
+            "order": what,
+            "share": round(share, 4),
+            "until": end.isoformat(),
+        },
     )
 
 
@@ -231,7 +326,9 @@ def _rows(units: list[RolloutUnit]) -> list[int]:
 def _format_unit_count(units: list[RolloutUnit]) -> str:
     count = sum(len(unit.instances) for unit in units)
     jobs = sum(len(unit.instances) > 1 for unit in units)
-    return f"{count} instance{'s' if count > 1 else ''}" + (f" ({jobs} job{'s' if jobs > 1 else ''})" if jobs else "")
+    return f"{count} instance{'s' if count > 1 else ''}" + (
+        f" ({jobs} job{'s' if jobs > 1 else ''})" if jobs else ""
+    )
 
 
 def _words(verb: str) -> str:
@@ -242,6 +339,15 @@ def _add_event(switch: Switch, text: str, actor_name: str = "") -> None:
     SwitchEvent.objects.create(switch=switch, at=clock.now(), text=text, actor_name=actor_name)
 
 
-def _audit(switch: Switch, action: str, after: dict[str, object], user: User, address: str | None) -> None:
+def _audit(
+    switch: Switch, action: str, after: dict[str, object], user: User, address: str | None
+) -> None:
     subject = f"{switch.version.model.name} {switch.version.name} in {switch.environment}"
-    audit_write(action=action, subject=subject, project_id=switch.project_id, actor=user, after=after, address=address)
+    audit_write(
+        action=action,
+        subject=subject,
+        project_id=switch.project_id,
+        actor=user,
+        after=after,
+        address=address,
+    )

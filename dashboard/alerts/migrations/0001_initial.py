@@ -19,19 +19,40 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Alert",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("number", models.IntegerField(help_text="Counts within the project: A-418.")),
                 ("cause", models.CharField(default="regression", max_length=64)),
                 (
                     "state",
                     models.CharField(
-                        choices=[("open", "Open"), ("acknowledged", "Acknowledged"), ("snoozed", "Snoozed"), ("resolved", "Resolved")],
+                        choices=[
+                            ("open", "Open"),
+                            ("acknowledged", "Acknowledged"),
+                            ("snoozed", "Snoozed"),
+                            ("resolved", "Resolved"),
+                        ],
                         default="open",
                         max_length=16,
                     ),
                 ),
-                ("severity", models.CharField(help_text="The bad verdict it stands for: WATCH or ROLL BACK.", max_length=16)),
-                ("worst", models.CharField(help_text="The worst verdict it ever stood for.", max_length=16)),
+                (
+                    "severity",
+                    models.CharField(
+                        help_text="The bad verdict it stands for: WATCH or ROLL BACK.",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "worst",
+                    models.CharField(
+                        help_text="The worst verdict it ever stood for.", max_length=16
+                    ),
+                ),
                 ("title", models.TextField()),
                 ("opened_at", models.DateTimeField()),
                 ("acknowledged_at", models.DateTimeField(null=True)),
@@ -55,15 +76,29 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "deployment",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="alerts", to="fleet.deployment"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="alerts",
+                        to="fleet.deployment",
+                    ),
                 ),
                 (
                     "owner",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to=settings.AUTH_USER_MODEL
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
                 (
                     "verdict",
                     models.ForeignKey(
@@ -82,7 +117,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AlertEvent",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("at", models.DateTimeField()),
                 (
                     "kind",
@@ -105,10 +145,22 @@ class Migration(migrations.Migration):
                 ),
                 ("text", models.TextField()),
                 ("actor_name", models.CharField(default="", max_length=150)),
-                ("alert", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="events", to="alerts.alert")),
+                (
+                    "alert",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="alerts.alert",
+                    ),
+                ),
                 (
                     "verdict",
-                    models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="regressions.verdict"),
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="regressions.verdict",
+                    ),
                 ),
             ],
             options={
@@ -118,20 +170,44 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Channel",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("kind", models.CharField(choices=[("slack", "Slack"), ("webhook", "Webhook"), ("email", "E-mail")], max_length=16)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("slack", "Slack"), ("webhook", "Webhook"), ("email", "E-mail")],
+                        max_length=16,
+                    ),
+                ),
                 ("name", models.CharField(max_length=100)),
                 ("address", models.TextField(help_text="The webhook's URL, or a mail address.")),
                 ("secret", models.TextField(default="", help_text="What signs generic webhooks.")),
-                ("secret_previous", models.TextField(default="", help_text="The one before, while it is rotated.")),
+                (
+                    "secret_previous",
+                    models.TextField(default="", help_text="The one before, while it is rotated."),
+                ),
                 ("enabled", models.BooleanField(default=True)),
                 ("disabled_reason", models.TextField(default="")),
                 (
                     "not_before",
-                    models.DateTimeField(help_text="The next moment it may be sent to: its pace, or what it asked for.", null=True),
+                    models.DateTimeField(
+                        help_text="The next moment it may be sent to: its pace, or what it asked for.",
+                        null=True,
+                    ),
                 ),
                 ("created_at", models.DateTimeField()),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="channels", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="channels",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "alert_channel",
@@ -140,22 +216,37 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Delivery",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "kind",
                     models.CharField(
-                        choices=[("opened", "Opened"), ("changed", "Changed"), ("resolved", "Resolved"), ("test", "Test")], max_length=32
+                        choices=[
+                            ("opened", "Opened"),
+                            ("changed", "Changed"),
+                            ("resolved", "Resolved"),
+                            ("test", "Test"),
+                        ],
+                        max_length=32,
                     ),
                 ),
                 (
                     "message_id",
                     models.CharField(
-                        help_text="Made from alert, channel and event: the same event is owed once.", max_length=64, unique=True
+                        help_text="Made from alert, channel and event: the same event is owed once.",
+                        max_length=64,
+                        unique=True,
                     ),
                 ),
                 (
                     "facts",
-                    models.JSONField(help_text="What there is to tell, as it was when the event happened; the channel puts it into words."),
+                    models.JSONField(
+                        help_text="What there is to tell, as it was when the event happened; the channel puts it into words."
+                    ),
                 ),
                 (
                     "state",
@@ -179,10 +270,29 @@ class Migration(migrations.Migration):
                 ("delivered_at", models.DateTimeField(null=True)),
                 (
                     "alert",
-                    models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name="deliveries", to="alerts.alert"),
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="alerts.alert",
+                    ),
                 ),
-                ("channel", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="deliveries", to="alerts.channel")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deliveries",
+                        to="alerts.channel",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "alert_delivery",
@@ -191,12 +301,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="DeliveryAttempt",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("started_at", models.DateTimeField()),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("status", models.IntegerField(null=True)),
                 ("answer", models.TextField(default="")),
-                ("delivery", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="tries", to="alerts.delivery")),
+                (
+                    "delivery",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tries",
+                        to="alerts.delivery",
+                    ),
+                ),
             ],
             options={
                 "db_table": "alert_delivery_attempt",
@@ -205,11 +327,23 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="RollbackGuide",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("model_name", models.CharField(max_length=200)),
                 ("text", models.TextField(default="")),
                 ("url", models.URLField(blank=True, default="")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "rollback_guide",
@@ -218,7 +352,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Rule",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("severities", models.JSONField(default=list)),
                 ("environments", models.JSONField(default=list)),
                 ("models_named", models.JSONField(default=list)),
@@ -226,8 +365,22 @@ class Migration(migrations.Migration):
                 ("quiet_until", models.TimeField(null=True)),
                 ("repeat_minutes", models.IntegerField(null=True)),
                 ("escalate_minutes", models.IntegerField(null=True)),
-                ("channel", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="rules", to="alerts.channel")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="rules", to="projects.project")),
+                (
+                    "channel",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rules",
+                        to="alerts.channel",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rules",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "alert_rule",
@@ -240,12 +393,16 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="alert",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "resolved"), _negated=True), fields=("deployment", "cause"), name="one_open_alert_per_cause"
+                condition=models.Q(("state", "resolved"), _negated=True),
+                fields=("deployment", "cause"),
+                name="one_open_alert_per_cause",
             ),
         ),
         migrations.AddConstraint(
             model_name="alert",
-            constraint=models.UniqueConstraint(fields=("project", "number"), name="alert_number_in_project"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "number"), name="alert_number_in_project"
+            ),
         ),
         migrations.AddIndex(
             model_name="alertevent",
@@ -253,11 +410,17 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="alertevent",
-            constraint=models.UniqueConstraint(fields=("alert", "kind", "verdict"), name="one_event_per_verdict"),
+            constraint=models.UniqueConstraint(
+                fields=("alert", "kind", "verdict"), name="one_event_per_verdict"
+            ),
         ),
         migrations.AddIndex(
             model_name="delivery",
-            index=models.Index(condition=models.Q(("state", "waiting")), fields=["channel", "id"], name="delivery_waiting"),
+            index=models.Index(
+                condition=models.Q(("state", "waiting")),
+                fields=["channel", "id"],
+                name="delivery_waiting",
+            ),
         ),
         migrations.AddIndex(
             model_name="delivery",
@@ -265,6 +428,8 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="rollbackguide",
-            constraint=models.UniqueConstraint(fields=("project", "model_name"), name="one_guide_per_model"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "model_name"), name="one_guide_per_model"
+            ),
         ),
     ]

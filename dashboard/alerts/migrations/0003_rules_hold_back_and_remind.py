@@ -14,7 +14,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="MaintenanceWindow",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("environment", models.CharField(blank=True, default="", max_length=64)),
                 ("model_name", models.CharField(blank=True, default="", max_length=200)),
                 ("starts_at", models.DateTimeField()),
@@ -29,17 +34,28 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="delivery",
             name="held_until",
-            field=models.DateTimeField(help_text="Until when it was held back, if it was.", null=True),
+            field=models.DateTimeField(
+                help_text="Until when it was held back, if it was.", null=True
+            ),
         ),
         migrations.AddField(
             model_name="rule",
             name="escalate_to",
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="alerts.channel"),
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="+",
+                to="alerts.channel",
+            ),
         ),
         migrations.AddField(
             model_name="rule",
             name="roll_back_passes",
-            field=models.BooleanField(db_default=True, default=True, help_text="Whether ROLL BACK is sent in quiet hours, too."),
+            field=models.BooleanField(
+                db_default=True,
+                default=True,
+                help_text="Whether ROLL BACK is sent in quiet hours, too.",
+            ),
         ),
         migrations.AlterField(
             model_name="alertevent",
@@ -96,12 +112,16 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="delivery",
-            index=models.Index(condition=models.Q(("state", "held")), fields=["held_until"], name="delivery_held"),
+            index=models.Index(
+                condition=models.Q(("state", "held")), fields=["held_until"], name="delivery_held"
+            ),
         ),
         migrations.AddField(
             model_name="maintenancewindow",
             name="project",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"),
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"
+            ),
         ),
         migrations.AddIndex(
             model_name="maintenancewindow",

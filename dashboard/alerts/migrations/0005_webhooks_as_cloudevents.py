@@ -13,7 +13,12 @@ class Migration(migrations.Migration):
             model_name="channel",
             name="kind",
             field=models.CharField(
-                choices=[("slack", "Slack"), ("webhook", "Webhook"), ("cloudevents", "Webhook, CloudEvents"), ("email", "E-mail")],
+                choices=[
+                    ("slack", "Slack"),
+                    ("webhook", "Webhook"),
+                    ("cloudevents", "Webhook, CloudEvents"),
+                    ("email", "E-mail"),
+                ],
                 max_length=16,
             ),
         ),

@@ -17,10 +17,27 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Switch",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("environment", models.CharField(max_length=64)),
-                ("verb", models.CharField(choices=[("freeze", "Freeze"), ("eager", "Eager")], max_length=16)),
-                ("ident", models.CharField(help_text="What the ids of its commands begin with.", max_length=16, unique=True)),
+                (
+                    "verb",
+                    models.CharField(
+                        choices=[("freeze", "Freeze"), ("eager", "Eager")], max_length=16
+                    ),
+                ),
+                (
+                    "ident",
+                    models.CharField(
+                        help_text="What the ids of its commands begin with.",
+                        max_length=16,
+                        unique=True,
+                    ),
+                ),
                 ("note", models.TextField()),
                 ("asked_at", models.DateTimeField()),
                 ("asked_by_name", models.CharField(max_length=150)),
@@ -39,23 +56,62 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("phase_since", models.DateTimeField()),
-                ("share", models.FloatField(default=0.0, help_text="The part of the instances that the present stage is for.")),
-                ("held_share", models.FloatField(default=0.0, help_text="The part on which it is in force.")),
-                ("command", models.CharField(default="", help_text="The id of the newest command.", max_length=64)),
-                ("expires_at", models.DateTimeField(help_text="When that command ends unless it is renewed.", null=True)),
-                ("before", models.JSONField(default=dict, help_text="p95, memory and errors in the minutes before it was asked for.")),
+                (
+                    "share",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="The part of the instances that the present stage is for.",
+                    ),
+                ),
+                (
+                    "held_share",
+                    models.FloatField(default=0.0, help_text="The part on which it is in force."),
+                ),
+                (
+                    "command",
+                    models.CharField(
+                        default="", help_text="The id of the newest command.", max_length=64
+                    ),
+                ),
+                (
+                    "expires_at",
+                    models.DateTimeField(
+                        help_text="When that command ends unless it is renewed.", null=True
+                    ),
+                ),
+                (
+                    "before",
+                    models.JSONField(
+                        default=dict,
+                        help_text="p95, memory and errors in the minutes before it was asked for.",
+                    ),
+                ),
                 ("ended_at", models.DateTimeField(null=True)),
                 ("ended_why", models.TextField(default="")),
                 (
                     "asked_by",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to=settings.AUTH_USER_MODEL
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
                 (
                     "version",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="switches", to="fleet.modelversion"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="switches",
+                        to="fleet.modelversion",
+                    ),
                 ),
             ],
             options={
@@ -65,11 +121,28 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="SwitchEvent",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("at", models.DateTimeField()),
                 ("text", models.TextField()),
-                ("actor_name", models.CharField(default="", help_text="Empty: the dashboard itself.", max_length=150)),
-                ("switch", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="events", to="alerts.switch")),
+                (
+                    "actor_name",
+                    models.CharField(
+                        default="", help_text="Empty: the dashboard itself.", max_length=150
+                    ),
+                ),
+                (
+                    "switch",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="alerts.switch",
+                    ),
+                ),
             ],
             options={
                 "db_table": "switch_event",
@@ -77,12 +150,16 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="switch",
-            index=models.Index(fields=["version", "environment", "-asked_at"], name="switch_by_version"),
+            index=models.Index(
+                fields=["version", "environment", "-asked_at"], name="switch_by_version"
+            ),
         ),
         migrations.AddConstraint(
             model_name="switch",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("ended_at", None)), fields=("version", "environment"), name="one_switch_at_a_time"
+                condition=models.Q(("ended_at", None)),
+                fields=("version", "environment"),
+                name="one_switch_at_a_time",
             ),
         ),
     ]

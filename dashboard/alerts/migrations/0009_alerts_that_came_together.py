@@ -18,7 +18,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="alert",
             name="ran_on",
-            field=models.JSONField(help_text="What it ran on when it opened; None until that was looked at.", null=True),
+            field=models.JSONField(
+                help_text="What it ran on when it opened; None until that was looked at.", null=True
+            ),
         ),
         migrations.AlterField(
             model_name="alertevent",
@@ -49,11 +51,34 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="AlertGroup",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("title", models.TextField(help_text="What they share, in words, with how many they are.")),
-                ("shared", models.JSONField(default=list, help_text="What they share: kind, name, and how many alerts do.")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "title",
+                    models.TextField(
+                        help_text="What they share, in words, with how many they are."
+                    ),
+                ),
+                (
+                    "shared",
+                    models.JSONField(
+                        default=list,
+                        help_text="What they share: kind, name, and how many alerts do.",
+                    ),
+                ),
                 ("opened_at", models.DateTimeField(help_text="When the first of them opened.")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "alert_group",
@@ -62,7 +87,12 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="alert",
             name="group",
-            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="alerts", to="alerts.alertgroup"),
+            field=models.ForeignKey(
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="alerts",
+                to="alerts.alertgroup",
+            ),
         ),
         migrations.AddIndex(
             model_name="alert",

@@ -1,4 +1,5 @@
-"""What people do with an alert: each is one transaction with one line in the time line and one in the audit record."""
+"""What people do with an alert: each is one transaction with one line in the time line and one in
+the audit record."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ class AlertActionError(ValueError):
     """What was asked for does not fit the alert; the text says why."""
 
 
-def alert_acknowledge(*, alert: Alert, user: User, note: str = "", address: str | None = None) -> Alert:
+def alert_acknowledge(
+    *, alert: Alert, user: User, note: str = "", address: str | None = None
+) -> Alert:
     """Somebody looks after it."""
     with _change_alert(alert, user, "alert.acknowledge", note, address) as held:
         if held.state == AlertState.ACKNOWLEDGED and held.owner_id == user.pk:
@@ -30,11 +33,15 @@ def alert_acknowledge(*, alert: Alert, user: User, note: str = "", address: str 
         held.state, held.snoozed_until = AlertState.ACKNOWLEDGED, None
         held.acknowledged_at, held.owner = clock.now(), user
         held.save()
-        event_add(alert=held, kind=EventKind.ACKNOWLEDGED, text=note, actor_name=user.get_username())
+        event_add(
+            alert=held, kind=EventKind.ACKNOWLEDGED, text=note, actor_name=user.get_username()
+        )
     return held
 
 
-def alert_snooze(*, alert: Alert, user: User, until: datetime, note: str = "", address: str | None = None) -> Alert:
+def alert_snooze(
+    *, alert: Alert, user: User, until: datetime, note: str = "", address: str | None = None
+) -> Alert:
     """Put aside until a time, at most 7 days ahead; it comes back earlier when it gets worse."""
     if not clock.now() < until <= clock.now() + MAX_SNOOZE:
         raise AlertActionError("until: choose a time within the next 7 days.")
@@ -50,7 +57,9 @@ def alert_resolve(*, alert: Alert, user: User, note: str = "", address: str | No
     """Ended by a person."""
     with _change_alert(alert, user, "alert.resolve", note, address) as held:
         text = _append_note(f"Resolved by {user.get_username()}", note)
-        alert_close(alert=held, outcome=AlertOutcome.RESOLVED, text=text, actor_name=user.get_username())
+        alert_close(
+            alert=held, outcome=AlertOutcome.RESOLVED, text=text, actor_name=user.get_username()
+        )
     return held
 
 
@@ -60,7 +69,13 @@ def alert_dismiss(*, alert: Alert, user: User, note: str, address: str | None = 
         raise AlertActionError("note: say why this is a false alarm.")
     with _change_alert(alert, user, "alert.dismiss", note, address) as held:
         text = _append_note(f"False alarm, says {user.get_username()}", note)
-        alert_close(alert=held, outcome=AlertOutcome.DISMISSED, text=text, kind=EventKind.DISMISSED, actor_name=user.get_username())
+        alert_close(
+            alert=held,
+            outcome=AlertOutcome.DISMISSED,
+            text=text,
+            kind=EventKind.DISMISSED,
+            actor_name=user.get_username(),
+        )
     return held
 
 
@@ -69,13 +84,18 @@ def _append_note(what: str, note: str) -> str:
 
 
 @contextmanager
-def _change_alert(alert: Alert, user: User, action: str, note: str, address: str | None) -> Iterator[Alert]:
-    """The alert as it is now, held until the change is written; the audit row says what it was before and after."""
+def _change_alert(
+    alert: Alert, user: User, action: str, note: str, address: str | None
+) -> Iterator[Alert]:
+    """The alert as it is now, held until the change is written; the audit row says what it was
+    before and after."""
     if len(note) > MAX_NOTE_LENGTH:
         raise AlertActionError(f"note: at most {MAX_NOTE_LENGTH:,} characters.")
     with write_transaction():
         lock_project(alert.project_id)
-        held = Alert.objects.select_related("deployment__model", "deployment__version", "project", "verdict").get(pk=alert.pk)
+        held = Alert.objects.select_related(
+            "deployment__model", "deployment__version", "project", "verdict"
+        ).get(pk=alert.pk)
         if held.state == AlertState.RESOLVED:
             raise AlertActionError(f"A-{held.number} is already resolved.")
         before = _describe_state(held)
@@ -93,4 +113,9 @@ def _change_alert(alert: Alert, user: User, action: str, note: str, address: str
 
 def _describe_state(alert: Alert) -> dict[str, Any]:
     until = alert.snoozed_until.isoformat() if alert.snoozed_until else None
-    return {"state": alert.state, "outcome": alert.outcome, "owner": alert.owner_id, "snoozed_until": until}
+    return {
+        "state": alert.state,
+        "outcome": alert.outcome,
+        "owner": alert.owner_id,
+        "snoozed_until": until,
+    }

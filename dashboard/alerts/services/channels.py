@@ -21,9 +21,17 @@ DISABLED_BY_HAND = "Switched off by hand."
 
 
 def channel_create(
-    *, project: Project, kind: str, name: str, address: str, user: User | None = None, actor_name: str = "", client: str | None = None
+    *,
+    project: Project,
+    kind: str,
+    name: str,
+    address: str,
+    user: User | None = None,
+    actor_name: str = "",
+    client: str | None = None,
 ) -> Channel:
-    """A channel that is on from now; raises ValueError with a sentence that names the field. A webhook gets a signing secret."""
+    """A channel that is on from now; raises ValueError with a sentence that names the field. A
+    webhook gets a signing secret."""
     if kind not in CHANNELS:
         raise ValueError(f"kind: choose one of {', '.join(sorted(CHANNELS))}.")
     if not name.strip() or len(name) > 100:
@@ -41,21 +49,35 @@ def channel_create(
             secret=secret_make() if isinstance(CHANNELS[kind], Webhook) else "",
             created_at=clock.now(),
         )
-        _audit("channel.create", channel, user, actor_name, client, after={"kind": kind, "name": channel.name})
+        _audit(
+            "channel.create",
+            channel,
+            user,
+            actor_name,
+            client,
+            after={"kind": kind, "name": channel.name},
+        )
     return channel
 
 
 def channel_enable(*, channel: Channel, user: User, client: str | None = None) -> None:
-    """On again; what was given up while it was off can be replayed. Where it switched itself off, it is owed what began meanwhile."""
+    """On again; what was given up while it was off can be replayed. Where it switched itself off,
+    it is owed what began meanwhile."""
     with write_transaction():
         lock_project(channel.project_id)
-        Channel.objects.filter(pk=channel.pk).update(enabled=True, disabled_reason="", not_before=None)
+        Channel.objects.filter(pk=channel.pk).update(
+            enabled=True, disabled_reason="", not_before=None
+        )
         if channel.disabled_reason != DISABLED_BY_HAND:
             enqueue_missed_messages(channel=channel)
-        _audit("channel.enable", channel, user, "", client, before={"reason": channel.disabled_reason})
+        _audit(
+            "channel.enable", channel, user, "", client, before={"reason": channel.disabled_reason}
+        )
 
 
-def channel_disable(*, channel: Channel, user: User, reason: str = DISABLED_BY_HAND, client: str | None = None) -> None:
+def channel_disable(
+    *, channel: Channel, user: User, reason: str = DISABLED_BY_HAND, client: str | None = None
+) -> None:
     """Off, and the messages that wait for it are given up, visibly."""
     with write_transaction():
         Channel.objects.select_for_update(no_key=True).get(pk=channel.pk)
@@ -66,13 +88,18 @@ def channel_disable(*, channel: Channel, user: User, reason: str = DISABLED_BY_H
 def channel_give_up(*, channel: Channel, reason: str) -> None:
     """Switches a channel off and gives up what waits for it; the caller holds the channel's row."""
     Channel.objects.filter(pk=channel.pk).update(enabled=False, disabled_reason=reason)
-    Delivery.objects.filter(channel=channel, state__in=(DeliveryState.WAITING, DeliveryState.HELD)).update(
-        state=DeliveryState.DEAD, leased_until=None, last_answer=f"Given up: the channel is off. {reason}"
+    Delivery.objects.filter(
+        channel=channel, state__in=(DeliveryState.WAITING, DeliveryState.HELD)
+    ).update(
+        state=DeliveryState.DEAD,
+        leased_until=None,
+        last_answer=f"Given up: the channel is off. {reason}",
     )
 
 
 def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = None) -> str:
-    """A new signing secret, returned once; messages carry signatures of both until the next rotation."""
+    """A new signing secret, returned once; messages carry signatures of both until the next
+    rotation."""
     if not isinstance(CHANNELS.get(channel.kind), Webhook):
         raise ValueError("Only webhooks have a signing secret.")
     with write_transaction():
@@ -83,8 +110,11 @@ def channel_rotate_secret(*, channel: Channel, user: User, client: str | None = 
     return held.secret
 
 
-def channel_test(*, channel: Channel, user: User | None = None, actor_name: str = "", client: str | None = None) -> Delivery:
-    """Owes a test message, which takes the same way as every other; watch the delivery to see what came of it."""
+def channel_test(
+    *, channel: Channel, user: User | None = None, actor_name: str = "", client: str | None = None
+) -> Delivery:
+    """Owes a test message, which takes the same way as every other; watch the delivery to see what
+    came of it."""
     now = clock.now()
     with write_transaction():
         delivery = Delivery.objects.create(
@@ -96,12 +126,26 @@ def channel_test(*, channel: Channel, user: User | None = None, actor_name: str 
             next_attempt_at=now,
             created_at=now,
         )
-        _audit("channel.test", channel, user, actor_name, client, after={"message": delivery.message_id})
+        _audit(
+            "channel.test",
+            channel,
+            user,
+            actor_name,
+            client,
+            after={"message": delivery.message_id},
+        )
     return delivery
 
 
 def _audit(
-    action: str, channel: Channel, user: User | None, actor_name: str, client: str | None, *, before: object = None, after: object = None
+    action: str,
+    channel: Channel,
+    user: User | None,
+    actor_name: str,
+    client: str | None,
+    *,
+    before: object = None,
+    after: object = None,
 ) -> None:
     audit_write(
         action=action,

@@ -1,4 +1,5 @@
-"""Puts alerts together that came with a change of what they run on: run it as often as you like, by as many workers as you like."""
+"""Puts alerts together that came with a change of what they run on: run it as often as you like, by
+as many workers as you like."""
 
 from __future__ import annotations
 
@@ -26,15 +27,18 @@ from dashboard.fleet.selectors.versions.machines import count_models_by_trait, r
 logger = logging.getLogger(__name__)
 
 LOOKBACK = timedelta(hours=1)
-"""An alert that nobody looked at for so long stays by itself: what it ran on cannot be read off any more."""
+"""An alert that nobody looked at for so long stays by itself: what it ran on cannot be read off any
+more."""
 CHANGE_KEYS = ("gpu", "driver", "cuda", "torch", "triton", "python")
-"""What counts as a change of the environment, out of everything that may differ between two versions."""
+"""What counts as a change of the environment, out of everything that may differ between two
+versions."""
 MAX_ALERTS_NAMED, MAX_TRAITS_KEPT = 5, 20
 """Alerts that a line names, and shared things that a group keeps."""
 
 
 def alerts_correlate() -> int:
-    """Looks at every alert that is new; returns how many joined a group. A project that fails holds up no other."""
+    """Looks at every alert that is new; returns how many joined a group. A project that fails holds
+    up no other."""
     count, errors = 0, []
     for project_id in sorted(set(_query_uncorrelated().values_list("project_id", flat=True))):
         try:
@@ -54,14 +58,23 @@ def _query_uncorrelated() -> QuerySet[Alert]:
 
 
 def _project_group(project_id: int) -> int:
-    unseen = list(_query_uncorrelated().filter(project_id=project_id).select_related("deployment", "verdict").order_by("pk"))
+    unseen = list(
+        _query_uncorrelated()
+        .filter(project_id=project_id)
+        .select_related("deployment", "verdict")
+        .order_by("pk")
+    )
     if not unseen:
         return 0
     _record_traits(unseen)
     since = min(alert.opened_at for alert in unseen) - MAX_ALARM_GAP
-    recent = Alert.objects.filter(project_id=project_id, opened_at__gte=since).exclude(ran_on__isnull=True)
+    recent = Alert.objects.filter(project_id=project_id, opened_at__gte=since).exclude(
+        ran_on__isnull=True
+    )
     alarms = {alert.pk: alert for alert in recent.select_related("deployment").order_by("pk")}
-    running = count_models_by_trait(project_id=project_id, since_minute=clock.minute_of(clock.unix()))
+    running = count_models_by_trait(
+        project_id=project_id, since_minute=clock.minute_of(clock.unix())
+    )
     found = cluster_alarms(map(_alarm, alarms.values()), running)
     return sum(_join(project_id, [alarms[one.id] for one in members], running) for members in found)
 
@@ -73,18 +86,25 @@ def _record_traits(alerts: Sequence[Alert]) -> None:
         since_minute=clock.minute_of(clock.unix()),
     )
     for alert in alerts:
-        traits = seen.get((alert.deployment.version_id, alert.deployment.environment), set()) | set(_changes(alert))
+        traits = seen.get((alert.deployment.version_id, alert.deployment.environment), set()) | set(
+            _changes(alert)
+        )
         alert.ran_on = sorted(map(list, traits))
     Alert.objects.bulk_update(alerts, ["ran_on"], batch_size=200)
 
 
 def _changes(alert: Alert) -> Iterable[Trait]:
-    """What most instances of the version have otherwise than those of its baseline, as the judge found it."""
+    """What most instances of the version have otherwise than those of its baseline, as the judge
+    found it."""
     evidence = alert.verdict.evidence if alert.verdict else None
     found = evidence.get("environment") if isinstance(evidence, dict) else None
     for row in found if isinstance(found, list) else ():
         try:
-            key, before, after = str(row["key"]), str(row["baseline"][0][0]), str(row["candidate"][0][0])
+            key, before, after = (
+                str(row["key"]),
+                str(row["baseline"][0][0]),
+                str(row["candidate"][0][0]),
+            )
         except (TypeError, KeyError, IndexError):
             continue
         if key in CHANGE_KEYS and before and after and before != after:
@@ -93,7 +113,9 @@ def _changes(alert: Alert) -> Iterable[Trait]:
 
 def _alarm(alert: Alert) -> Alarm:
     traits = frozenset((str(kind), str(name)) for kind, name in alert.ran_on or ())
-    return Alarm(alert.pk, alert.deployment.version_id, alert.deployment.model_id, alert.opened_at, traits)
+    return Alarm(
+        alert.pk, alert.deployment.version_id, alert.deployment.model_id, alert.opened_at, traits
+    )
 
 
 def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, int]) -> int:
@@ -102,16 +124,27 @@ def _join(project_id: int, together: Sequence[Alert], running: Mapping[Trait, in
     joining = [alert for alert in together if alert.group_id is None]
     if not joining and len(known) < 2:
         return 0
-    group = AlertGroup.objects.get(pk=known[0]) if known else AlertGroup(project_id=project_id, opened_at=together[0].opened_at)
+    group = (
+        AlertGroup.objects.get(pk=known[0])
+        if known
+        else AlertGroup(project_id=project_id, opened_at=together[0].opened_at)
+    )
     if not known:
         group.save()
     Alert.objects.filter(pk__in=[alert.pk for alert in joining]).update(group=group)
     Alert.objects.filter(group_id__in=known[1:]).update(group=group)
     AlertGroup.objects.filter(pk__in=known[1:]).delete()
-    members = list(Alert.objects.filter(group=group).select_related("deployment").order_by("opened_at", "number"))
+    members = list(
+        Alert.objects.filter(group=group)
+        .select_related("deployment")
+        .order_by("opened_at", "number")
+    )
     shared = find_shared_traits([_alarm(alert) for alert in members], running)
     group.title, group.opened_at = format_group_title(len(members), shared), members[0].opened_at
-    group.shared = [{"kind": one.kind, "name": one.name, "alerts": one.alarms} for one in shared[:MAX_TRAITS_KEPT]]
+    group.shared = [
+        {"kind": one.kind, "name": one.name, "alerts": one.alarms}
+        for one in shared[:MAX_TRAITS_KEPT]
+    ]
     group.save()
     words = format_shared_traits(len(members), shared)
     lines = [_line(alert, members, words) for alert in joining]
@@ -124,5 +157,6 @@ def _line(alert: Alert, members: Sequence[Alert], words: str) -> str:
     others = [f"A-{one.number}" for one in members if one.pk != alert.pk]
     more = f" and {len(others) - MAX_ALERTS_NAMED} more" if len(others) > MAX_ALERTS_NAMED else ""
     return (
-        f"{', '.join(others[:MAX_ALERTS_NAMED])}{more} alarmed within {MAX_ALARM_GAP.seconds // 60} min of one another; they share {words}."
+        f"{', '.join(others[:MAX_ALERTS_NAMED])}{more} alarmed within "
+        f"{MAX_ALARM_GAP.seconds // 60} min of one another; they share {words}."
     )

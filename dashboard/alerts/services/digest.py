@@ -1,4 +1,5 @@
-"""Puts many messages to one channel into one: after a time in which they were held back, and in a storm."""
+"""Puts many messages to one channel into one: after a time in which they were held back, and in a
+storm."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ UNMERGEABLE_KINDS = (DeliveryKind.TEST, DeliveryKind.DIGEST)
 
 
 def release_held_deliveries() -> int:
-    """Sends what was held back and may go now, as one message a channel; returns how many messages that is.
+    """Sends what was held back and may go now, as one message a channel; returns how many messages
+    that is.
 
     A project that fails holds up no other."""
     count, errors = 0, []
@@ -46,14 +48,21 @@ def release_held_deliveries() -> int:
 
 
 def storm_merge(*, channel: Channel) -> int:
-    """Merges what waits for a channel once it is many; the caller holds the channel's row. Returns how many messages they became."""
+    """Merges what waits for a channel once it is many; the caller holds the channel's row. Returns
+    how many messages they became."""
     rows = list(query_waiting_deliveries(channel=channel))
-    return digests_write(channel=channel, rows=rows, at=clock.now()) if len(rows) > STORM_THRESHOLD else 0
+    return (
+        digests_write(channel=channel, rows=rows, at=clock.now())
+        if len(rows) > STORM_THRESHOLD
+        else 0
+    )
 
 
 def query_waiting_deliveries(*, channel: Channel) -> QuerySet[Delivery]:
     """What waits for a channel, is about an alert and not under way, the oldest first."""
-    waiting = Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING, leased_until=None, alert__isnull=False)
+    waiting = Delivery.objects.filter(
+        channel=channel, state=DeliveryState.WAITING, leased_until=None, alert__isnull=False
+    )
     return waiting.exclude(kind__in=UNMERGEABLE_KINDS).order_by("pk")
 
 
@@ -66,7 +75,9 @@ def list_covered_alerts(*, delivery: Delivery) -> list[Alert]:
 def _project_release(project_id: int, due: QuerySet[Delivery]) -> int:
     lock_project(project_id)
     channels = lock_channels(project_id)
-    rows = due.filter(project_id=project_id).select_related("alert__deployment__model").order_by("pk")
+    rows = (
+        due.filter(project_id=project_id).select_related("alert__deployment__model").order_by("pk")
+    )
     by_channel: dict[int, list[Delivery]] = {}
     for row in _select_due(project_id, list(rows)):
         by_channel.setdefault(row.channel_id, []).append(row)
@@ -77,7 +88,11 @@ def _select_due(project_id: int, rows: list[Delivery]) -> list[Delivery]:
     """Rules and windows may have changed since: what has to wait longer does."""
     policy, now, found = read_policy(project_id), clock.now(), []
     for row in rows:
-        later = find_hold_end(policy, build_subject(row.alert), row.channel_id, now) if row.alert else None
+        later = (
+            find_hold_end(policy, build_subject(row.alert), row.channel_id, now)
+            if row.alert
+            else None
+        )
         if later is None:
             found.append(row)
         else:
@@ -86,23 +101,46 @@ def _select_due(project_id: int, rows: list[Delivery]) -> list[Delivery]:
 
 
 def _release(channel: Channel, rows: list[Delivery]) -> int:
-    """Those of a group wait for the claim, which merges what belongs together and says what it shares; the rest is one message."""
-    groups = {row.pk: row.alert.group_id for row in rows if row.alert and row.alert.group_id is not None}
+    """Those of a group wait for the claim, which merges what belongs together and says what it
+    shares; the rest is one message."""
+    groups = {
+        row.pk: row.alert.group_id for row in rows if row.alert and row.alert.group_id is not None
+    }
     alone = [row for row in rows if row.pk not in groups]
     released = [*groups, *(row.pk for row in alone if len(alone) == 1)]
-    Delivery.objects.filter(pk__in=released).update(state=DeliveryState.WAITING, next_attempt_at=clock.now())
-    merged = digests_write(channel=channel, rows=alone, at=clock.now()) if len(alone) > 1 else len(alone)
+    Delivery.objects.filter(pk__in=released).update(
+        state=DeliveryState.WAITING, next_attempt_at=clock.now()
+    )
+    merged = (
+        digests_write(channel=channel, rows=alone, at=clock.now()) if len(alone) > 1 else len(alone)
+    )
     return len(set(groups.values())) + merged
 
 
-def digests_write(*, channel: Channel, rows: Sequence[Delivery], at: datetime, group: GroupPayload | None = None, attempts: int = 0) -> int:
-    """One message for so many of these as one may hold; returns how many messages that is. The caller holds the channel's row."""
+def digests_write(
+    *,
+    channel: Channel,
+    rows: Sequence[Delivery],
+    at: datetime,
+    group: GroupPayload | None = None,
+    attempts: int = 0,
+) -> int:
+    """One message for so many of these as one may hold; returns how many messages that is. The
+    caller holds the channel's row."""
     count = 0
     for start in range(0, len(rows), MAX_ALERTS_PER_MESSAGE):
         part = rows[start : start + MAX_ALERTS_PER_MESSAGE]
-        covers = list(dict.fromkeys(identity for row in part for identity in (row.message_id, *row.facts.get("covers", []))))
+        covers = list(
+            dict.fromkeys(
+                identity
+                for row in part
+                for identity in (row.message_id, *row.facts.get("covers", []))
+            )
+        )
         told = [(row.kind, row.facts) for row in part]
-        digest = hashlib.sha256(f"{settings.BASE_URL} {channel.pk} {' '.join(covers)}".encode()).hexdigest()
+        digest = hashlib.sha256(
+            f"{settings.BASE_URL} {channel.pk} {' '.join(covers)}".encode()
+        ).hexdigest()
         Delivery.objects.create(
             project_id=channel.project_id,
             channel=channel,

@@ -1,4 +1,5 @@
-"""Writes the outbox rows of an event: who is told, and whether now or later; the caller holds the project's row."""
+"""Writes the outbox rows of an event: who is told, and whether now or later; the caller holds the
+project's row."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ from dashboard.alerts.models import (
     MaintenanceWindow,
     Rule,
 )
-from dashboard.alerts.notification_policy import AlertSubject, MaintenanceRow, NotificationPolicy, RuleRow, find_hold_end, select_channels
+from dashboard.alerts.notification_policy import (
+    AlertSubject,
+    MaintenanceRow,
+    NotificationPolicy,
+    RuleRow,
+    find_hold_end,
+    select_channels,
+)
 from dashboard.alerts.payloads import build_alert_payload
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
@@ -34,14 +42,18 @@ from dashboard.regressions.models import Verdict
 
 logger = logging.getLogger(__name__)
 GROUPING_DELAY = timedelta(seconds=3)
-"""What is said of an alert waits so long for those that belong to it, and then all of them are one message."""
+"""What is said of an alert waits so long for those that belong to it, and then all of them are one
+message."""
 UNDELIVERED_STATES = (DeliveryState.WAITING, DeliveryState.HELD)
 
 
-def enqueue_messages(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict: Verdict | None, news: str = "") -> None:
+def enqueue_messages(
+    *, alert: Alert, event: AlertEvent, kind: DeliveryKind, verdict: Verdict | None, news: str = ""
+) -> None:
     """One message per channel that should hear of the event.
 
-    A channel hears "opened" before anything else of an alert, and "resolved" only if it heard, or is about to hear, of it."""
+    A channel hears "opened" before anything else of an alert, and "resolved" only if it heard, or
+    is about to hear, of it."""
     channels = lock_channels(alert.project_id)
     policy = read_policy(alert.project_id)
     told = {pk: _has_message(alert, channel) for pk, channel in channels.items()}
@@ -49,12 +61,18 @@ def enqueue_messages(*, alert: Alert, event: AlertEvent, kind: DeliveryKind, ver
         for pk, channel in channels.items():
             if told[pk]:
                 covers = _merge(alert, channel, at=event.at)
-                enqueue_message(alert, event, channel, kind, verdict, policy, news=news, covers=covers)
+                enqueue_message(
+                    alert, event, channel, kind, verdict, policy, news=news, covers=covers
+                )
         return
     for pk in _select_channels(policy, alert, channels):
         first = DeliveryKind.CHANGED if told[pk] else DeliveryKind.OPENED
         at_once = find_hold_end(policy, build_subject(alert), pk, event.at) is None
-        older = _merge(alert, channels[pk], at=event.at, states=(DeliveryState.HELD,)) if at_once else []
+        older = (
+            _merge(alert, channels[pk], at=event.at, states=(DeliveryState.HELD,))
+            if at_once
+            else []
+        )
         enqueue_message(alert, event, channels[pk], first, verdict, policy, covers=older)
 
 
@@ -80,28 +98,37 @@ def enqueue_message(
         held_until=later,
         message_id=compute_message_id(alert_id=alert.pk, channel_id=channel.pk, event_id=event.pk),
         facts=build_alert_payload(alert=alert, verdict=verdict, news=news, covers=covers),
-        next_attempt_at=later or event.at + (GROUPING_DELAY if _may_be_grouped(alert, kind) else timedelta(0)),
+        next_attempt_at=later
+        or event.at + (GROUPING_DELAY if _may_be_grouped(alert, kind) else timedelta(0)),
         created_at=event.at,
     )
 
 
 def enqueue_missed_messages(*, channel: Channel) -> None:
-    """What is still the matter and began while the channel could not be told: nothing of it was ever written down for it."""
+    """What is still the matter and began while the channel could not be told: nothing of it was
+    ever written down for it."""
     policy = read_policy(channel.project_id)
     known = Delivery.objects.filter(channel=channel, alert=OuterRef("pk"))
-    rows = Alert.objects.filter(~Exists(known), project_id=channel.project_id).exclude(state=AlertState.RESOLVED)
-    for alert in rows.select_related("deployment__model", "deployment__version", "verdict").order_by("number"):
+    rows = Alert.objects.filter(~Exists(known), project_id=channel.project_id).exclude(
+        state=AlertState.RESOLVED
+    )
+    for alert in rows.select_related(
+        "deployment__model", "deployment__version", "verdict"
+    ).order_by("number"):
         event = alert.events.order_by("pk").first()
         if event is not None and channel.pk in _select_channels(policy, alert, [channel.pk]):
             enqueue_message(alert, event, channel, DeliveryKind.OPENED, alert.verdict, policy)
 
 
 def _may_be_grouped(alert: Alert, kind: DeliveryKind) -> bool:
-    """Alerts are put together by what they run on: of one whose machines are not known nothing is waited for."""
+    """Alerts are put together by what they run on: of one whose machines are not known nothing is
+    waited for."""
     if alert.group_id is not None or kind != DeliveryKind.OPENED:
         return alert.group_id is not None
     deployment = alert.deployment
-    return Instance.objects.filter(version_id=deployment.version_id, environment=deployment.environment).exists()
+    return Instance.objects.filter(
+        version_id=deployment.version_id, environment=deployment.environment
+    ).exists()
 
 
 def compute_message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:
@@ -111,13 +138,22 @@ def compute_message_id(*, alert_id: int, channel_id: int, event_id: int) -> str:
 
 
 def lock_channels(project_id: int) -> dict[int, Channel]:
-    """The channels that are on, held: always in this order, since the workers that send hold a channel before they touch its rows."""
-    rows = Channel.objects.select_for_update(no_key=True).filter(project_id=project_id, enabled=True).order_by("pk")
+    """The channels that are on, held: always in this order, since the workers that send hold a
+    channel before they touch its rows."""
+    rows = (
+        Channel.objects.select_for_update(no_key=True)
+        .filter(project_id=project_id, enabled=True)
+        .order_by("pk")
+    )
     return {channel.pk: channel for channel in rows}
 
 
-def _select_channels(policy: NotificationPolicy, alert: Alert, channels: Iterable[int]) -> list[int]:
-    urgent = alert.cause == AlertCause.FLEET_SILENCE or (alert.verdict is not None and has_rank_divergence(alert.verdict.evidence))
+def _select_channels(
+    policy: NotificationPolicy, alert: Alert, channels: Iterable[int]
+) -> list[int]:
+    urgent = alert.cause == AlertCause.FLEET_SILENCE or (
+        alert.verdict is not None and has_rank_divergence(alert.verdict.evidence)
+    )
     return select_channels(policy, replace(build_subject(alert), urgent=urgent), channels)
 
 
@@ -132,8 +168,13 @@ def read_policy(project_id: int) -> NotificationPolicy:
     """The rules and the maintenance of a project that are not over."""
     windows = MaintenanceWindow.objects.filter(project_id=project_id, ends_at__gt=clock.now())
     return NotificationPolicy(
-        rules=tuple(_rule(rule) for rule in Rule.objects.filter(project_id=project_id).order_by("pk")),
-        windows=tuple(MaintenanceRow(row.starts_at, row.ends_at, row.environment, row.model_name) for row in windows),
+        rules=tuple(
+            _rule(rule) for rule in Rule.objects.filter(project_id=project_id).order_by("pk")
+        ),
+        windows=tuple(
+            MaintenanceRow(row.starts_at, row.ends_at, row.environment, row.model_name)
+            for row in windows
+        ),
         zone=get_time_zone(Project.objects.get(pk=project_id)),
     )
 
@@ -144,7 +185,9 @@ def get_time_zone(project: Project) -> ZoneInfo:
         return ZoneInfo(project.time_zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         logger.warning(
-            "the time zone %r of project %s is not known here; its quiet hours are taken as UTC.", project.time_zone, project.slug
+            "the time zone %r of project %s is not known here; its quiet hours are taken as UTC.",
+            project.time_zone,
+            project.slug,
         )
         return ZoneInfo("UTC")
 
@@ -165,12 +208,30 @@ def _rule(rule: Rule) -> RuleRow:
 
 
 def _has_message(alert: Alert, channel: Channel) -> bool:
-    return Delivery.objects.filter(alert=alert, channel=channel).exclude(state=DeliveryState.DEAD).exists()
+    return (
+        Delivery.objects.filter(alert=alert, channel=channel)
+        .exclude(state=DeliveryState.DEAD)
+        .exists()
+    )
 
 
-def _merge(alert: Alert, channel: Channel, *, at: datetime, states: tuple[DeliveryState, ...] = UNDELIVERED_STATES) -> list[str]:
-    """Takes back what was not delivered and is not under way; the message about the end stands for it."""
-    untold = Delivery.objects.filter(Q(leased_until=None) | Q(leased_until__lte=at), alert=alert, channel=channel, state__in=states)
+def _merge(
+    alert: Alert,
+    channel: Channel,
+    *,
+    at: datetime,
+    states: tuple[DeliveryState, ...] = UNDELIVERED_STATES,
+) -> list[str]:
+    """Takes back what was not delivered and is not under way; the message about the end stands for
+    it."""
+    untold = Delivery.objects.filter(
+        Q(leased_until=None) | Q(leased_until__lte=at),
+        alert=alert,
+        channel=channel,
+        state__in=states,
+    )
     covered = list(untold.order_by("pk").values_list("message_id", flat=True))
-    Delivery.objects.filter(message_id__in=covered, state__in=states).update(state=DeliveryState.MERGED, leased_until=None)
+    Delivery.objects.filter(message_id__in=covered, state__in=states).update(
+        state=DeliveryState.MERGED, leased_until=None
+    )
     return covered

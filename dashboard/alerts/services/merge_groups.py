@@ -1,4 +1,5 @@
-"""Makes one message of those that wait for a channel and are about alerts that belong together; the caller holds the channel's row."""
+"""Makes one message of those that wait for a channel and are about alerts that belong together; the
+caller holds the channel's row."""
 
 from __future__ import annotations
 
@@ -6,9 +7,21 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from dashboard.alerts import links
-from dashboard.alerts.models import Alert, AlertCause, AlertState, Channel, Delivery, DeliveryKind, DeliveryState
+from dashboard.alerts.models import (
+    Alert,
+    AlertCause,
+    AlertState,
+    Channel,
+    Delivery,
+    DeliveryKind,
+    DeliveryState,
+)
 from dashboard.alerts.payloads import GroupPayload
-from dashboard.alerts.services.digest import MAX_ALERTS_PER_MESSAGE, digests_write, query_waiting_deliveries
+from dashboard.alerts.services.digest import (
+    MAX_ALERTS_PER_MESSAGE,
+    digests_write,
+    query_waiting_deliveries,
+)
 from dashboard.common import clock
 from dashboard.fleet.models import ModelVersion
 
@@ -19,8 +32,13 @@ GroupKey = tuple[str, int]
 
 
 def groups_merge(*, channel: Channel) -> int:
-    """Merges what is due with what belongs to it; what stays by itself says what it belongs to. Returns how many messages were merged."""
-    rows = list(query_waiting_deliveries(channel=channel).select_related("alert__group", "alert__deployment").defer("alert__ran_on"))
+    """Merges what is due with what belongs to it; what stays by itself says what it belongs to.
+    Returns how many messages were merged."""
+    rows = list(
+        query_waiting_deliveries(channel=channel)
+        .select_related("alert__group", "alert__deployment")
+        .defer("alert__ran_on")
+    )
     now, count = clock.now(), 0
     if not any(row.next_attempt_at <= now for row in rows):
         return 0
@@ -34,15 +52,22 @@ def groups_merge(*, channel: Channel) -> int:
         elif row.alert.deployment.version_id in versions:
             found.setdefault(("version", row.alert.deployment.version_id), []).append(row)
     for (kind, one), together in found.items():
-        group = _environment(channel, together, one) if kind == "environment" else _version(channel, one, versions[one])
-        earlier = _find_undelivered_digest(channel, group, room=MAX_ALERTS_PER_MESSAGE - len(together))
+        group = (
+            _environment(channel, together, one)
+            if kind == "environment"
+            else _version(channel, one, versions[one])
+        )
+        earlier = _find_undelivered_digest(
+            channel, group, room=MAX_ALERTS_PER_MESSAGE - len(together)
+        )
         if not any(row.next_attempt_at <= now for row in (*earlier, *together)):
             continue
         if earlier or len({row.alert_id for row in together}) > 1:
             rows_of = sorted([*earlier, *together], key=lambda row: row.pk)
             if _has_pending_retry(rows_of, now):
                 continue
-            # What is repeated joins it again and again: begun anew each time it would never be given up.
+            # What is repeated joins it again and again: begun anew each time it would never be
+            # given up.
             tried = max(row.attempts for row in rows_of)
             digests_write(channel=channel, rows=rows_of, at=now, group=group, attempts=tried)
             count += len(together)
@@ -52,17 +77,25 @@ def groups_merge(*, channel: Channel) -> int:
 
 
 def _find_undelivered_digest(channel: Channel, group: GroupPayload, *, room: int) -> list[Delivery]:
-    """What was to be said of these alerts before and did not arrive: what has happened since is told with it, as one message."""
-    waiting = Delivery.objects.filter(channel=channel, state=DeliveryState.WAITING, leased_until=None, kind=DeliveryKind.DIGEST)
+    """What was to be said of these alerts before and did not arrive: what has happened since is
+    told with it, as one message."""
+    waiting = Delivery.objects.filter(
+        channel=channel, state=DeliveryState.WAITING, leased_until=None, kind=DeliveryKind.DIGEST
+    )
     for row in waiting.order_by("pk"):
-        if (row.facts.get("group") or {}).get("link") == group["link"] and len(row.facts["alerts"]) <= room:
+        if (row.facts.get("group") or {}).get("link") == group["link"] and len(
+            row.facts["alerts"]
+        ) <= room:
             return [row]
     return []
 
 
 def _find_multi_environment_versions(rows: Sequence[Delivery]) -> dict[int, list[Alert]]:
-    """Versions of these messages whose alerts are in more than one environment, with the alerts that are open or told of here."""
-    wanted = {row.alert.deployment.version_id for row in rows if row.alert and row.alert.group_id is None}
+    """Versions of these messages whose alerts are in more than one environment, with the alerts
+    that are open or told of here."""
+    wanted = {
+        row.alert.deployment.version_id for row in rows if row.alert and row.alert.group_id is None
+    }
     alerts = (
         Alert.objects.filter(deployment__version_id__in=wanted, cause=AlertCause.REGRESSION)
         .select_related("deployment")
@@ -74,24 +107,40 @@ def _find_multi_environment_versions(rows: Sequence[Delivery]) -> dict[int, list
     for alert in alerts if wanted else ():
         if alert.pk in told or alert.state != AlertState.RESOLVED:
             found.setdefault(alert.deployment.version_id, []).append(alert)
-    return {version: known for version, known in found.items() if len({alert.deployment.environment for alert in known}) > 1}
+    return {
+        version: known
+        for version, known in found.items()
+        if len({alert.deployment.environment for alert in known}) > 1
+    }
 
 
 def _environment(channel: Channel, rows: Sequence[Delivery], group: int) -> GroupPayload:
-    members = Alert.objects.filter(group_id=group).order_by("number").values_list("number", flat=True)
+    members = (
+        Alert.objects.filter(group_id=group).order_by("number").values_list("number", flat=True)
+    )
     title = next((row.alert.group.title for row in rows if row.alert and row.alert.group), "")
     return GroupPayload(
-        kind="environment", title=title, alerts=_ids(members), link=links.group_url(project=channel.project.slug, group=group)
+        kind="environment",
+        title=title,
+        alerts=_ids(members),
+        link=links.group_url(project=channel.project.slug, group=group),
     )
 
 
 def _version(channel: Channel, version: int, alerts: Sequence[Alert]) -> GroupPayload:
     named = ModelVersion.objects.select_related("model").get(pk=version)
     places = sorted({alert.deployment.environment for alert in alerts})
-    listed = ", ".join([*places[:MAX_ENVIRONMENTS_NAMED], *(["\u2026"] if len(places) > MAX_ENVIRONMENTS_NAMED else [])])
+    listed = ", ".join(
+        [
+            *places[:MAX_ENVIRONMENTS_NAMED],
+            *(["\u2026"] if len(places) > MAX_ENVIRONMENTS_NAMED else []),
+        ]
+    )
     title = f"{named.model.name} {named.name} in {len(places)} environments: {listed}"
     link = links.version_alerts_url(project=channel.project.slug, version=version)
-    return GroupPayload(kind="version", title=title, alerts=_ids([alert.number for alert in alerts]), link=link)
+    return GroupPayload(
+        kind="version", title=title, alerts=_ids([alert.number for alert in alerts]), link=link
+    )
 
 
 def _ids(numbers: Iterable[int]) -> list[str]:
@@ -106,6 +155,7 @@ def _attach_group(rows: Sequence[Delivery], group: GroupPayload) -> None:
 
 
 def _has_pending_retry(rows: Sequence[Delivery], now: datetime) -> bool:
-    """Whether something of it failed and is not due again: with what came meanwhile it would be tried without end."""
+    """Whether something of it failed and is not due again: with what came meanwhile it would be
+    tried without end."""
     failed = [row.next_attempt_at for row in rows if row.attempts]
     return bool(failed) and min(failed) > now

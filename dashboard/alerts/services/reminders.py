@@ -1,4 +1,5 @@
-"""Owes messages about alerts that nobody has acknowledged: said again after a while, and to another channel after a longer one."""
+"""Owes messages about alerts that nobody has acknowledged: said again after a while, and to another
+channel after a longer one."""
 
 from __future__ import annotations
 
@@ -8,9 +9,28 @@ from datetime import datetime
 
 from django.db.models import Max, Q
 
-from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, DeliveryKind, DeliveryState, EventKind, Rule
-from dashboard.alerts.notification_policy import NotificationHistory, NotificationPolicy, Reminder, list_due_reminders
-from dashboard.alerts.services.enqueue import build_subject, enqueue_message, lock_channels, read_policy
+from dashboard.alerts.models import (
+    Alert,
+    AlertState,
+    Channel,
+    Delivery,
+    DeliveryKind,
+    DeliveryState,
+    EventKind,
+    Rule,
+)
+from dashboard.alerts.notification_policy import (
+    NotificationHistory,
+    NotificationPolicy,
+    Reminder,
+    list_due_reminders,
+)
+from dashboard.alerts.services.enqueue import (
+    build_subject,
+    enqueue_message,
+    lock_channels,
+    read_policy,
+)
 from dashboard.alerts.services.transitions import event_add, lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
@@ -40,7 +60,9 @@ def _project_remind(project_id: int) -> int:
     channels, policy = lock_channels(project_id), read_policy(project_id)
     off = {rule.channel for rule in policy.rules} - set(channels)
     related = ("deployment__model", "deployment__version", "verdict__baseline__version", "project")
-    alerts = Alert.objects.filter(project_id=project_id, state=AlertState.OPEN).select_related(*related)
+    alerts = Alert.objects.filter(project_id=project_id, state=AlertState.OPEN).select_related(
+        *related
+    )
     reopened = Max("events__at", filter=Q(events__kind=EventKind.REOPENED))
     told: dict[int, list[Delivery]] = {}
     for row in Delivery.objects.filter(alert__in=alerts).defer("facts").order_by("pk"):
@@ -55,19 +77,31 @@ def _project_remind(project_id: int) -> int:
     return count
 
 
-def _build_history(open_since: datetime, rows: list[Delivery], off: Collection[int]) -> NotificationHistory:
+def _build_history(
+    open_since: datetime, rows: list[Delivery], off: Collection[int]
+) -> NotificationHistory:
     """A message that was held back was told when it was released; one that was given up was not.
 
-    Where the channel cannot tell anybody the minutes of the next one run all the same: that is what it is for."""
+    Where the channel cannot tell anybody the minutes of the next one run all the same: that is what
+    it is for."""
     said = [row for row in rows if row.state not in (DeliveryState.HELD, DeliveryState.DEAD)]
     given_up = {row.channel_id for row in rows if row.state == DeliveryState.DEAD}
     untold = dict.fromkeys((*off, *given_up), open_since)
     return NotificationHistory(
         open_since=open_since,
-        first_told=untold | {row.channel_id: row.held_until or row.created_at for row in reversed(said)},
+        first_told=untold
+        | {row.channel_id: row.held_until or row.created_at for row in reversed(said)},
         last_told={row.channel_id: row.held_until or row.created_at for row in said},
-        waiting={row.channel_id for row in rows if row.state in (DeliveryState.WAITING, DeliveryState.HELD)},
-        escalated={row.channel_id for row in rows if row.kind == DeliveryKind.ESCALATED and row.created_at >= open_since},
+        waiting={
+            row.channel_id
+            for row in rows
+            if row.state in (DeliveryState.WAITING, DeliveryState.HELD)
+        },
+        escalated={
+            row.channel_id
+            for row in rows
+            if row.kind == DeliveryKind.ESCALATED and row.created_at >= open_since
+        },
     )
 
 

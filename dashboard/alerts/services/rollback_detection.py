@@ -1,4 +1,5 @@
-"""Sees that a version was rolled back while it is going on, and whether that brought the old level back."""
+"""Sees that a version was rolled back while it is going on, and whether that brought the old level
+back."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ from functools import partial
 from django.db.models import Exists, OuterRef
 
 from dashboard.alerts.evidence_lines import select_strongest_evidence
-from dashboard.alerts.models import Alert, AlertCause, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.models import (
+    Alert,
+    AlertCause,
+    AlertEvent,
+    AlertOutcome,
+    AlertState,
+    DeliveryKind,
+    EventKind,
+)
 from dashboard.alerts.recovery_check import RecoveryResult, check_recovery
 from dashboard.alerts.services.enqueue import enqueue_messages
 from dashboard.alerts.services.transitions import alert_close, alert_open, event_add, lock_project
@@ -29,7 +38,8 @@ from dashboard.regressions.models import Verdict, VerdictKind
 logger = logging.getLogger(__name__)
 
 SHARE_WINDOW_MINUTES = 30
-"""Minutes before and after the opening of an alert that say how much of the calls the version had."""
+"""Minutes before and after the opening of an alert that say how much of the calls the version
+had."""
 
 BIN_MINUTES = 5
 RECOVERY_TIMEOUT_MINUTES = 30
@@ -39,25 +49,40 @@ RECOVERY_KINDS = (EventKind.LEVEL_BACK, EventKind.LEVEL_NOT_BACK, EventKind.LEVE
 
 
 def rollbacks_watch() -> int:
-    """Looks at alerts of live versions that call for a roll back, and at roll backs whose outcome is open; returns how many had news."""
+    """Looks at alerts of live versions that call for a roll back, and at roll backs whose outcome
+    is open; returns how many had news."""
     minute = closed_minute(clock.unix())
-    rows = Alert.objects.select_related("deployment__version", "deployment__model", "project", "verdict__baseline__version")
+    rows = Alert.objects.select_related(
+        "deployment__version", "deployment__model", "project", "verdict__baseline__version"
+    )
     live = rows.filter(worst=VerdictKind.ROLL_BACK, deployment__ended_minute=None)
     since = clock.now() - timedelta(minutes=2 * RECOVERY_TIMEOUT_MINUTES)
     rolled_back = rows.filter(outcome=AlertOutcome.ROLLED_BACK)
-    newer = Alert.objects.filter(deployment=OuterRef("deployment"), cause=AlertCause.REGRESSION, number__gt=OuterRef("number"))
+    newer = Alert.objects.filter(
+        deployment=OuterRef("deployment"),
+        cause=AlertCause.REGRESSION,
+        number__gt=OuterRef("number"),
+    )
     may_return = rolled_back.filter(~Exists(newer), deployment__ended_minute=None)
     gone = rolled_back.filter(resolved_at__gte=since)
     count, errors = 0, []
     looks: list[tuple[Alert, Callable[[], bool]]] = []
-    looks += [(alert, partial(_watch_rollback, alert, minute)) for alert in live.exclude(state=AlertState.RESOLVED)]
+    looks += [
+        (alert, partial(_watch_rollback, alert, minute))
+        for alert in live.exclude(state=AlertState.RESOLVED)
+    ]
     looks += [(alert, partial(_watch_return, alert, minute)) for alert in may_return]
-    looks += [(alert, partial(_watch_recovery, alert, minute)) for alert in gone.exclude(events__kind__in=RECOVERY_KINDS)]
+    looks += [
+        (alert, partial(_watch_recovery, alert, minute))
+        for alert in gone.exclude(events__kind__in=RECOVERY_KINDS)
+    ]
     for alert, look in looks:
         try:
             count += look()
         except Exception as error:
-            logger.exception("the roll back of A-%s of %s could not be looked at", alert.number, alert.project)
+            logger.exception(
+                "the roll back of A-%s of %s could not be looked at", alert.number, alert.project
+            )
             errors.append(error)
     if errors:
         raise ExceptionGroup("roll backs that could not be looked at", errors)
@@ -68,15 +93,21 @@ def _shares(alert: Alert, minute: int) -> TrafficShares | None:
     """The version's part of the calls when the alert opened, and in the last closed minutes."""
     deployment, opened = alert.deployment, clock.minute_of(alert.opened_at.timestamp())
     recent = Span(minute + 1 - RECENT_MINUTES, minute + 1)
-    then = Span(max(deployment.started_minute, opened - SHARE_WINDOW_MINUTES), min(opened + SHARE_WINDOW_MINUTES, recent.first))
+    then = Span(
+        max(deployment.started_minute, opened - SHARE_WINDOW_MINUTES),
+        min(opened + SHARE_WINDOW_MINUTES, recent.first),
+    )
     if then.first >= then.last:
         return None
     calls = count_calls_by_minute(deployment=deployment, spans=[then, recent])
-    return compute_traffic_shares(calls, version=deployment.version_id, then=range(*then), now=range(*recent))
+    return compute_traffic_shares(
+        calls, version=deployment.version_id, then=range(*then), now=range(*recent)
+    )
 
 
 def _watch_rollback(alert: Alert, minute: int) -> bool:
-    """Closes the alert when the version's calls are gone to an earlier one; where a later one took them, its end says so."""
+    """Closes the alert when the version's calls are gone to an earlier one; where a later one took
+    them, its end says so."""
     shares, version = _shares(alert, minute), alert.deployment.version
     if shares is None or not shares.left or shares.most is None:
         return False
@@ -89,27 +120,38 @@ def _watch_rollback(alert: Alert, minute: int) -> bool:
         if held.state == AlertState.RESOLVED:
             return False
         text = f"Traffic returned to {to.name}."
-        event_add(alert=held, kind=EventKind.ROLLBACK_SEEN, text=f"{version.name} was rolled back. {text}")
+        event_add(
+            alert=held, kind=EventKind.ROLLBACK_SEEN, text=f"{version.name} was rolled back. {text}"
+        )
         alert_close(alert=held, outcome=AlertOutcome.ROLLED_BACK, text=text)
     return True
 
 
 def _watch_return(alert: Alert, minute: int) -> bool:
-    """Opens another alert when the version carries calls again and is still as bad: the verdict alone would not be news."""
+    """Opens another alert when the version carries calls again and is still as bad: the verdict
+    alone would not be news."""
     shares = _shares(alert, minute)
     verdict = Verdict.objects.filter(deployment=alert.deployment, current=True).first()
-    if shares is None or not shares.back or verdict is None or verdict.kind != VerdictKind.ROLL_BACK:
+    if (
+        shares is None
+        or not shares.back
+        or verdict is None
+        or verdict.kind != VerdictKind.ROLL_BACK
+    ):
         return False
     with write_transaction():
         lock_project(alert.project_id)
-        if Alert.objects.filter(deployment=alert.deployment, cause=AlertCause.REGRESSION, number__gt=alert.number).exists():
+        if Alert.objects.filter(
+            deployment=alert.deployment, cause=AlertCause.REGRESSION, number__gt=alert.number
+        ).exists():
             return False
         alert_open(verdict=verdict)
     return True
 
 
 def _watch_recovery(alert: Alert, minute: int) -> bool:
-    """Says once whether the old version is back at its level, or that it is not after half an hour."""
+    """Says once whether the old version is back at its level, or that it is not after half an
+    hour."""
     seen = alert.events.filter(kind=EventKind.ROLLBACK_SEEN).order_by("pk").first()
     if seen is None:
         return False
@@ -124,7 +166,9 @@ def _watch_recovery(alert: Alert, minute: int) -> bool:
             return False
         event = event_add(alert=held, kind=kind, text=text)
         if kind == EventKind.LEVEL_NOT_BACK:
-            enqueue_messages(alert=held, event=event, kind=DeliveryKind.RESOLVED, verdict=held.verdict, news=text)
+            enqueue_messages(
+                alert=held, event=event, kind=DeliveryKind.RESOLVED, verdict=held.verdict, news=text
+            )
     return True
 
 
@@ -133,17 +177,34 @@ def _assess_recovery(alert: Alert, seen: AlertEvent, minute: int) -> tuple[Event
     deployment, rolled = alert.deployment, clock.minute_of(seen.at.timestamp())
     late = minute >= rolled + RECOVERY_TIMEOUT_MINUTES
     shares = _shares(alert, minute)
-    old = ModelVersion.objects.filter(pk=shares.most).first() if shares and shares.most else _baseline(alert)
+    old = (
+        ModelVersion.objects.filter(pk=shares.most).first()
+        if shares and shares.most
+        else _baseline(alert)
+    )
     if old is None:
-        return (EventKind.LEVEL_UNKNOWN, "No version carried calls that could be compared.") if late else None
-    before = _p50(alert, old, Span(deployment.started_minute - 12 * BIN_MINUTES, deployment.started_minute))
-    after = _p50(alert, old, Span(rolled + 1, min(minute + 1, rolled + 1 + RECOVERY_TIMEOUT_MINUTES)))
+        return (
+            (EventKind.LEVEL_UNKNOWN, "No version carried calls that could be compared.")
+            if late
+            else None
+        )
+    before = _p50(
+        alert, old, Span(deployment.started_minute - 12 * BIN_MINUTES, deployment.started_minute)
+    )
+    after = _p50(
+        alert, old, Span(rolled + 1, min(minute + 1, rolled + 1 + RECOVERY_TIMEOUT_MINUTES))
+    )
     found = check_recovery(_exact(before), _exact(after), late=late)
-    return _words(found, old.name, deployment.version.name, _bound_words(before, after)) if late or found.answer == "back" else None
+    return (
+        _words(found, old.name, deployment.version.name, _bound_words(before, after))
+        if late or found.answer == "back"
+        else None
+    )
 
 
 def _words(found: RecoveryResult, old: str, new: str, bound: str) -> tuple[EventKind, str]:
-    """The answer as an event; `bound` says what is known instead where an engine's first bucket holds p50."""
+    """The answer as an event; `bound` says what is known instead where an engine's first bucket
+    holds p50."""
     if found.before is None or found.after is None:
         when = f"before {new} was deployed" if found.before is None else "since"
         reason = bound or f"p50 of {old} is known for too few minutes {when}"
@@ -153,19 +214,23 @@ def _words(found: RecoveryResult, old: str, new: str, bound: str) -> tuple[Event
         return EventKind.LEVEL_BACK, f"{old} is at its level again: p50 {after}, {before} before."
     if found.answer == "unknown":
         text = (
-            f"p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, {before} before {new} was deployed, and varies too "
+            f"p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, {before} "
+            f"before {new} was deployed, and varies too "
             "much to compare."
         )
         return EventKind.LEVEL_UNKNOWN, f"Whether rolling back helped is not known: {text}"
     text = (
-        f"Rolling back did not help: p50 of {old} is {after} after {RECOVERY_TIMEOUT_MINUTES} minutes, {before} "
-        f"before {new} was deployed. Look at the environment: machines, drivers, what else runs there."
+        f"Rolling back did not help: p50 of {old} is {after} after "
+        f"{RECOVERY_TIMEOUT_MINUTES} minutes, {before} "
+        f"before {new} was deployed. Look at the environment: machines, drivers, what else "
+        "runs there."
     )
     return EventKind.LEVEL_NOT_BACK, text
 
 
 def _p50(alert: Alert, version: ModelVersion, span: Span) -> list[tuple[int, P50Level]]:
-    """Number and p50 of its whole five minutes in the span, in the region of the alert, oldest first."""
+    """Number and p50 of its whole five minutes in the span, in the region of the alert, oldest
+    first."""
     whole = (span.last - span.first) // BIN_MINUTES
     if whole < 1:
         return []
@@ -192,7 +257,9 @@ def _exact(bins: list[tuple[int, P50Level]]) -> list[tuple[int, float]]:
 
 def _bound_words(before: list[tuple[int, P50Level]], after: list[tuple[int, P50Level]]) -> str:
     """p50 lies in the engine's first bucket, as its bound and the mean; empty where it does not."""
-    known = [level.known for bins in (before, after) for _, level in bins[-1:] if level.value is None]
+    known = [
+        level.known for bins in (before, after) for _, level in bins[-1:] if level.value is None
+    ]
     said = [below(one.bound, one.mean) for one in known if one]
     return f"p50 is only known as {' before, and now as '.join(said)}" if said else ""
 

@@ -1,4 +1,5 @@
-"""Writes what a project says about its messages: rules, maintenance and the time zone of its quiet hours."""
+"""Writes what a project says about its messages: rules, maintenance and the time zone of its quiet
+hours."""
 
 from __future__ import annotations
 
@@ -61,14 +62,29 @@ def rule_add(*, project: Project, given: RuleInput, user: User, address: str | N
             escalate_minutes=given.escalate_minutes,
             escalate_to=given.escalate_to,
         )
-        _audit("rule.add", project, f"rule for {given.channel.name}", user, address, after=_describe_rule(rule))
+        _audit(
+            "rule.add",
+            project,
+            f"rule for {given.channel.name}",
+            user,
+            address,
+            after=_describe_rule(rule),
+        )
     return rule
 
 
 def rule_remove(*, rule: Rule, user: User, address: str | None = None) -> None:
-    """Gone from now on; without any rule ROLL BACK, and ranks that went apart, go to every channel."""
+    """Gone from now on; without any rule ROLL BACK, and ranks that went apart, go to every
+    channel."""
     with _change_rules(rule.project):
-        _audit("rule.remove", rule.project, f"rule for {rule.channel.name}", user, address, before=_describe_rule(rule))
+        _audit(
+            "rule.remove",
+            rule.project,
+            f"rule for {rule.channel.name}",
+            user,
+            address,
+            before=_describe_rule(rule),
+        )
         rule.delete()
 
 
@@ -90,8 +106,13 @@ def maintenance_add(
         raise RuleError(f"ends_at: at most {MAX_MAINTENANCE.days} days after its start.")
     if len(environment) > 64 or len(model) > 200 or len(note) > 200:
         raise RuleError("note: environment, model or note is too long.")
-    if MaintenanceWindow.objects.filter(project=project, ends_at__gt=clock.now()).count() >= MAX_ENTRIES:
-        raise RuleError(f"starts_at: a project has at most {MAX_ENTRIES} windows that are not over.")
+    if (
+        MaintenanceWindow.objects.filter(project=project, ends_at__gt=clock.now()).count()
+        >= MAX_ENTRIES
+    ):
+        raise RuleError(
+            f"starts_at: a project has at most {MAX_ENTRIES} windows that are not over."
+        )
     with _change_rules(project):
         window = MaintenanceWindow.objects.create(
             project=project,
@@ -102,7 +123,13 @@ def maintenance_add(
             note=note,
             made_by_name=user.get_username(),
         )
-        after = {"from": starts_at.isoformat(), "until": ends_at.isoformat(), "environment": environment, "model": model, "note": note}
+        after = {
+            "from": starts_at.isoformat(),
+            "until": ends_at.isoformat(),
+            "environment": environment,
+            "model": model,
+            "note": note,
+        }
         _audit("maintenance.add", project, f"maintenance {window.pk}", user, address, after=after)
     return window
 
@@ -114,32 +141,61 @@ def maintenance_end(*, window: MaintenanceWindow, user: User, address: str | Non
         window.ends_at = clock.now()
         window.save(update_fields=["ends_at"])
         after = {"until": window.ends_at.isoformat()}
-        _audit("maintenance.end", window.project, f"maintenance {window.pk}", user, address, before=before, after=after)
+        _audit(
+            "maintenance.end",
+            window.project,
+            f"maintenance {window.pk}",
+            user,
+            address,
+            before=before,
+            after=after,
+        )
 
 
 def time_zone_set(*, project: Project, name: str, user: User, address: str | None = None) -> None:
     """Which clock the quiet hours go by; raises RuleError."""
     if name not in available_timezones():
-        raise RuleError(f"time_zone: {name[:60]!r} is not known, expected a name such as Europe/Berlin.")
+        raise RuleError(
+            f"time_zone: {name[:60]!r} is not known, expected a name such as Europe/Berlin."
+        )
     with _change_rules(project):
         before = project.time_zone
         project.time_zone = name
         project.save(update_fields=["time_zone"])
-        _audit("project.time_zone", project, f"project {project.slug}", user, address, before={"zone": before}, after={"zone": name})
+        _audit(
+            "project.time_zone",
+            project,
+            f"project {project.slug}",
+            user,
+            address,
+            before={"zone": before},
+            after={"zone": name},
+        )
 
 
 def _rule_check(project: Project, given: RuleInput) -> None:
-    if given.channel.project_id != project.pk or (given.escalate_to and given.escalate_to.project_id != project.pk):
+    if given.channel.project_id != project.pk or (
+        given.escalate_to and given.escalate_to.project_id != project.pk
+    ):
         raise RuleError("channel: choose a channel of this project.")
     if not set(given.severities) <= set(SEVERITIES):
         raise RuleError("severities: choose WATCH, ROLL BACK or both.")
-    if any(len(listed) > MAX_ENTRIES or any(len(name) > 200 for name in listed) for listed in (given.environments, given.models)):
+    if any(
+        len(listed) > MAX_ENTRIES or any(len(name) > 200 for name in listed)
+        for listed in (given.environments, given.models)
+    ):
         raise RuleError(f"models: at most {MAX_ENTRIES} names of at most 200 characters.")
     if (given.quiet_from is None) != (given.quiet_until is None):
         raise RuleError("quiet_from: give both ends of the quiet hours, or none.")
-    for name, minutes in (("repeat_minutes", given.repeat_minutes), ("escalate_minutes", given.escalate_minutes)):
+    for name, minutes in (
+        ("repeat_minutes", given.repeat_minutes),
+        ("escalate_minutes", given.escalate_minutes),
+    ):
         if minutes is not None and minutes not in REMINDER_MINUTES:
-            raise RuleError(f"{name}: expected a number of minutes from {REMINDER_MINUTES[0]} to {REMINDER_MINUTES[-1]:,}.")
+            raise RuleError(
+                f"{name}: expected a number of minutes from {REMINDER_MINUTES[0]} to "
+                f"{REMINDER_MINUTES[-1]:,}."
+            )
     if (given.escalate_minutes is None) != (given.escalate_to is None):
         raise RuleError("escalate_to: give both the minutes and the channel, or neither.")
     if given.escalate_to == given.channel:
@@ -154,7 +210,9 @@ def _change_rules(project: Project) -> Iterator[None]:
     with write_transaction():
         lock_project(project.pk)
         yield
-        Delivery.objects.filter(project=project, state=DeliveryState.HELD).update(held_until=clock.now())
+        Delivery.objects.filter(project=project, state=DeliveryState.HELD).update(
+            held_until=clock.now()
+        )
 
 
 def _describe_rule(rule: Rule) -> dict[str, object]:
@@ -162,7 +220,9 @@ def _describe_rule(rule: Rule) -> dict[str, object]:
         "verdicts": rule.severities,
         "environments": rule.environments,
         "models": rule.models_named,
-        "quiet": [str(rule.quiet_from), str(rule.quiet_until)] if rule.quiet_from is not None else None,
+        "quiet": [str(rule.quiet_from), str(rule.quiet_until)]
+        if rule.quiet_from is not None
+        else None,
         "roll_back_passes": rule.roll_back_passes,
         "repeat_minutes": rule.repeat_minutes,
         "escalate_minutes": rule.escalate_minutes,
@@ -171,6 +231,21 @@ def _describe_rule(rule: Rule) -> dict[str, object]:
 
 
 def _audit(
-    action: str, project: Project, subject: str, user: User, address: str | None, *, before: object = None, after: object = None
+    action: str,
+    project: Project,
+    subject: str,
+    user: User,
+    address: str | None,
+    *,
+    before: object = None,
+    after: object = None,
 ) -> None:
-    audit_write(action=action, subject=subject, project_id=project.pk, actor=user, before=before, after=after, address=address)
+    audit_write(
+        action=action,
+        subject=subject,
+        project_id=project.pk,
+        actor=user,
+        before=before,
+        after=after,
+        address=address,
+    )

@@ -20,8 +20,11 @@ class RunbookError(ValueError):
     """What was written cannot be a guide; the text begins with the field's name and says why."""
 
 
-def runbook_set(*, model: WatchedModel, text: str, url: str, user: User, address: str | None = None) -> bool:
-    """From now on; both empty means there is none. Returns whether that changed anything; raises RunbookError."""
+def runbook_set(
+    *, model: WatchedModel, text: str, url: str, user: User, address: str | None = None
+) -> bool:
+    """From now on; both empty means there is none. Returns whether that changed anything; raises
+    RunbookError."""
     text, url = text.replace("\r\n", "\n").strip(), url.strip()
     _check(text, url)
     with write_transaction():
@@ -32,7 +35,9 @@ def runbook_set(*, model: WatchedModel, text: str, url: str, user: User, address
         if after == before:
             return False
         if text or url:
-            RollbackGuide.objects.update_or_create(project_id=model.project_id, model_name=model.name, defaults=after)
+            RollbackGuide.objects.update_or_create(
+                project_id=model.project_id, model_name=model.name, defaults=after
+            )
         else:
             RollbackGuide.objects.filter(project=model.project_id, model_name=model.name).delete()
         audit_write(
@@ -57,11 +62,20 @@ def _check(text: str, url: str) -> None:
     if not url.isprintable() or " " in url:
         raise RunbookError("url: an address has no spaces and no control characters.")
     if unknown := [place for place in re.findall(r"\{[^{}]*\}", url) if place not in PLACEHOLDERS]:
-        raise RunbookError(f"url: {unknown[0][:40]} is filled in by nobody, expected {' or '.join(PLACEHOLDERS)}.")
+        raise RunbookError(
+            f"url: {unknown[0][:40]} is filled in by nobody, expected {' or '.join(PLACEHOLDERS)}."
+        )
     try:
         parts = urlsplit(url)
-        whole = parts.scheme in ("https", "http") and parts.hostname and not parts.username and not parts.password
+        whole = (
+            parts.scheme in ("https", "http")
+            and parts.hostname
+            and not parts.username
+            and not parts.password
+        )
     except ValueError:
         whole = False
     if not whole:
-        raise RunbookError("url: expected an address that begins with https:// and has no password in it.")
+        raise RunbookError(
+            "url: expected an address that begins with https:// and has no password in it."
+        )

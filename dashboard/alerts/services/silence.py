@@ -1,4 +1,5 @@
-"""One alert where most instances of a model, or of a whole fleet, stop reporting together; it ends when they report again."""
+"""One alert where most instances of a model, or of a whole fleet, stop reporting together; it ends
+when they report again."""
 
 from __future__ import annotations
 
@@ -6,16 +7,38 @@ import logging
 from dataclasses import dataclass
 from datetime import timedelta
 
-from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.models import (
+    Alert,
+    AlertCause,
+    AlertOutcome,
+    AlertState,
+    DeliveryKind,
+    EventKind,
+)
 from dashboard.alerts.services.enqueue import enqueue_messages
-from dashboard.alerts.services.transitions import alert_close, alert_reopen, event_add, lock_project, silence_open
+from dashboard.alerts.services.transitions import (
+    alert_close,
+    alert_reopen,
+    event_add,
+    lock_project,
+    silence_open,
+)
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.metrics.silence import Silence
 from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.selectors.instances.instance_states import SILENT_AFTER_S
-from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S, RecentInstance, has_silent_process, list_recent_instances
-from dashboard.fleet.selectors.instances.silences import Silences, find_most_silent_version, find_silences
+from dashboard.fleet.selectors.instances.recent_instances import (
+    GONE_AFTER_S,
+    RecentInstance,
+    has_silent_process,
+    list_recent_instances,
+)
+from dashboard.fleet.selectors.instances.silences import (
+    Silences,
+    find_most_silent_version,
+    find_silences,
+)
 from dashboard.ingest.selectors import read_inbox_age
 from dashboard.projects.models import Project
 
@@ -24,9 +47,11 @@ logger = logging.getLogger(__name__)
 WATCH_INTERVAL_S = 15.0
 """Seconds from one look at the fleets to the next."""
 MAX_WATCH_GAP_S = 60.0
-"""Seconds without a look after which this process was stopped, and knows nothing of what was sent meanwhile."""
+"""Seconds without a look after which this process was stopped, and knows nothing of what was sent
+meanwhile."""
 MAX_INBOX_AGE_S = 30.0
-"""Seconds that a report may wait to be folded; where it waits longer, silence says nothing about the instances."""
+"""Seconds that a report may wait to be folded; where it waits longer, silence says nothing about
+the instances."""
 
 
 @dataclass
@@ -46,13 +71,19 @@ def reset_watch_times() -> None:
 
 
 def silences_watch() -> int:
-    """Opens, widens and ends the alerts of silence; returns how many changed. A project that fails holds up no other.
+    """Opens, widens and ends the alerts of silence; returns how many changed. A project that fails
+    holds up no other.
 
-    A process that was just started, or that folds too slowly, opens none: agents still send what they kept."""
+    A process that was just started, or that folds too slowly, opens none: agents still send what
+    they kept."""
     now = clock.unix()
     if _watch_times.last is not None and 0 <= now - _watch_times.last < WATCH_INTERVAL_S:
         return 0
-    if _watch_times.since is None or _watch_times.last is None or not 0 <= now - _watch_times.last <= MAX_WATCH_GAP_S:
+    if (
+        _watch_times.since is None
+        or _watch_times.last is None
+        or not 0 <= now - _watch_times.last <= MAX_WATCH_GAP_S
+    ):
         _watch_times.since = now
     _watch_times.last = now
     may_open = now - _watch_times.since >= SILENT_AFTER_S and read_inbox_age() <= MAX_INBOX_AGE_S
@@ -69,9 +100,13 @@ def silences_watch() -> int:
 
 
 def has_silence_alert(deployment: Deployment) -> bool:
-    """Whether an open alert says that the instances of this deployment are silent without an end."""
+    """Whether an open alert says that the instances of this deployment are silent without an
+    end."""
     rows = _list_open_alerts(deployment.project_id)
-    return any(one.cause == AlertCause.FLEET_SILENCE or one.deployment.model_id == deployment.model_id for one in rows)
+    return any(
+        one.cause == AlertCause.FLEET_SILENCE or one.deployment.model_id == deployment.model_id
+        for one in rows
+    )
 
 
 def silence_title(silence: Silence, name: str = "") -> str:
@@ -88,35 +123,57 @@ def _format_instances(silence: Silence) -> str:
 
 
 def project_watch(project: Project, may_open: bool) -> int:
-    """Follows one project. Whether there is anything to do is read without the lock: usually nothing is silent."""
-    if not _list_open_alerts(project.pk) and not (may_open and has_silent_process(project_id=project.pk, after=SILENT_AFTER_S)):
+    """Follows one project. Whether there is anything to do is read without the lock: usually
+    nothing is silent."""
+    if not _list_open_alerts(project.pk) and not (
+        may_open and has_silent_process(project_id=project.pk, after=SILENT_AFTER_S)
+    ):
         return 0
     with write_transaction():
         lock_project(project.pk)
         alerts = _list_open_alerts(project.pk)
         begun = min([clock.now(), *(alert.opened_at for alert in alerts)])
-        instances = list_recent_instances(project_id=project.pk, since=begun - timedelta(seconds=GONE_AFTER_S))
+        instances = list_recent_instances(
+            project_id=project.pk, since=begun - timedelta(seconds=GONE_AFTER_S)
+        )
         found = find_silences(instances, clock.now())
         count = sum(_follow(alert, alerts, found) for alert in alerts)
-        return count + (_begin(project.pk, instances, found, _list_open_alerts(project.pk)) if may_open else 0)
+        return count + (
+            _begin(project.pk, instances, found, _list_open_alerts(project.pk)) if may_open else 0
+        )
 
 
 def _list_open_alerts(project_id: int) -> list[Alert]:
-    rows = Alert.objects.filter(project_id=project_id, cause__in=AlertCause.SILENT).exclude(state=AlertState.RESOLVED)
-    return list(rows.select_related("deployment__model", "deployment__version", "project").order_by("number"))
+    rows = Alert.objects.filter(project_id=project_id, cause__in=AlertCause.SILENT).exclude(
+        state=AlertState.RESOLVED
+    )
+    return list(
+        rows.select_related("deployment__model", "deployment__version", "project").order_by(
+            "number"
+        )
+    )
 
 
 def _follow(alert: Alert, alerts: list[Alert], found: Silences) -> bool:
-    """Ends an alert whose instances report again; one of a model goes on as that of the fleet where the fleet is silent."""
+    """Ends an alert whose instances report again; one of a model goes on as that of the fleet where
+    the fleet is silent."""
     whole = alert.cause == AlertCause.FLEET_SILENCE
     silence = found.fleet if whole else found.models.get(alert.deployment.model_id)
     if silence is None:
-        alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text="More than half of the instances report again or ended as planned.")
+        alert_close(
+            alert=alert,
+            outcome=AlertOutcome.RECOVERED,
+            text="More than half of the instances report again or ended as planned.",
+        )
         return True
     if not whole and found.fleet is not None:
         return _widen(alert, alerts, found.fleet)
     title = silence_title(silence, "" if whole else alert.deployment.model.name)
-    if alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
+    if (
+        alert.state == AlertState.SNOOZED
+        and alert.snoozed_until
+        and alert.snoozed_until <= clock.now()
+    ):
         alert.title = title
         alert_reopen(alert)
         return True
@@ -139,37 +196,67 @@ def _widen(alert: Alert, alerts: list[Alert], silence: Silence) -> bool:
     return True
 
 
-def _begin(project_id: int, instances: list[RecentInstance], found: Silences, alerts: list[Alert]) -> int:
+def _begin(
+    project_id: int, instances: list[RecentInstance], found: Silences, alerts: list[Alert]
+) -> int:
     """One alert for the fleet, else one for each model."""
     if found.fleet is not None:
         wanted = [] if alerts else [(AlertCause.FLEET_SILENCE, found.fleet, "")]
     else:
         names = dict(WatchedModel.objects.filter(pk__in=found.models).values_list("pk", "name"))
         known = {alert.deployment.model_id for alert in alerts if alert.cause == AlertCause.SILENCE}
-        wanted = [(AlertCause.SILENCE, one, names[model]) for model, one in sorted(found.models.items()) if model not in known]
+        wanted = [
+            (AlertCause.SILENCE, one, names[model])
+            for model, one in sorted(found.models.items())
+            if model not in known
+        ]
     return sum(_begin_one(project_id, instances, *one) for one in wanted)
 
 
-def _begin_one(project_id: int, instances: list[RecentInstance], cause: str, silence: Silence, name: str) -> bool:
+def _begin_one(
+    project_id: int, instances: list[RecentInstance], cause: str, silence: Silence, name: str
+) -> bool:
     version, environment = find_most_silent_version(instances, silence, clock.now())
-    rows = Deployment.objects.filter(version_id=version, environment=environment).select_related("model", "version", "project")
+    rows = Deployment.objects.filter(version_id=version, environment=environment).select_related(
+        "model", "version", "project"
+    )
     deployment = rows.order_by("-started_minute", "-pk").first()
     if deployment is None or _was_closed_by_person(project_id, cause, deployment, silence):
         return False
-    silence_open(deployment=deployment, cause=cause, title=silence_title(silence, name), text=_text(silence))
+    silence_open(
+        deployment=deployment, cause=cause, title=silence_title(silence, name), text=_text(silence)
+    )
     return True
 
 
-def _was_closed_by_person(project_id: int, cause: str, deployment: Deployment, silence: Silence) -> bool:
-    """Whether a person already ended the alert of just this silence: instances that reported since then would be another one."""
-    rows = Alert.objects.filter(project_id=project_id, cause=cause, resolved_at__gte=clock.at(silence.last))
-    rows = rows if cause == AlertCause.FLEET_SILENCE else rows.filter(deployment__model_id=deployment.model_id)
-    return rows.filter(outcome__in=(AlertOutcome.RESOLVED, AlertOutcome.DISMISSED, AlertOutcome.ACCEPTED)).exists()
+def _was_closed_by_person(
+    project_id: int, cause: str, deployment: Deployment, silence: Silence
+) -> bool:
+    """Whether a person already ended the alert of just this silence: instances that reported since
+    then would be another one."""
+    rows = Alert.objects.filter(
+        project_id=project_id, cause=cause, resolved_at__gte=clock.at(silence.last)
+    )
+    rows = (
+        rows
+        if cause == AlertCause.FLEET_SILENCE
+        else rows.filter(deployment__model_id=deployment.model_id)
+    )
+    return rows.filter(
+        outcome__in=(AlertOutcome.RESOLVED, AlertOutcome.DISMISSED, AlertOutcome.ACCEPTED)
+    ).exists()
 
 
 def _text(silence: Silence) -> str:
     first, last = clock.at(silence.first), clock.at(silence.last)
     models = f" of {len(silence.models):,} models" if len(silence.models) > 1 else ""
-    when = f"at {first:%H:%M} UTC" if f"{first:%H:%M}" == f"{last:%H:%M}" else f"between {first:%H:%M} and {last:%H:%M} UTC"
-    what = f"{_format_instances(silence)}{models} sent their last report {when} and did not report an end."
+    when = (
+        f"at {first:%H:%M} UTC"
+        if f"{first:%H:%M}" == f"{last:%H:%M}"
+        else f"between {first:%H:%M} and {last:%H:%M} UTC"
+    )
+    what = (
+        f"{_format_instances(silence)}{models} sent their last report {when} and did not "
+        "report an end."
+    )
     return f"{what} Check the network, this dashboard, and deployments."

@@ -1,4 +1,5 @@
-"""Reads the verdicts and lets alerts follow them: run it as often as you like, by as many workers as you like."""
+"""Reads the verdicts and lets alerts follow them: run it as often as you like, by as many workers
+as you like."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ logger = logging.getLogger(__name__)
 
 
 def alerts_sync() -> int:
-    """Brings every alert up to what the verdicts say now; returns how many deployments had news. One that fails holds up no other."""
+    """Brings every alert up to what the verdicts say now; returns how many deployments had news.
+    One that fails holds up no other."""
     count, errors = 0, []
     for deployment_id, project_id in sorted(set(_deployments_with_news())):
         try:
@@ -39,7 +41,9 @@ def alerts_sync() -> int:
                 lock_project(project_id)
                 count += _deployment_follow(deployment_id)
         except Exception as error:
-            logger.exception("the alert of deployment %s could not follow its verdict", deployment_id)
+            logger.exception(
+                "the alert of deployment %s could not follow its verdict", deployment_id
+            )
             errors.append(error)
     if errors:
         raise ExceptionGroup("alerts that could not follow their verdicts", errors)
@@ -47,12 +51,18 @@ def alerts_sync() -> int:
 
 
 def _deployments_with_news() -> Iterator[tuple[int, int]]:
-    unresolved = Alert.objects.filter(cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED)
-    bad = Verdict.objects.filter(current=True, kind__in=SEVERITY_RANKS, deployment__ended_minute=None)
+    unresolved = Alert.objects.filter(cause=AlertCause.REGRESSION).exclude(
+        state=AlertState.RESOLVED
+    )
+    bad = Verdict.objects.filter(
+        current=True, kind__in=SEVERITY_RANKS, deployment__ended_minute=None
+    )
     for verdict in bad.exclude(Exists(unresolved.filter(deployment=OuterRef("deployment")))):
         if _should_open(verdict):
             yield verdict.deployment_id, verdict.project_id
-    newer = Verdict.objects.filter(deployment=OuterRef("deployment"), current=True).exclude(pk=OuterRef("verdict"))
+    newer = Verdict.objects.filter(deployment=OuterRef("deployment"), current=True).exclude(
+        pk=OuterRef("verdict")
+    )
     stale = unresolved.filter(
         Exists(newer)
         | Q(verdict=None)
@@ -63,32 +73,53 @@ def _deployments_with_news() -> Iterator[tuple[int, int]]:
 
 
 def _should_open(verdict: Verdict) -> bool:
-    """Whether a bad verdict is news: not while it goes on from an alert that a person closed, unless it got worse."""
-    last = Alert.objects.filter(deployment_id=verdict.deployment_id, cause=AlertCause.REGRESSION).order_by("-number").first()
+    """Whether a bad verdict is news: not while it goes on from an alert that a person closed,
+    unless it got worse."""
+    last = (
+        Alert.objects.filter(deployment_id=verdict.deployment_id, cause=AlertCause.REGRESSION)
+        .order_by("-number")
+        .first()
+    )
     if last is None:
         return True
-    if rank_severity(verdict.kind) > rank_severity(last.worst) or _urgent_news(verdict, last.verdict):
+    if rank_severity(verdict.kind) > rank_severity(last.worst) or _urgent_news(
+        verdict, last.verdict
+    ):
         return True
     if last.outcome in (AlertOutcome.DISMISSED, AlertOutcome.ACCEPTED):
         return False
-    since = Verdict.objects.filter(deployment_id=verdict.deployment_id, pk__gt=last.verdict_id or 0, pk__lt=verdict.pk)
+    since = Verdict.objects.filter(
+        deployment_id=verdict.deployment_id, pk__gt=last.verdict_id or 0, pk__lt=verdict.pk
+    )
     calm_between = any(rank_severity(kind) == 0 for kind in since.values_list("kind", flat=True))
     calm_before = last.verdict is not None and rank_severity(last.verdict.kind) == 0
     return calm_between or calm_before
 
 
 def _urgent_news(verdict: Verdict, before: Verdict | None) -> bool:
-    """Whether a result comes out wrong, or ranks are apart, as before they were not: whoever answered did not answer that."""
-    return bool(list_urgent_facts(verdict.evidence) - list_urgent_facts(before.evidence if before else None))
+    """Whether a result comes out wrong, or ranks are apart, as before they were not: whoever
+    answered did not answer that."""
+    return bool(
+        list_urgent_facts(verdict.evidence) - list_urgent_facts(before.evidence if before else None)
+    )
 
 
 def _deployment_follow(deployment_id: int) -> bool:
     """Everything again from the tables, now that nobody else can change this project's alerts."""
     deployment = Deployment.objects.select_related("model", "version").get(pk=deployment_id)
     current = Verdict.objects.filter(deployment=deployment, current=True).first()
-    alert = Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION).exclude(state=AlertState.RESOLVED).first()
+    alert = (
+        Alert.objects.filter(deployment=deployment, cause=AlertCause.REGRESSION)
+        .exclude(state=AlertState.RESOLVED)
+        .first()
+    )
     if alert is None:
-        if current is None or not rank_severity(current.kind) or deployment.ended_minute is not None or not _should_open(current):
+        if (
+            current is None
+            or not rank_severity(current.kind)
+            or deployment.ended_minute is not None
+            or not _should_open(current)
+        ):
             return False
         alert_open(verdict=current)
         return True
@@ -99,23 +130,34 @@ def _deployment_follow(deployment_id: int) -> bool:
             return True
     if deployment.ended_minute is not None:
         _close_ended(alert, deployment)
-    elif alert.state == AlertState.SNOOZED and alert.snoozed_until and alert.snoozed_until <= clock.now():
+    elif (
+        alert.state == AlertState.SNOOZED
+        and alert.snoozed_until
+        and alert.snoozed_until <= clock.now()
+    ):
         alert_reopen(alert)
     return (alert.state, alert.verdict_id) != before
 
 
 def _list_unread_verdicts(alert: Alert, current: Verdict | None) -> list[Verdict]:
-    """What was said since the newest verdict in the time line; only the current one when that is not known."""
+    """What was said since the newest verdict in the time line; only the current one when that is
+    not known."""
     if alert.verdict_id is None:
         return [current] if current else []
-    return list(Verdict.objects.filter(deployment_id=alert.deployment_id, pk__gt=alert.verdict_id).order_by("pk"))
+    return list(
+        Verdict.objects.filter(deployment_id=alert.deployment_id, pk__gt=alert.verdict_id).order_by(
+            "pk"
+        )
+    )
 
 
 def _verdict_follow(alert: Alert, verdict: Verdict) -> None:
     last = alert.verdict
     alert.verdict = verdict
     if verdict.kind == VerdictKind.HEALTHY:
-        alert_close(alert=alert, outcome=AlertOutcome.RECOVERED, text=verdict.sentence, verdict=verdict)
+        alert_close(
+            alert=alert, outcome=AlertOutcome.RECOVERED, text=verdict.sentence, verdict=verdict
+        )
         return
     urgent = _urgent_news(verdict, last)
     if rank_severity(verdict.kind) > rank_severity(alert.severity) or urgent:
@@ -135,21 +177,36 @@ def _close_ended(alert: Alert, deployment: Deployment) -> None:
 
     While its instances are silent without an end, where the traffic went is unknown."""
     version = deployment.version
-    here = Deployment.objects.filter(model=deployment.model, environment=deployment.environment, ended_minute=None)
+    here = Deployment.objects.filter(
+        model=deployment.model, environment=deployment.environment, ended_minute=None
+    )
     live = here.exclude(version=version)
     others = live.select_related("version").order_by("-version__first_seen_at", "-version_id")
     earlier = others.filter(
-        Q(version__first_seen_at__lt=version.first_seen_at) | Q(version__first_seen_at=version.first_seen_at, version_id__lt=version.pk)
+        Q(version__first_seen_at__lt=version.first_seen_at)
+        | Q(version__first_seen_at=version.first_seen_at, version_id__lt=version.pk)
     ).first()
     later = others.first()
     if earlier is not None:
         text = f"Traffic returned to {earlier.version.name}."
-        event_add(alert=alert, kind=EventKind.ROLLBACK_SEEN, text=f"{version.name} was rolled back. {text}")
+        event_add(
+            alert=alert,
+            kind=EventKind.ROLLBACK_SEEN,
+            text=f"{version.name} was rolled back. {text}",
+        )
         alert_close(alert=alert, outcome=AlertOutcome.ROLLED_BACK, text=text)
     elif later is not None:
-        alert_close(alert=alert, outcome=AlertOutcome.REPLACED, text=f"{later.version.name} replaced {version.name}.")
+        alert_close(
+            alert=alert,
+            outcome=AlertOutcome.REPLACED,
+            text=f"{later.version.name} replaced {version.name}.",
+        )
     elif here.exists():
         text = f"{version.name} reports again after a gap and is evaluated from the start."
         alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=text)
     elif not has_silence_alert(deployment):
-        alert_close(alert=alert, outcome=AlertOutcome.STOPPED, text=f"{version.name} has no traffic any more.")
+        alert_close(
+            alert=alert,
+            outcome=AlertOutcome.STOPPED,
+            text=f"{version.name} has no traffic any more.",
+        )

@@ -1,4 +1,5 @@
-"""The changes an alert goes through, each with its line in the time line; the caller holds the project's row."""
+"""The changes an alert goes through, each with its line in the time line; the caller holds the
+project's row."""
 
 from __future__ import annotations
 
@@ -7,7 +8,14 @@ from datetime import datetime
 from django.db.models import Max
 
 from dashboard.alerts.alert_title import build_alert_title
-from dashboard.alerts.models import Alert, AlertEvent, AlertOutcome, AlertState, DeliveryKind, EventKind
+from dashboard.alerts.models import (
+    Alert,
+    AlertEvent,
+    AlertOutcome,
+    AlertState,
+    DeliveryKind,
+    EventKind,
+)
 from dashboard.alerts.services.enqueue import enqueue_messages
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
@@ -23,48 +31,84 @@ def rank_severity(kind: str) -> int:
 
 
 def lock_project(project_id: int) -> None:
-    """Makes the other workers that change alerts of this project wait until the transaction ends."""
+    """Makes the other workers that change alerts of this project wait until the transaction
+    ends."""
     Project.objects.select_for_update(no_key=True).get(pk=project_id)
 
 
 def event_add(
-    *, alert: Alert, kind: EventKind, text: str, at: datetime | None = None, verdict: Verdict | None = None, actor_name: str = ""
+    *,
+    alert: Alert,
+    kind: EventKind,
+    text: str,
+    at: datetime | None = None,
+    verdict: Verdict | None = None,
+    actor_name: str = "",
 ) -> AlertEvent:
     """One more line of the time line."""
-    return AlertEvent.objects.create(alert=alert, at=at or clock.now(), kind=kind, text=text, verdict=verdict, actor_name=actor_name)
+    return AlertEvent.objects.create(
+        alert=alert,
+        at=at or clock.now(),
+        kind=kind,
+        text=text,
+        verdict=verdict,
+        actor_name=actor_name,
+    )
 
 
 def build_verdict_title(verdict: Verdict) -> str:
     """What an alert that stands for this verdict is called."""
     deployment = verdict.deployment
     return build_alert_title(
-        model=deployment.model.name, version=deployment.version.name, sentence=verdict.sentence, evidence=verdict.evidence
+        model=deployment.model.name,
+        version=deployment.version.name,
+        sentence=verdict.sentence,
+        evidence=verdict.evidence,
     )
 
 
 def alert_open(*, verdict: Verdict) -> Alert:
     """Opens the one alert of a deployment, and owes its messages."""
     alert = _alert_number(verdict.deployment)
-    alert.verdict, alert.severity, alert.worst, alert.title = verdict, verdict.kind, verdict.kind, build_verdict_title(verdict)
+    alert.verdict, alert.severity, alert.worst, alert.title = (
+        verdict,
+        verdict.kind,
+        verdict.kind,
+        build_verdict_title(verdict),
+    )
     return _alert_begin(alert, verdict.sentence)
 
 
 def silence_open(*, deployment: Deployment, cause: str, title: str, text: str) -> Alert:
     """Opens the alert of instances that stopped reporting together, and queues its messages."""
     alert = _alert_number(deployment)
-    alert.cause, alert.severity, alert.worst, alert.title = cause, VerdictKind.WATCH, VerdictKind.WATCH, title
+    alert.cause, alert.severity, alert.worst, alert.title = (
+        cause,
+        VerdictKind.WATCH,
+        VerdictKind.WATCH,
+        title,
+    )
     alert.ran_on = []  # Its machines say nothing: alerts are not grouped by silence.
     return _alert_begin(alert, text)
 
 
 def _alert_number(deployment: Deployment) -> Alert:
-    highest = Alert.objects.filter(project_id=deployment.project_id).aggregate(highest=Max("number"))["highest"]
-    return Alert(project_id=deployment.project_id, deployment=deployment, number=(highest or 0) + 1, opened_at=clock.now())
+    highest = Alert.objects.filter(project_id=deployment.project_id).aggregate(
+        highest=Max("number")
+    )["highest"]
+    return Alert(
+        project_id=deployment.project_id,
+        deployment=deployment,
+        number=(highest or 0) + 1,
+        opened_at=clock.now(),
+    )
 
 
 def _alert_begin(alert: Alert, text: str) -> Alert:
     alert.save()
-    event = event_add(alert=alert, kind=EventKind.OPENED, text=text, at=alert.opened_at, verdict=alert.verdict)
+    event = event_add(
+        alert=alert, kind=EventKind.OPENED, text=text, at=alert.opened_at, verdict=alert.verdict
+    )
     enqueue_messages(alert=alert, event=event, kind=DeliveryKind.OPENED, verdict=alert.verdict)
     return alert
 
@@ -73,12 +117,15 @@ def alert_reopen(alert: Alert) -> None:
     """A snoozed alert whose time is over is open again, and its messages are queued."""
     alert.state, alert.snoozed_until = AlertState.OPEN, None
     alert.save()
-    event = event_add(alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over.")
+    event = event_add(
+        alert=alert, kind=EventKind.REOPENED, text="The time it was put aside for is over."
+    )
     enqueue_messages(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=alert.verdict)
 
 
 def alert_worsen(*, alert: Alert, verdict: Verdict, urgent: bool = False) -> None:
-    """The verdict got worse, or says what is told at once: whoever had put the alert aside sees it again, and messages are owed."""
+    """The verdict got worse, or says what is told at once: whoever had put the alert aside sees it
+    again, and messages are owed."""
     alert.severity, again = verdict.kind, False
     if rank_severity(verdict.kind) > rank_severity(alert.worst) or urgent:
         again = alert.state != AlertState.OPEN
@@ -89,7 +136,11 @@ def alert_worsen(*, alert: Alert, verdict: Verdict, urgent: bool = False) -> Non
     event = event_add(alert=alert, kind=EventKind.VERDICT, text=verdict.sentence, verdict=verdict)
     if again:
         # From here on it waits for an answer: reminders count their minutes from this line.
-        event_add(alert=alert, kind=EventKind.REOPENED, text="It got worse than it was when somebody answered.")
+        event_add(
+            alert=alert,
+            kind=EventKind.REOPENED,
+            text="It got worse than it was when somebody answered.",
+        )
     if alert.state != AlertState.SNOOZED:
         enqueue_messages(alert=alert, event=event, kind=DeliveryKind.CHANGED, verdict=verdict)
 
@@ -104,7 +155,25 @@ def alert_close(
     actor_name: str = "",
 ) -> None:
     """Ends an alert, and tells everyone who was told that it began."""
-    alert.state, alert.outcome, alert.snoozed_until, alert.resolved_at = AlertState.RESOLVED, outcome, None, clock.now()
+    alert.state, alert.outcome, alert.snoozed_until, alert.resolved_at = (
+        AlertState.RESOLVED,
+        outcome,
+        None,
+        clock.now(),
+    )
     alert.save()
-    event = event_add(alert=alert, kind=kind, text=text, at=alert.resolved_at, verdict=verdict, actor_name=actor_name)
-    enqueue_messages(alert=alert, event=event, kind=DeliveryKind.RESOLVED, verdict=verdict or alert.verdict, news=text)
+    event = event_add(
+        alert=alert,
+        kind=kind,
+        text=text,
+        at=alert.resolved_at,
+        verdict=verdict,
+        actor_name=actor_name,
+    )
+    enqueue_messages(
+        alert=alert,
+        event=event,
+        kind=DeliveryKind.RESOLVED,
+        verdict=verdict or alert.verdict,
+        news=text,
+    )

@@ -1,4 +1,5 @@
-"""Who may read: a key that reads, or whoever is signed in; each reads its own projects, at a pace that leaves room for others."""
+"""Who may read: a key that reads, or whoever is signed in; each reads its own projects, at a pace
+that leaves room for others."""
 
 from __future__ import annotations
 
@@ -44,7 +45,11 @@ class Reader:
 
     def projects(self) -> list[Project]:
         """Every project that may be read, by name."""
-        rows = list_projects(self.user) if self.user is not None else Project.objects.filter(pk=self.project_id)
+        rows = (
+            list_projects(self.user)
+            if self.user is not None
+            else Project.objects.filter(pk=self.project_id)
+        )
         return list(rows)
 
 
@@ -62,7 +67,10 @@ class ReadAccess(AuthBase):
 
     openapi_type = "http"
     openapi_scheme = "bearer"
-    openapi_description = "A project's key that begins with cw_api_; pages of the dashboard use the session of who is signed in."
+    openapi_description = (
+        "A project's key that begins with cw_api_; pages of the dashboard use the session of "
+        "who is signed in."
+    )
 
     def __init__(self, described: Callable[[], dict[str, Any]]) -> None:
         super().__init__()
@@ -77,7 +85,9 @@ class ReadAccess(AuthBase):
 
 
 def _identify_reader(request: HttpRequest) -> Reader:
-    sent = "HTTP_AUTHORIZATION" in request.META or KEY_SEARCH_PATTERN.search(request.META.get("QUERY_STRING", ""))
+    sent = "HTTP_AUTHORIZATION" in request.META or KEY_SEARCH_PATTERN.search(
+        request.META.get("QUERY_STRING", "")
+    )
     if request.user.is_authenticated and not sent:
         return Reader(f"user {request.user.pk}", user=request.user)
     key = key_require(request.META, "api")
@@ -89,7 +99,10 @@ def _limit_rate(reader: Reader) -> None:
         _buckets.clear()
     bucket = _buckets.setdefault(reader.name, TokenBucket(MAX_READS_PER_SECOND))
     if (wait := bucket.wait()) > 0:
-        detail = f"This key or person reads more than {significant(MAX_READS_PER_SECOND)} times a second."
+        detail = (
+            f"This key or person reads more than {significant(MAX_READS_PER_SECOND)} times a "
+            "second."
+        )
         raise RefusalError("too_many", detail, retry_after=int(wait) + 1)
     bucket.charge(1)
 
@@ -100,14 +113,18 @@ def reset_read_rates() -> None:
 
 
 def parameters_check(request: HttpRequest, document: dict[str, Any]) -> None:
-    """A parameter that the description does not list is refused: one that is mistyped would be passed over in silence."""
+    """A parameter that the description does not list is refused: one that is mistyped would be
+    passed over in silence."""
     match = request.resolver_match
     path = "/" + _PATH_CONVERTER_PATTERN.sub(r"{\1}", match.route if match else "")
     operation: dict[str, Any] = document["paths"].get(path, {}).get("get", {})
     known = {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
     for name in request.GET:
         if name not in known:
-            raise RefusalError("bad_request", f"{name[:60]}: there is no such parameter here, expected {_format_choices(known)}.")
+            raise RefusalError(
+                "bad_request",
+                f"{name[:60]}: there is no such parameter here, expected {_format_choices(known)}.",
+            )
         if any("\0" in text for text in request.GET.getlist(name)):
             raise RefusalError("bad_request", f"{name}: holds the character 0.")
 

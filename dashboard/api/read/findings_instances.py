@@ -11,14 +11,28 @@ from pydantic import Field
 from dashboard.api.read.auth import ReadRequest
 from dashboard.api.read.models_versions import READ_METHODS, get_model_or_404
 from dashboard.api.read.paging import PageQuery, paginate_rows
-from dashboard.api.read.schemas import MAX_ID, Findings, FindingShape, Id, Instances, InstanceShape, SeenShape, Slug
+from dashboard.api.read.schemas import (
+    MAX_ID,
+    Findings,
+    FindingShape,
+    Id,
+    Instances,
+    InstanceShape,
+    SeenShape,
+    Slug,
+)
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.models import Finding, FindingVersion, Instance
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
-from dashboard.fleet.selectors.instances.instance_states import eager_share, has_ended, instance_state, list_missing_capabilities
+from dashboard.fleet.selectors.instances.instance_states import (
+    eager_share,
+    has_ended,
+    instance_state,
+    list_missing_capabilities,
+)
 from dashboard.projects.selectors import for_project
 
 router = Router(tags=["Findings and instances"])
@@ -27,18 +41,31 @@ router = Router(tags=["Findings and instances"])
 class FindingsQuery(PageQuery):
     environment: str = Field("production", max_length=64)
     version: int | None = Field(None, ge=1, le=MAX_ID, description="Only what this version showed.")
-    kind: str = Field("", max_length=32, description="graph_break, guard, fallback, cache_miss, cudagraph_skip, compile_error, ...")
+    kind: str = Field(
+        "",
+        max_length=32,
+        description="graph_break, guard, fallback, cache_miss, cudagraph_skip, compile_error, ...",
+    )
 
 
 class InstancesQuery(PageQuery):
     environment: str = Field("", max_length=64)
     model: int | None = Field(None, ge=1, le=MAX_ID)
     version: int | None = Field(None, ge=1, le=MAX_ID)
-    minutes: int = Field(30, ge=1, le=400 * 1440, description="Only those that reported within so many minutes.")
+    minutes: int = Field(
+        30, ge=1, le=400 * 1440, description="Only those that reported within so many minutes."
+    )
 
 
-@router.api_operation(READ_METHODS, "/projects/{project}/models/{model_id}/findings", response=Findings, summary="Findings of a model")
-def findings_list(request: ReadRequest, project: Slug, model_id: Id, asked: Query[FindingsQuery]) -> Findings:
+@router.api_operation(
+    READ_METHODS,
+    "/projects/{project}/models/{model_id}/findings",
+    response=Findings,
+    summary="Findings of a model",
+)
+def findings_list(
+    request: ReadRequest, project: Slug, model_id: Id, asked: Query[FindingsQuery]
+) -> Findings:
     """Groups of like events, the newest first, with what each version saw of them."""
     model = get_model_or_404(request.auth.project(project), model_id)
     seen = FindingVersion.objects.filter(finding=OuterRef("pk"), environment=asked.environment)
@@ -47,22 +74,42 @@ def findings_list(request: ReadRequest, project: Slug, model_id: Id, asked: Quer
     found, after = paginate_rows(rows.filter(kind=asked.kind) if asked.kind else rows, asked)
     ids = [row.pk for row in found]
     facts = list_version_findings(
-        project_id=model.project_id, model_id=model.pk, version_ids=None, environment=asked.environment, finding_ids=ids
+        project_id=model.project_id,
+        model_id=model.pk,
+        version_ids=None,
+        environment=asked.environment,
+        finding_ids=ids,
     )
     by_id = {one.id: one for one in facts}
-    return Findings(environment=asked.environment, items=[_finding(by_id[id]) for id in ids if id in by_id], next=after)
+    return Findings(
+        environment=asked.environment,
+        items=[_finding(by_id[id]) for id in ids if id in by_id],
+        next=after,
+    )
 
 
-@router.api_operation(READ_METHODS, "/projects/{project}/instances", response=Instances, summary="Instances")
+@router.api_operation(
+    READ_METHODS, "/projects/{project}/instances", response=Instances, summary="Instances"
+)
 def instances_list(request: ReadRequest, project: Slug, asked: Query[InstancesQuery]) -> Instances:
     """Processes that report, the newest known first, with their state as of now."""
     now = clock.now()
-    rows = for_project(Instance, request.auth.project(project)).filter(last_seen_at__gte=now - timedelta(minutes=asked.minutes))
-    rows = (
-        rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).select_related("version", "cold_start").defer("identity", "components")
+    rows = for_project(Instance, request.auth.project(project)).filter(
+        last_seen_at__gte=now - timedelta(minutes=asked.minutes)
     )
-    wanted = {"environment": asked.environment, "model_id": asked.model, "version_id": asked.version}
-    found, after = paginate_rows(rows.filter(**{name: value for name, value in wanted.items() if value}), asked)
+    rows = (
+        rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+        .select_related("version", "cold_start")
+        .defer("identity", "components")
+    )
+    wanted = {
+        "environment": asked.environment,
+        "model_id": asked.model,
+        "version_id": asked.version,
+    }
+    found, after = paginate_rows(
+        rows.filter(**{name: value for name, value in wanted.items() if value}), asked
+    )
     return Instances(items=[_instance(row, now) for row in found], next=after)
 
 
@@ -96,7 +143,20 @@ def _finding(facts: FindingData) -> FindingShape:
 
 
 _COPIED_FIELDS = (
-    *("instance_id", "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "gpu", "torch", "agent"),
+    *(
+        "instance_id",
+        "model_id",
+        "version_id",
+        "environment",
+        "kind",
+        "host",
+        "job",
+        "rank",
+        "world_size",
+        "gpu",
+        "torch",
+        "agent",
+    ),
     *("label", "role", "pid"),
     *("started_at", "ready_at", "last_seen_at", "simulated"),
     *("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows"),
@@ -122,4 +182,6 @@ def _instance(row: Instance, now: datetime) -> InstanceShape:
         "latched_frames": len(row.latched_eager) if isinstance(row.latched_eager, list) else 0,
         "clock_offset_seconds": row.clock_offset,
     }
-    return InstanceShape.model_validate({name: getattr(row, name) for name in _COPIED_FIELDS} | read)
+    return InstanceShape.model_validate(
+        {name: getattr(row, name) for name in _COPIED_FIELDS} | read
+    )

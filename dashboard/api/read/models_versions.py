@@ -28,7 +28,14 @@ from dashboard.api.read.serializers import deployment_shape, span_shape, verdict
 from dashboard.common import clock
 from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.budgets import DEFAULT_STALLED_SHARE, find_budget_sources, resolve_budgets
-from dashboard.fleet.metrics.aggregate import CallTotals, Clock, ProcessTotals, all_report_stalls, choose_clock, sum_calls
+from dashboard.fleet.metrics.aggregate import (
+    CallTotals,
+    Clock,
+    ProcessTotals,
+    all_report_stalls,
+    choose_clock,
+    sum_calls,
+)
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.metrics.metric_names import list_metrics
 from dashboard.fleet.models import Deployment, WatchedModel
@@ -54,7 +61,11 @@ from dashboard.regressions.selectors import read_latest_verdicts
 
 READ_METHODS = ["GET", "HEAD"]
 MAX_VERSIONS = 12
-BUDGET_FIELDS = {"cold_start": "cold_start_budget_seconds", "served": "served_budget_share", "stalled": "stalled_budget_share"}
+BUDGET_FIELDS = {
+    "cold_start": "cold_start_budget_seconds",
+    "served": "served_budget_share",
+    "stalled": "stalled_budget_share",
+}
 router = Router(tags=["Models"])
 
 
@@ -65,11 +76,20 @@ class ModelsQuery(PageQuery):
 class VersionsQuery(Schema):
     environment: str = Field("production", max_length=64)
     region: str = Field("", max_length=200, description="Without it the busiest region.")
-    minutes: int = Field(60, ge=1, le=1440, description="Of how many of its last minutes the figures of a version are.")
-    limit: int = Field(MAX_VERSIONS, ge=1, le=MAX_VERSIONS, description="The newest versions, at most so many.")
+    minutes: int = Field(
+        60,
+        ge=1,
+        le=1440,
+        description="Of how many of its last minutes the figures of a version are.",
+    )
+    limit: int = Field(
+        MAX_VERSIONS, ge=1, le=MAX_VERSIONS, description="The newest versions, at most so many."
+    )
 
 
-@router.api_operation(READ_METHODS, "/projects", response=Projects, summary="The projects that may be read")
+@router.api_operation(
+    READ_METHODS, "/projects", response=Projects, summary="The projects that may be read"
+)
 def projects_list(request: ReadRequest) -> Projects:
     """One for a key; all of a person's for a session."""
     return Projects(items=[_project(project) for project in request.auth.projects()])
@@ -84,16 +104,27 @@ def models_list(request: ReadRequest, project: Slug, asked: Query[ModelsQuery]) 
     return Models(items=[_model(row) for row in found], next=after)
 
 
-@router.api_operation(READ_METHODS, "/projects/{project}/models/{model_id}", response=OneModel, summary="One model")
+@router.api_operation(
+    READ_METHODS, "/projects/{project}/models/{model_id}", response=OneModel, summary="One model"
+)
 def model_one(request: ReadRequest, project: Slug, model_id: Id) -> OneModel:
     """With the environments of its deployments."""
     model = get_model_or_404(request.auth.project(project), model_id)
     deployments = list_model_deployments(project_id=model.project_id, model_id=model.pk)
-    return OneModel(**_model(model).dict(), environments=sorted({row.environment for row in deployments}))
+    return OneModel(
+        **_model(model).dict(), environments=sorted({row.environment for row in deployments})
+    )
 
 
-@router.api_operation(READ_METHODS, "/projects/{project}/models/{model_id}/versions", response=Versions, summary="Versions of a model")
-def versions_list(request: ReadRequest, project: Slug, model_id: Id, asked: Query[VersionsQuery]) -> Versions:
+@router.api_operation(
+    READ_METHODS,
+    "/projects/{project}/models/{model_id}/versions",
+    response=Versions,
+    summary="Versions of a model",
+)
+def versions_list(
+    request: ReadRequest, project: Slug, model_id: Id, asked: Query[VersionsQuery]
+) -> Versions:
     """Deployments, verdict and figures of the newest versions of an environment."""
     owner = request.auth.project(project)
     model = get_model_or_404(owner, model_id)
@@ -101,7 +132,10 @@ def versions_list(request: ReadRequest, project: Slug, model_id: Id, asked: Quer
     spans = {id: _last_span(rows[0], asked.minutes) for id, rows in here.items()}
     rows = read_version_rows(owner, asked.environment, asked.region, spans)
     verdicts = {
-        row.deployment_id: row for row in resolve_current_verdicts(read_latest_verdicts(project=owner).filter(deployment__model=model))
+        row.deployment_id: row
+        for row in resolve_current_verdicts(
+            read_latest_verdicts(project=owner).filter(deployment__model=model)
+        )
     }
     items = []
     for id, deployments in here.items():
@@ -130,7 +164,9 @@ def get_model_or_404(project: Project, model_id: int) -> WatchedModel:
     return model
 
 
-def group_deployments_by_version(model: WatchedModel, environment: str, most: int) -> dict[int, list[Deployment]]:
+def group_deployments_by_version(
+    model: WatchedModel, environment: str, most: int
+) -> dict[int, list[Deployment]]:
     """The newest versions of an environment, each with its deployments there, the newest first."""
     found: dict[int, list[Deployment]] = {}
     for row in list_model_deployments(project_id=model.project_id, model_id=model.pk):
@@ -151,8 +187,16 @@ class VersionRows:
         clock: str,
         why_eager: dict[int, EagerBreakdown],
     ) -> None:
-        self.region, self.regions, self.calls, self.processes, self.why_eager = region, regions, calls, processes, why_eager
-        self.clock: Clock = "wall" if clock == "wall" else "gpu" if clock == "gpu" else choose_clock(calls)
+        self.region, self.regions, self.calls, self.processes, self.why_eager = (
+            region,
+            regions,
+            calls,
+            processes,
+            why_eager,
+        )
+        self.clock: Clock = (
+            "wall" if clock == "wall" else "gpu" if clock == "gpu" else choose_clock(calls)
+        )
         self.callers = all_report_stalls(calls)
 
     def figures(self, version_id: int) -> Figures:
@@ -165,39 +209,71 @@ class VersionRows:
                 processes = processes or ProcessTotals()
                 processes.add(row)
         why = self.why_eager.get(version_id)
-        counted: dict[str, Any] = {"calls": calls.calls if calls else None, "instances": processes.instances if processes else None}
-        counted |= {"warm_up_calls": calls.warmup, "with_stalled_calls": calls.callers} if calls else {}
+        counted: dict[str, Any] = {
+            "calls": calls.calls if calls else None,
+            "instances": processes.instances if processes else None,
+        }
+        counted |= (
+            {"warm_up_calls": calls.warmup, "with_stalled_calls": calls.callers} if calls else {}
+        )
         counted["why_eager"] = why.as_dict() if why else None
         return Figures.model_validate(counted | list_metrics(calls, processes))
 
 
 def read_version_rows(
-    project: Project, environment: str, region: str, spans: dict[int, Span], *, hourly: bool | None = None, clock_asked: str = ""
+    project: Project,
+    environment: str,
+    region: str,
+    spans: dict[int, Span],
+    *,
+    hourly: bool | None = None,
+    clock_asked: str = "",
 ) -> VersionRows:
     """Reads them in four queries; the busiest region where none is named."""
     if not spans:
         return VersionRows("", {}, [], [], clock_asked, {})
     if hourly is None:
-        hourly = needs_hours(spans.values(), kept_from=find_first_kept_minute(project=project, now=clock.unix()))
-    series = read_outermost_series(project_id=project.pk, version_ids=list(spans), environment=environment)
-    whole = Span(min(span.first for span in spans.values()), max(span.last for span in spans.values()))
+        hourly = needs_hours(
+            spans.values(), kept_from=find_first_kept_minute(project=project, now=clock.unix())
+        )
+    series = read_outermost_series(
+        project_id=project.pk, version_ids=list(spans), environment=environment
+    )
+    whole = Span(
+        min(span.first for span in spans.values()), max(span.last for span in spans.values())
+    )
     outside = list_scraped_versions(series.values())
     regions = read_region_seconds(project_id=project.pk, series=series, span=whole, hourly=hourly)
     chosen = region if region in regions else "" if region else next(iter(regions), "")
     series = {id: facts for id, facts in series.items() if facts.region == chosen}
-    within: dict[str, Any] = {"project_id": project.pk, "series": series, "spans": spans, "hourly": hourly}
+    within: dict[str, Any] = {
+        "project_id": project.pk,
+        "series": series,
+        "spans": spans,
+        "hourly": hourly,
+    }
     called, eager = fetch_rows_together(query_calls(**within), query_eager_causes(**within))
     calls = parse_call_points(called, series, hourly=hourly)
-    processes = read_process_points(project_id=project.pk, environment=environment, spans=spans, hourly=hourly, outside=outside)
-    return VersionRows(chosen or region, regions, calls, processes, clock_asked, parse_eager_causes(eager, series))
+    processes = read_process_points(
+        project_id=project.pk, environment=environment, spans=spans, hourly=hourly, outside=outside
+    )
+    return VersionRows(
+        chosen or region, regions, calls, processes, clock_asked, parse_eager_causes(eager, series)
+    )
 
 
 def _last_span(deployment: Deployment, minutes: int) -> Span:
-    return Span(max(deployment.started_minute, deployment.last_minute + 1 - minutes), deployment.last_minute + 1)
+    return Span(
+        max(deployment.started_minute, deployment.last_minute + 1 - minutes),
+        deployment.last_minute + 1,
+    )
 
 
 def _project(project: Project) -> ProjectShape:
-    quota = Quota(reports_per_second=read_rate(project.settings), reports_waiting=read_waiting_limit(project.settings))
+    quota = Quota(
+        reports_per_second=read_rate(project.settings),
+        reports_waiting=read_waiting_limit(project.settings),
+    )
     return ProjectShape(slug=project.slug, name=project.name, quota=quota)
 
 
@@ -212,5 +288,7 @@ def _model(row: WatchedModel) -> ModelShape:
         cold_start_budget_seconds=budgets.cold_start,
         served_budget_share=budgets.served,
         stalled_budget_share=DEFAULT_STALLED_SHARE if budgets.stalled is None else budgets.stalled,
-        budgets_from={BUDGET_FIELDS[name]: source for name, source in find_budget_sources(row).items()},
+        budgets_from={
+            BUDGET_FIELDS[name]: source for name, source in find_budget_sources(row).items()
+        },
     )

@@ -1,4 +1,5 @@
-"""Pages of rows by a cursor: what was read stays read while rows are added, and no page counts rows that come before it."""
+"""Pages of rows by a cursor: what was read stays read while rows are added, and no page counts rows
+that come before it."""
 
 from __future__ import annotations
 
@@ -20,13 +21,22 @@ class PageQuery(Schema):
     """How many rows, and from where on."""
 
     limit: int = Field(50, ge=1, le=200, description="The most items of one answer.")
-    cursor: str = Field("", max_length=100, description="`next` of the answer before; without it the first items come.")
+    cursor: str = Field(
+        "",
+        max_length=100,
+        description="`next` of the answer before; without it the first items come.",
+    )
 
 
-def paginate_rows(rows: QuerySet[M], asked: PageQuery, *, by: str = "pk", newest_first: bool = True) -> tuple[list[M], str | None]:
-    """The rows after the cursor in the order of a whole number that is theirs alone, and the cursor of the rows that follow."""
+def paginate_rows(
+    rows: QuerySet[M], asked: PageQuery, *, by: str = "pk", newest_first: bool = True
+) -> tuple[list[M], str | None]:
+    """The rows after the cursor in the order of a whole number that is theirs alone, and the cursor
+    of the rows that follow."""
     if asked.cursor:
-        rows = rows.filter(**{f"{by}__lt" if newest_first else f"{by}__gt": _decode_cursor(asked.cursor)})
+        rows = rows.filter(
+            **{f"{by}__lt" if newest_first else f"{by}__gt": _decode_cursor(asked.cursor)}
+        )
     found = list(rows.order_by(f"-{by}" if newest_first else by)[: asked.limit + 1])
     if len(found) <= asked.limit:
         return found, None
@@ -39,7 +49,9 @@ def _encode_cursor(place: Any) -> str:
 
 def _decode_cursor(cursor: str) -> int:
     try:
-        text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode("ascii")
+        text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)).decode(
+            "ascii"
+        )
     except (binascii.Error, ValueError):
         text = ""
     word, _, number = text.partition(" ")

@@ -22,13 +22,21 @@ __all__ = ["API", "read_document"]
 
 
 class ReadApi(NinjaAPI):
-    """Answers carry the headers of every JSON answer here, and one that did not change has the same ETag."""
+    """Answers carry the headers of every JSON answer here, and one that did not change has the same
+    ETag."""
 
     def create_response(
-        self, request: HttpRequest, data: Any, *, status: int | None = None, temporal_response: HttpResponse | None = None
+        self,
+        request: HttpRequest,
+        data: Any,
+        *,
+        status: int | None = None,
+        temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
         """What an operation returned, or 304."""
-        answer = super().create_response(request, data, status=status, temporal_response=temporal_response)
+        answer = super().create_response(
+            request, data, status=status, temporal_response=temporal_response
+        )
         for name, value in API_HEADERS.items():
             answer[name] = value
         answer["Cache-Control"] = "private, no-cache"
@@ -55,21 +63,33 @@ for _module in (models_versions, timeseries, findings_instances, verdicts_alerts
     API.add_router("", _module.router)
 
 
-def _answer_refusal(request: HttpRequest, refused: RefusalError | type[RefusalError]) -> HttpResponse:
+def _answer_refusal(
+    request: HttpRequest, refused: RefusalError | type[RefusalError]
+) -> HttpResponse:
     assert isinstance(refused, RefusalError)
-    answer = error_response(ERROR_CODES[refused.code][0], refused.code, refused.detail, refused.retry_after)
+    answer = error_response(
+        ERROR_CODES[refused.code][0], refused.code, refused.detail, refused.retry_after
+    )
     if answer.status_code == 401:
         answer["WWW-Authenticate"] = "Bearer"
     return answer
 
 
-def _answer_validation_error(request: HttpRequest, error: ValidationError | type[ValidationError]) -> HttpResponse:
+def _answer_validation_error(
+    request: HttpRequest, error: ValidationError | type[ValidationError]
+) -> HttpResponse:
     """Names each field and what was expected."""
     assert isinstance(error, ValidationError)
     said = []
     for one in error.errors:
-        names = [part for part in one["loc"] if isinstance(part, str) and part not in ("query", "path", "asked")]
-        said.append(f"{names[-1] if names else 'the request'}: {one['msg'][:1].lower()}{one['msg'][1:]}.")
+        names = [
+            part
+            for part in one["loc"]
+            if isinstance(part, str) and part not in ("query", "path", "asked")
+        ]
+        said.append(
+            f"{names[-1] if names else 'the request'}: {one['msg'][:1].lower()}{one['msg'][1:]}."
+        )
     return error_response(400, "bad_request", " ".join(said))
 
 

@@ -1,4 +1,5 @@
-"""What the answers of the read API look like, each field with its unit. Fields are only ever added; what is not known is null."""
+"""What the answers of the read API look like, each field with its unit. Fields are only ever added;
+what is not known is null."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from ninja import Path, Schema
 from pydantic import Field
 
 MAX_ID = 2**53
-Slug = Annotated[str, Path(max_length=64, description="The project's short name, as in the addresses of its pages.")]
+Slug = Annotated[
+    str,
+    Path(max_length=64, description="The project's short name, as in the addresses of its pages."),
+]
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 
 
@@ -22,12 +26,18 @@ class Answer(Schema):
 class Page(Answer):
     """What every list has."""
 
-    next: str | None = Field(description="The cursor of the items that follow; null where there are no more.")
+    next: str | None = Field(
+        description="The cursor of the items that follow; null where there are no more."
+    )
 
 
 class Quota(Schema):
-    reports_per_second: float = Field(description="To each web process; above it agents receive 429 and wait.")
-    reports_waiting: int = Field(description="Reports that may wait to be folded; above it agents receive 429 and wait.")
+    reports_per_second: float = Field(
+        description="To each web process; above it agents receive 429 and wait."
+    )
+    reports_waiting: int = Field(
+        description="Reports that may wait to be folded; above it agents receive 429 and wait."
+    )
 
 
 class ProjectShape(Schema):
@@ -46,11 +56,19 @@ class ModelShape(Schema):
     first_seen_at: datetime
     last_seen_at: datetime
     simulated: bool = Field(description="Its reports come from the simulator.")
-    cold_start_budget_seconds: float | None = Field(description="The budget in force; null where neither model nor project has one.")
-    served_budget_share: float | None = Field(None, description="The share of calls that has to run compiled; 1 is all.")
-    stalled_budget_share: float | None = Field(None, description="The share of calls that may wait for a compilation; 1 is all.")
+    cold_start_budget_seconds: float | None = Field(
+        description="The budget in force; null where neither model nor project has one."
+    )
+    served_budget_share: float | None = Field(
+        None, description="The share of calls that has to run compiled; 1 is all."
+    )
+    stalled_budget_share: float | None = Field(
+        None, description="The share of calls that may wait for a compilation; 1 is all."
+    )
     budgets_from: dict[str, str] = Field(
-        {}, description="Where each budget in force was set, by its name: model, project or default; a budget that is not set has no entry."
+        {},
+        description="Where each budget in force was set, by its name: model, project or default; a "
+        "budget that is not set has no entry.",
     )
 
 
@@ -68,7 +86,9 @@ class WhyEagerShape(Schema):
     compiled: int
     partial: int = Field(description="A part of the call ran eager.")
     unknown: int = Field(description="No agent looked at them; they are in no share.")
-    eager_by: dict[str, int] = Field(description="Eager calls by cause: limit, stance, skip, disabled, error, no_graph.")
+    eager_by: dict[str, int] = Field(
+        description="Eager calls by cause: limit, stance, skip, disabled, error, no_graph."
+    )
 
 
 BELOW_BOUND_TEXT = "it lies below this, the end of the first bucket in which the engine counts."
@@ -82,21 +102,43 @@ class Figures(Schema):
     p50_seconds: float | None = None
     p95_seconds: float | None = None
     p99_seconds: float | None = None
-    p50_below_seconds: float | None = Field(None, description=f"Where p50_seconds is null: {BELOW_BOUND_TEXT}")
-    p95_below_seconds: float | None = Field(None, description=f"Where p95_seconds is null: {BELOW_BOUND_TEXT}")
-    p99_below_seconds: float | None = Field(None, description=f"Where p99_seconds is null: {BELOW_BOUND_TEXT}")
-    mean_seconds: float | None = Field(None, description="Of all calls; where a quantile is only known to be below a bound.")
+    p50_below_seconds: float | None = Field(
+        None, description=f"Where p50_seconds is null: {BELOW_BOUND_TEXT}"
+    )
+    p95_below_seconds: float | None = Field(
+        None, description=f"Where p95_seconds is null: {BELOW_BOUND_TEXT}"
+    )
+    p99_below_seconds: float | None = Field(
+        None, description=f"Where p99_seconds is null: {BELOW_BOUND_TEXT}"
+    )
+    mean_seconds: float | None = Field(
+        None, description="Of all calls; where a quantile is only known to be below a bound."
+    )
     throughput_items_per_second: float | None = Field(
-        None, description="Of call time, where the job says how many items a call has; of an engine without an agent, of wall time."
+        None,
+        description="Of call time, where the job says how many items "
+        "a call has; of an engine without "
+        "an agent, of wall time.",
     )
     calls_per_second_per_instance: float | None = None
-    eager_share: float | None = Field(None, description="Of the calls that were looked at; 1 is all.")
-    stalled_share: float | None = Field(None, description="Calls that waited for a compilation after warm-up, of all calls; 1 is all.")
-    stalled_time_share: float | None = Field(None, description="The time of such calls, of the time of all calls; 1 is all.")
-    warm_up_calls: int | None = Field(None, description="Calls before warm-up ended: in no quantile.")
+    eager_share: float | None = Field(
+        None, description="Of the calls that were looked at; 1 is all."
+    )
+    stalled_share: float | None = Field(
+        None,
+        description="Calls that waited for a compilation after warm-up, of all calls; 1 is all.",
+    )
+    stalled_time_share: float | None = Field(
+        None, description="The time of such calls, of the time of all calls; 1 is all."
+    )
+    warm_up_calls: int | None = Field(
+        None, description="Calls before warm-up ended: in no quantile."
+    )
     with_stalled_calls: bool | None = Field(
         None,
-        description="Whether p50, p95 and p99 contain stalled calls; false for GPU time and where an agent does not report them.",
+        description="Whether p50, p95 and p99 contain stalled calls; "
+        "false for GPU time and where an "
+        "agent does not report them.",
     )
     why_eager: WhyEagerShape | None = None
     recompiles_per_hour_per_instance: float | None = None
@@ -129,13 +171,23 @@ class VerdictShape(Schema):
     since: datetime | None = Field(description="Since when what it says holds.")
     created_at: datetime
     current: bool = Field(description="Whether it is the verdict that stands now.")
-    last_known_at: datetime | None = Field(description="Where an open alert keeps this verdict: when it was last known to hold; else null.")
-    open_alert: int | None = Field(description="The number of the alert that keeps this verdict; null where none does.")
-    evaluated_now: str = Field(description="The kind that the data gives now; differs from `kind` where an open alert keeps the verdict.")
+    last_known_at: datetime | None = Field(
+        description="Where an open alert keeps this verdict: when it "
+        "was last known to hold; else null."
+    )
+    open_alert: int | None = Field(
+        description="The number of the alert that keeps this verdict; null where none does."
+    )
+    evaluated_now: str = Field(
+        description="The kind that the data gives now; differs from "
+        "`kind` where an open alert keeps "
+        "the verdict."
+    )
 
 
 class EvidenceShape(Schema):
-    """One metric of one region. `change` is a ratio minus 1: 0.05 is 5 % more; the interval is where it lies."""
+    """One metric of one region. `change` is a ratio minus 1: 0.05 is 5 % more; the interval is
+    where it lies."""
 
     metric: str
     name: str
@@ -151,9 +203,18 @@ class EvidenceShape(Schema):
     affected_instances: int | None
     drives: bool = Field(description="Whether the verdict rests on it.")
     causes: dict[str, int] = Field({}, description="Of eager calls: how many by cause.")
-    minutes: int | None = Field(None, description="The window of baseline and candidate, in matched or last minutes; null: not known.")
-    window: str = Field("", description="matched, last or start: which minutes those are; empty: not known.")
-    baseline_at_most: bool = Field(False, description="The baseline is only known to be below its value, and the change is a bound.")
+    minutes: int | None = Field(
+        None,
+        description="The window of baseline and candidate, in matched "
+        "or last minutes; null: not known.",
+    )
+    window: str = Field(
+        "", description="matched, last or start: which minutes those are; empty: not known."
+    )
+    baseline_at_most: bool = Field(
+        False,
+        description="The baseline is only known to be below its value, and the change is a bound.",
+    )
     candidate_at_most: bool = Field(False, description="The same of the candidate.")
     text: str
 
@@ -179,15 +240,21 @@ class VersionShape(Schema):
     first_seen_at: datetime
     last_seen_at: datetime
     deployments: list[DeploymentShape] = Field(description="In this environment, the newest first.")
-    verdict: VerdictShape | None = Field(description="What is said now about its newest deployment.")
-    span: SpanShape | None = Field(description="What the figures are of: the last minutes in which it ran.")
+    verdict: VerdictShape | None = Field(
+        description="What is said now about its newest deployment."
+    )
+    span: SpanShape | None = Field(
+        description="What the figures are of: the last minutes in which it ran."
+    )
     region: str
     figures: Figures
 
 
 class Versions(Answer):
     environment: str
-    clock: str = Field(description="Whether quantiles are of gpu or wall time; one answer never mixes the two.")
+    clock: str = Field(
+        description="Whether quantiles are of gpu or wall time; one answer never mixes the two."
+    )
     items: list[VersionShape] = Field(description="In order of deployment, the newest first.")
 
 
@@ -200,9 +267,14 @@ class SeriesShape(Schema):
     metric: str
     unit: str
     version_id: int
-    values: list[float | None] = Field(description="One a bin; null where nothing was reported, or only a bound is known.")
+    values: list[float | None] = Field(
+        description="One a bin; null where nothing was reported, or only a bound is known."
+    )
     below_seconds: list[float | None] | None = Field(
-        None, description=f"One a bin, where a quantile has no value in one of them: {BELOW_BOUND_TEXT} Null where there is no such bin."
+        None,
+        description="One a bin, where a quantile has no value in one "
+        f"of them: {BELOW_BOUND_TEXT} Null "
+        "where there is no such bin.",
     )
     mean_seconds: list[float | None] | None = Field(None, description="Of all calls of these bins.")
 
@@ -230,7 +302,9 @@ class ComparisonAnswer(Answer):
     environment: str
     region: str
     clock: str = Field(description="Whether quantiles are of gpu or wall time.")
-    side_by_side: bool = Field(description="True: both over the time in which both ran. False: each over its own last day.")
+    side_by_side: bool = Field(
+        description="True: both over the time in which both ran. False: each over its own last day."
+    )
     a: SideShape = Field(description="The baseline.")
     b: SideShape = Field(description="The candidate.")
     verdict: VerdictShape | None = Field(description="The newest of exactly this pair.")
@@ -257,9 +331,17 @@ class FindingShape(Schema):
     certain: bool = Field(description="A fact that needs no statistics.")
     first_version: str | None
     last_version: str | None
-    values: list[str] = Field([], description="Of a guard: values, classes or names that it met, eight at most.")
-    distinct: int = Field(0, description="How many different ones one process met at most; 0: the finding is not about values.")
-    pattern: str = Field("", description="one value, alternates, distinct values, grows by one, or empty: not known.")
+    values: list[str] = Field(
+        [], description="Of a guard: values, classes or names that it met, eight at most."
+    )
+    distinct: int = Field(
+        0,
+        description="How many different ones one process met at most; 0: the finding is not about "
+        "values.",
+    )
+    pattern: str = Field(
+        "", description="one value, alternates, distinct values, grows by one, or empty: not known."
+    )
     versions: list[SeenShape]
 
 
@@ -277,8 +359,15 @@ class InstanceShape(Schema):
     environment: str
     kind: str
     label: str = Field(description="What its operator calls it; empty where it has no label.")
-    name: str = Field(description="How the pages call it: its label, else host, rank and process id, with a role other than worker.")
-    role: str = Field(description="worker, parent, data worker, engine or auxiliary; empty: not reported, and taken for a worker.")
+    name: str = Field(
+        description="How the pages call it: its label, else host, rank and process id, with a role "
+        "other than worker."
+    )
+    role: str = Field(
+        description="worker, parent, data worker, engine or "
+        "auxiliary; empty: not reported, and taken "
+        "for a worker."
+    )
     host: str
     pid: int | None
     job: str
@@ -287,21 +376,36 @@ class InstanceShape(Schema):
     gpu: str
     torch: str
     agent: str
-    state: str = Field(description="starting, warming, healthy, degraded, eager, compiling, hung, silent, blind or ended, as of now.")
-    counted: bool = Field(
-        description="Whether it counts as an instance: from its first call or compilation on; a parent or data worker never."
+    state: str = Field(
+        description="starting, warming, healthy, degraded, eager, "
+        "compiling, hung, silent, blind or "
+        "ended, as of now."
     )
-    ended_at: datetime | None = Field(description="When its last report said that it ends; null where it reported later.")
-    exit_code: int | None = Field(description="Null where it has not ended, or the code is not known.")
+    counted: bool = Field(
+        description="Whether it counts as an instance: from its first "
+        "call or compilation on; a parent "
+        "or data worker never."
+    )
+    ended_at: datetime | None = Field(
+        description="When its last report said that it ends; null where it reported later."
+    )
+    exit_code: int | None = Field(
+        description="Null where it has not ended, or the code is not known."
+    )
     exit_signal: str = Field(description="The signal that ended it, such as SIGTERM; empty: none.")
     blind_to: list[str] = Field(description="Essential facts that it cannot report.")
-    capabilities: dict[str, Any] = Field(description="What it can tell: yes, partly or no, with a reason.")
+    capabilities: dict[str, Any] = Field(
+        description="What it can tell: yes, partly or no, with a reason."
+    )
     started_at: datetime
     ready_at: datetime | None
     last_seen_at: datetime
     cold_start_seconds: float | None
     compiling_for_seconds: float
-    eager_share: float = Field(description="Of the calls that were looked at in its newest window; 0 where they were too few.")
+    eager_share: float = Field(
+        description="Of the calls that were looked at in its newest "
+        "window; 0 where they were too few."
+    )
     latched_frames: int = Field(description="Frames that run eager until it restarts.")
     clock_offset_seconds: float = Field(description="Server minus agent.")
     merged_windows: int
@@ -324,7 +428,9 @@ class AlertShape(Schema):
     cause: str
     title: str
     model_id: int | None = Field(
-        description="This and the next four are null where the alert is about the whole fleet: cause fleet_silence."
+        description="This and the next four are null where the alert "
+        "is about the whole fleet: cause "
+        "fleet_silence."
     )
     model: str | None
     version_id: int | None
@@ -336,7 +442,9 @@ class AlertShape(Schema):
     resolved_at: datetime | None
     outcome: str
     owner: str | None
-    group_id: int | None = Field(description="The same for alerts that came together and share what they run on.")
+    group_id: int | None = Field(
+        description="The same for alerts that came together and share what they run on."
+    )
     group: str | None = Field(description="What those share, in words.")
     link: str
 

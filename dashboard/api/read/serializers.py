@@ -57,4 +57,7 @@ def verdict_shape(row: Verdict) -> VerdictShape:
 
 def evidence_shapes(evidence: Any) -> list[EvidenceShape]:
     """The strongest first, in the words and numbers of alerts."""
-    return [EvidenceShape(**line) for line in select_strongest_evidence(evidence, limit=MAX_EVIDENCE_ROWS)]
+    return [
+        EvidenceShape(**line)
+        for line in select_strongest_evidence(evidence, limit=MAX_EVIDENCE_ROWS)
+    ]

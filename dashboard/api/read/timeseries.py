@@ -1,4 +1,5 @@
-"""Figures over time, and two versions side by side: what the charts of the Model and Compare pages draw, in base units."""
+"""Figures over time, and two versions side by side: what the charts of the Model and Compare pages
+draw, in base units."""
 
 from __future__ import annotations
 
@@ -12,8 +13,23 @@ from pydantic import Field
 
 from dashboard.alerts.current_verdict import resolve_pair_verdict
 from dashboard.api.read.auth import ReadRequest
-from dashboard.api.read.models_versions import MAX_VERSIONS, READ_METHODS, get_model_or_404, group_deployments_by_version, read_version_rows
-from dashboard.api.read.schemas import MAX_ID, ComparisonAnswer, Id, NamedVersion, Series, SeriesShape, SideShape, Slug
+from dashboard.api.read.models_versions import (
+    MAX_VERSIONS,
+    READ_METHODS,
+    get_model_or_404,
+    group_deployments_by_version,
+    read_version_rows,
+)
+from dashboard.api.read.schemas import (
+    MAX_ID,
+    ComparisonAnswer,
+    Id,
+    NamedVersion,
+    Series,
+    SeriesShape,
+    SideShape,
+    Slug,
+)
 from dashboard.api.read.serializers import evidence_shapes, span_shape, verdict_shape
 from dashboard.common import clock
 from dashboard.fleet.metrics.aggregate import bin_calls, bin_processes
@@ -34,22 +50,36 @@ DEFAULT_VERSION_COUNT = 6
 STEPS_MINUTES = (1, 2, 3, 5, 10, 15, 30, 60, 180, 360, 720, 1440)
 Clock = Annotated[
     Literal["", "gpu", "wall"],
-    Field(description="gpu or wall time; without it GPU time where every version was sampled often enough, else wall time."),
+    Field(
+        description="gpu or wall time; without it GPU time where every version was sampled often "
+        "enough, else wall time."
+    ),
 ]
 router = Router(tags=["Figures"])
 
 
 class SeriesQuery(Schema):
     metric: list[str] = Field(
-        ["p50_seconds"], description=f"Again and again for several: {', '.join(METRICS_BY_NAME)}.", max_length=len(METRICS_BY_NAME)
+        ["p50_seconds"],
+        description=f"Again and again for several: {', '.join(METRICS_BY_NAME)}.",
+        max_length=len(METRICS_BY_NAME),
     )
-    version: list[int] = Field([], description="Ids; without any the newest six of the environment.", max_length=MAX_VERSIONS)
+    version: list[int] = Field(
+        [],
+        description="Ids; without any the newest six of the environment.",
+        max_length=MAX_VERSIONS,
+    )
     environment: str = Field("production", max_length=64)
     region: str = Field("", max_length=200, description="Without it the busiest region.")
     clock: Clock = ""
     minutes: int = Field(360, ge=1, le=400 * 1440, description="How long the span is.")
     until: datetime | None = Field(None, description="Its end, exclusive; without it now.")
-    step: int = Field(0, ge=0, le=1440, description="Minutes a bin; without it so many that there are at most 400 bins.")
+    step: int = Field(
+        0,
+        ge=0,
+        le=1440,
+        description="Minutes a bin; without it so many that there are at most 400 bins.",
+    )
 
 
 class ComparisonQuery(Schema):
@@ -58,24 +88,45 @@ class ComparisonQuery(Schema):
     environment: str = Field("production", max_length=64)
     region: str = Field("", max_length=200, description="Without it the busiest region.")
     clock: Clock = ""
-    minutes: int | None = Field(None, ge=1, le=400 * 1440, description="The last so many of the span; without it all of it.")
+    minutes: int | None = Field(
+        None, ge=1, le=400 * 1440, description="The last so many of the span; without it all of it."
+    )
 
 
-@router.api_operation(READ_METHODS, "/projects/{project}/models/{model_id}/series", response=Series, summary="Figures over time")
-def series_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[SeriesQuery]) -> Series:
-    """One list of values a metric and version, one value a bin. A bin of a step of whole hours begins on one."""
+@router.api_operation(
+    READ_METHODS,
+    "/projects/{project}/models/{model_id}/series",
+    response=Series,
+    summary="Figures over time",
+)
+def series_read(
+    request: ReadRequest, project: Slug, model_id: Id, asked: Query[SeriesQuery]
+) -> Series:
+    """One list of values a metric and version, one value a bin. A bin of a step of whole hours
+    begins on one."""
     owner = request.auth.project(project)
     model = get_model_or_404(owner, model_id)
     for name in asked.metric:
         if name not in METRICS_BY_NAME:
-            raise RefusalError("bad_request", f"metric: {name[:60]!r} is none, expected {', '.join(METRICS_BY_NAME)}.")
+            raise RefusalError(
+                "bad_request",
+                f"metric: {name[:60]!r} is none, expected {', '.join(METRICS_BY_NAME)}.",
+            )
     window = _window(owner, asked)
     versions = _versions(model, asked)
     span = Span(window.first, window.last)
     rows = read_version_rows(
-        owner, asked.environment, asked.region, dict.fromkeys(versions, span), hourly=window.step % 60 == 0, clock_asked=asked.clock
+        owner,
+        asked.environment,
+        asked.region,
+        dict.fromkeys(versions, span),
+        hourly=window.step % 60 == 0,
+        clock_asked=asked.clock,
     )
-    calls, processes = bin_calls(rows.calls, window, rows.clock, rows.callers), bin_processes(rows.processes, window)
+    calls, processes = (
+        bin_calls(rows.calls, window, rows.clock, rows.callers),
+        bin_processes(rows.processes, window),
+    )
     found = []
     for name in dict.fromkeys(asked.metric):
         metric, unit = METRICS_BY_NAME[name]
@@ -89,8 +140,12 @@ def series_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[
                     unit=unit,
                     version_id=id,
                     values=values,
-                    below_seconds=[one.bound if one else None for one in bounds] if any(bounds) else None,
-                    mean_seconds=[one.mean if one else None for one in bounds] if any(bounds) else None,
+                    below_seconds=[one.bound if one else None for one in bounds]
+                    if any(bounds)
+                    else None,
+                    mean_seconds=[one.mean if one else None for one in bounds]
+                    if any(bounds)
+                    else None,
                 )
             )
     return Series(
@@ -108,19 +163,35 @@ def series_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[
 
 def _window(project: Project, asked: SeriesQuery) -> TimeBins:
     """The bins; what begins before the minutes that are kept has bins of whole hours."""
-    end = clock.minute_of(asked.until.timestamp() if asked.until and asked.until.tzinfo else clock.unix())
+    end = clock.minute_of(
+        asked.until.timestamp() if asked.until and asked.until.tzinfo else clock.unix()
+    )
     if asked.until is not None and asked.until.tzinfo is None:
-        raise RefusalError("bad_request", "until: expected a time with its zone, such as 2026-11-22T10:00:00Z.")
+        raise RefusalError(
+            "bad_request", "until: expected a time with its zone, such as 2026-11-22T10:00:00Z."
+        )
     if not end - asked.minutes >= 0 or end > clock.minute_of(clock.unix()) + 1440:
-        raise RefusalError("bad_request", "until: expected a time since 1970 that is no more than a day ahead.")
+        raise RefusalError(
+            "bad_request", "until: expected a time since 1970 that is no more than a day ahead."
+        )
     hours = end - asked.minutes < find_first_kept_minute(project=project, now=clock.unix())
-    fits = [step for step in STEPS_MINUTES if asked.minutes <= step * DEFAULT_MAX_BINS and (step % 60 == 0 or not hours)]
+    fits = [
+        step
+        for step in STEPS_MINUTES
+        if asked.minutes <= step * DEFAULT_MAX_BINS and (step % 60 == 0 or not hours)
+    ]
     step = asked.step or (fits[0] if fits else 1440)
     if step % 60 and hours:
-        raise RefusalError("bad_request", f"step: {step} is less than an hour, and of a span that begins this early whole hours are kept.")
+        raise RefusalError(
+            "bad_request",
+            f"step: {step} is less than an hour, and of a span that begins this early "
+            "whole hours are kept.",
+        )
     window = TimeBins.ending(end, asked.minutes, step)
     if window.count > MAX_BINS:
-        raise RefusalError("bad_request", f"step: makes {window.count:,} bins, expected at most {MAX_BINS:,}.")
+        raise RefusalError(
+            "bad_request", f"step: makes {window.count:,} bins, expected at most {MAX_BINS:,}."
+        )
     return window
 
 
@@ -128,43 +199,68 @@ def _versions(model: WatchedModel, asked: SeriesQuery) -> dict[int, str]:
     """Names by id; one that did not run in this environment is refused by name."""
     if not asked.version:
         return {
-            id: rows[0].version.name for id, rows in group_deployments_by_version(model, asked.environment, DEFAULT_VERSION_COUNT).items()
+            id: rows[0].version.name
+            for id, rows in group_deployments_by_version(
+                model, asked.environment, DEFAULT_VERSION_COUNT
+            ).items()
         }
     wanted = [id for id in dict.fromkeys(asked.version) if 1 <= id <= MAX_ID]
     known = _find_newest_deployments(model, asked.environment, wanted)
     for id in asked.version:
         if id not in known:
-            raise RefusalError("bad_request", f"version: {id} is no version of this model in {asked.environment}.")
+            raise RefusalError(
+                "bad_request", f"version: {id} is no version of this model in {asked.environment}."
+            )
     return {id: known[id].version.name for id in wanted}
 
 
-def _find_newest_deployments(model: WatchedModel, environment: str, wanted: Iterable[int]) -> dict[int, Deployment]:
+def _find_newest_deployments(
+    model: WatchedModel, environment: str, wanted: Iterable[int]
+) -> dict[int, Deployment]:
     """The newest deployment of each of these versions there."""
     found: dict[int, Deployment] = {}
-    for row in list_model_deployments(project_id=model.project_id, model_id=model.pk, always=tuple(wanted)):
+    for row in list_model_deployments(
+        project_id=model.project_id, model_id=model.pk, always=tuple(wanted)
+    ):
         if row.environment == environment:
             found.setdefault(row.version_id, row)
     return found
 
 
 @router.api_operation(
-    READ_METHODS, "/projects/{project}/models/{model_id}/comparisons", response=ComparisonAnswer, summary="Two versions side by side"
+    READ_METHODS,
+    "/projects/{project}/models/{model_id}/comparisons",
+    response=ComparisonAnswer,
+    summary="Two versions side by side",
 )
-def comparison_read(request: ReadRequest, project: Slug, model_id: Id, asked: Query[ComparisonQuery]) -> ComparisonAnswer:
-    """Figures of both, and what the judge says of them. Figures alone say nothing about cause; the evidence compares like with like."""
+def comparison_read(
+    request: ReadRequest, project: Slug, model_id: Id, asked: Query[ComparisonQuery]
+) -> ComparisonAnswer:
+    """Figures of both, and what the judge says of them. Figures alone say nothing about cause; the
+    evidence compares like with like."""
     owner = request.auth.project(project)
-    known = _find_newest_deployments(get_model_or_404(owner, model_id), asked.environment, (asked.a, asked.b))
+    known = _find_newest_deployments(
+        get_model_or_404(owner, model_id), asked.environment, (asked.a, asked.b)
+    )
     if asked.a == asked.b:
         raise RefusalError("bad_request", "b: expected another version than a.")
     a, b = known.get(asked.a), known.get(asked.b)
     if a is None or b is None:
-        raise Http404(f"Version {asked.a if a is None else asked.b} is none of this model in {asked.environment}.")
+        raise Http404(
+            f"Version {asked.a if a is None else asked.b} is none of this model in "
+            f"{asked.environment}."
+        )
     spans, together = find_comparison_spans(a, b, asked.minutes)
     rows = read_version_rows(owner, asked.environment, asked.region, spans, clock_asked=asked.clock)
     newest, turned = find_pair_verdict(a, b)
     verdict = resolve_pair_verdict(newest)
     sides = [
-        SideShape(id=row.version_id, name=row.version.name, span=span_shape(spans[row.version_id]), figures=rows.figures(row.version_id))
+        SideShape(
+            id=row.version_id,
+            name=row.version.name,
+            span=span_shape(spans[row.version_id]),
+            figures=rows.figures(row.version_id),
+        )
         for row in (a, b)
     ]
     return ComparisonAnswer(

@@ -16,7 +16,17 @@ from dashboard.alerts.selectors import find_alert, list_alert_events, list_alert
 from dashboard.api.read.auth import ReadRequest
 from dashboard.api.read.models_versions import READ_METHODS
 from dashboard.api.read.paging import PageQuery, paginate_rows
-from dashboard.api.read.schemas import MAX_ID, AlertEventShape, Alerts, AlertShape, Id, OneAlert, OneVerdict, Slug, Verdicts
+from dashboard.api.read.schemas import (
+    MAX_ID,
+    AlertEventShape,
+    Alerts,
+    AlertShape,
+    Id,
+    OneAlert,
+    OneVerdict,
+    Slug,
+    Verdicts,
+)
 from dashboard.api.read.serializers import evidence_shapes, verdict_shape
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
@@ -31,19 +41,28 @@ class VerdictsQuery(PageQuery):
     version: int | None = Field(None, ge=1, le=MAX_ID)
     environment: str = Field("", max_length=64)
     kind: Kind = ""
-    current: bool = Field(True, description="false: what was said before as well; rows are kept when a verdict changes and once an hour.")
+    current: bool = Field(
+        True,
+        description="false: what was said before as well; rows are kept when a verdict changes and "
+        "once an hour.",
+    )
 
 
 class AlertsQuery(PageQuery):
-    state: Literal["", "open", "acknowledged", "snoozed", "resolved", "unresolved"] = Field("", description="unresolved: all but resolved.")
+    state: Literal["", "open", "acknowledged", "snoozed", "resolved", "unresolved"] = Field(
+        "", description="unresolved: all but resolved."
+    )
     severity: Literal["", "watch", "roll_back"] = ""
     model: int | None = Field(None, ge=1, le=MAX_ID)
     environment: str = Field("", max_length=64)
 
 
-@router.api_operation(READ_METHODS, "/projects/{project}/verdicts", response=Verdicts, summary="Verdicts")
+@router.api_operation(
+    READ_METHODS, "/projects/{project}/verdicts", response=Verdicts, summary="Verdicts"
+)
 def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsQuery]) -> Verdicts:
-    """What stands for each deployment, the newest first, without evidence; an open alert keeps the last bad verdict."""
+    """What stands for each deployment, the newest first, without evidence; an open alert keeps the
+    last bad verdict."""
     wanted = {
         "deployment__model_id": asked.model,
         "deployment__version_id": asked.version,
@@ -53,18 +72,30 @@ def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsQuer
     }
     rows = annotate_open_alert(for_project(Verdict, request.auth.project(project)).all())
     rows = rows.filter(**{name: value for name, value in wanted.items() if value})
-    rows = rows.select_related("deployment__version", "deployment__model", "baseline__version").defer("evidence")
+    rows = rows.select_related(
+        "deployment__version", "deployment__model", "baseline__version"
+    ).defer("evidence")
     found, after = paginate_rows(rows, asked)
-    return Verdicts(items=[verdict_shape(row) for row in (apply_open_alerts(found) if asked.current else found)], next=after)
+    return Verdicts(
+        items=[
+            verdict_shape(row) for row in (apply_open_alerts(found) if asked.current else found)
+        ],
+        next=after,
+    )
 
 
 @router.api_operation(
-    READ_METHODS, "/projects/{project}/verdicts/{verdict_id}", response=OneVerdict, summary="One verdict with its evidence"
+    READ_METHODS,
+    "/projects/{project}/verdicts/{verdict_id}",
+    response=OneVerdict,
+    summary="One verdict with its evidence",
 )
 def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdict:
     """The evidence is as it was at that moment, the strongest first."""
     rows = for_project(Verdict, request.auth.project(project)).filter(pk=verdict_id)
-    row = rows.select_related("deployment__version", "deployment__model", "baseline__version").first()
+    row = rows.select_related(
+        "deployment__version", "deployment__model", "baseline__version"
+    ).first()
     if row is None:
         raise Http404("There is no such verdict in this project.")
     return OneVerdict(**verdict_shape(row).dict(), evidence=evidence_shapes(row.evidence))
@@ -77,21 +108,42 @@ def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsQuery]) 
     if asked.state:
         unresolved = ~Q(state=AlertState.RESOLVED)
         rows = rows.filter(unresolved if asked.state == "unresolved" else Q(state=asked.state))
-    wanted = {"severity": asked.severity, "deployment__model_id": asked.model, "deployment__environment": asked.environment}
+    wanted = {
+        "severity": asked.severity,
+        "deployment__model_id": asked.model,
+        "deployment__environment": asked.environment,
+    }
     if asked.model or asked.environment:
         rows = rows.exclude(cause=AlertCause.FLEET_SILENCE)
-    found, after = paginate_rows(rows.filter(**{name: value for name, value in wanted.items() if value}), asked, by="number")
+    found, after = paginate_rows(
+        rows.filter(**{name: value for name, value in wanted.items() if value}), asked, by="number"
+    )
     return Alerts(items=[_alert(row) for row in found], next=after)
 
 
-@router.api_operation(READ_METHODS, "/projects/{project}/alerts/{number}", response=OneAlert, summary="One alert with its time line")
+@router.api_operation(
+    READ_METHODS,
+    "/projects/{project}/alerts/{number}",
+    response=OneAlert,
+    summary="One alert with its time line",
+)
 def alert_one(request: ReadRequest, project: Slug, number: Id) -> OneAlert:
     """By its number within the project."""
-    found = find_alert(project=request.auth.project(project), number=number) if number < 1 << 31 else None
+    found = (
+        find_alert(project=request.auth.project(project), number=number)
+        if number < 1 << 31
+        else None
+    )
     if found is None:
         raise Http404("There is no such alert in this project.")
     events = [
-        AlertEventShape(at=event.at, kind=event.kind, text=event.text, actor=event.actor_name, verdict_id=event.verdict_id)
+        AlertEventShape(
+            at=event.at,
+            kind=event.kind,
+            text=event.text,
+            actor=event.actor_name,
+            verdict_id=event.verdict_id,
+        )
         for event in list_alert_events(alert=found)[:MAX_EVENTS]
     ]
     return OneAlert(**_alert(found).dict(), events=events)

@@ -24,9 +24,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="JobSlot",
             fields=[
-                ("pk", models.CompositePrimaryKey("name", "slot", blank=True, editable=False, primary_key=True, serialize=False)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "name",
+                        "slot",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 ("name", models.CharField(max_length=64)),
-                ("slot", models.BigIntegerField(help_text="Unix time divided by the job's interval, rounded down.")),
+                (
+                    "slot",
+                    models.BigIntegerField(
+                        help_text="Unix time divided by the job's interval, rounded down."
+                    ),
+                ),
                 ("claimed_at", models.DateTimeField()),
                 ("finished_at", models.DateTimeField(null=True)),
             ],

@@ -12,9 +12,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Total",
             fields=[
-                ("pk", models.CompositePrimaryKey("name", "label", blank=True, editable=False, primary_key=True, serialize=False)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "name",
+                        "label",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 ("name", models.CharField(max_length=32)),
-                ("label", models.CharField(help_text="A code or a stage; empty where there is one sum.", max_length=32)),
+                (
+                    "label",
+                    models.CharField(
+                        help_text="A code or a stage; empty where there is one sum.", max_length=32
+                    ),
+                ),
                 ("value", models.FloatField()),
             ],
             options={
@@ -25,7 +40,10 @@ class Migration(migrations.Migration):
             model_name="heartbeat",
             name="broker",
             field=models.CharField(
-                db_default="", default="", help_text="What it says of Redis: empty if it answers, else why not.", max_length=200
+                db_default="",
+                default="",
+                help_text="What it says of Redis: empty if it answers, else why not.",
+                max_length=200,
             ),
         ),
     ]

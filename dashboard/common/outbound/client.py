@@ -1,8 +1,8 @@
-"""The one HTTP client for the outside world: asks an address that somebody typed in, and is kept away from our own network.
+"""The one HTTP client for the outside world: asks an address that somebody typed in, and is kept
+away from our own network.
 
-OutboundError
-├── OutboundRefusal   we do not send there, or nothing could be reached there: the two are told alike on purpose
-└── OutboundFailure    it was reached, and the exchange broke off
+OutboundError ├── OutboundRefusal   we do not send there, or nothing could be reached there: the two
+are told alike on purpose └── OutboundFailure    it was reached, and the exchange broke off
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class OutboundError(Exception):
 
 
 class OutboundRefusal(OutboundError):
-    """Nothing was sent. The same text stands for a private address and for one where nobody answers."""
+    """Nothing was sent. The same text stands for a private address and for one where nobody
+    answers."""
 
 
 class OutboundFailure(OutboundError):
@@ -40,7 +41,8 @@ class OutboundFailure(OutboundError):
 
 @dataclass(frozen=True)
 class OutboundResponse:
-    """What the other side said, cut to the limit; `retry_after` is its Retry-After header as it came."""
+    """What the other side said, cut to the limit; `retry_after` is its Retry-After header as it
+    came."""
 
     status: int
     text: str
@@ -50,7 +52,8 @@ class OutboundResponse:
 
 @dataclass(frozen=True)
 class OutboundLimits:
-    """Seconds to connect, seconds for everything together, and bytes of the answer that are read."""
+    """Seconds to connect, seconds for everything together, and bytes of the answer that are
+    read."""
 
     connect: float = 5.0
     total: float = 10.0
@@ -64,8 +67,11 @@ class _Deadline:
     total: float
 
     def left(self, *, connecting: bool = False) -> float:
-        """Seconds left, never zero: a socket takes zero for "do not wait" and would report something else."""
-        return max(0.001, (min(self.connect, self.total) if connecting else self.total) - self.clock())
+        """Seconds left, never zero: a socket takes zero for "do not wait" and would report
+        something else."""
+        return max(
+            0.001, (min(self.connect, self.total) if connecting else self.total) - self.clock()
+        )
 
 
 def outbound_post(
@@ -104,7 +110,9 @@ def _send_request(
 ) -> OutboundResponse:
     plain, target, deadline = _open_connection(url, resolver, limits, clock)
     try:
-        return _exchange(_wrap_tls(plain, target, deadline), target, method, body, headers, limits, deadline)
+        return _exchange(
+            _wrap_tls(plain, target, deadline), target, method, body, headers, limits, deadline
+        )
     finally:
         plain.close()
 
@@ -112,7 +120,8 @@ def _send_request(
 def _open_connection(
     url: str, resolver: Resolver, limits: OutboundLimits, clock: Callable[[], float]
 ) -> tuple[socket.socket, Target, _Deadline]:
-    """A connection to where the address may lead, and the time that is left for it; raises what a message would meet."""
+    """A connection to where the address may lead, and the time that is left for it; raises what a
+    message would meet."""
     started = clock()
     deadline = _Deadline(clock, started + limits.connect, started + limits.total)
     try:
@@ -122,8 +131,11 @@ def _open_connection(
     return _connect(target, resolver, deadline), target, deadline
 
 
-def outbound_probe(*, url: str, resolver: Resolver = resolve_name, limits: OutboundLimits = OutboundLimits()) -> None:
-    """Connects as a message would, certificate and all, and sends nothing; raises what a message would meet."""
+def outbound_probe(
+    *, url: str, resolver: Resolver = resolve_name, limits: OutboundLimits = OutboundLimits()
+) -> None:
+    """Connects as a message would, certificate and all, and sends nothing; raises what a message
+    would meet."""
     plain, target, deadline = _open_connection(url, resolver, limits, time.monotonic)
     try:
         _wrap_tls(plain, target, deadline).close()
@@ -132,13 +144,16 @@ def outbound_probe(*, url: str, resolver: Resolver = resolve_name, limits: Outbo
 
 
 def _connect(target: Target, resolver: Resolver, deadline: _Deadline) -> socket.socket:
-    """A connection to one of the addresses that were checked; the name is looked up exactly once."""
+    """A connection to one of the addresses that were checked; the name is looked up exactly
+    once."""
     addresses = resolver(target.host, target.port, deadline.left(connecting=True))
     if not addresses or not (target.allowed or all(is_public(address) for address in addresses)):
         raise OutboundRefusal(UNREACHABLE)
     for address in addresses:
         try:
-            connection = socket.create_connection((address, target.port), timeout=deadline.left(connecting=True))
+            connection = socket.create_connection(
+                (address, target.port), timeout=deadline.left(connecting=True)
+            )
         except OSError:
             continue
         if ip_address(connection.getpeername()[0]) == ip_address(address):
@@ -154,7 +169,9 @@ def _wrap_tls(plain: socket.socket, target: Target, deadline: _Deadline) -> sock
     try:
         return ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
     except ssl.SSLCertVerificationError as error:
-        raise OutboundFailure(f"The certificate was not accepted: {error.verify_message}.") from error
+        raise OutboundFailure(
+            f"The certificate was not accepted: {error.verify_message}."
+        ) from error
     except TimeoutError as error:
         raise OutboundFailure("No secure connection came about in time.") from error
     except (ssl.SSLError, OSError, ValueError) as error:
@@ -174,7 +191,12 @@ def _exchange(
     client = http.client.HTTPConnection(target.host, target.port)
     client.auto_open = 0  # the checked connection is the only one there will be
     client.sock = bounded
-    wanted = {"Host": target.authority, "User-Agent": "compilewatch", "Accept-Encoding": "identity", "Connection": "close"}
+    wanted = {
+        "Host": target.authority,
+        "User-Agent": "compilewatch",
+        "Accept-Encoding": "identity",
+        "Connection": "close",
+    }
     try:
         client.request(method, target.path, body=body, headers={**headers, **wanted})
         response = client.getresponse()
@@ -192,7 +214,8 @@ def _exchange(
 
 
 def _text(response: http.client.HTTPResponse, limit: int) -> tuple[str, bool]:
-    """What can be read of the body, and whether that is all: once there is a status, a body that breaks off takes nothing back."""
+    """What can be read of the body, and whether that is all: once there is a status, a body that
+    breaks off takes nothing back."""
     parts: list[bytes] = []
     whole = True
     try:
@@ -202,5 +225,7 @@ def _text(response: http.client.HTTPResponse, limit: int) -> tuple[str, bool]:
         parts.append(b" [broke off]")
         whole = False
     text = b"".join(parts).decode("utf-8", errors="replace")
-    shown = "".join(letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text)
+    shown = "".join(
+        letter if letter.isprintable() or letter == "\n" else "\ufffd" for letter in text
+    )
     return shown, whole and sum(map(len, parts)) < limit

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-# Python 3.11 calls some of these global. 168.63.129.16 is a cloud's host agent that hides behind a public number.
+# Python 3.11 calls some of these global. 168.63.129.16 is a cloud's host agent that hides behind a
+# public number.
 _NON_PUBLIC_V4 = tuple(
     ip_network(text)
     for text in (
@@ -24,7 +25,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(text: str) -> bool:
-    """True only for a public unicast address; one that carries another is public only if that one is too."""
+    """True only for a public unicast address; one that carries another is public only if that one
+    is too."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -33,7 +35,11 @@ def is_public(text: str) -> bool:
 
 
 def _v4_is_public(address: IPv4Address) -> bool:
-    return address.is_global and not address.is_multicast and not any(address in network for network in _NON_PUBLIC_V4)
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not any(address in network for network in _NON_PUBLIC_V4)
+    )
 
 
 def _v6_is_public(address: IPv6Address) -> bool:
@@ -46,4 +52,6 @@ def _v6_is_public(address: IPv6Address) -> bool:
     inner = [address.sixtofour] if address.sixtofour else list(address.teredo or ())
     if address not in _UNICAST_V6 or any(address in network for network in _NON_PUBLIC_V6):
         return False
-    return address.is_global and not address.is_multicast and all(_v4_is_public(one) for one in inner)
+    return (
+        address.is_global and not address.is_multicast and all(_v4_is_public(one) for one in inner)
+    )

@@ -11,7 +11,8 @@ Resolver = Callable[[str, int, float], list[str]]
 
 
 def resolve_name(host: str, port: int, seconds: float) -> list[str]:
-    """Every address of the name, in the order to try them; none when it has none or the look-up takes too long."""
+    """Every address of the name, in the order to try them; none when it has none or the look-up
+    takes too long."""
     found: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
     # getaddrinfo takes no time limit; a look-up that hangs is left to end by itself.
     threading.Thread(target=lambda: found.put(_look_up(host, port)), daemon=True).start()

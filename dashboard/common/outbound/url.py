@@ -1,4 +1,5 @@
-"""Reads the address of a webhook strictly: what is unusual is refused before anything is looked up."""
+"""Reads the address of a webhook strictly: what is unusual is refused before anything is looked
+up."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class TargetError(ValueError):
 
 @dataclass(frozen=True)
 class Target:
-    """Where to connect and what to ask for. `allowed` marks an exception that the operator of the server made."""
+    """Where to connect and what to ask for. `allowed` marks an exception that the operator of the
+    server made."""
 
     https: bool
     host: str
@@ -35,9 +37,13 @@ class Target:
 
 
 def parse_target(url: str, allow: Collection[str]) -> Target:
-    """The checked parts of an address; `allow` holds exact host:port entries, which may be http, private and on any port."""
+    """The checked parts of an address; `allow` holds exact host:port entries, which may be http,
+    private and on any port."""
     if not url or len(url) > 2048 or not all("!" <= letter <= "~" for letter in url) or "\\" in url:
-        raise TargetError("The address must be at most 2,048 plain ASCII characters without spaces; write other names in their xn-- form.")
+        raise TargetError(
+            "The address must be at most 2,048 plain ASCII characters without spaces; "
+            "write other names in their xn-- form."
+        )
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -55,11 +61,14 @@ def parse_target(url: str, allow: Collection[str]) -> Target:
         raise TargetError("The address must start with https://.")
     if not allowed and port not in ALLOWED_PORTS:
         raise TargetError("The address must use port 443 or 8443.")
-    return Target(https, host, port, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), allowed)
+    return Target(
+        https, host, port, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), allowed
+    )
 
 
 def _host(host: str, *, bracketed: bool) -> str:
-    """The name or address in lower case; numbers that only some programs take for an address are refused."""
+    """The name or address in lower case; numbers that only some programs take for an address are
+    refused."""
     try:
         if bracketed:
             return str(IPv6Address(host))

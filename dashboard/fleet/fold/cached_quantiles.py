@@ -1,4 +1,5 @@
-"""Sketches of which all are asked the same, as a page asks every bin for its p99: the answer is worked out once, for all of them."""
+"""Sketches of which all are asked the same, as a page asks every bin for its p99: the answer is
+worked out once, for all of them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from dashboard.fleet.fold.sketch_columns import SketchColumns, build_sketch_colu
 
 T = TypeVar("T")
 Question = Callable[[SketchColumns], Sequence[T]]
-"""Has an answer for each row; it is known by what it is, so the same one is asked again and again."""
+"""Has an answer for each row; it is known by what it is, so the same one is asked again and
+again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,7 +58,9 @@ class CachedSketch:
         return self.answer(SketchColumns.means)
 
 
-def merge_packed_groups(groups: Iterable[Iterable[bytes | memoryview[int] | None]]) -> list[CachedSketch]:
+def merge_packed_groups(
+    groups: Iterable[Iterable[bytes | memoryview[int] | None]],
+) -> list[CachedSketch]:
     """One sketch per group, of its packed ones; where nothing is packed it knows no value."""
     packed: list[bytes | memoryview[int]] = []
     sizes = []
@@ -64,11 +68,16 @@ def merge_packed_groups(groups: Iterable[Iterable[bytes | memoryview[int] | None
         before = len(packed)
         packed.extend(filter(None, group))
         sizes.append(len(packed) - before)
-    return QuantileCache(merge_packed(packed, np.repeat(np.arange(len(sizes)), sizes), len(sizes))).rows()
+    return QuantileCache(
+        merge_packed(packed, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+    ).rows()
 
 
-def merge_cached_sketches(rows: Sequence[CachedSketch], groups: Sequence[int], size: int) -> list[CachedSketch]:
-    """One sketch per group, 0 up to `size`, of the rows that `groups` puts into it; all rows are among the same sketches, each once."""
+def merge_cached_sketches(
+    rows: Sequence[CachedSketch], groups: Sequence[int], size: int
+) -> list[CachedSketch]:
+    """One sketch per group, 0 up to `size`, of the rows that `groups` puts into it; all rows are
+    among the same sketches, each once."""
     if not rows:
         return QuantileCache(build_sketch_columns([]).merged([], size)).rows()
     among = rows[0].among.columns

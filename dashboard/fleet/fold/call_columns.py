@@ -1,4 +1,5 @@
-"""Many calls at once, as columns of numbers and sketches: made of what reports say or of stored rows, added up by group."""
+"""Many calls at once, as columns of numbers and sketches: made of what reports say or of stored
+rows, added up by group."""
 
 from __future__ import annotations
 
@@ -9,10 +10,24 @@ from typing import Any
 import numpy as np
 
 from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES, COUNTER_MAX, CallCounts
-from dashboard.fleet.fold.sketch_columns import SketchColumns, build_sketch_columns, concatenate_sketches, sum_by_group, unpack_sketches
+from dashboard.fleet.fold.sketch_columns import (
+    SketchColumns,
+    build_sketch_columns,
+    concatenate_sketches,
+    sum_by_group,
+    unpack_sketches,
+)
 from dashboard.fleet.fold.varints import Bools, Floats, Ints
 
-COUNTS = ("calls", "errors", "compiled", "partial", *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES), "unknown", "sampled")
+COUNTS = (
+    "calls",
+    "errors",
+    "compiled",
+    "partial",
+    *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES),
+    "unknown",
+    "sampled",
+)
 SKETCHES = ("latency", "gpu", "warmup", "stalled")
 STORED_COLUMNS = (*COUNTS, "items", "covered", *SKETCHES, "stalled_count")
 """What a row has to be read with, so that more can be added to it."""
@@ -30,8 +45,8 @@ _SKETCHES_PER_ROW = len(SKETCHES)
 
 @dataclass(frozen=True, slots=True)
 class CallColumns:
-    """One row a series and time. Absent items are NaN; the sketches of row `n` are rows 4n to 4n + 3 of `sketches`; `tells` says whether
-    its agents tell stalled calls apart."""
+    """One row a series and time. Absent items are NaN; the sketches of row `n` are rows 4n to 4n +
+    3 of `sketches`; `tells` says whether its agents tell stalled calls apart."""
 
     counts: Ints
     items: Floats
@@ -55,30 +70,42 @@ class CallColumns:
     def merged(self, groups: Sequence[int], size: int) -> CallColumns:
         """One row per group, 0 up to `size`: the sum of the rows that `groups` puts into it."""
         group = np.asarray(groups, np.int64)
-        # Each is at most MOST, and fewer than 8,192 are added at once: the sum fits 64 bits before it saturates.
+        # Each is at most MOST, and fewer than 8,192 are added at once: the sum fits 64 bits before
+        # it saturates.
         counts = np.zeros((size, len(COUNTS)), np.int64)
         np.add.at(counts, group, self.counts)
         np.minimum(counts, COUNTER_MAX, out=counts)
         known = ~np.isnan(self.items)
-        items = np.bincount(group[known], weights=self.items[known], minlength=size).astype(np.float64)
+        items = np.bincount(group[known], weights=self.items[known], minlength=size).astype(
+            np.float64
+        )
         items[np.bincount(group[known], minlength=size) == 0] = np.nan
         tells = np.bincount(group[self.tells], minlength=size) > 0
         owners = (group[:, None] * _SKETCHES_PER_ROW + np.arange(_SKETCHES_PER_ROW)).ravel()
         return CallColumns(
-            counts, items, sum_by_group(group, self.covered, size), tells, self.sketches.merged(owners, size * _SKETCHES_PER_ROW)
+            counts,
+            items,
+            sum_by_group(group, self.covered, size),
+            tells,
+            self.sketches.merged(owners, size * _SKETCHES_PER_ROW),
         )
 
     def saturated(self) -> list[int]:
         """The rows with a counter that reached MOST, or a sketch that was thinned out at it."""
         counts = self.counts.max(axis=1, initial=0) >= COUNTER_MAX
-        sketches = self.sketches.count.reshape(len(self), _SKETCHES_PER_ROW).max(axis=1, initial=0) > COUNTER_MAX // 2
+        sketches = (
+            self.sketches.count.reshape(len(self), _SKETCHES_PER_ROW).max(axis=1, initial=0)
+            > COUNTER_MAX // 2
+        )
         return [int(row) for row in np.flatnonzero(counts | sketches)]
 
     def rows(self) -> list[tuple[Any, ...]]:
         """The values of COLUMNS for each row."""
         sketches = self.sketches
         filled = (sketches.count > 0).tolist()
-        packed = [data if some else None for data, some in zip(sketches.packed(), filled, strict=True)]
+        packed = [
+            data if some else None for data, some in zip(sketches.packed(), filled, strict=True)
+        ]
         latency, gpu, stalled = (_summarize_sketches(sketches, number) for number in (0, 1, 3))
         tells = self.tells.tolist()
         columns: list[Sequence[Any]] = [
@@ -86,7 +113,10 @@ class CallColumns:
             [None if value != value else value for value in self.items.tolist()],
             self.covered.tolist(),
             *(packed[number::_SKETCHES_PER_ROW] for number in range(_SKETCHES_PER_ROW)),
-            *(_mask_unreported(tells, values) for values in (stalled[0], stalled[1], *self._caller_quantiles())),
+            *(
+                _mask_unreported(tells, values)
+                for values in (stalled[0], stalled[1], *self._caller_quantiles())
+            ),
             *latency,
             gpu[0],
             *gpu[2:],
@@ -96,20 +126,30 @@ class CallColumns:
     def _caller_quantiles(self) -> list[list[float | None]]:
         """Quantiles of what callers waited after warm-up: steady and stalled calls together."""
         size = len(self)
-        both = concatenate_sketches(self.sketches.every(0, _SKETCHES_PER_ROW), self.sketches.every(3, _SKETCHES_PER_ROW)).merged(
-            [*range(size), *range(size)], size
-        )
+        both = concatenate_sketches(
+            self.sketches.every(0, _SKETCHES_PER_ROW), self.sketches.every(3, _SKETCHES_PER_ROW)
+        ).merged([*range(size), *range(size)], size)
         return [both.quantile(q) for q in QUANTILES]
 
 
 def build_call_columns(calls: Sequence[CallCounts]) -> CallColumns:
     """What reports say, as columns."""
-    found = [sketch for each in calls for sketch in (each.latency, each.gpu, each.warmup, each.stalled)]
+    found = [
+        sketch for each in calls for sketch in (each.latency, each.gpu, each.warmup, each.stalled)
+    ]
     places = [place for place, sketch in enumerate(found) if sketch is not None]
     sketches = build_sketch_columns([sketch for sketch in found if sketch is not None])
-    counts = [(c.calls, c.errors, c.compiled, c.partial, *c.eager, c.unknown, c.sampled) for c in calls]
+    counts = [
+        (c.calls, c.errors, c.compiled, c.partial, *c.eager, c.unknown, c.sampled) for c in calls
+    ]
     tells = [c.stalled is not None for c in calls]
-    return _build_columns(counts, [c.items for c in calls], [c.covered for c in calls], tells, sketches.merged(places, len(found)))
+    return _build_columns(
+        counts,
+        [c.items for c in calls],
+        [c.covered for c in calls],
+        tells,
+        sketches.merged(places, len(found)),
+    )
 
 
 def parse_stored_rows(rows: Sequence[Sequence[Any]]) -> CallColumns:
@@ -121,7 +161,9 @@ def parse_stored_rows(rows: Sequence[Sequence[Any]]) -> CallColumns:
     counts = [row[:width] for row in rows]
     tells = [row[width + 2 + _SKETCHES_PER_ROW] is not None for row in rows]
     merged = sketches.merged(places, len(found))
-    return _build_columns(counts, [row[width] for row in rows], [row[width + 1] for row in rows], tells, merged)
+    return _build_columns(
+        counts, [row[width] for row in rows], [row[width + 1] for row in rows], tells, merged
+    )
 
 
 def concatenate_columns(*parts: CallColumns) -> CallColumns:
@@ -136,7 +178,11 @@ def concatenate_columns(*parts: CallColumns) -> CallColumns:
 
 
 def _build_columns(
-    counts: Sequence[Sequence[int]], items: Sequence[float | None], covered: Sequence[float], tells: Sequence[bool], sketches: SketchColumns
+    counts: Sequence[Sequence[int]],
+    items: Sequence[float | None],
+    covered: Sequence[float],
+    tells: Sequence[bool],
+    sketches: SketchColumns,
 ) -> CallColumns:
     return CallColumns(
         np.array(counts, np.int64).reshape(len(items), len(COUNTS)),

@@ -1,4 +1,5 @@
-"""How a process started: what its agent tells of it, and what its reports show where an agent tells nothing."""
+"""How a process started: what its agent tells of it, and what its reports show where an agent tells
+nothing."""
 
 from __future__ import annotations
 
@@ -20,15 +21,20 @@ MAX_STAGES = 64
 
 
 def fold_cold_start(facts: Facts, sender: ReportSender, report: Report, window: Window) -> None:
-    """What this report says of the cold start; the first window with compiled calls bounds the first call from above."""
-    ready = min((window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None)
+    """What this report says of the cold start; the first window with compiled calls bounds the
+    first call from above."""
+    ready = min(
+        (window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None
+    )
     marks: dict[str, float] = {}
     for fact in report.facts:
         name = str(fact.data.get("name", ""))
         if fact.kind == "mark" and name not in OWN_MARKS and len(marks) < MAX_MARKS:
             mark, at = clip_label(name, 64), window.moment(fact.at)
             marks[mark] = min(at, marks.get(mark, at))
-    told = max((one for one in map(parse_cold_start, report.facts) if one is not None), default=None)
+    told = max(
+        (one for one in map(parse_cold_start, report.facts) if one is not None), default=None
+    )
     called = any(region.compiled > 0 for region in report.regions)
     if ready is None and not marks and not report.compiles and not called and told is None:
         return
@@ -36,7 +42,9 @@ def fold_cold_start(facts: Facts, sender: ReportSender, report: Report, window: 
         source=sender.source,
         started=window.moment(sender.identity.started),
         ready=ready,
-        first_compile=min((window.moment(compile_.at) for compile_ in report.compiles), default=None),
+        first_compile=min(
+            (window.moment(compile_.at) for compile_ in report.compiles), default=None
+        ),
         first_call=window.end if called else None,
         marks=marks,
         told=told,
@@ -45,7 +53,8 @@ def fold_cold_start(facts: Facts, sender: ReportSender, report: Report, window: 
 
 
 def parse_cold_start(fact: Fact) -> ColdStartReport | None:
-    """What the agent tells of the start; None for any other fact, and for one that is not what it should be."""
+    """What the agent tells of the start; None for any other fact, and for one that is not what it
+    should be."""
     data = fact.data
     if fact.kind != "mark" or data.get("name") != COLD_START:
         return None
@@ -55,7 +64,11 @@ def parse_cold_start(fact: Fact) -> ColdStartReport | None:
     said = {
         "until": until,
         "stages": _parse_stages(data.get("stages")),
-        "phases": {name: seconds for name, value in _parse_table(data.get("phases")) if (seconds := _parse_seconds(value)) is not None},
+        "phases": {
+            name: seconds
+            for name, value in _parse_table(data.get("phases"))
+            if (seconds := _parse_seconds(value)) is not None
+        },
         "unaccounted": _parse_seconds(data.get("unaccounted")),
     }
     return until == COLD_START_ENDS[1], total, json.dumps(said, sort_keys=True)
@@ -65,18 +78,31 @@ def _parse_stages(value: Any) -> list[list[Any]]:
     """Name, begin and seconds of each stage, in order."""
     found = []
     for name, span in _parse_table(value):
-        start, seconds = (_parse_seconds(one) for one in span) if isinstance(span, list) and len(span) == 2 else (None, None)
+        start, seconds = (
+            (_parse_seconds(one) for one in span)
+            if isinstance(span, list) and len(span) == 2
+            else (None, None)
+        )
         if start is not None and seconds is not None:
             found.append([name, start, seconds])
     return sorted(found, key=lambda stage: (stage[1], stage[0]))
 
 
 def _parse_table(value: Any) -> list[tuple[str, Any]]:
-    return [(clip_label(str(name), 64), entry) for name, entry in list(value.items())[:MAX_STAGES]] if isinstance(value, dict) else []
+    return (
+        [(clip_label(str(name), 64), entry) for name, entry in list(value.items())[:MAX_STAGES]]
+        if isinstance(value, dict)
+        else []
+    )
 
 
 def _parse_seconds(value: Any) -> float | None:
     """A number of seconds that can be true."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= MAX_SECONDS:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not 0 <= value <= MAX_SECONDS
+    ):
         return None
     return float(value)

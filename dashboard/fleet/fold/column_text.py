@@ -1,4 +1,5 @@
-"""Text that fits its column, shows all it holds, and stays distinct: long names keep their start and gain a hash of the whole."""
+"""Text that fits its column, shows all it holds, and stays distinct: long names keep their start
+and gain a hash of the whole."""
 
 from __future__ import annotations
 

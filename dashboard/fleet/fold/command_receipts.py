@@ -24,7 +24,14 @@ def parse_receipts(report: Report, window: Window) -> set[Receipt]:
         state = fact.data.get("state")
         if fact.kind == "command_receipt" and state in RECEIPTS and len(found) < MAX_RECEIPTS:
             command = clip_label(str(fact.data.get("command", "")), 64)
-            found.add((window.moment(fact.at), str(state), command, json.dumps(_parse_details(fact.data), sort_keys=True)))
+            found.add(
+                (
+                    window.moment(fact.at),
+                    str(state),
+                    command,
+                    json.dumps(_parse_details(fact.data), sort_keys=True),
+                )
+            )
     return found
 
 
@@ -34,4 +41,8 @@ def _parse_details(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clamp_number(value: Any) -> int:
-    return min(max(value, 0), MAX_COUNTER) if isinstance(value, int) and not isinstance(value, bool) else 0
+    return (
+        min(max(value, 0), MAX_COUNTER)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else 0
+    )

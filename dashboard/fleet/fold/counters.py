@@ -1,4 +1,5 @@
-"""What is counted: every field adds, or keeps the larger value, so that order and grouping change nothing."""
+"""What is counted: every field adds, or keeps the larger value, so that order and grouping change
+nothing."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from compilewatch.wire.sketch import Sketch
 N = TypeVar("N", int, float, tuple[bool, float, str], tuple[float, int, str])
 
 COUNTER_MAX = 1 << 50
-"""Where counters saturate: 10,000 processes with 10,000 calls a second each stay 3,000 times below it in an hour. Every such number is
-exact in a float and in a browser, and two of them never overflow 64 bits."""
+"""Where counters saturate: 10,000 processes with 10,000 calls a second each stay 3,000 times below
+it in an hour. Every such number is exact in a float and in a browser, and two of them never
+overflow 64 bits."""
 
 COUNTED_EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error", "no_graph")
 
@@ -48,7 +50,9 @@ class CallCounts:
         if other.items is not None:
             self.items = other.items + (self.items or 0.0)
         if any(other.eager):
-            self.eager = [mine + theirs for mine, theirs in zip(self.eager, other.eager, strict=True)]
+            self.eager = [
+                mine + theirs for mine, theirs in zip(self.eager, other.eager, strict=True)
+            ]
         self.latency = merge_sketches(self.latency, other.latency)
         self.gpu = merge_sketches(self.gpu, other.gpu)
         self.warmup = merge_sketches(self.warmup, other.warmup)
@@ -77,10 +81,26 @@ def merge_sketches(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
 
 
 SUMMED_FIELDS = (
-    "windows", "covered", "compiles", "recompiles", "compile_failures", "request_compiles", "compile_seconds", "saved_seconds",
-    "cache_hits", "cache_misses", "cache_bypasses", "hit_seconds", "miss_seconds", "graph_breaks", "fallbacks", "cudagraph_skips", "ooms",
-    "recordings", "recording_seconds",
-)  # fmt: skip
+    "windows",
+    "covered",
+    "compiles",
+    "recompiles",
+    "compile_failures",
+    "request_compiles",
+    "compile_seconds",
+    "saved_seconds",
+    "cache_hits",
+    "cache_misses",
+    "cache_bypasses",
+    "hit_seconds",
+    "miss_seconds",
+    "graph_breaks",
+    "fallbacks",
+    "cudagraph_skips",
+    "ooms",
+    "recordings",
+    "recording_seconds",
+)
 """The fields of Process that add; the others keep the largest value."""
 
 
@@ -134,7 +154,9 @@ class ProcessCounts:
 
 
 _values_of = attrgetter(*(item.name for item in fields(ProcessCounts)))
-LARGEST_FIELDS = tuple(item.name for item in fields(ProcessCounts) if item.name not in SUMMED_FIELDS)
+LARGEST_FIELDS = tuple(
+    item.name for item in fields(ProcessCounts) if item.name not in SUMMED_FIELDS
+)
 
 
 def larger(mine: N | None, other: N | None) -> N | None:

@@ -1,4 +1,5 @@
-"""An inbox row as the wire's messages, with the identity's keys made once per identity instead of once per report."""
+"""An inbox row as the wire's messages, with the identity's keys made once per identity instead of
+once per report."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def _decode_sender(project: int, instance: str, identity: bytes) -> ReportSender
     gpu, world_size = clip_name(who.gpu, 100), _clamp_int32(who.world_size, 1)
     version = VersionKey(project, who.model, who.version)
     source = Source(version, instance, who.environment, gpu, world_size)
-    return ReportSender(source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _build_columns(who))
+    return ReportSender(
+        source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _build_columns(who)
+    )
 
 
 decode_sender = TtlCache(_decode_sender, period=600.0, most=20_000)
@@ -63,7 +66,11 @@ _clip_label = lru_cache(maxsize=20_000)(clip_label)
 
 def _build_columns(who: Identity) -> dict[str, Any]:
     """The identity as the columns of an instance."""
-    whole = {key: _clip_if_text(value) for key, value in msgspec.to_builtins(who).items() if key not in ("capabilities", "components")}
+    whole = {
+        key: _clip_if_text(value)
+        for key, value in msgspec.to_builtins(who).items()
+        if key not in ("capabilities", "components")
+    }
     return {
         "kind": _clip_label(who.kind, 16),
         "host": clip_name(who.host, 200),
@@ -79,9 +86,12 @@ def _build_columns(who: Identity) -> dict[str, Any]:
         "simulated": who.simulated,
         "identity": whole,
         "capabilities": {
-            _clip_label(key, 64): [_clip_label(answer, 16), _clip_label(why, 512)] for key, (answer, why) in who.capabilities.items()
+            _clip_label(key, 64): [_clip_label(answer, 16), _clip_label(why, 512)]
+            for key, (answer, why) in who.capabilities.items()
         },
-        "components": {_clip_label(key, 64): _clip_label(value, 512) for key, value in who.components.items()},
+        "components": {
+            _clip_label(key, 64): _clip_label(value, 512) for key, value in who.components.items()
+        },
     }
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from compilewatch.wire.messages import FINDING_KINDS, MAX_COMPILES, MAX_REASON, PATTERNS, Compile, Finding, Report
+from compilewatch.wire.messages import (
+    FINDING_KINDS,
+    MAX_COMPILES,
+    MAX_REASON,
+    PATTERNS,
+    Compile,
+    Finding,
+    Report,
+)
 from compilewatch.wire.numerics import parity_of
 
 from dashboard.fleet.fold.column_text import clip_label
@@ -13,18 +21,28 @@ from dashboard.fleet.fold.decode import MAX_INT32, ReportSender
 from dashboard.fleet.fold.facts import CompileFact, Facts, FindingFact, Occurrences, limit_values
 from dashboard.fleet.fold.fingerprint import fingerprint
 from dashboard.fleet.fold.keys import FindingKey, to_instance_key
-from dashboard.fleet.fold.process import MAX_BYTES, MAX_FINDING_COUNT, clamp_compile_seconds, clamp_seconds, classify_compile, count_ooms
+from dashboard.fleet.fold.process import (
+    MAX_BYTES,
+    MAX_FINDING_COUNT,
+    clamp_compile_seconds,
+    clamp_seconds,
+    classify_compile,
+    count_ooms,
+)
 from dashboard.fleet.fold.report_window import Window
 
 PARITY_FAILED_TEXT = "another result than eager"
 
 
 def compiles_fold(facts: Facts, sender: ReportSender, report: Report, window: Window) -> None:
-    """One row per compilation, up to the wire's limit; the counts of the process hold all of them."""
+    """One row per compilation, up to the wire's limit; the counts of the process hold all of
+    them."""
     key, day = to_instance_key(sender.source), window.minute // 1440
     for number, compile_ in enumerate(report.compiles[:MAX_COMPILES]):
         at = window.moment(compile_.at)
-        facts.compiles[key, report.seq[0], number] = CompileFact(sender.source, day, report.seq[0], number, at, _compile_columns(compile_))
+        facts.compiles[key, report.seq[0], number] = CompileFact(
+            sender.source, day, report.seq[0], number, at, _compile_columns(compile_)
+        )
 
 
 def _compile_columns(compile_: Compile) -> dict[str, Any]:
@@ -39,7 +57,9 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
         "reason": clip_label(compile_.reason, MAX_REASON),
         "outcome": clip_label(compile_.outcome, 16),
         "total": total,
-        "phases": {clip_label(phase, 32): seconds for phase, seconds in took.items() if seconds is not None},
+        "phases": {
+            clip_label(phase, 32): seconds for phase, seconds in took.items() if seconds is not None
+        },
         "cache_fx": clip_label(compile_.cache.get("fx", ""), 8),
         "cache_aot": clip_label(compile_.cache.get("aot", ""), 8),
         "cache_autotune": clip_label(compile_.cache.get("autotune", ""), 8),
@@ -48,7 +68,9 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
         "cache_key": clip_label(compile_.key, 32),
         "miss": clip_label(compile_.miss, 200),
         "saved": clamp_compile_seconds(compile_.saved),
-        "new_peak": None if compile_.new_peak is None else min(max(compile_.new_peak, 0), MAX_BYTES),
+        "new_peak": None
+        if compile_.new_peak is None
+        else min(max(compile_.new_peak, 0), MAX_BYTES),
         "in_request": compile_.in_request,
         "reason_kind": clip_label(compile_.reason_kind, 16),
         "backend": clip_label(compile_.backend, 64),
@@ -80,14 +102,28 @@ NO_VALUES: FindingValues = (frozenset(), 0, "")
 
 def _parse_values(finding: Finding) -> FindingValues:
     values = limit_values(clip_label(value, 200) for value in finding.values)
-    return values, min(max(finding.distinct, 0), MAX_INT32), finding.pattern if finding.pattern in PATTERNS else ""
+    return (
+        values,
+        min(max(finding.distinct, 0), MAX_INT32),
+        finding.pattern if finding.pattern in PATTERNS else "",
+    )
 
 
-def _iterate_findings(report: Report, window: Window) -> Iterator[tuple[str, str, str, Occurrences, FindingValues]]:
+def _iterate_findings(
+    report: Report, window: Window
+) -> Iterator[tuple[str, str, str, Occurrences, FindingValues]]:
     for finding in report.findings:
         if finding.kind in FINDING_KINDS:
-            seen = Occurrences(finding.count, window.end, window.end, clamp_seconds(finding.seconds))
-            yield finding.kind, clip_label(finding.text, MAX_REASON), clip_label(finding.where, 512), seen, _parse_values(finding)
+            seen = Occurrences(
+                finding.count, window.end, window.end, clamp_seconds(finding.seconds)
+            )
+            yield (
+                finding.kind,
+                clip_label(finding.text, MAX_REASON),
+                clip_label(finding.where, 512),
+                seen,
+                _parse_values(finding),
+            )
     for fact in report.facts:
         data, at = fact.data, window.moment(fact.at)
         where = f"{data['file']}:{data.get('line', '')}" if data.get("file") else ""
@@ -95,15 +131,37 @@ def _iterate_findings(report: Report, window: Window) -> Iterator[tuple[str, str
             frame, cause = data.get("frame", ""), data.get("cause", "")
             text = clip_label(f"{frame} runs eager until the process restarts: {cause}", 512)
             yield "latched_eager", text, clip_label(where, 512), Occurrences(1, at, at), NO_VALUES
-        elif fact.kind == "compiled_nothing" and not any(finding.kind == fact.kind for finding in report.findings):
+        elif fact.kind == "compiled_nothing" and not any(
+            finding.kind == fact.kind for finding in report.findings
+        ):
             text = clip_label(
-                str(data.get("text") or f"{data.get('region', '')}: compilation was requested, nothing was compiled"), MAX_REASON
+                str(
+                    data.get("text")
+                    or f"{data.get('region', '')}: compilation was requested, nothing was compiled"
+                ),
+                MAX_REASON,
             )
-            yield "compiled_nothing", text, clip_label(where, 512), Occurrences(1, at, at), NO_VALUES
+            yield (
+                "compiled_nothing",
+                text,
+                clip_label(where, 512),
+                Occurrences(1, at, at),
+                NO_VALUES,
+            )
         elif fact.kind == "oom":
             text = clip_label(str(data.get("text") or "out of memory"), MAX_REASON)
-            yield "oom", text, clip_label(where, 512), Occurrences(count_ooms(fact), at, at), NO_VALUES
-        elif fact.kind == "parity" and (parity := parity_of(data)).state == "failed" and parity.kind != "finite":
+            yield (
+                "oom",
+                text,
+                clip_label(where, 512),
+                Occurrences(count_ooms(fact), at, at),
+                NO_VALUES,
+            )
+        elif (
+            fact.kind == "parity"
+            and (parity := parity_of(data)).state == "failed"
+            and parity.kind != "finite"
+        ):
             # The figures differ between instances; it is the same finding on all of them.
             yield (
                 "parity",

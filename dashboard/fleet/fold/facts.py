@@ -1,4 +1,5 @@
-"""The facts of a batch of reports, keyed by natural keys; merging is associative and commutative (sums of floats up to rounding)."""
+"""The facts of a batch of reports, keyed by natural keys; merging is associative and commutative
+(sums of floats up to rounding)."""
 
 from __future__ import annotations
 
@@ -19,20 +20,24 @@ EagerFallback = tuple[float, str]
 """When a frame latched, and what else is known of it as JSON text."""
 
 Receipt = tuple[float, str, str, str]
-"""What an instance tells of a command: when, what became of it, the command's id, and the rest as JSON text."""
+"""What an instance tells of a command: when, what became of it, the command's id, and the rest as
+JSON text."""
 
 ColdStartReport = tuple[bool, float, str]
-"""A cold start as its agent tells it: whether it is told up to `ready`, its seconds, and its stages as JSON text."""
+"""A cold start as its agent tells it: whether it is told up to `ready`, its seconds, and its stages
+as JSON text."""
 
 ProcessExit = tuple[float, int, str]
-"""When a process ended, its exit code, and the name of the signal that ended it; -1 and empty where that is not known."""
+"""When a process ended, its exit code, and the name of the signal that ended it; -1 and empty where
+that is not known."""
 
 K = TypeVar("K")
 
 
 @dataclass(slots=True)
 class InstanceFact:
-    """What is known of an instance; `latest` wins by sequence number, so an old report never replaces what a newer one said."""
+    """What is known of an instance; `latest` wins by sequence number, so an old report never
+    replaces what a newer one said."""
 
     source: Source
     seq: int
@@ -47,11 +52,13 @@ class InstanceFact:
     losses: tuple[int, ...]
     """Each only grows: the largest is the newest."""
     calls: tuple[int, int, int] = (0, 0, 0)
-    """Of the newest report that knew of any whether they ran compiled: its number, the calls, and those that ran eager."""
+    """Of the newest report that knew of any whether they ran compiled: its number, the calls, and
+    those that ran eager."""
     late_windows: int = 0
     ready: float | None = None
     active: int | None = None
-    """The first minute in which it called what is watched, or compiled; None: it only started so far."""
+    """The first minute in which it called what is watched, or compiled; None: it only started so
+    far."""
     ended: ProcessExit | None = None
     latched: dict[tuple[str, str], EagerFallback] = field(default_factory=dict)
     """By frame and cause, the first time it was told."""
@@ -61,8 +68,17 @@ class InstanceFact:
 
     def add(self, other: InstanceFact) -> None:
         """Adds what another report of the same instance says."""
-        if (other.seq, other.digest, other.clock_offset) > (self.seq, self.digest, self.clock_offset):
-            self.source, self.seq, self.digest, self.identity = other.source, other.seq, other.digest, other.identity
+        if (other.seq, other.digest, other.clock_offset) > (
+            self.seq,
+            self.digest,
+            self.clock_offset,
+        ):
+            self.source, self.seq, self.digest, self.identity = (
+                other.source,
+                other.seq,
+                other.digest,
+                other.identity,
+            )
             self.clock_offset, self.compiling = other.clock_offset, other.compiling
         self.first_minute = min(self.first_minute, other.first_minute)
         self.last_minute = max(self.last_minute, other.last_minute)
@@ -94,7 +110,8 @@ class CompileFact:
 
 @dataclass(slots=True)
 class ColdStartFact:
-    """The start of a process as far as its reports tell; moments are Unix seconds by the server's clock."""
+    """The start of a process as far as its reports tell; moments are Unix seconds by the server's
+    clock."""
 
     source: Source
     started: float
@@ -167,7 +184,8 @@ class FindingFact:
 
 @dataclass(slots=True)
 class Facts:
-    """Everything a batch of reports says. `hours` holds only windows too long for a minute: the store adds the minutes to them."""
+    """Everything a batch of reports says. `hours` holds only windows too long for a minute: the
+    store adds the minutes to them."""
 
     minutes: dict[tuple[Source, RegionKey, int], CallCounts] = field(default_factory=dict)
     hours: dict[tuple[Source, RegionKey, int], CallCounts] = field(default_factory=dict)
@@ -183,7 +201,8 @@ class Facts:
     simulated: set[VersionKey] = field(default_factory=set)
 
     def merge(self, other: Facts) -> None:
-        """Adds the facts of another batch; the other batch must not be used afterwards, its values may be shared."""
+        """Adds the facts of another batch; the other batch must not be used afterwards, its values
+        may be shared."""
         _add_all(self.minutes, other.minutes)
         _add_all(self.hours, other.hours)
         _add_all(self.process_minutes, other.process_minutes)
@@ -202,21 +221,28 @@ class Facts:
 
     def days(self) -> set[int]:
         """The days since 1970 that rows will be written for."""
-        return {minute // 1440 for _, minute in self.process_minutes} | {fact.day for fact in self.compiles.values()}
+        return {minute // 1440 for _, minute in self.process_minutes} | {
+            fact.day for fact in self.compiles.values()
+        }
 
     def note_changed(self, version: VersionKey, first: int, last: int) -> None:
         """Minutes from first to last have new data that the judge looks at."""
         known = self.changed.get(version)
-        self.changed[version] = (min(known[0], first), max(known[1], last)) if known else (first, last)
+        self.changed[version] = (
+            (min(known[0], first), max(known[1], last)) if known else (first, last)
+        )
 
     def note_seen(self, version: VersionKey, since: float, until: float) -> None:
         """The version reported about this time."""
         known = self.seen.get(version)
-        self.seen[version] = (min(known[0], since), max(known[1], until)) if known else (since, until)
+        self.seen[version] = (
+            (min(known[0], since), max(known[1], until)) if known else (since, until)
+        )
 
 
 def value_add(table: dict[K, Any], key: K, value: Any) -> None:
-    """Adds a value to what the table holds under the key; the value belongs to the table afterwards."""
+    """Adds a value to what the table holds under the key; the value belongs to the table
+    afterwards."""
     known = table.setdefault(key, value)
     if known is not value:
         known.add(value)

@@ -1,4 +1,5 @@
-"""Whether a finding is new, ongoing, gone or back: read off when which version showed it and when which versions reported."""
+"""Whether a finding is new, ongoing, gone or back: read off when which version showed it and when
+which versions reported."""
 
 from __future__ import annotations
 
@@ -7,10 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 ABSENCE_MINUTES = 60
-"""Minutes of reports without the finding after which its absence means something. What a version compiles, it compiles at its start."""
+"""Minutes of reports without the finding after which its absence means something. What a version
+compiles, it compiles at its start."""
 
 RULE = (
-    "New: one version has shown it. Ongoing: several have. Gone: every version that showed it has stopped reporting, and others that"
+    "New: one version has shown it. Ongoing: several have. Gone: every version that showed "
+    "it has stopped reporting, and others that"
     " tell what they compile then reported for an hour without it. Back: shown again after that."
 )
 
@@ -37,15 +40,20 @@ class _Interval(NamedTuple):
 
 
 def derive_finding_state(shown: Mapping[int, int], present: Sequence[Presence]) -> FindingState:
-    """The state of a finding that each of these versions showed first in this minute. The order of arrival of anything plays no part."""
+    """The state of a finding that each of these versions showed first in this minute. The order of
+    arrival of anything plays no part."""
     silent = _AbsenceMinutes(_list_presence_without(shown, present))
     stretches: list[_Interval] = []
-    for version, first, last in sorted(_list_presence_with(shown, present), key=lambda one: (one.first, one.last, one.version)):
+    for version, first, last in sorted(
+        _list_presence_with(shown, present), key=lambda one: (one.first, one.last, one.version)
+    ):
         before = stretches[-1] if stretches else None
         if before is None or silent.minutes(before.last + 1, first - 1) >= ABSENCE_MINUTES:
             stretches.append(_Interval(first, last, frozenset({version})))
         else:
-            stretches[-1] = _Interval(before.first, max(before.last, last), before.versions | {version})
+            stretches[-1] = _Interval(
+                before.first, max(before.last, last), before.versions | {version}
+            )
     newest = stretches[-1]
     if silent.minutes(newest.last + 1, silent.end) >= ABSENCE_MINUTES:
         return FindingState("gone", newest.last)
@@ -55,17 +63,28 @@ def derive_finding_state(shown: Mapping[int, int], present: Sequence[Presence]) 
 
 
 def _list_presence_with(shown: Mapping[int, int], present: Iterable[Presence]) -> list[Presence]:
-    """When versions with the finding reported, from its first sighting on: they have it as long as they run."""
+    """When versions with the finding reported, from its first sighting on: they have it as long as
+    they run."""
     found = [
-        Presence(version, max(first, shown[version]), last) for version, first, last in present if last >= shown.get(version, last + 1)
+        Presence(version, max(first, shown[version]), last)
+        for version, first, last in present
+        if last >= shown.get(version, last + 1)
     ]
     known = {one.version for one in found}
-    return found + [Presence(version, minute, minute) for version, minute in shown.items() if version not in known]
+    return found + [
+        Presence(version, minute, minute)
+        for version, minute in shown.items()
+        if version not in known
+    ]
 
 
-def _list_presence_without(shown: Mapping[int, int], present: Iterable[Presence]) -> list[tuple[int, int]]:
+def _list_presence_without(
+    shown: Mapping[int, int], present: Iterable[Presence]
+) -> list[tuple[int, int]]:
     """When versions reported that had not shown it by then."""
-    ends = ((first, min(last, shown.get(version, last + 1) - 1)) for version, first, last in present)
+    ends = (
+        (first, min(last, shown.get(version, last + 1) - 1)) for version, first, last in present
+    )
     return [(first, last) for first, last in ends if first <= last]
 
 

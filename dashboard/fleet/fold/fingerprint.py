@@ -1,4 +1,5 @@
-"""When two texts tell of the same thing: what differs by chance is taken out before they are compared."""
+"""When two texts tell of the same thing: what differs by chance is taken out before they are
+compared."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _NORMAL = (
 
 
 def normalise(text: str) -> str:
-    """The text without addresses, long numbers, hashes and temporary paths, its white space collapsed."""
+    """The text without addresses, long numbers, hashes and temporary paths, its white space
+    collapsed."""
     for pattern, replacement in _NORMAL:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())
@@ -24,4 +26,6 @@ def normalise(text: str) -> str:
 
 def fingerprint(text: str, where: str) -> str:
     """The same for texts and places that differ only by chance."""
-    return hashlib.blake2b(f"{normalise(text)}\n{normalise(where)}".encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        f"{normalise(text)}\n{normalise(where)}".encode(), digest_size=16
+    ).hexdigest()

@@ -13,7 +13,13 @@ from dashboard.fleet.fold.cold_start import fold_cold_start
 from dashboard.fleet.fold.column_text import clip_label, clip_name
 from dashboard.fleet.fold.command_receipts import parse_receipts
 from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES, COUNTER_MAX, CallCounts
-from dashboard.fleet.fold.decode import MAX_INT32, EncodedReport, ReportSender, decode_report, decode_sender
+from dashboard.fleet.fold.decode import (
+    MAX_INT32,
+    EncodedReport,
+    ReportSender,
+    decode_report,
+    decode_sender,
+)
 from dashboard.fleet.fold.events import compiles_fold, findings_fold
 from dashboard.fleet.fold.facts import EagerFallback, Facts, InstanceFact, ProcessExit, value_add
 from dashboard.fleet.fold.keys import RegionKey, to_instance_key
@@ -69,7 +75,8 @@ def _row_add(facts: Facts, row: EncodedReport) -> None:
     _calls_fold(facts, sender, report, window)
     process = fold_process(report, window)
     if is_uncounted_role(sender.columns["role"]) or (window.long and not _is_active(report)):
-        # The seconds that a version's instances cover: a long window has no minute by which a first call could be found later.
+        # The seconds that a version's instances cover: a long window has no minute by which a first
+        # call could be found later.
         process.covered = 0.0
     if window.long:
         value_add(facts.process_hours, (sender.source, window.minute // 60), process)
@@ -83,7 +90,9 @@ def _row_add(facts: Facts, row: EncodedReport) -> None:
 
 
 def _calls_fold(facts: Facts, sender: ReportSender, report: Report, window: Window) -> None:
-    table, at = (facts.hours, window.minute // 60) if window.long else (facts.minutes, window.minute)
+    table, at = (
+        (facts.hours, window.minute // 60) if window.long else (facts.minutes, window.minute)
+    )
     for region in report.regions:
         place = RegionKey(
             clip_name(region.name, 200),
@@ -96,7 +105,8 @@ def _calls_fold(facts: Facts, sender: ReportSender, report: Report, window: Wind
 
 
 def _count_calls(region: Region, window: Window) -> CallCounts:
-    """The numbers were checked when the report was accepted; the sketches stay the report's own, decoded for this fold alone."""
+    """The numbers were checked when the report was accepted; the sketches stay the report's own,
+    decoded for this fold alone."""
     by = region.eager_by
     return CallCounts(
         calls=region.calls,
@@ -104,8 +114,14 @@ def _count_calls(region: Region, window: Window) -> CallCounts:
         items=region.items,
         compiled=region.compiled,
         partial=region.partial,
-        eager=[by.get(cause, 0) for cause in COUNTED_EAGER_CAUSES] if by else [0] * len(COUNTED_EAGER_CAUSES),
-        unknown=min(region.unknown + sum(count for cause, count in by.items() if cause not in COUNTED_EAGER_CAUSES), COUNTER_MAX),
+        eager=[by.get(cause, 0) for cause in COUNTED_EAGER_CAUSES]
+        if by
+        else [0] * len(COUNTED_EAGER_CAUSES),
+        unknown=min(
+            region.unknown
+            + sum(count for cause, count in by.items() if cause not in COUNTED_EAGER_CAUSES),
+            COUNTER_MAX,
+        ),
         sampled=region.sampled,
         covered=window.seconds,
         latency=region.latency,
@@ -115,7 +131,9 @@ def _count_calls(region: Region, window: Window) -> CallCounts:
     )
 
 
-def _instance_fold(facts: Facts, sender: ReportSender, report: Report, window: Window, received: float | None) -> None:
+def _instance_fold(
+    facts: Facts, sender: ReportSender, report: Report, window: Window, received: float | None
+) -> None:
     source, losses = sender.source, report.losses
     fact = InstanceFact(
         source=source,
@@ -124,14 +142,20 @@ def _instance_fold(facts: Facts, sender: ReportSender, report: Report, window: W
         identity={**sender.columns, "started": window.moment(sender.identity.started)},
         clock_offset=window.offset,
         compiling=_read_compiling(report.gauges),
-        active=window.first_minute if _is_active(report) and not is_uncounted_role(sender.columns["role"]) else None,
+        active=window.first_minute
+        if _is_active(report) and not is_uncounted_role(sender.columns["role"])
+        else None,
         ended=_find_exit(report, window),
         first_minute=window.first_minute,
         last_minute=window.minute,
         last_seen=window.end,
         calls=_count_known_calls(report),
-        late_windows=count_windows(report) if received is not None and is_late(window.minute, received) else 0,
-        ready=min((window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None),
+        late_windows=count_windows(report)
+        if received is not None and is_late(window.minute, received)
+        else 0,
+        ready=min(
+            (window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None
+        ),
         losses=(
             losses.merged_windows,
             losses.truncated_events,
@@ -144,40 +168,55 @@ def _instance_fold(facts: Facts, sender: ReportSender, report: Report, window: W
         parities=parse_parities(report, window),
     )
     value_add(facts.instances, to_instance_key(source), fact)
-    facts.presence.setdefault((source.version, source.environment), set()).add((window.first_minute, window.minute))
+    facts.presence.setdefault((source.version, source.environment), set()).add(
+        (window.first_minute, window.minute)
+    )
     facts.note_seen(source.version, window.start, window.end)
     if sender.identity.simulated:
         facts.simulated.add(source.version)
 
 
 def _is_active(report: Report) -> bool:
-    """Whether the process called what is watched, or compiled: before that it only starts, or helps."""
+    """Whether the process called what is watched, or compiled: before that it only starts, or
+    helps."""
     return bool(report.compiles) or any(region.calls for region in report.regions)
 
 
 def _find_exit(report: Report, window: Window) -> ProcessExit | None:
-    """How the process ended, as its last report says, and the end of that report's window: what reports later did not end."""
+    """How the process ended, as its last report says, and the end of that report's window: what
+    reports later did not end."""
     found = None
     for fact in report.facts:
         if fact.kind == "ended":
             code, signal = fact.data.get("code"), fact.data.get("signal")
-            known = code if isinstance(code, int) and not isinstance(code, bool) and abs(code) <= MAX_INT32 else -1
+            known = (
+                code
+                if isinstance(code, int) and not isinstance(code, bool) and abs(code) <= MAX_INT32
+                else -1
+            )
             newest = window.end, known, clip_label(signal, 16) if isinstance(signal, str) else ""
             found = newest if found is None else max(found, newest)
     return found
 
 
 def _count_known_calls(report: Report) -> tuple[int, int, int]:
-    """The calls of outermost regions of which it is known whether they ran compiled, behind the report's number."""
+    """The calls of outermost regions of which it is known whether they ran compiled, behind the
+    report's number."""
     regions = [region for region in report.regions if region.outermost]
-    eager = sum(region.eager_by.get(cause, 0) for region in regions for cause in COUNTED_EAGER_CAUSES)
+    eager = sum(
+        region.eager_by.get(cause, 0) for region in regions for cause in COUNTED_EAGER_CAUSES
+    )
     known = eager + sum(region.compiled + region.partial for region in regions)
     return (report.seq[1], known, eager) if known else (0, 0, 0)
 
 
 def _read_compiling(gauges: Gauges) -> tuple[float, str, float | None]:
     usual = None if gauges.compiling_usual is None else clamp_seconds(gauges.compiling_usual)
-    return max(gauges.compiling_for or 0.0, 0.0), clip_label(gauges.compiling_frame or "", 512), usual
+    return (
+        max(gauges.compiling_for or 0.0, 0.0),
+        clip_label(gauges.compiling_frame or "", 512),
+        usual,
+    )
 
 
 def _find_eager_fallbacks(report: Report, window: Window) -> dict[tuple[str, str], EagerFallback]:
@@ -186,7 +225,10 @@ def _find_eager_fallbacks(report: Report, window: Window) -> dict[tuple[str, str
     for fact in report.facts:
         if fact.kind == "latched_eager":
             data = clip_data(fact.data)
-            frame = clip_label(str(data.pop("frame", "")), 512), clip_label(str(data.pop("cause", "")), 512)
+            frame = (
+                clip_label(str(data.pop("frame", "")), 512),
+                clip_label(str(data.pop("cause", "")), 512),
+            )
             newest = window.moment(fact.at), json.dumps(data, sort_keys=True)
             found[frame] = min(newest, found.get(frame, newest))
     return found

@@ -92,12 +92,17 @@ class FindingKey(NamedTuple):
 
 
 def to_series_key(source: Source, place: RegionKey) -> SeriesKey:
-    """The series that calls of a source at a place belong to; `other` has one stratum, whatever went into it."""
+    """The series that calls of a source at a place belong to; `other` has one stratum, whatever
+    went into it."""
     if place.region == place.bucket == place.mode == OTHER:
         stratum = StratumKey(source.version.project, OTHER, OTHER, OTHER, 1)
         return SeriesKey(source.version, source.environment, stratum, OTHER, OTHER, place.outermost)
-    stratum = StratumKey(source.version.project, source.gpu, place.mode, place.runtime, source.world_size)
-    return SeriesKey(source.version, source.environment, stratum, place.region, place.bucket, place.outermost)
+    stratum = StratumKey(
+        source.version.project, source.gpu, place.mode, place.runtime, source.world_size
+    )
+    return SeriesKey(
+        source.version, source.environment, stratum, place.region, place.bucket, place.outermost
+    )
 
 
 def to_group_key(source: Source) -> GroupKey:

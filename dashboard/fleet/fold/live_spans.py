@@ -1,4 +1,5 @@
-"""When a version was live: minutes with data joined across gaps, in whatever order they became known."""
+"""When a version was live: minutes with data joined across gaps, in whatever order they became
+known."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ GONE_AFTER_MINUTES = 30
 """Minutes without data after which traffic that comes back is a new deployment."""
 
 MAX_AHEAD_MINUTES = 5
-"""Minutes after now that a report may cover: what lies further ahead came while this dashboard's clock was ahead."""
+"""Minutes after now that a report may cover: what lies further ahead came while this dashboard's
+clock was ahead."""
 
 
 def spans_join(spans: Iterable[Span]) -> list[Span]:

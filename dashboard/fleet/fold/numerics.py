@@ -1,4 +1,5 @@
-"""What an instance tells of its golden batches: of each name what it told last, and when it failed first."""
+"""What an instance tells of its golden batches: of each name what it told last, and when it failed
+first."""
 
 from __future__ import annotations
 
@@ -6,7 +7,15 @@ import json
 from dataclasses import dataclass, replace
 
 from compilewatch.wire.messages import Report
-from compilewatch.wire.numerics import MAX_GOLDENS, MAX_NAME, MAX_SHORT, MAX_WHY, Parity, parity_data, parity_of
+from compilewatch.wire.numerics import (
+    MAX_GOLDENS,
+    MAX_NAME,
+    MAX_SHORT,
+    MAX_WHY,
+    Parity,
+    parity_data,
+    parity_of,
+)
 
 from dashboard.fleet.fold.column_text import clip_label, clip_name
 from dashboard.fleet.fold.counters import smaller
@@ -36,7 +45,11 @@ def parse_parities(report: Report, window: Window) -> dict[str, ParityFact]:
             continue
         told, at = parity_of(fact.data), window.moment(fact.at)
         told = clip_parity_texts(told)
-        one = ParityFact(at, json.dumps(parity_data(told), sort_keys=True), at if told.state == "failed" else None)
+        one = ParityFact(
+            at,
+            json.dumps(parity_data(told), sort_keys=True),
+            at if told.state == "failed" else None,
+        )
         if told.name in found:
             found[told.name] = found[told.name].merged(one)
         elif len(found) < MAX_GOLDENS:
@@ -45,7 +58,8 @@ def parse_parities(report: Report, window: Window) -> dict[str, ParityFact]:
 
 
 def clip_parity_texts(told: Parity) -> Parity:
-    """With texts that show all they hold; a name is part of a key, and two different ones stay different."""
+    """With texts that show all they hold; a name is part of a key, and two different ones stay
+    different."""
     return replace(
         told,
         name=clip_name(told.name, MAX_NAME),

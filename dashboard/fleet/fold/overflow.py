@@ -1,4 +1,5 @@
-"""Renames what there is no room for to `other`: what it counted is added up there, so that every total stays as it was."""
+"""Renames what there is no room for to `other`: what it counted is added up there, so that every
+total stays as it was."""
 
 from __future__ import annotations
 
@@ -45,17 +46,24 @@ class OverflowNames:
         return OTHER if EnvironmentKey(project, environment) in self.environments else environment
 
     def source(self, source: Source) -> Source:
-        """The source under its new names. One `other` instance stands for all that share what minutes are grouped by."""
-        version, environment = self.version(source.version), self.environment(source.version.project, source.environment)
+        """The source under its new names. One `other` instance stands for all that share what
+        minutes are grouped by."""
+        version, environment = (
+            self.version(source.version),
+            self.environment(source.version.project, source.environment),
+        )
         if to_instance_key(source) not in self.instances:
             return source._replace(version=version, environment=environment)
         group = (version.model, version.version, environment, source.gpu, str(source.world_size))
         digest = hashlib.blake2b("\0".join(group).encode(), digest_size=10).hexdigest()
-        return source._replace(version=version, environment=environment, instance=OTHER_INSTANCE_PREFIX + digest)
+        return source._replace(
+            version=version, environment=environment, instance=OTHER_INSTANCE_PREFIX + digest
+        )
 
 
 def rename_sources(facts: Facts, renamed: OverflowNames) -> Facts:
-    """The facts with other versions, instances and environments; a single process's start, identity and losses are not kept."""
+    """The facts with other versions, instances and environments; a single process's start, identity
+    and losses are not kept."""
     found = Facts(
         minutes=_rekey(facts.minutes, lambda key: (renamed.source(key[0]), key[1], key[2])),
         hours=_rekey(facts.hours, lambda key: (renamed.source(key[0]), key[1], key[2])),
@@ -64,7 +72,11 @@ def rename_sources(facts: Facts, renamed: OverflowNames) -> Facts:
         simulated={renamed.version(version) for version in facts.simulated},
     )
     for fact in facts.instances.values():
-        value_add(found.instances, to_instance_key(renamed.source(fact.source)), _rename_instance(fact, renamed))
+        value_add(
+            found.instances,
+            to_instance_key(renamed.source(fact.source)),
+            _rename_instance(fact, renamed),
+        )
     for compiled in facts.compiles.values():
         moved = _rename_compile(compiled, renamed)
         found.compiles[to_instance_key(moved.source), moved.seq, moved.number] = moved
@@ -86,11 +98,16 @@ def rename_sources(facts: Facts, renamed: OverflowNames) -> Facts:
 
 
 def rename_series(facts: Facts, refused: Collection[SeriesKey]) -> Facts:
-    """The facts with the calls of these series under `other`, those of outermost regions apart: they alone are callers' calls."""
+    """The facts with the calls of these series under `other`, those of outermost regions apart:
+    they alone are callers' calls."""
 
     def moved(key: tuple[Source, RegionKey, int]) -> tuple[Source, RegionKey, int]:
         source, place, at = key
-        return key if to_series_key(source, place) not in refused else (source, RegionKey(OTHER, OTHER, OTHER, OTHER, place.outermost), at)
+        return (
+            key
+            if to_series_key(source, place) not in refused
+            else (source, RegionKey(OTHER, OTHER, OTHER, OTHER, place.outermost), at)
+        )
 
     return replace(facts, minutes=_rekey(facts.minutes, moved), hours=_rekey(facts.hours, moved))
 
@@ -100,7 +117,10 @@ def rename_findings(facts: Facts, refused: Collection[FindingKey]) -> Facts:
     found: dict[FindingKey, FindingFact] = {}
     for key, fact in facts.findings.items():
         if key in refused:
-            key, fact = key._replace(fingerprint=OTHER), replace(fact, sample=(fact.sample[0], OTHER_FINDING, ""))
+            key, fact = (
+                key._replace(fingerprint=OTHER),
+                replace(fact, sample=(fact.sample[0], OTHER_FINDING, "")),
+            )
         value_add(found, key, fact)
     return replace(facts, findings=found)
 
@@ -147,7 +167,8 @@ def _rename_instance(fact: InstanceFact, renamed: OverflowNames) -> InstanceFact
 
 
 def _rename_compile(fact: CompileFact, renamed: OverflowNames) -> CompileFact:
-    """Two processes number their reports alike, so under `other` a hash of both stands for the number."""
+    """Two processes number their reports alike, so under `other` a hash of both stands for the
+    number."""
     source = renamed.source(fact.source)
     if source.instance == fact.source.instance:
         return replace(fact, source=source)

@@ -40,20 +40,30 @@ def fold_process(report: Report, window: Window) -> ProcessCounts:
 
 
 def count_ooms(fact: Fact) -> int:
-    """How often the allocator ran out of memory, as the fact tells; an agent that tells no number met it once."""
+    """How often the allocator ran out of memory, as the fact tells; an agent that tells no number
+    met it once."""
     count = fact.data.get("count", 1)
-    return min(max(count, 1), MAX_FINDING_COUNT) if isinstance(count, int) and not isinstance(count, bool) else 1
+    return (
+        min(max(count, 1), MAX_FINDING_COUNT)
+        if isinstance(count, int) and not isinstance(count, bool)
+        else 1
+    )
 
 
 def classify_compile(compile_: Compile) -> str:
     """Agents that know no recordings called each an autotune; its seconds say what it was."""
     graphs, tuned = (compile_.seconds.get(phase, 0.0) for phase in ("cuda_graphs", "autotune"))
-    return RECORDING if compile_.kind == "autotune" and graphs > 0 and graphs >= tuned else compile_.kind
+    return (
+        RECORDING
+        if compile_.kind == "autotune" and graphs > 0 and graphs >= tuned
+        else compile_.kind
+    )
 
 
 def cache_answer(kind: str, outcome: str, answers: Collection[str]) -> str:
-    """What the caches of graphs together answered: one miss is enough for a miss. Empty when none was asked, and of what cannot miss: a
-    recording of CUDA graphs, and a compilation that failed, for what it did not find was never to be had."""
+    """What the caches of graphs together answered: one miss is enough for a miss. Empty when none
+    was asked, and of what cannot miss: a recording of CUDA graphs, and a compilation that failed,
+    for what it did not find was never to be had."""
     if kind == RECORDING or outcome != SUCCESS_OUTCOME:
         return ""
     return next((answer for answer in ("miss", "hit", "bypass") if answer in answers), "")
@@ -82,7 +92,9 @@ def _compile_count(process: ProcessCounts, compile_: Compile) -> None:
     process.request_compiles += compile_.in_request
     process.compile_seconds += total
     process.saved_seconds += clamp_compile_seconds(compile_.saved) or 0.0
-    answer = cache_answer(kind, compile_.outcome, [compile_.cache.get(name, "") for name in ("fx", "aot", "jax")])
+    answer = cache_answer(
+        kind, compile_.outcome, [compile_.cache.get(name, "") for name in ("fx", "aot", "jax")]
+    )
     if answer == "hit":
         process.cache_hits += 1
         process.hit_seconds += total
@@ -100,11 +112,15 @@ def _read_gauges(process: ProcessCounts, gauges: Gauges) -> None:
     process.gpu_peak = _find_largest_bytes([device.peak for device in devices])
     process.gpu_reserved = _find_largest_bytes([device.reserved for device in devices])
     process.gpu_graph_pool = _find_largest_bytes([device.graph_pool for device in devices])
-    process.gpu_utilisation = max([device.utilisation for device in devices if device.utilisation is not None], default=None)
+    process.gpu_utilisation = max(
+        [device.utilisation for device in devices if device.utilisation is not None], default=None
+    )
     process.host_rss = _find_largest_bytes([gauges.host_rss])
     process.workers_rss = _find_largest_bytes([gauges.workers_rss])
     if gauges.host_rss_slope is not None:
-        process.host_rss_slope = min(max(gauges.host_rss_slope, -float(MAX_BYTES)), float(MAX_BYTES))
+        process.host_rss_slope = min(
+            max(gauges.host_rss_slope, -float(MAX_BYTES)), float(MAX_BYTES)
+        )
     if gauges.degraded_frames is not None:
         process.degraded_frames = min(max(gauges.degraded_frames, 0), MAX_FRAMES)
     if gauges.compiling_for is not None:

@@ -1,4 +1,5 @@
-"""A report's window by the server's clock: its minute, its length, and what is too long for a minute."""
+"""A report's window by the server's clock: its minute, its length, and what is too long for a
+minute."""
 
 from __future__ import annotations
 
@@ -58,5 +59,6 @@ def correct_window(report: Report, clock_offset: float) -> Window:
 
 
 def minute_of_end(end: float) -> int:
-    """The minute that holds the moment just before the end: an end exactly on a boundary closes the minute before."""
+    """The minute that holds the moment just before the end: an end exactly on a boundary closes the
+    minute before."""
     return math.ceil(round(end, _ROUND_DIGITS) / 60.0) - 1

@@ -1,8 +1,10 @@
-"""What a process does in its job, and from when on it counts as an instance. This is the only place with these rules.
+"""What a process does in its job, and from when on it counts as an instance. This is the only place
+with these rules.
 
-A process counts from its first call or compilation. A parent and a data worker never count, even if they compile: what they compile is
-added to the totals of their version, and not to its number of instances. An auxiliary process that calls or compiles counts like any other.
-An agent that reports no role is taken for a worker."""
+A process counts from its first call or compilation. A parent and a data worker never count, even if
+they compile: what they compile is added to the totals of their version, and not to its number of
+instances. An auxiliary process that calls or compiles counts like any other. An agent that reports
+no role is taken for a worker."""
 
 from __future__ import annotations
 

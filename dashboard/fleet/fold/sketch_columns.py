@@ -1,4 +1,5 @@
-"""Many sketches at once, as columns of numbers: read, merged, asked for quantiles and packed without a loop over their bins."""
+"""Many sketches at once, as columns of numbers: read, merged, asked for quantiles and packed
+without a loop over their bins."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ assert _HEAD.itemsize == HEAD.size
 
 @dataclass(frozen=True, slots=True)
 class SketchColumns:
-    """A row a sketch; an entry a filled bin, in order of row and bin. `ends` is where the entries of each row end."""
+    """A row a sketch; an entry a filled bin, in order of row and bin. `ends` is where the entries
+    of each row end."""
 
     count: Ints
     total: Floats
@@ -41,7 +43,9 @@ class SketchColumns:
     @property
     def starts(self) -> Ints:
         """Where the entries of each row start."""
-        return np.concatenate(([0], self.ends[:-1])).astype(np.int64) if len(self.ends) else self.ends
+        return (
+            np.concatenate(([0], self.ends[:-1])).astype(np.int64) if len(self.ends) else self.ends
+        )
 
     def part(self, start: int, end: int) -> SketchColumns:
         """Some neighbouring rows."""
@@ -79,7 +83,8 @@ class SketchColumns:
         )
 
     def merged(self, groups: Sequence[int] | Ints, size: int) -> SketchColumns:
-        """One sketch per group, 0 up to `size`: the sum of the rows that `groups` puts into it, in their order."""
+        """One sketch per group, 0 up to `size`: the sum of the rows that `groups` puts into it, in
+        their order."""
         group = np.asarray(groups, np.int64)
         if self.count.sum(dtype=np.float64) > COUNTER_MAX:
             self = self._thin_out(group, size)  # the same rows, with less in them
@@ -111,7 +116,8 @@ class SketchColumns:
         )
 
     def _thin_out(self, group: Ints, size: int) -> SketchColumns:
-        """The same rows, thinned out where a group would count more than MOST: its quantiles and its mean stay."""
+        """The same rows, thinned out where a group would count more than MOST: its quantiles and
+        its mean stay."""
         sums = np.bincount(group, weights=self.count.astype(np.float64), minlength=size)
         factor = np.ceil(sums / COUNTER_MAX).astype(np.int64).clip(1)[group]
         zero, filled = self.zero // factor, self.filled // factor[self.row]
@@ -119,25 +125,39 @@ class SketchColumns:
         return replace(self, count=count, total=self.total / factor, zero=zero, filled=filled)
 
     def quantile(self, q: float | Floats) -> list[float | None]:
-        """What `Sketch.quantile` says of each row, None in an open bin too; all are asked for one share, or each for its own."""
+        """What `Sketch.quantile` says of each row, None in an open bin too; all are asked for one
+        share, or each for its own."""
         if not len(self):
             return []
         rank = q * self.count
         before = np.concatenate(([0], np.cumsum(self.filled)))
-        # The first bin of the row at whose end the share is reached; beyond the last one the maximum stands.
+        # The first bin of the row at whose end the share is reached; beyond the last one the
+        # maximum stands.
         reached = np.searchsorted(before[1:], before[self.starts] + rank - self.zero, side="left")
         entry = np.minimum(np.maximum(reached, self.starts), np.maximum(self.ends - 1, 0))
         value = np.array(self.high)
         inside = (reached < self.ends) & (self.ends > self.starts)
         at, mine = entry[inside], np.flatnonzero(inside)
-        within = (rank[mine] - self.zero[mine] - (before[at] - before[self.starts[mine]])) / self.filled[at]
+        within = (
+            rank[mine] - self.zero[mine] - (before[at] - before[self.starts[mine]])
+        ) / self.filled[at]
         exponent = (self.bin[at] + within) / BINS_PER_OCTAVE
         whole = np.floor(exponent)
         found = np.ldexp(np.power(2.0, exponent - whole), whole.astype(np.int64))
         value[mine] = np.minimum(np.maximum(found, self.low[mine]), self.high[mine])
-        value[(self.zero > 0) & (rank <= self.zero)] = self.low[(self.zero > 0) & (rank <= self.zero)]
-        known = (self.count > 0) & ~((self.zero == 0) & (self.low <= 0) & (self.ends > self.starts) & (reached <= self.starts))
-        return [each if counted else None for each, counted in zip(value.tolist(), known.tolist(), strict=True)]
+        value[(self.zero > 0) & (rank <= self.zero)] = self.low[
+            (self.zero > 0) & (rank <= self.zero)
+        ]
+        known = (self.count > 0) & ~(
+            (self.zero == 0)
+            & (self.low <= 0)
+            & (self.ends > self.starts)
+            & (reached <= self.starts)
+        )
+        return [
+            each if counted else None
+            for each, counted in zip(value.tolist(), known.tolist(), strict=True)
+        ]
 
     def upper_bounds(self, q: float) -> list[float | None]:
         """What `Sketch.upper_bound` says of each row."""
@@ -151,13 +171,21 @@ class SketchColumns:
 
     def means(self) -> list[float | None]:
         """Seconds of a value on average; None where there is none."""
-        return [total / count if count else None for total, count in zip(self.total.tolist(), self.count.tolist(), strict=True)]
+        return [
+            total / count if count else None
+            for total, count in zip(self.total.tolist(), self.count.tolist(), strict=True)
+        ]
 
     def packed(self) -> list[bytes]:
         """What `Sketch.pack` writes of each row."""
         size = len(self)
         heads = np.zeros(size, _HEAD)
-        heads["scale"], heads["total"], heads["low"], heads["high"] = SCALE, self.total, self.low, self.high
+        heads["scale"], heads["total"], heads["low"], heads["high"] = (
+            SCALE,
+            self.total,
+            self.low,
+            self.high,
+        )
         numbers, ends = self._numbers()
         tail, places = encode_varints(numbers)
         cuts = places[ends].tolist()
@@ -172,7 +200,9 @@ class SketchColumns:
         columns = (self.count, self.total, self.low, self.high, self.zero, self.starts, self.ends)
         bins, filled = self.bin.tolist(), self.filled.tolist()
         found = []
-        for count, total, low, high, zero, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        for count, total, low, high, zero, start, end in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
             offset = bins[start] if end > start else 0
             dense = [0] * (bins[end - 1] - offset + 1) if end > start else []
             for place in range(start, end):
@@ -181,7 +211,8 @@ class SketchColumns:
         return found
 
     def _numbers(self) -> tuple[Ints, Ints]:
-        """The whole numbers of all packed rows, one after the other, and where those of each row end."""
+        """The whole numbers of all packed rows, one after the other, and where those of each row
+        end."""
         starts, has = self.starts, self.ends > self.starts
         gap = np.diff(self.bin, prepend=0) - 1
         gap[starts[has]] = 0
@@ -203,10 +234,16 @@ class SketchColumns:
 def build_sketch_columns(sketches: Sequence[Sketch]) -> SketchColumns:
     """The sketches as columns."""
     width = np.fromiter((len(each.bins) for each in sketches), np.int64, len(sketches))
-    filled = np.fromiter(chain.from_iterable(each.bins for each in sketches), np.int64, int(width.sum()))
+    filled = np.fromiter(
+        chain.from_iterable(each.bins for each in sketches), np.int64, int(width.sum())
+    )
     offset = np.fromiter((each.offset for each in sketches), np.int64, len(sketches))
     row = np.repeat(np.arange(len(sketches)), width)
-    place = np.arange(len(filled)) - np.repeat(np.cumsum(width) - width, width) + np.repeat(offset, width)
+    place = (
+        np.arange(len(filled))
+        - np.repeat(np.cumsum(width) - width, width)
+        + np.repeat(offset, width)
+    )
     kept = filled > 0
     row = row[kept]
     return SketchColumns(
@@ -223,7 +260,8 @@ def build_sketch_columns(sketches: Sequence[Sketch]) -> SketchColumns:
 
 
 def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
-    """The sketches that were packed, as columns; raises ValueError if one is of another scale or cut off."""
+    """The sketches that were packed, as columns; raises ValueError if one is of another scale or
+    cut off."""
     size = len(packed)
     if not size:
         return build_sketch_columns([])
@@ -236,7 +274,8 @@ def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
         raise ValueError("a packed sketch is cut off")
     zero, offset = numbers[begins], numbers[begins + 1]
     offset = (offset >> 1) ^ -(offset & 1)
-    # After the two numbers of the head, a number counts one bin, and after a zero it says how many empty ones there are.
+    # After the two numbers of the head, a number counts one bin, and after a zero it says how many
+    # empty ones there are.
     entry = numbers != 0
     entry[begins] = entry[begins + 1] = True
     gaps = np.flatnonzero(~entry)
@@ -251,7 +290,9 @@ def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
     ends = np.searchsorted(at, begins + counts)
     before = np.concatenate(([0], np.cumsum(filled)))
     count = zero + np.diff(before[ends], prepend=0)
-    return SketchColumns(count, heads["total"], heads["low"], heads["high"], zero, row, places, filled, ends)
+    return SketchColumns(
+        count, heads["total"], heads["low"], heads["high"], zero, row, places, filled, ends
+    )
 
 
 def _split_packed(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, Ints]:
@@ -266,17 +307,24 @@ def _split_packed(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, 
     return whole[head].view(_HEAD).ravel(), whole[behind], lengths - HEAD.size
 
 
-def merge_packed(packed: Sequence[bytes | memoryview[int]], groups: Sequence[int] | Ints, size: int) -> SketchColumns:
-    """One sketch per group of any number of packed ones; few at a time, as columns that leave the processor's cache cost ten times more."""
+def merge_packed(
+    packed: Sequence[bytes | memoryview[int]], groups: Sequence[int] | Ints, size: int
+) -> SketchColumns:
+    """One sketch per group of any number of packed ones; few at a time, as columns that leave the
+    processor's cache cost ten times more."""
     parts, owners = [build_sketch_columns([])], [np.zeros(0, np.int64)]
     for start in range(0, len(packed), CHUNK):
-        mine, places = np.unique(np.asarray(groups[start : start + CHUNK], np.int64), return_inverse=True)
+        mine, places = np.unique(
+            np.asarray(groups[start : start + CHUNK], np.int64), return_inverse=True
+        )
         parts.append(unpack_sketches(packed[start : start + CHUNK]).merged(places, len(mine)))
         owners.append(mine)
     return concatenate_sketches(*parts).merged(np.concatenate(owners), size)
 
 
-def merge_packed_by_key(pairs: Iterable[tuple[K, bytes | memoryview[int] | None]]) -> dict[K, Sketch]:
+def merge_packed_by_key(
+    pairs: Iterable[tuple[K, bytes | memoryview[int] | None]],
+) -> dict[K, Sketch]:
     """One sketch per key, in the order of their first packed one; what is absent is left out."""
     places: dict[K, int] = {}
     packed, groups = [], []
@@ -290,14 +338,17 @@ def merge_packed_by_key(pairs: Iterable[tuple[K, bytes | memoryview[int] | None]
 def concatenate_sketches(*parts: SketchColumns) -> SketchColumns:
     """The rows of all parts, one after the other."""
     columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in ("count", "total", "low", "high", "zero", "bin", "filled")
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("count", "total", "low", "high", "zero", "bin", "filled")
     }
     rows = np.cumsum([0, *(len(part) for part in parts)])
     entries = np.cumsum([0, *(len(part.bin) for part in parts)])
     return SketchColumns(
         **columns,
         row=np.concatenate([part.row + shift for part, shift in zip(parts, rows, strict=False)]),
-        ends=np.concatenate([part.ends + shift for part, shift in zip(parts, entries, strict=False)]),
+        ends=np.concatenate(
+            [part.ends + shift for part, shift in zip(parts, entries, strict=False)]
+        ),
     )
 
 

@@ -1,4 +1,5 @@
-"""Whole numbers as varints of seven bits, many at once: what `compilewatch.wire.varint` does number by number."""
+"""Whole numbers as varints of seven bits, many at once: what `compilewatch.wire.varint` does number
+by number."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def decode_varints(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]
     if np.any(counts < 2) or not np.array_equal(ends[up_to - 1], rows_end - 1):
         raise ValueError("a packed sketch is cut off")
     values = tails[ends].astype(np.int64)
-    # The last byte of a number is its highest: from there back to its first, and most numbers have no other.
+    # The last byte of a number is its highest: from there back to its first, and most numbers have
+    # no other.
     first = np.concatenate(([0], ends[:-1] + 1))
     longer = np.flatnonzero(ends > first)
     at, first = ends[longer], first[longer]
@@ -32,7 +34,8 @@ def decode_varints(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]
 
 
 def encode_varints(numbers: Ints) -> tuple[bytes, Ints]:
-    """Each number in as many bytes as it has groups of seven bits, and where each begins; one more place for the end."""
+    """Each number in as many bytes as it has groups of seven bits, and where each begins; one more
+    place for the end."""
     size = np.ones(len(numbers), np.int64)
     for bits in range(7, 63, 7):
         more = numbers >= (1 << bits)

@@ -9,7 +9,12 @@ from itertools import chain, compress
 from operator import attrgetter
 from typing import Literal
 
-from dashboard.fleet.fold.cached_quantiles import EMPTY_SKETCH, CachedSketch, merge_cached_sketches, merge_packed_groups
+from dashboard.fleet.fold.cached_quantiles import (
+    EMPTY_SKETCH,
+    CachedSketch,
+    merge_cached_sketches,
+    merge_packed_groups,
+)
 from dashboard.fleet.fold.sketch_columns import SketchColumns
 from dashboard.fleet.metrics.row_types import CallRow, ProcessRow
 from dashboard.fleet.metrics.time_bins import TimeBins
@@ -32,7 +37,8 @@ class CallTotals:
     latency_count: int = 0
     latency_sum: float = 0.0
     wall: float = 0.0
-    """Seconds in which engines that are read from outside made their items; 0 where no call is of such an engine."""
+    """Seconds in which engines that are read from outside made their items; 0 where no call is of
+    such an engine."""
     stalled: int = 0
     stalled_seconds: float = 0.0
     reporting: int = 0
@@ -46,7 +52,11 @@ class CallTotals:
     @property
     def seconds(self) -> float:
         """How long all calls took: steady ones are timed in part, stalled ones all."""
-        steady = self.latency_sum / self.latency_count * (self.calls - self.stalled) if self.latency_count else 0.0
+        steady = (
+            self.latency_sum / self.latency_count * (self.calls - self.stalled)
+            if self.latency_count
+            else 0.0
+        )
         return steady + self.stalled_seconds
 
     def merge(self, other: CallTotals) -> None:
@@ -114,30 +124,49 @@ class ProcessTotals:
             self.per_minute[minute] = self.per_minute.get(minute, 0) + instances
 
 
-_COLUMNS = attrgetter("calls", "errors", "eager", "known", "items", "latency_count", "latency_sum", "stalled_count", "stalled_sum", "wall")
+_COLUMNS = attrgetter(
+    "calls",
+    "errors",
+    "eager",
+    "known",
+    "items",
+    "latency_count",
+    "latency_sum",
+    "stalled_count",
+    "stalled_sum",
+    "wall",
+)
 CallGrid = dict[int, dict[int, CallTotals]]
 ProcessGrid = dict[int, dict[int, ProcessTotals]]
 
 
 def choose_clock(rows: Iterable[CallRow]) -> Clock:
-    """GPU time if every version was sampled often enough on the GPU, else wall time: one chart never mixes the two."""
+    """GPU time if every version was sampled often enough on the GPU, else wall time: one chart
+    never mixes the two."""
     samples: dict[int, int] = {}
     spans: dict[int, set[int]] = {}
     for row in rows:
         if row.calls:
             samples[row.version_id] = samples.get(row.version_id, 0) + row.gpu_count
             spans.setdefault(row.version_id, set()).add(row.minute)
-    enough = [samples[version] >= MIN_GPU_SAMPLES_PER_MINUTE * len(minutes) for version, minutes in spans.items()]
+    enough = [
+        samples[version] >= MIN_GPU_SAMPLES_PER_MINUTE * len(minutes)
+        for version, minutes in spans.items()
+    ]
     return "gpu" if enough and all(enough) else "wall"
 
 
 def all_report_stalls(rows: Iterable[CallRow]) -> bool:
-    """Whether every row reports stalled calls: quantiles are then of what callers waited, elsewhere of steady calls on all sides."""
+    """Whether every row reports stalled calls: quantiles are then of what callers waited, elsewhere
+    of steady calls on all sides."""
     return all(row.stalled_count is not None for row in rows if row.calls)
 
 
-def bin_calls(rows: Iterable[CallRow], window: TimeBins, clock: Clock, callers: bool = False) -> CallGrid:
-    """version -> bin -> calls; a bin without a row is not there. Sketches are of the clock that the charts show."""
+def bin_calls(
+    rows: Iterable[CallRow], window: TimeBins, clock: Clock, callers: bool = False
+) -> CallGrid:
+    """version -> bin -> calls; a bin without a row is not there. Sketches are of the clock that the
+    charts show."""
     inside: dict[tuple[int, int], list[CallRow]] = defaultdict(list)
     for row in rows:
         place = window.bin_of(row.minute)
@@ -145,7 +174,9 @@ def bin_calls(rows: Iterable[CallRow], window: TimeBins, clock: Clock, callers: 
             inside[row.version_id, place].append(row)
     grid: CallGrid = defaultdict(dict)
     groups = list(inside.values())
-    found = zip(inside.items(), _merge_sketches(groups, clock, callers), _count_warmups(groups), strict=True)
+    found = zip(
+        inside.items(), _merge_sketches(groups, clock, callers), _count_warmups(groups), strict=True
+    )
     for ((version, place), mine), sketch, warmup in found:
         grid[version][place] = _sum_rows(mine, sketch, warmup, callers and clock == "wall")
     return dict(grid)
@@ -153,31 +184,48 @@ def bin_calls(rows: Iterable[CallRow], window: TimeBins, clock: Clock, callers: 
 
 def sum_calls(rows: Sequence[CallRow], clock: Clock, callers: bool = False) -> CallTotals:
     """All rows as one."""
-    return _sum_rows(rows, _merge_sketches([rows], clock, callers)[0], _count_warmups([rows])[0], callers and clock == "wall")
+    return _sum_rows(
+        rows,
+        _merge_sketches([rows], clock, callers)[0],
+        _count_warmups([rows])[0],
+        callers and clock == "wall",
+    )
 
 
-def _merge_sketches(groups: Iterable[Sequence[CallRow]], clock: Clock, callers: bool) -> list[CachedSketch]:
+def _merge_sketches(
+    groups: Iterable[Sequence[CallRow]], clock: Clock, callers: bool
+) -> list[CachedSketch]:
     """What the rows of each group say of how long calls took, on the clock that is shown."""
     packed = attrgetter("gpu" if clock == "gpu" else "latency")
     if clock == "gpu" or not callers:
         return merge_packed_groups(map(packed, rows) for rows in groups)
-    return merge_packed_groups(chain(map(packed, rows), map(attrgetter("stalled"), rows)) for rows in groups)
+    return merge_packed_groups(
+        chain(map(packed, rows), map(attrgetter("stalled"), rows)) for rows in groups
+    )
 
 
 def _count_warmups(groups: Iterable[Sequence[CallRow]]) -> list[int]:
     """How many warm-up calls the rows of each group have."""
-    return [row.answer(_list_counts) for row in merge_packed_groups(map(attrgetter("warmup"), rows) for rows in groups)]
+    return [
+        row.answer(_list_counts)
+        for row in merge_packed_groups(map(attrgetter("warmup"), rows) for rows in groups)
+    ]
 
 
 def _list_counts(sketches: SketchColumns) -> list[int]:
     return [int(count) for count in sketches.count]
 
 
-def _sum_rows(rows: Sequence[CallRow], sketch: CachedSketch, warmup: int, callers: bool) -> CallTotals:
-    """The sums of some rows, column by column: one by one they take twice as long, and a day has thousands."""
+def _sum_rows(
+    rows: Sequence[CallRow], sketch: CachedSketch, warmup: int, callers: bool
+) -> CallTotals:
+    """The sums of some rows, column by column: one by one they take twice as long, and a day has
+    thousands."""
     if not rows:
         return CallTotals(sketch=sketch, callers=callers)
-    calls, errors, eager, known, items, count, seconds, stalled, stalled_sum, wall = zip(*map(_COLUMNS, rows), strict=True)
+    calls, errors, eager, known, items, count, seconds, stalled, stalled_sum, wall = zip(
+        *map(_COLUMNS, rows), strict=True
+    )
     told = [some is not None for some in errors]
     some_items = [some for some in items if some is not None]
     return CallTotals(
@@ -220,7 +268,9 @@ def sum_call_bins(grid: CallGrid) -> dict[int, CallTotals]:
             found[version].merge(calls)
     rows = [calls.sketch for bins in grid.values() for calls in bins.values()]
     owners = [number for number, bins in enumerate(grid.values()) for _ in bins]
-    for total, sketch in zip(found.values(), merge_cached_sketches(rows, owners, len(grid)), strict=True):
+    for total, sketch in zip(
+        found.values(), merge_cached_sketches(rows, owners, len(grid)), strict=True
+    ):
         total.sketch = sketch
     return found
 

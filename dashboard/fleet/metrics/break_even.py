@@ -1,4 +1,5 @@
-"""What compiled calls saved against eager ones of the same place, and from which call on that pays for compiling."""
+"""What compiled calls saved against eager ones of the same place, and from which call on that pays
+for compiling."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MAX_CALL_S = 86400.0
 
 
 class SeriesTimes(Protocol):
-    """Calls of one series. The sums are seconds of those whose time was taken, on the host and on the GPU."""
+    """Calls of one series. The sums are seconds of those whose time was taken, on the host and on
+    the GPU."""
 
     @property
     def version(self) -> str: ...
@@ -38,8 +40,8 @@ class SeriesTimes(Protocol):
 
 @dataclass(frozen=True)
 class Savings:
-    """Seconds that compiled calls took less than eager ones of the same place would have. `on_gpu` are the calls of which the time on the
-    GPU is what was compared."""
+    """Seconds that compiled calls took less than eager ones of the same place would have. `on_gpu`
+    are the calls of which the time on the GPU is what was compared."""
 
     seconds: float
     low: float
@@ -52,8 +54,9 @@ class Savings:
 
 
 def estimate_savings(calls: Sequence[SeriesTimes], eager: Sequence[SeriesTimes]) -> Savings | None:
-    """Mean against mean in the same region, shape bucket, GPU type and world size; None where no two can be compared. A call whose answer
-    nobody waits for is over on the host before the GPU begins: where both sides have times from the GPU, those are compared."""
+    """Mean against mean in the same region, shape bucket, GPU type and world size; None where no
+    two can be compared. A call whose answer nobody waits for is over on the host before the GPU
+    begins: where both sides have times from the GPU, those are compared."""
     seconds = variance = 0.0
     compared = used = newest = on_gpu = 0
     versions: dict[str, None] = {}
@@ -72,7 +75,9 @@ def estimate_savings(calls: Sequence[SeriesTimes], eager: Sequence[SeriesTimes])
     if not compared:
         return None
     error = Z_80_PERCENT * math.sqrt(variance)
-    return Savings(seconds, seconds - error, seconds + error, compared, on_gpu, newest, used, tuple(versions))
+    return Savings(
+        seconds, seconds - error, seconds + error, compared, on_gpu, newest, used, tuple(versions)
+    )
 
 
 def compute_break_even(spent: float, saved: float, calls: int) -> float | None:
@@ -80,13 +85,21 @@ def compute_break_even(spent: float, saved: float, calls: int) -> float | None:
     return spent / (saved / calls) if saved > 0 and calls else None
 
 
-def _compare_means(mine: Sequence[SeriesTimes], theirs: Sequence[SeriesTimes]) -> tuple[float, float, bool] | None:
-    """Seconds per call of both sides, and whether they are the GPU's. Where both sides have times of the GPU, but too few, nothing is
-    compared: host times of such calls say how fast they were begun."""
+def _compare_means(
+    mine: Sequence[SeriesTimes], theirs: Sequence[SeriesTimes]
+) -> tuple[float, float, bool] | None:
+    """Seconds per call of both sides, and whether they are the GPU's. Where both sides have times
+    of the GPU, but too few, nothing is compared: host times of such calls say how fast they were
+    begun."""
     there = all(sum(one.gpu_count for one in side) for side in (mine, theirs))
-    counts = [sum(one.gpu_count if there else one.latency_count for one in side) for side in (mine, theirs)]
+    counts = [
+        sum(one.gpu_count if there else one.latency_count for one in side)
+        for side in (mine, theirs)
+    ]
     if min(counts) < MIN_CALLS:
         return None
-    sums = [sum(one.gpu_sum if there else one.latency_sum for one in side) for side in (mine, theirs)]
+    sums = [
+        sum(one.gpu_sum if there else one.latency_sum for one in side) for side in (mine, theirs)
+    ]
     means = sums[0] / counts[0], sums[1] / counts[1]
     return None if max(means) > MAX_CALL_S else (*means, there)

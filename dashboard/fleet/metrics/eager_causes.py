@@ -37,20 +37,29 @@ def cause_sentence(cause: str, it: str) -> str:
 
 
 def format_causes(counts: Mapping[str, int]) -> str:
-    """`recompile limit reached 4,200, eager stance 12`, the most frequent first; empty without a count."""
-    ordered = sorted(((count, cause) for cause, count in counts.items() if count > 0), key=lambda pair: (-pair[0], pair[1]))
+    """`recompile limit reached 4,200, eager stance 12`, the most frequent first; empty without a
+    count."""
+    ordered = sorted(
+        ((count, cause) for cause, count in counts.items() if count > 0),
+        key=lambda pair: (-pair[0], pair[1]),
+    )
     return ", ".join(f"{_lower(cause_name(cause))} {count:,}" for count, cause in ordered)
 
 
 def parse_causes(stored: object) -> dict[str, int]:
     """The counts in a stored verdict; a row keeps the shape of the day it was written."""
     counts = stored.items() if isinstance(stored, Mapping) else ()
-    return {str(cause): count for cause, count in counts if isinstance(count, int) and not isinstance(count, bool) and count > 0}
+    return {
+        str(cause): count
+        for cause, count in counts
+        if isinstance(count, int) and not isinstance(count, bool) and count > 0
+    }
 
 
 @dataclass(frozen=True)
 class BreakdownRow:
-    """One row of the breakdown; `share` is of the calls that the agents looked at, None for the calls that they did not."""
+    """One row of the breakdown; `share` is of the calls that the agents looked at, None for the
+    calls that they did not."""
 
     name: str
     calls: int
@@ -60,7 +69,8 @@ class BreakdownRow:
 
 @dataclass(frozen=True)
 class EagerBreakdown:
-    """Calls of one group by how they ran. `unknown` are calls that no agent looked at; they are in no share."""
+    """Calls of one group by how they ran. `unknown` are calls that no agent looked at; they are in
+    no share."""
 
     compiled: int = 0
     partial: int = 0
@@ -89,14 +99,24 @@ class EagerBreakdown:
 
     @property
     def lines(self) -> list[BreakdownRow]:
-        """The causes by count, then partly compiled calls and unknown calls, each only where there are any."""
+        """The causes by count, then partly compiled calls and unknown calls, each only where there
+        are any."""
         ordered = sorted(self.by.items(), key=lambda item: (-item[1], item[0]))
-        rows = [(cause_name(cause), count, True) for cause, count in ordered] + [("Partly compiled", self.partial, False)]
-        known = [BreakdownRow(name, count, count / self.known, eager) for name, count, eager in rows if count]
-        return known + ([BreakdownRow("Not known", self.unknown, None, False)] if self.unknown else [])
+        rows = [(cause_name(cause), count, True) for cause, count in ordered] + [
+            ("Partly compiled", self.partial, False)
+        ]
+        known = [
+            BreakdownRow(name, count, count / self.known, eager)
+            for name, count, eager in rows
+            if count
+        ]
+        return known + (
+            [BreakdownRow("Not known", self.unknown, None, False)] if self.unknown else []
+        )
 
     def as_dict(self) -> dict[str, object]:
-        """The counts under the names of the API; every cause is there, so that zero is not absent."""
+        """The counts under the names of the API; every cause is there, so that zero is not
+        absent."""
         return {
             "compiled": self.compiled,
             "partial": self.partial,

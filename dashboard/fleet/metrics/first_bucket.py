@@ -1,4 +1,5 @@
-"""A quantile that lies in an engine's first bucket: where the bucket ends is known, and the mean; a value would be made up."""
+"""A quantile that lies in an engine's first bucket: where the bucket ends is known, and the mean; a
+value would be made up."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ MAX_DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class QuantileBound:
-    """The quantile lies below `bound`; `mean` is that of all calls of the span, of the engine's own sum. Both in seconds."""
+    """The quantile lies below `bound`; `mean` is that of all calls of the span, of the engine's own
+    sum. Both in seconds."""
 
     bound: float
     mean: float
@@ -34,7 +36,8 @@ def mean_of(sketch: CachedSketch | Sketch) -> float | None:
 
 
 def round_bound(bound: float) -> float:
-    """The shortest number in the bin that a bound closes: engines have round bounds, and a sketch knows them as well as it knows times."""
+    """The shortest number in the bin that a bound closes: engines have round bounds, and a sketch
+    knows them as well as it knows times."""
     lowest = lower_bound(index_of(bound))
     for digits in range(1, MAX_DIGITS):
         step = 10.0 ** (math.floor(math.log10(bound)) + 1 - digits)

@@ -1,4 +1,5 @@
-"""The figures of a version under the names that programs read them by, each with its unit; pages say the same numbers in words."""
+"""The figures of a version under the names that programs read them by, each with its unit; pages
+say the same numbers in words."""
 
 from __future__ import annotations
 
@@ -13,9 +14,18 @@ METRICS_BY_NAME: dict[str, tuple[Metric, str]] = {
     "throughput_items_per_second": (version_metrics.THROUGHPUT, "items per second of call time"),
     "calls_per_second_per_instance": (version_metrics.TRAFFIC, "calls per second and instance"),
     "eager_share": (version_metrics.EAGER, "share of the calls that were looked at, 1 is all"),
-    "stalled_share": (version_metrics.STALLED, "share of calls that waited for a compilation after warm-up, 1 is all"),
-    "stalled_time_share": (version_metrics.STALLED_TIME, "share of call time that such calls took, 1 is all"),
-    "recompiles_per_hour_per_instance": (version_metrics.RECOMPILES, "recompiles per hour and instance"),
+    "stalled_share": (
+        version_metrics.STALLED,
+        "share of calls that waited for a compilation after warm-up, 1 is all",
+    ),
+    "stalled_time_share": (
+        version_metrics.STALLED_TIME,
+        "share of call time that such calls took, 1 is all",
+    ),
+    "recompiles_per_hour_per_instance": (
+        version_metrics.RECOMPILES,
+        "recompiles per hour and instance",
+    ),
     "error_share": (version_metrics.ERRORS, "share of calls, 1 is all"),
     "compile_seconds_per_instance": (version_metrics.COMPILE, "seconds per instance"),
     "cache_hit_share": (version_metrics.CACHE, "share of compile seconds, 1 is all"),
@@ -24,8 +34,11 @@ METRICS_BY_NAME: dict[str, tuple[Metric, str]] = {
 }
 
 
-def list_metrics(calls: CallTotals | None, processes: ProcessTotals | None) -> dict[str, float | None]:
-    """Every figure by its name; None where nothing is known. Of a quantile in an engine's first bucket its end is known, and the mean."""
+def list_metrics(
+    calls: CallTotals | None, processes: ProcessTotals | None
+) -> dict[str, float | None]:
+    """Every figure by its name; None where nothing is known. Of a quantile in an engine's first
+    bucket its end is known, and the mean."""
     found = {name: metric.read(calls, processes) for name, (metric, _) in METRICS_BY_NAME.items()}
     bounds = {name: metric.below(calls) for name, (metric, _) in METRICS_BY_NAME.items()}
     for name, one in bounds.items():

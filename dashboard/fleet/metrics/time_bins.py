@@ -13,7 +13,8 @@ class TimeBins:
 
     @classmethod
     def ending(cls, end: int, minutes: int, step: int) -> "TimeBins":
-        """The span of about `minutes` that ends before `end`; a step of hours falls on whole hours, with the running one in it."""
+        """The span of about `minutes` that ends before `end`; a step of hours falls on whole hours,
+        with the running one in it."""
         if step % 60 == 0:
             end = -(-end // 60) * 60
         return cls(end - -(-minutes // step) * step, end, step)

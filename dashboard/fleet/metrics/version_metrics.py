@@ -15,7 +15,8 @@ MetricReader = Callable[[CallTotals | None, ProcessTotals | None], float | None]
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a version in a bin; `read` answers None where nothing is known, `worse` says which way is worse."""
+    """One number of a version in a bin; `read` answers None where nothing is known, `worse` says
+    which way is worse."""
 
     key: str
     title: str
@@ -28,11 +29,22 @@ class Metric:
 
     def below(self, calls: CallTotals | None) -> QuantileBound | None:
         """Where a quantile lies in an engine's first bucket and has no value."""
-        return find_quantile_bound(calls.sketch, self.share) if calls and self.share is not None else None
+        return (
+            find_quantile_bound(calls.sketch, self.share)
+            if calls and self.share is not None
+            else None
+        )
 
 
 def _quantile(key: str, q: float) -> Metric:
-    return Metric(key, key, "", "duration", lambda calls, _: calls.sketch.quantile(q) if calls else None, share=q)
+    return Metric(
+        key,
+        key,
+        "",
+        "duration",
+        lambda calls, _: calls.sketch.quantile(q) if calls else None,
+        share=q,
+    )
 
 
 def _traffic(calls: CallTotals | None, processes: ProcessTotals | None) -> float | None:
@@ -42,7 +54,11 @@ def _traffic(calls: CallTotals | None, processes: ProcessTotals | None) -> float
 def _items(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
     if calls and calls.items is not None and calls.wall:
         return calls.items / calls.wall
-    if not calls or calls.items is None or not (calls.latency_sum or (calls.callers and calls.stalled_seconds)):
+    if (
+        not calls
+        or calls.items is None
+        or not (calls.latency_sum or (calls.callers and calls.stalled_seconds))
+    ):
         return None
     if calls.callers:
         return calls.items / calls.seconds
@@ -50,7 +66,8 @@ def _items(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
 
 
 def _eager(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
-    # An agent looks at a part of the calls; where it looked at none, the share is unknown and not zero.
+    # An agent looks at a part of the calls; where it looked at none, the share is unknown and not
+    # zero.
     return calls.eager / calls.known if calls and calls.known else None
 
 
@@ -91,16 +108,42 @@ P99 = _quantile("p99", 0.99)
 TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
 THROUGHPUT = Metric("throughput", "Throughput", "items/s of call time", "rate", _items, "down")
 ENGINE_THROUGHPUT = replace(THROUGHPUT, unit="items/s of wall time, per engine")
-"""An engine that is read from outside makes many items at a time: the sum of its requests' times says nothing of its speed."""
+"""An engine that is read from outside makes many items at a time: the sum of its requests' times
+says nothing of its speed."""
 EAGER = Metric("eager", "Eager share", "% of calls", "share", _eager)
 RECOMPILES = Metric("recompiles", "Recompiles", "per hour and instance", "count", _recompiles)
 ERRORS = Metric("errors", "Errors", "% of calls", "share", _errors)
-STALLED = Metric("stalled", "Stalled calls", "% of calls, waiting for a compilation", "share", _stalled)
+STALLED = Metric(
+    "stalled", "Stalled calls", "% of calls, waiting for a compilation", "share", _stalled
+)
 STALLED_TIME = Metric("stalled_time", "Stalled time", "% of call time", "share", _stalled_time)
 COMPILE = Metric("compile", "Compile time", "s per instance", "count", _compile_seconds)
 CACHE = Metric("cache", "Cache hit", "% of compile seconds", "share", _cache_hit, "down")
 COLD_START = Metric("cold_start", "Cold start", "s to first steady call", "count", lambda *_: None)
-GPU_MEMORY = Metric("gpu_memory", "Peak GPU memory", "highest instance", "size", lambda _, p: p.gpu_peak if p else None)
-HOST_MEMORY = Metric("host_memory", "Host memory", "highest instance", "size", lambda _, p: p.host_rss if p else None)
+GPU_MEMORY = Metric(
+    "gpu_memory",
+    "Peak GPU memory",
+    "highest instance",
+    "size",
+    lambda _, p: p.gpu_peak if p else None,
+)
+HOST_MEMORY = Metric(
+    "host_memory", "Host memory", "highest instance", "size", lambda _, p: p.host_rss if p else None
+)
 
-TRENDS = (P50, P95, P99, THROUGHPUT, EAGER, STALLED, STALLED_TIME, RECOMPILES, ERRORS, COMPILE, COLD_START, CACHE, GPU_MEMORY, HOST_MEMORY)
+TRENDS = (
+    P50,
+    P95,
+    P99,
+    THROUGHPUT,
+    EAGER,
+    STALLED,
+    STALLED_TIME,
+    RECOMPILES,
+    ERRORS,
+    COMPILE,
+    COLD_START,
+    CACHE,
+    GPU_MEMORY,
+    HOST_MEMORY,
+)

@@ -22,13 +22,25 @@ class Migration(migrations.Migration):
                 ("compiles", models.IntegerField(default=0)),
                 ("recompiles", models.IntegerField(default=0)),
                 ("compile_failures", models.IntegerField(default=0)),
-                ("request_compiles", models.IntegerField(default=0, help_text="Compilations in the middle of requests, after warm-up.")),
+                (
+                    "request_compiles",
+                    models.IntegerField(
+                        default=0,
+                        help_text="Compilations in the middle of requests, after warm-up.",
+                    ),
+                ),
                 ("compile_seconds", models.FloatField(default=0.0)),
                 ("saved_seconds", models.FloatField(default=0.0, help_text="torch's estimate.")),
                 ("cache_hits", models.IntegerField(default=0)),
                 ("cache_misses", models.IntegerField(default=0)),
                 ("cache_bypasses", models.IntegerField(default=0)),
-                ("hit_seconds", models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")),
+                (
+                    "hit_seconds",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Seconds of compilations served by the FX or AOTAutograd cache.",
+                    ),
+                ),
                 ("miss_seconds", models.FloatField(default=0.0)),
                 ("graph_breaks", models.BigIntegerField(default=0)),
                 ("fallbacks", models.BigIntegerField(default=0)),
@@ -45,7 +57,14 @@ class Migration(migrations.Migration):
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "project_id", "day", "instance_id", "minute", blank=True, editable=False, primary_key=True, serialize=False
+                        "project_id",
+                        "day",
+                        "instance_id",
+                        "minute",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("project_id", models.BigIntegerField()),
@@ -73,9 +92,23 @@ class Migration(migrations.Migration):
                 ("unknown", models.BigIntegerField(default=0)),
                 ("sampled", models.BigIntegerField(default=0)),
                 ("covered", models.FloatField(default=0.0, help_text="Seconds of windows in it.")),
-                ("latency", models.BinaryField(help_text="Packed sketch of steady calls, wall time.", null=True)),
-                ("gpu", models.BinaryField(help_text="Packed sketch of sampled GPU time.", null=True)),
-                ("warmup", models.BinaryField(help_text="Packed sketch of calls that compiled or waited for a compilation.", null=True)),
+                (
+                    "latency",
+                    models.BinaryField(
+                        help_text="Packed sketch of steady calls, wall time.", null=True
+                    ),
+                ),
+                (
+                    "gpu",
+                    models.BinaryField(help_text="Packed sketch of sampled GPU time.", null=True),
+                ),
+                (
+                    "warmup",
+                    models.BinaryField(
+                        help_text="Packed sketch of calls that compiled or waited for a compilation.",
+                        null=True,
+                    ),
+                ),
                 ("latency_count", models.BigIntegerField(default=0)),
                 ("latency_sum", models.FloatField(default=0.0)),
                 ("p50", models.FloatField(null=True)),
@@ -88,7 +121,14 @@ class Migration(migrations.Migration):
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "project_id", "day", "series_id", "hour", blank=True, editable=False, primary_key=True, serialize=False
+                        "project_id",
+                        "day",
+                        "series_id",
+                        "hour",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("project_id", models.BigIntegerField()),
@@ -116,9 +156,23 @@ class Migration(migrations.Migration):
                 ("unknown", models.BigIntegerField(default=0)),
                 ("sampled", models.BigIntegerField(default=0)),
                 ("covered", models.FloatField(default=0.0, help_text="Seconds of windows in it.")),
-                ("latency", models.BinaryField(help_text="Packed sketch of steady calls, wall time.", null=True)),
-                ("gpu", models.BinaryField(help_text="Packed sketch of sampled GPU time.", null=True)),
-                ("warmup", models.BinaryField(help_text="Packed sketch of calls that compiled or waited for a compilation.", null=True)),
+                (
+                    "latency",
+                    models.BinaryField(
+                        help_text="Packed sketch of steady calls, wall time.", null=True
+                    ),
+                ),
+                (
+                    "gpu",
+                    models.BinaryField(help_text="Packed sketch of sampled GPU time.", null=True),
+                ),
+                (
+                    "warmup",
+                    models.BinaryField(
+                        help_text="Packed sketch of calls that compiled or waited for a compilation.",
+                        null=True,
+                    ),
+                ),
                 ("latency_count", models.BigIntegerField(default=0)),
                 ("latency_sum", models.FloatField(default=0.0)),
                 ("p50", models.FloatField(null=True)),
@@ -131,7 +185,14 @@ class Migration(migrations.Migration):
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "project_id", "day", "series_id", "minute", blank=True, editable=False, primary_key=True, serialize=False
+                        "project_id",
+                        "day",
+                        "series_id",
+                        "minute",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("project_id", models.BigIntegerField()),
@@ -151,13 +212,25 @@ class Migration(migrations.Migration):
                 ("compiles", models.IntegerField(default=0)),
                 ("recompiles", models.IntegerField(default=0)),
                 ("compile_failures", models.IntegerField(default=0)),
-                ("request_compiles", models.IntegerField(default=0, help_text="Compilations in the middle of requests, after warm-up.")),
+                (
+                    "request_compiles",
+                    models.IntegerField(
+                        default=0,
+                        help_text="Compilations in the middle of requests, after warm-up.",
+                    ),
+                ),
                 ("compile_seconds", models.FloatField(default=0.0)),
                 ("saved_seconds", models.FloatField(default=0.0, help_text="torch's estimate.")),
                 ("cache_hits", models.IntegerField(default=0)),
                 ("cache_misses", models.IntegerField(default=0)),
                 ("cache_bypasses", models.IntegerField(default=0)),
-                ("hit_seconds", models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")),
+                (
+                    "hit_seconds",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Seconds of compilations served by the FX or AOTAutograd cache.",
+                    ),
+                ),
                 ("miss_seconds", models.FloatField(default=0.0)),
                 ("graph_breaks", models.BigIntegerField(default=0)),
                 ("fallbacks", models.BigIntegerField(default=0)),
@@ -206,13 +279,25 @@ class Migration(migrations.Migration):
                 ("compiles", models.IntegerField(default=0)),
                 ("recompiles", models.IntegerField(default=0)),
                 ("compile_failures", models.IntegerField(default=0)),
-                ("request_compiles", models.IntegerField(default=0, help_text="Compilations in the middle of requests, after warm-up.")),
+                (
+                    "request_compiles",
+                    models.IntegerField(
+                        default=0,
+                        help_text="Compilations in the middle of requests, after warm-up.",
+                    ),
+                ),
                 ("compile_seconds", models.FloatField(default=0.0)),
                 ("saved_seconds", models.FloatField(default=0.0, help_text="torch's estimate.")),
                 ("cache_hits", models.IntegerField(default=0)),
                 ("cache_misses", models.IntegerField(default=0)),
                 ("cache_bypasses", models.IntegerField(default=0)),
-                ("hit_seconds", models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")),
+                (
+                    "hit_seconds",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Seconds of compilations served by the FX or AOTAutograd cache.",
+                    ),
+                ),
                 ("miss_seconds", models.FloatField(default=0.0)),
                 ("graph_breaks", models.BigIntegerField(default=0)),
                 ("fallbacks", models.BigIntegerField(default=0)),
@@ -247,7 +332,10 @@ class Migration(migrations.Migration):
                 ("environment", models.CharField(max_length=64)),
                 ("gpu_type", models.CharField(max_length=100)),
                 ("minute", models.BigIntegerField()),
-                ("instances", models.IntegerField(default=0, help_text="Instances with data in it.")),
+                (
+                    "instances",
+                    models.IntegerField(default=0, help_text="Instances with data in it."),
+                ),
             ],
             options={
                 "db_table": "version_process_minute",
@@ -259,13 +347,26 @@ class Migration(migrations.Migration):
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "project_id", "day", "instance_id", "seq", "number", blank=True, editable=False, primary_key=True, serialize=False
+                        "project_id",
+                        "day",
+                        "instance_id",
+                        "seq",
+                        "number",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("project_id", models.BigIntegerField()),
                 ("day", models.IntegerField(help_text="Days since 1970.")),
                 ("instance_id", models.BigIntegerField(help_text="Instance.id")),
-                ("seq", models.BigIntegerField(help_text="First sequence number of the report it came in.")),
+                (
+                    "seq",
+                    models.BigIntegerField(
+                        help_text="First sequence number of the report it came in."
+                    ),
+                ),
                 ("number", models.SmallIntegerField(help_text="Its place in that report.")),
                 ("version_id", models.BigIntegerField(help_text="ModelVersion.id")),
                 ("environment", models.CharField(max_length=64)),
@@ -278,7 +379,10 @@ class Migration(migrations.Migration):
                 ("reason", models.TextField(default="")),
                 ("outcome", models.CharField(max_length=16)),
                 ("total", models.FloatField(help_text="Seconds.", null=True)),
-                ("phases", models.JSONField(default=dict, help_text="Exclusive seconds per phase.")),
+                (
+                    "phases",
+                    models.JSONField(default=dict, help_text="Exclusive seconds per phase."),
+                ),
                 ("cache_fx", models.CharField(default="", max_length=8)),
                 ("cache_aot", models.CharField(default="", max_length=8)),
                 ("saved", models.FloatField(null=True)),
@@ -287,25 +391,50 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "compile_event",
-                "indexes": [models.Index(fields=["version_id", "at"], name="compile_event_by_version")],
+                "indexes": [
+                    models.Index(fields=["version_id", "at"], name="compile_event_by_version")
+                ],
             },
         ),
         migrations.CreateModel(
             name="ModelVersion",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=200)),
                 ("first_seen_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField()),
-                ("revision", models.BigIntegerField(default=0, help_text="Rises with every fold that touched it.")),
-                ("last_minute", models.BigIntegerField(default=0, help_text="The newest minute with data, in minutes since 1970.")),
+                (
+                    "revision",
+                    models.BigIntegerField(
+                        default=0, help_text="Rises with every fold that touched it."
+                    ),
+                ),
+                (
+                    "last_minute",
+                    models.BigIntegerField(
+                        default=0, help_text="The newest minute with data, in minutes since 1970."
+                    ),
+                ),
                 (
                     "late_folds",
                     models.BigIntegerField(
-                        default=0, help_text="Rises with every fold that touched a minute which may have been judged before."
+                        default=0,
+                        help_text="Rises with every fold that touched a minute which may have been judged before.",
                     ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "model_version",
@@ -327,9 +456,23 @@ class Migration(migrations.Migration):
                 ("unknown", models.BigIntegerField(default=0)),
                 ("sampled", models.BigIntegerField(default=0)),
                 ("covered", models.FloatField(default=0.0, help_text="Seconds of windows in it.")),
-                ("latency", models.BinaryField(help_text="Packed sketch of steady calls, wall time.", null=True)),
-                ("gpu", models.BinaryField(help_text="Packed sketch of sampled GPU time.", null=True)),
-                ("warmup", models.BinaryField(help_text="Packed sketch of calls that compiled or waited for a compilation.", null=True)),
+                (
+                    "latency",
+                    models.BinaryField(
+                        help_text="Packed sketch of steady calls, wall time.", null=True
+                    ),
+                ),
+                (
+                    "gpu",
+                    models.BinaryField(help_text="Packed sketch of sampled GPU time.", null=True),
+                ),
+                (
+                    "warmup",
+                    models.BinaryField(
+                        help_text="Packed sketch of calls that compiled or waited for a compilation.",
+                        null=True,
+                    ),
+                ),
                 ("latency_count", models.BigIntegerField(default=0)),
                 ("latency_sum", models.FloatField(default=0.0)),
                 ("p50", models.FloatField(null=True)),
@@ -361,18 +504,35 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "region_minute",
-                "indexes": [models.Index(fields=["series_id", "minute", "instance_id"], name="region_minute_by_series")],
+                "indexes": [
+                    models.Index(
+                        fields=["series_id", "minute", "instance_id"],
+                        name="region_minute_by_series",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="Stratum",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("gpu", models.CharField(max_length=100)),
                 ("mode", models.CharField(max_length=64)),
                 ("runtime", models.CharField(max_length=32)),
                 ("world_size", models.IntegerField()),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "stratum",
@@ -381,15 +541,41 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Series",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("environment", models.CharField(max_length=64)),
                 ("region", models.CharField(max_length=200)),
                 ("bucket", models.CharField(max_length=64)),
                 ("outermost", models.BooleanField(default=True)),
                 ("last_minute", models.BigIntegerField(default=0)),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
-                ("version", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="series", to="fleet.modelversion")),
-                ("stratum", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.stratum")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
+                (
+                    "version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="series",
+                        to="fleet.modelversion",
+                    ),
+                ),
+                (
+                    "stratum",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="fleet.stratum",
+                    ),
+                ),
             ],
             options={
                 "db_table": "series",
@@ -398,13 +584,31 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="WatchedModel",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=200)),
                 ("first_seen_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField()),
-                ("simulated", models.BooleanField(default=False, help_text="Its reports come from the simulator; every page says so.")),
+                (
+                    "simulated",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Its reports come from the simulator; every page says so.",
+                    ),
+                ),
                 ("cold_start_budget", models.FloatField(help_text="Seconds.", null=True)),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "model",
@@ -413,12 +617,21 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="modelversion",
             name="model",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="versions", to="fleet.watchedmodel"),
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="versions",
+                to="fleet.watchedmodel",
+            ),
         ),
         migrations.CreateModel(
             name="Instance",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("instance_id", models.CharField(max_length=26)),
                 ("environment", models.CharField(max_length=64)),
                 ("kind", models.CharField(default="serving", max_length=16)),
@@ -430,40 +643,85 @@ class Migration(migrations.Migration):
                 ("torch", models.CharField(default="", max_length=64)),
                 ("agent", models.CharField(default="", max_length=64)),
                 ("simulated", models.BooleanField(default=False)),
-                ("identity", models.JSONField(default=dict, help_text="The whole identity as it was last sent.")),
+                (
+                    "identity",
+                    models.JSONField(
+                        default=dict, help_text="The whole identity as it was last sent."
+                    ),
+                ),
                 (
                     "identity_digest",
                     models.CharField(
-                        default="", help_text="Of the identity's bytes, so that an unchanged one is not written again.", max_length=32
+                        default="",
+                        help_text="Of the identity's bytes, so that an unchanged one is not written again.",
+                        max_length=32,
                     ),
                 ),
-                ("last_seq", models.BigIntegerField(default=0, help_text="An older report never replaces what a newer one said.")),
+                (
+                    "last_seq",
+                    models.BigIntegerField(
+                        default=0, help_text="An older report never replaces what a newer one said."
+                    ),
+                ),
                 ("capabilities", models.JSONField(default=dict)),
-                ("components", models.JSONField(default=dict, help_text="A hash or version per part of the compile configuration.")),
-                ("started_at", models.DateTimeField(help_text="Process start, by the agent's clock.")),
+                (
+                    "components",
+                    models.JSONField(
+                        default=dict,
+                        help_text="A hash or version per part of the compile configuration.",
+                    ),
+                ),
+                (
+                    "started_at",
+                    models.DateTimeField(help_text="Process start, by the agent's clock."),
+                ),
                 ("first_minute", models.BigIntegerField(help_text="The first minute with data.")),
                 ("last_minute", models.BigIntegerField(help_text="The newest minute with data.")),
                 ("last_seen_at", models.DateTimeField()),
                 ("ready_at", models.DateTimeField(null=True)),
-                ("clock_offset", models.FloatField(default=0.0, help_text="Seconds, server minus agent.")),
+                (
+                    "clock_offset",
+                    models.FloatField(default=0.0, help_text="Seconds, server minus agent."),
+                ),
                 (
                     "latched_eager",
-                    models.JSONField(default=list, help_text="Frames that run eager until the process restarts: frame, cause, at."),
+                    models.JSONField(
+                        default=list,
+                        help_text="Frames that run eager until the process restarts: frame, cause, at.",
+                    ),
                 ),
-                ("compiling_for", models.FloatField(default=0.0, help_text="Seconds, from its newest report.")),
+                (
+                    "compiling_for",
+                    models.FloatField(default=0.0, help_text="Seconds, from its newest report."),
+                ),
                 ("merged_windows", models.BigIntegerField(default=0)),
                 ("truncated_events", models.BigIntegerField(default=0)),
                 ("spool_errors", models.BigIntegerField(default=0)),
                 ("internal_errors", models.BigIntegerField(default=0)),
                 ("rejected_windows", models.BigIntegerField(default=0)),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
                 (
                     "version",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="instances", to="fleet.modelversion"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="instances",
+                        to="fleet.modelversion",
+                    ),
                 ),
                 (
                     "model",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="instances", to="fleet.watchedmodel"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="instances",
+                        to="fleet.watchedmodel",
+                    ),
                 ),
             ],
             options={
@@ -473,27 +731,70 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Finding",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("kind", models.CharField(help_text="A finding kind of the wire, or latched_eager, oom.", max_length=32)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        help_text="A finding kind of the wire, or latched_eager, oom.",
+                        max_length=32,
+                    ),
+                ),
                 ("fingerprint", models.CharField(max_length=32)),
                 ("text", models.TextField()),
                 ("where", models.CharField(default="", max_length=600)),
                 (
                     "state",
                     models.CharField(
-                        choices=[("new", "new"), ("ongoing", "ongoing"), ("gone", "gone"), ("back", "back")], default="new", max_length=16
+                        choices=[
+                            ("new", "new"),
+                            ("ongoing", "ongoing"),
+                            ("gone", "gone"),
+                            ("back", "back"),
+                        ],
+                        default="new",
+                        max_length=16,
                     ),
                 ),
                 ("first_seen_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField()),
                 ("count", models.BigIntegerField(default=0)),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
                 (
                     "first_version",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.modelversion"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="fleet.modelversion",
+                    ),
                 ),
-                ("last_version", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.modelversion")),
-                ("model", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="findings", to="fleet.watchedmodel")),
+                (
+                    "last_version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="fleet.modelversion",
+                    ),
+                ),
+                (
+                    "model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="findings",
+                        to="fleet.watchedmodel",
+                    ),
+                ),
             ],
             options={
                 "db_table": "finding",
@@ -502,28 +803,58 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Deployment",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("environment", models.CharField(max_length=64)),
-                ("started_minute", models.BigIntegerField(help_text="Minutes since 1970: the first minute with data, or when CI said so.")),
+                (
+                    "started_minute",
+                    models.BigIntegerField(
+                        help_text="Minutes since 1970: the first minute with data, or when CI said so."
+                    ),
+                ),
                 ("last_minute", models.BigIntegerField(help_text="The newest minute with data.")),
                 (
                     "ended_minute",
-                    models.BigIntegerField(help_text="The last minute with data, once 30 minutes passed without any.", null=True),
+                    models.BigIntegerField(
+                        help_text="The last minute with data, once 30 minutes passed without any.",
+                        null=True,
+                    ),
                 ),
                 (
                     "source",
                     models.CharField(
-                        choices=[("traffic", "Seen in traffic"), ("posted", "Posted by CI")], default="traffic", max_length=16
+                        choices=[("traffic", "Seen in traffic"), ("posted", "Posted by CI")],
+                        default="traffic",
+                        max_length=16,
                     ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
                 (
                     "version",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="deployments", to="fleet.modelversion"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deployments",
+                        to="fleet.modelversion",
+                    ),
                 ),
                 (
                     "model",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="deployments", to="fleet.watchedmodel"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="deployments",
+                        to="fleet.watchedmodel",
+                    ),
                 ),
             ],
             options={
@@ -547,11 +878,36 @@ class Migration(migrations.Migration):
                 ("first_compile_at", models.DateTimeField(null=True)),
                 ("first_call_at", models.DateTimeField(null=True)),
                 ("ready_at", models.DateTimeField(null=True)),
-                ("total", models.FloatField(help_text="Seconds from process start to ready, or to the first steady call.", null=True)),
-                ("phases", models.JSONField(default=dict, help_text="Seconds per phase, in order, with marks.")),
+                (
+                    "total",
+                    models.FloatField(
+                        help_text="Seconds from process start to ready, or to the first steady call.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "phases",
+                    models.JSONField(
+                        default=dict, help_text="Seconds per phase, in order, with marks."
+                    ),
+                ),
                 ("unaccounted", models.FloatField(null=True)),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
-                ("version", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.modelversion")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
+                (
+                    "version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="fleet.modelversion",
+                    ),
+                ),
             ],
             options={
                 "db_table": "cold_start",
@@ -560,40 +916,85 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FindingInstance",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("count", models.BigIntegerField(default=0)),
                 ("first_seen_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField()),
-                ("finding", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="instances", to="fleet.finding")),
-                ("instance", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="findings", to="fleet.instance")),
+                (
+                    "finding",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="instances",
+                        to="fleet.finding",
+                    ),
+                ),
+                (
+                    "instance",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="findings",
+                        to="fleet.instance",
+                    ),
+                ),
             ],
             options={
                 "db_table": "finding_instance",
-                "constraints": [models.UniqueConstraint(fields=("finding", "instance"), name="one_finding_instance")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("finding", "instance"), name="one_finding_instance"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="FindingVersion",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("environment", models.CharField(max_length=64)),
                 ("count", models.BigIntegerField(default=0)),
                 ("first_seen_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField()),
-                ("finding", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="versions", to="fleet.finding")),
+                (
+                    "finding",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="versions",
+                        to="fleet.finding",
+                    ),
+                ),
                 (
                     "version",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="findings", to="fleet.modelversion"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="findings",
+                        to="fleet.modelversion",
+                    ),
                 ),
             ],
             options={
                 "db_table": "finding_version",
-                "constraints": [models.UniqueConstraint(fields=("finding", "version", "environment"), name="one_finding_version")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("finding", "version", "environment"), name="one_finding_version"
+                    )
+                ],
             },
         ),
         migrations.AddConstraint(
             model_name="stratum",
-            constraint=models.UniqueConstraint(fields=("project", "gpu", "mode", "runtime", "world_size"), name="one_stratum"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "gpu", "mode", "runtime", "world_size"), name="one_stratum"
+            ),
         ),
         migrations.AddIndex(
             model_name="series",
@@ -602,16 +1003,21 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="series",
             constraint=models.UniqueConstraint(
-                fields=("version", "environment", "stratum", "region", "bucket", "outermost"), name="one_series"
+                fields=("version", "environment", "stratum", "region", "bucket", "outermost"),
+                name="one_series",
             ),
         ),
         migrations.AddConstraint(
             model_name="watchedmodel",
-            constraint=models.UniqueConstraint(fields=("project", "name"), name="one_model_per_name"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "name"), name="one_model_per_name"
+            ),
         ),
         migrations.AddConstraint(
             model_name="modelversion",
-            constraint=models.UniqueConstraint(fields=("model", "name"), name="one_version_per_name"),
+            constraint=models.UniqueConstraint(
+                fields=("model", "name"), name="one_version_per_name"
+            ),
         ),
         migrations.AddIndex(
             model_name="instance",
@@ -619,24 +1025,34 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="instance",
-            constraint=models.UniqueConstraint(fields=("project", "instance_id"), name="one_instance_per_id"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "instance_id"), name="one_instance_per_id"
+            ),
         ),
         migrations.AddConstraint(
             model_name="finding",
-            constraint=models.UniqueConstraint(fields=("model", "kind", "fingerprint"), name="one_finding_per_fingerprint"),
+            constraint=models.UniqueConstraint(
+                fields=("model", "kind", "fingerprint"), name="one_finding_per_fingerprint"
+            ),
         ),
         migrations.AddIndex(
             model_name="deployment",
-            index=models.Index(fields=["model", "environment", "started_minute"], name="deployment_by_start"),
-        ),
-        migrations.AddConstraint(
-            model_name="deployment",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("ended_minute", None)), fields=("version", "environment"), name="one_live_deployment"
+            index=models.Index(
+                fields=["model", "environment", "started_minute"], name="deployment_by_start"
             ),
         ),
         migrations.AddConstraint(
             model_name="deployment",
-            constraint=models.UniqueConstraint(fields=("version", "environment", "started_minute"), name="one_deployment_per_start"),
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("ended_minute", None)),
+                fields=("version", "environment"),
+                name="one_live_deployment",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="deployment",
+            constraint=models.UniqueConstraint(
+                fields=("version", "environment", "started_minute"), name="one_deployment_per_start"
+            ),
         ),
     ]

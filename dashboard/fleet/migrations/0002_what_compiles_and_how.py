@@ -17,7 +17,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="compileevent",
             name="dynamic",
-            field=models.CharField(default="", help_text="automatic, yes, no, or empty: not known.", max_length=16),
+            field=models.CharField(
+                default="", help_text="automatic, yes, no, or empty: not known.", max_length=16
+            ),
         ),
         migrations.AddField(
             model_name="compileevent",
@@ -32,12 +34,16 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="compileevent",
             name="reason_kind",
-            field=models.CharField(default="", help_text="guard, race, limit, failure, or empty.", max_length=16),
+            field=models.CharField(
+                default="", help_text="guard, race, limit, failure, or empty.", max_length=16
+            ),
         ),
         migrations.AddField(
             model_name="instance",
             name="compiling_frame",
-            field=models.CharField(default="", help_text="What it compiles, from its newest report.", max_length=512),
+            field=models.CharField(
+                default="", help_text="What it compiles, from its newest report.", max_length=512
+            ),
         ),
         migrations.AddField(
             model_name="instance",

@@ -12,36 +12,51 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="processminute",
             name="gpu_graph_pool",
-            field=models.BigIntegerField(help_text="Bytes that recorded CUDA graphs hold.", null=True),
+            field=models.BigIntegerField(
+                help_text="Bytes that recorded CUDA graphs hold.", null=True
+            ),
         ),
         migrations.AddField(
             model_name="processminute",
             name="host_rss_slope",
-            field=models.FloatField(help_text="Bytes per hour, over the last hour of the process.", null=True),
+            field=models.FloatField(
+                help_text="Bytes per hour, over the last hour of the process.", null=True
+            ),
         ),
         migrations.AddField(
             model_name="versionprocesshour",
             name="gpu_graph_pool",
-            field=models.BigIntegerField(help_text="Bytes that recorded CUDA graphs hold.", null=True),
+            field=models.BigIntegerField(
+                help_text="Bytes that recorded CUDA graphs hold.", null=True
+            ),
         ),
         migrations.AddField(
             model_name="versionprocesshour",
             name="host_rss_slope",
-            field=models.FloatField(help_text="Bytes per hour, over the last hour of the process.", null=True),
+            field=models.FloatField(
+                help_text="Bytes per hour, over the last hour of the process.", null=True
+            ),
         ),
         migrations.AddField(
             model_name="versionprocessminute",
             name="gpu_graph_pool",
-            field=models.BigIntegerField(help_text="Bytes that recorded CUDA graphs hold.", null=True),
+            field=models.BigIntegerField(
+                help_text="Bytes that recorded CUDA graphs hold.", null=True
+            ),
         ),
         migrations.AddField(
             model_name="versionprocessminute",
             name="host_rss_slope",
-            field=models.FloatField(help_text="Bytes per hour, over the last hour of the process.", null=True),
+            field=models.FloatField(
+                help_text="Bytes per hour, over the last hour of the process.", null=True
+            ),
         ),
         migrations.AlterField(
             model_name="coldstart",
             name="phases",
-            field=models.JSONField(default=dict, help_text="Marks, and the stages that the agent told, else two found from its reports."),
+            field=models.JSONField(
+                default=dict,
+                help_text="Marks, and the stages that the agent told, else two found from its reports.",
+            ),
         ),
     ]

@@ -14,17 +14,35 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="LimitReached",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "kind",
                     models.CharField(
-                        choices=[("series", "series"), ("version", "version"), ("instance", "instance"), ("finding", "finding")],
+                        choices=[
+                            ("series", "series"),
+                            ("version", "version"),
+                            ("instance", "instance"),
+                            ("finding", "finding"),
+                        ],
                         max_length=16,
                     ),
                 ),
                 ("day", models.IntegerField(help_text="Days since 1970.")),
-                ("count", models.BigIntegerField(default=0, help_text="How often a fold met a name there was no room for.")),
-                ("example", models.CharField(default="", help_text="The last of them.", max_length=200)),
+                (
+                    "count",
+                    models.BigIntegerField(
+                        default=0, help_text="How often a fold met a name there was no room for."
+                    ),
+                ),
+                (
+                    "example",
+                    models.CharField(default="", help_text="The last of them.", max_length=200),
+                ),
                 ("last_at", models.DateTimeField()),
             ],
             options={
@@ -34,13 +52,16 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="finding",
             name="made_day",
-            field=models.IntegerField(db_default=0, help_text="Days since 1970: when it became known."),
+            field=models.IntegerField(
+                db_default=0, help_text="Days since 1970: when it became known."
+            ),
         ),
         migrations.AddField(
             model_name="instance",
             name="live_minute",
             field=models.BigIntegerField(
-                db_default=0, help_text="The newest of its minutes and the one it became known in, by which live instances are counted."
+                db_default=0,
+                help_text="The newest of its minutes and the one it became known in, by which live instances are counted.",
             ),
         ),
         migrations.AddIndex(
@@ -54,10 +75,14 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="limitreached",
             name="project",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"),
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"
+            ),
         ),
         migrations.AddConstraint(
             model_name="limitreached",
-            constraint=models.UniqueConstraint(fields=("project", "kind", "day"), name="one_limit_per_day"),
+            constraint=models.UniqueConstraint(
+                fields=("project", "kind", "day"), name="one_limit_per_day"
+            ),
         ),
     ]

@@ -13,13 +13,17 @@ class Migration(migrations.Migration):
             model_name="instance",
             name="calls_seq",
             field=models.BigIntegerField(
-                db_default=0, default=0, help_text="The newest report that knew of calls whether they ran compiled."
+                db_default=0,
+                default=0,
+                help_text="The newest report that knew of calls whether they ran compiled.",
             ),
         ),
         migrations.AddField(
             model_name="instance",
             name="eager_calls",
-            field=models.BigIntegerField(db_default=0, default=0, help_text="Of them, those that ran eager."),
+            field=models.BigIntegerField(
+                db_default=0, default=0, help_text="Of them, those that ran eager."
+            ),
         ),
         migrations.AddField(
             model_name="instance",
@@ -29,6 +33,10 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="instance",
             name="late_windows",
-            field=models.BigIntegerField(db_default=0, default=0, help_text="Windows that came after their minute was closed for judging."),
+            field=models.BigIntegerField(
+                db_default=0,
+                default=0,
+                help_text="Windows that came after their minute was closed for judging.",
+            ),
         ),
     ]

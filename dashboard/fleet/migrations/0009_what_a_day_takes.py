@@ -21,7 +21,10 @@ class Migration(migrations.Migration):
                         serialize=False,
                     ),
                 ),
-                ("bytes_a_day", models.FloatField(help_text="NULL: nothing was seen yet.", null=True)),
+                (
+                    "bytes_a_day",
+                    models.FloatField(help_text="NULL: nothing was seen yet.", null=True),
+                ),
                 ("measured_at", models.DateTimeField()),
                 ("took", models.FloatField(help_text="Seconds.")),
             ],

@@ -14,7 +14,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="DeploymentMark",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("model_name", models.CharField(max_length=200)),
                 ("environment", models.CharField(max_length=64)),
                 ("version_name", models.CharField(max_length=200)),
@@ -23,17 +28,27 @@ class Migration(migrations.Migration):
                 ("link", models.CharField(default="", max_length=500)),
                 ("note", models.TextField(default="")),
                 ("created_at", models.DateTimeField()),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "deployment_mark",
                 "indexes": [
-                    models.Index(fields=["project", "model_name", "environment", "at"], name="mark_by_time"),
+                    models.Index(
+                        fields=["project", "model_name", "environment", "at"], name="mark_by_time"
+                    ),
                     models.Index(fields=["project", "created_at"], name="mark_by_arrival"),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("project", "model_name", "environment", "version_name", "at"), name="one_mark_per_deployment"
+                        fields=("project", "model_name", "environment", "version_name", "at"),
+                        name="one_mark_per_deployment",
                     )
                 ],
             },

@@ -12,6 +12,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="watchedmodel",
             name="served_budget",
-            field=models.FloatField(help_text="The share of calls, of those looked at, that has to be served compiled.", null=True),
+            field=models.FloatField(
+                help_text="The share of calls, of those looked at, that has to be served compiled.",
+                null=True,
+            ),
         ),
     ]

@@ -14,23 +14,66 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="CommandReceipt",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("at", models.DateTimeField()),
-                ("state", models.CharField(help_text="ready, accepted, applied, ended or refused.", max_length=16)),
-                ("command", models.CharField(help_text="Empty where what came was no command.", max_length=64)),
+                (
+                    "state",
+                    models.CharField(
+                        help_text="ready, accepted, applied, ended or refused.", max_length=16
+                    ),
+                ),
+                (
+                    "command",
+                    models.CharField(
+                        help_text="Empty where what came was no command.", max_length=64
+                    ),
+                ),
                 ("verb", models.CharField(max_length=16)),
                 ("counter", models.BigIntegerField()),
                 ("why", models.CharField(max_length=32)),
                 ("detail", models.CharField(max_length=200)),
-                ("callables", models.BigIntegerField(help_text="Compiled callables of the process that a command can reach.")),
-                ("refused", models.BigIntegerField(help_text="Commands that the process has refused so far.")),
-                ("instance", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="receipts", to="fleet.instance")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "callables",
+                    models.BigIntegerField(
+                        help_text="Compiled callables of the process that a command can reach."
+                    ),
+                ),
+                (
+                    "refused",
+                    models.BigIntegerField(
+                        help_text="Commands that the process has refused so far."
+                    ),
+                ),
+                (
+                    "instance",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="receipts",
+                        to="fleet.instance",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "command_receipt",
                 "indexes": [models.Index(fields=["project", "command"], name="receipt_by_command")],
-                "constraints": [models.UniqueConstraint(fields=("instance", "command", "state", "at"), name="one_receipt_per_moment")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("instance", "command", "state", "at"), name="one_receipt_per_moment"
+                    )
+                ],
             },
         ),
     ]

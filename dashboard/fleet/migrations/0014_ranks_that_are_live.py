@@ -12,6 +12,10 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddIndex(
             model_name="instance",
-            index=models.Index(condition=models.Q(("world_size__gt", 1)), fields=["live_minute"], name="instance_ranks_live"),
+            index=models.Index(
+                condition=models.Q(("world_size__gt", 1)),
+                fields=["live_minute"],
+                name="instance_ranks_live",
+            ),
         ),
     ]

@@ -14,21 +14,53 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="ParityResult",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=200)),
-                ("state", models.CharField(help_text="passed, failed or not compared.", max_length=16)),
+                (
+                    "state",
+                    models.CharField(help_text="passed, failed or not compared.", max_length=16),
+                ),
                 ("at", models.DateTimeField(help_text="When it was told last.")),
-                ("failed_at", models.DateTimeField(help_text="When it failed first on this instance.", null=True)),
+                (
+                    "failed_at",
+                    models.DateTimeField(
+                        help_text="When it failed first on this instance.", null=True
+                    ),
+                ),
                 (
                     "told",
-                    models.JSONField(default=dict, help_text="The data of the agent's fact: errors, tolerance, counts; never a value."),
+                    models.JSONField(
+                        default=dict,
+                        help_text="The data of the agent's fact: errors, tolerance, counts; never a value.",
+                    ),
                 ),
-                ("instance", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="parities", to="fleet.instance")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "instance",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="parities",
+                        to="fleet.instance",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "parity_result",
-                "constraints": [models.UniqueConstraint(fields=("instance", "name"), name="one_parity_per_name")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("instance", "name"), name="one_parity_per_name")
+                ],
             },
         ),
     ]

@@ -17,40 +17,63 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="compileevent",
             name="entries",
-            field=models.IntegerField(help_text="Cache entries that its code object held afterwards.", null=True),
+            field=models.IntegerField(
+                help_text="Cache entries that its code object held afterwards.", null=True
+            ),
         ),
         AddColumn(
             model_name="compileevent",
             name="entry_limit",
-            field=models.IntegerField(help_text="How many it may hold; NULL: nothing limits it, or that is not known.", null=True),
+            field=models.IntegerField(
+                help_text="How many it may hold; NULL: nothing limits it, or that is not known.",
+                null=True,
+            ),
         ),
         AddColumn(
             model_name="finding",
             name="distinct",
-            field=models.IntegerField(db_default=0, default=0, help_text="How many one process met at most; 0: it is not about values."),
+            field=models.IntegerField(
+                db_default=0,
+                default=0,
+                help_text="How many one process met at most; 0: it is not about values.",
+            ),
         ),
         AddColumn(
             model_name="finding",
             name="pattern",
-            field=models.CharField(db_default="", default="", help_text="How they vary, a pattern of the wire.", max_length=24),
+            field=models.CharField(
+                db_default="",
+                default="",
+                help_text="How they vary, a pattern of the wire.",
+                max_length=24,
+            ),
         ),
         AddColumn(
             model_name="finding",
             name="values",
-            field=models.JSONField(db_default=models.Value([], models.JSONField()), default=list, help_text="Values that a guard met."),
+            field=models.JSONField(
+                db_default=models.Value([], models.JSONField()),
+                default=list,
+                help_text="Values that a guard met.",
+            ),
         ),
         AddColumn(
             model_name="instance",
             name="active_minute",
             # What reported before this release counts as it did: 0 means from the first minute of the instance on.
             field=models.BigIntegerField(
-                db_default=0, default=None, help_text="The first minute with calls or compilations; NULL: it only starts.", null=True
+                db_default=0,
+                default=None,
+                help_text="The first minute with calls or compilations; NULL: it only starts.",
+                null=True,
             ),
         ),
         AddColumn(
             model_name="instance",
             name="ended_at",
-            field=models.DateTimeField(help_text="When its last report said that it ends.", null=True),
+            field=models.DateTimeField(
+                help_text="When its last report said that it ends.", null=True
+            ),
         ),
         AddColumn(
             model_name="instance",
@@ -65,12 +88,19 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="instance",
             name="label",
-            field=models.CharField(db_default="", default="", help_text="What its operator calls it.", max_length=128),
+            field=models.CharField(
+                db_default="", default="", help_text="What its operator calls it.", max_length=128
+            ),
         ),
         AddColumn(
             model_name="instance",
             name="role",
-            field=models.CharField(db_default="", default="", help_text="A role of the wire; empty: a worker.", max_length=16),
+            field=models.CharField(
+                db_default="",
+                default="",
+                help_text="A role of the wire; empty: a worker.",
+                max_length=16,
+            ),
         ),
         AddColumn(
             model_name="processminute",
@@ -80,12 +110,17 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="processminute",
             name="recordings",
-            field=models.IntegerField(db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."),
+            field=models.IntegerField(
+                db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."
+            ),
         ),
         AddColumn(
             model_name="regionminute",
             name="caller_p50",
-            field=models.FloatField(help_text="Of steady and stalled calls together; NULL like stalled_count.", null=True),
+            field=models.FloatField(
+                help_text="Of steady and stalled calls together; NULL like stalled_count.",
+                null=True,
+            ),
         ),
         AddColumn(
             model_name="regionminute",
@@ -100,17 +135,26 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="regionminute",
             name="eager_no_graph",
-            field=models.BigIntegerField(db_default=0, default=0, help_text="Dynamo looked at them, and there was no graph to run."),
+            field=models.BigIntegerField(
+                db_default=0,
+                default=0,
+                help_text="Dynamo looked at them, and there was no graph to run.",
+            ),
         ),
         AddColumn(
             model_name="regionminute",
             name="stalled",
-            field=models.BinaryField(help_text="Packed sketch of calls that compiled or waited for it after warm-up.", null=True),
+            field=models.BinaryField(
+                help_text="Packed sketch of calls that compiled or waited for it after warm-up.",
+                null=True,
+            ),
         ),
         AddColumn(
             model_name="regionminute",
             name="stalled_count",
-            field=models.BigIntegerField(help_text="NULL: the agents do not tell stalled calls apart.", null=True),
+            field=models.BigIntegerField(
+                help_text="NULL: the agents do not tell stalled calls apart.", null=True
+            ),
         ),
         AddColumn(
             model_name="regionminute",
@@ -120,7 +164,10 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="versionhour",
             name="caller_p50",
-            field=models.FloatField(help_text="Of steady and stalled calls together; NULL like stalled_count.", null=True),
+            field=models.FloatField(
+                help_text="Of steady and stalled calls together; NULL like stalled_count.",
+                null=True,
+            ),
         ),
         AddColumn(
             model_name="versionhour",
@@ -135,17 +182,26 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="versionhour",
             name="eager_no_graph",
-            field=models.BigIntegerField(db_default=0, default=0, help_text="Dynamo looked at them, and there was no graph to run."),
+            field=models.BigIntegerField(
+                db_default=0,
+                default=0,
+                help_text="Dynamo looked at them, and there was no graph to run.",
+            ),
         ),
         AddColumn(
             model_name="versionhour",
             name="stalled",
-            field=models.BinaryField(help_text="Packed sketch of calls that compiled or waited for it after warm-up.", null=True),
+            field=models.BinaryField(
+                help_text="Packed sketch of calls that compiled or waited for it after warm-up.",
+                null=True,
+            ),
         ),
         AddColumn(
             model_name="versionhour",
             name="stalled_count",
-            field=models.BigIntegerField(help_text="NULL: the agents do not tell stalled calls apart.", null=True),
+            field=models.BigIntegerField(
+                help_text="NULL: the agents do not tell stalled calls apart.", null=True
+            ),
         ),
         AddColumn(
             model_name="versionhour",
@@ -155,7 +211,10 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="versionminute",
             name="caller_p50",
-            field=models.FloatField(help_text="Of steady and stalled calls together; NULL like stalled_count.", null=True),
+            field=models.FloatField(
+                help_text="Of steady and stalled calls together; NULL like stalled_count.",
+                null=True,
+            ),
         ),
         AddColumn(
             model_name="versionminute",
@@ -170,17 +229,26 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="versionminute",
             name="eager_no_graph",
-            field=models.BigIntegerField(db_default=0, default=0, help_text="Dynamo looked at them, and there was no graph to run."),
+            field=models.BigIntegerField(
+                db_default=0,
+                default=0,
+                help_text="Dynamo looked at them, and there was no graph to run.",
+            ),
         ),
         AddColumn(
             model_name="versionminute",
             name="stalled",
-            field=models.BinaryField(help_text="Packed sketch of calls that compiled or waited for it after warm-up.", null=True),
+            field=models.BinaryField(
+                help_text="Packed sketch of calls that compiled or waited for it after warm-up.",
+                null=True,
+            ),
         ),
         AddColumn(
             model_name="versionminute",
             name="stalled_count",
-            field=models.BigIntegerField(help_text="NULL: the agents do not tell stalled calls apart.", null=True),
+            field=models.BigIntegerField(
+                help_text="NULL: the agents do not tell stalled calls apart.", null=True
+            ),
         ),
         AddColumn(
             model_name="versionminute",
@@ -195,7 +263,9 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="versionprocesshour",
             name="recordings",
-            field=models.IntegerField(db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."),
+            field=models.IntegerField(
+                db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."
+            ),
         ),
         AddColumn(
             model_name="versionprocessminute",
@@ -205,6 +275,8 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="versionprocessminute",
             name="recordings",
-            field=models.IntegerField(db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."),
+            field=models.IntegerField(
+                db_default=0, default=0, help_text="CUDA graphs recorded: no compilations."
+            ),
         ),
     ]

@@ -16,6 +16,9 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="watchedmodel",
             name="stalled_budget",
-            field=models.FloatField(help_text="The share of calls that may wait for a compilation after warm-up.", null=True),
+            field=models.FloatField(
+                help_text="The share of calls that may wait for a compilation after warm-up.",
+                null=True,
+            ),
         ),
     ]

@@ -21,7 +21,11 @@ def pids_read(apps: Any, schema_editor: Any) -> None:
         cursor.execute("SELECT coalesce(max(id), 0) FROM instance")
         last = cursor.fetchone()[0]
         for first in range(1, last + 1, ROWS):
-            cursor.execute(statement.format(some=f" AND pid IS NULL AND id BETWEEN {first} AND {first + ROWS - 1}"))
+            cursor.execute(
+                statement.format(
+                    some=f" AND pid IS NULL AND id BETWEEN {first} AND {first + ROWS - 1}"
+                )
+            )
 
 
 class Migration(migrations.Migration):
@@ -35,12 +39,16 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="instance",
             name="pid",
-            field=models.IntegerField(help_text="Its process id on its host; NULL: not known.", null=True),
+            field=models.IntegerField(
+                help_text="Its process id on its host; NULL: not known.", null=True
+            ),
         ),
         migrations.AlterField(
             model_name="instance",
             name="ended_at",
-            field=models.DateTimeField(help_text="The end of the window whose report says that it ends.", null=True),
+            field=models.DateTimeField(
+                help_text="The end of the window whose report says that it ends.", null=True
+            ),
         ),
         migrations.RunPython(pids_read, migrations.RunPython.noop),
     ]

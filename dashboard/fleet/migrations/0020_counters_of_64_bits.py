@@ -6,7 +6,16 @@ from django.db import migrations, models
 
 from dashboard.common.column_retype import columns_retyper
 
-COUNTERS = ("windows", "compiles", "recompiles", "compile_failures", "request_compiles", "cache_hits", "cache_misses", "cache_bypasses")
+COUNTERS = (
+    "windows",
+    "compiles",
+    "recompiles",
+    "compile_failures",
+    "request_compiles",
+    "cache_hits",
+    "cache_misses",
+    "cache_bypasses",
+)
 COUNTERS += ("ooms", "recordings")
 TABLES = {
     "ProcessMinute": ("process_minute", COUNTERS),
@@ -23,10 +32,23 @@ WORDS = {
 def retyped(model: str) -> migrations.SeparateDatabaseAndState:
     """The model's counters, without a lock that anyone waits for."""
     table, columns = TABLES[model]
-    fields = {name: models.BigIntegerField(default=0, **(WORDS.get((model, name)) or WORDS.get(name) or {})) for name in columns}
+    fields = {
+        name: models.BigIntegerField(
+            default=0, **(WORDS.get((model, name)) or WORDS.get(name) or {})
+        )
+        for name in columns
+    }
     return migrations.SeparateDatabaseAndState(
-        [migrations.RunPython(columns_retyper(table, columns, "bigint"), columns_retyper(table, columns, "integer"))],
-        [migrations.AlterField(model_name=model.lower(), name=name, field=field) for name, field in fields.items()],
+        [
+            migrations.RunPython(
+                columns_retyper(table, columns, "bigint"),
+                columns_retyper(table, columns, "integer"),
+            )
+        ],
+        [
+            migrations.AlterField(model_name=model.lower(), name=name, field=field)
+            for name, field in fields.items()
+        ],
     )
 
 
@@ -43,7 +65,18 @@ class Migration(migrations.Migration):
             model_name="limitreached",
             name="kind",
             field=models.CharField(
-                choices=[(kind, kind) for kind in ("environment", "series", "version", "instance", "finding", "counter")], max_length=16
+                choices=[
+                    (kind, kind)
+                    for kind in (
+                        "environment",
+                        "series",
+                        "version",
+                        "instance",
+                        "finding",
+                        "counter",
+                    )
+                ],
+                max_length=16,
             ),
         ),
     ]

@@ -1,8 +1,24 @@
-"""The facts of a fleet: what runs (catalogue), what it did each minute (minutes), what happened to it (events)."""
+"""The facts of a fleet: what runs (catalogue), what it did each minute (minutes), what happened to
+it (events)."""
 
 from dashboard.fleet.models.commands import CommandReceipt
-from dashboard.fleet.models.entities import Deployment, Instance, InstanceState, ModelVersion, Series, Stratum, WatchedModel
-from dashboard.fleet.models.events import ColdStart, CompileEvent, Finding, FindingInstance, FindingLife, FindingVersion
+from dashboard.fleet.models.entities import (
+    Deployment,
+    Instance,
+    InstanceState,
+    ModelVersion,
+    Series,
+    Stratum,
+    WatchedModel,
+)
+from dashboard.fleet.models.events import (
+    ColdStart,
+    CompileEvent,
+    Finding,
+    FindingInstance,
+    FindingLife,
+    FindingVersion,
+)
 from dashboard.fleet.models.limits import LimitReached
 from dashboard.fleet.models.marks import DeploymentMark
 from dashboard.fleet.models.numerics import ParityResult

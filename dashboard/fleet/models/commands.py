@@ -7,7 +7,8 @@ from dashboard.projects.models import Project
 
 
 class CommandReceipt(models.Model):
-    """One thing that became of a command on one instance: would be followed, is taken, is in force, is over, or was refused and why."""
+    """One thing that became of a command on one instance: would be followed, is taken, is in force,
+    is over, or was refused and why."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="receipts")
@@ -18,10 +19,16 @@ class CommandReceipt(models.Model):
     counter = models.BigIntegerField()
     why = models.CharField(max_length=32)
     detail = models.CharField(max_length=200)
-    callables = models.BigIntegerField(help_text="Compiled callables of the process that a command can reach.")
+    callables = models.BigIntegerField(
+        help_text="Compiled callables of the process that a command can reach."
+    )
     refused = models.BigIntegerField(help_text="Commands that the process has refused so far.")
 
     class Meta:
         db_table = "command_receipt"
-        constraints = [models.UniqueConstraint(fields=["instance", "command", "state", "at"], name="one_receipt_per_moment")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["instance", "command", "state", "at"], name="one_receipt_per_moment"
+            )
+        ]
         indexes = [models.Index(fields=["project", "command"], name="receipt_by_command")]

@@ -30,22 +30,51 @@ class CompileEvent(models.Model):
     cache_fx = models.CharField(max_length=8, default="")
     cache_aot = models.CharField(max_length=8, default="")
     cache_autotune = models.CharField(max_length=8, default="", db_default="")
-    cache_bundle = models.CharField(max_length=8, default="", db_default="", help_text="Triton kernels that travel with a cached graph.")
-    cache_mega = models.CharField(max_length=8, default="", db_default="", help_text="What torch.compiler.load_cache_artifacts brought.")
-    cache_key = models.CharField(max_length=32, default="", db_default="", help_text="The same in every process that asked for the same.")
+    cache_bundle = models.CharField(
+        max_length=8,
+        default="",
+        db_default="",
+        help_text="Triton kernels that travel with a cached graph.",
+    )
+    cache_mega = models.CharField(
+        max_length=8,
+        default="",
+        db_default="",
+        help_text="What torch.compiler.load_cache_artifacts brought.",
+    )
+    cache_key = models.CharField(
+        max_length=32,
+        default="",
+        db_default="",
+        help_text="The same in every process that asked for the same.",
+    )
     miss = models.CharField(
-        max_length=200, default="", db_default="", help_text="Why it was not in the cache, by the agent's own comparison."
+        max_length=200,
+        default="",
+        db_default="",
+        help_text="Why it was not in the cache, by the agent's own comparison.",
     )
     saved = models.FloatField(null=True)
     new_peak = models.BigIntegerField(null=True)
     in_request = models.BooleanField(default=False)
-    reason_kind = models.CharField(max_length=16, default="", db_default="", help_text="guard, race, limit, failure, or empty.")
+    reason_kind = models.CharField(
+        max_length=16, default="", db_default="", help_text="guard, race, limit, failure, or empty."
+    )
     backend = models.CharField(max_length=64, default="", db_default="")
     mode = models.CharField(max_length=64, default="", db_default="")
-    dynamic = models.CharField(max_length=16, default="", db_default="", help_text="automatic, yes, no, or empty: not known.")
+    dynamic = models.CharField(
+        max_length=16,
+        default="",
+        db_default="",
+        help_text="automatic, yes, no, or empty: not known.",
+    )
     fullgraph = models.BooleanField(null=True)
-    entries = models.IntegerField(null=True, help_text="Cache entries that its code object held afterwards.")
-    entry_limit = models.IntegerField(null=True, help_text="How many it may hold; NULL: nothing limits it, or that is not known.")
+    entries = models.IntegerField(
+        null=True, help_text="Cache entries that its code object held afterwards."
+    )
+    entry_limit = models.IntegerField(
+        null=True, help_text="How many it may hold; NULL: nothing limits it, or that is not known."
+    )
 
     class Meta:
         db_table = "compile_event"
@@ -55,15 +84,22 @@ class CompileEvent(models.Model):
 class ColdStart(models.Model):
     """From process start to the first compiled call, with what is not accounted for."""
 
-    instance = models.OneToOneField(Instance, on_delete=models.CASCADE, primary_key=True, related_name="cold_start")
+    instance = models.OneToOneField(
+        Instance, on_delete=models.CASCADE, primary_key=True, related_name="cold_start"
+    )
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
     started_at = models.DateTimeField()
     first_compile_at = models.DateTimeField(null=True)
     first_call_at = models.DateTimeField(null=True)
     ready_at = models.DateTimeField(null=True)
-    total = models.FloatField(null=True, help_text="Seconds from process start to ready, or to the first steady call.")
-    phases = models.JSONField(default=dict, help_text="Marks, and the stages that the agent told, else two found from its reports.")
+    total = models.FloatField(
+        null=True, help_text="Seconds from process start to ready, or to the first steady call."
+    )
+    phases = models.JSONField(
+        default=dict,
+        help_text="Marks, and the stages that the agent told, else two found from its reports.",
+    )
     unaccounted = models.FloatField(null=True)
 
     class Meta:
@@ -71,44 +107,68 @@ class ColdStart(models.Model):
 
 
 class Finding(models.Model):
-    """A group of like events of a model, known by the fingerprint of its normalised text and place."""
+    """A group of like events of a model, known by the fingerprint of its normalised text and
+    place."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="findings")
-    kind = models.CharField(max_length=32, help_text="A finding kind of the wire, or latched_eager, oom.")
+    kind = models.CharField(
+        max_length=32, help_text="A finding kind of the wire, or latched_eager, oom."
+    )
     fingerprint = models.CharField(max_length=32)
     text = models.TextField()
     where = models.CharField(max_length=600, default="")
-    state = models.CharField(max_length=16, default="new", help_text="Written by releases before FindingLife alone.")
+    state = models.CharField(
+        max_length=16, default="new", help_text="Written by releases before FindingLife alone."
+    )
     first_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
     last_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     count = models.BigIntegerField(default=0)
-    values = models.JSONField(default=list, db_default=models.Value([], models.JSONField()), help_text="Values that a guard met.")
-    distinct = models.IntegerField(default=0, db_default=0, help_text="How many one process met at most; 0: it is not about values.")
-    pattern = models.CharField(max_length=24, default="", db_default="", help_text="How they vary, a pattern of the wire.")
+    values = models.JSONField(
+        default=list,
+        db_default=models.Value([], models.JSONField()),
+        help_text="Values that a guard met.",
+    )
+    distinct = models.IntegerField(
+        default=0,
+        db_default=0,
+        help_text="How many one process met at most; 0: it is not about values.",
+    )
+    pattern = models.CharField(
+        max_length=24, default="", db_default="", help_text="How they vary, a pattern of the wire."
+    )
     made_day = models.IntegerField(db_default=0, help_text="Days since 1970: when it became known.")
 
     class Meta:
         db_table = "finding"
-        constraints = [models.UniqueConstraint(fields=["model", "kind", "fingerprint"], name="one_finding_per_fingerprint")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["model", "kind", "fingerprint"], name="one_finding_per_fingerprint"
+            )
+        ]
         indexes = [models.Index(fields=["project", "made_day"], name="finding_by_day")]
 
 
 class FindingLife(models.Model):
-    """What has become of a finding in one environment; a job reads it off sightings and deployments (fold/finding_life.py)."""
+    """What has become of a finding in one environment; a job reads it off sightings and deployments
+    (fold/finding_life.py)."""
 
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="lives")
     environment = models.CharField(max_length=64)
-    state = models.CharField(max_length=16, choices=[(s, s) for s in ("new", "ongoing", "gone", "back")])
+    state = models.CharField(
+        max_length=16, choices=[(s, s) for s in ("new", "ongoing", "gone", "back")]
+    )
     since_minute = models.BigIntegerField(help_text="Minutes since 1970.")
     first_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
     last_version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="+")
 
     class Meta:
         db_table = "finding_life"
-        constraints = [models.UniqueConstraint(fields=["finding", "environment"], name="one_finding_life")]
+        constraints = [
+            models.UniqueConstraint(fields=["finding", "environment"], name="one_finding_life")
+        ]
 
 
 class FindingVersion(models.Model):
@@ -118,13 +178,19 @@ class FindingVersion(models.Model):
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="findings")
     environment = models.CharField(max_length=64)
     count = models.BigIntegerField(default=0)
-    seconds = models.FloatField(default=0.0, db_default=0.0, help_text="What it cost together, where that is known.")
+    seconds = models.FloatField(
+        default=0.0, db_default=0.0, help_text="What it cost together, where that is known."
+    )
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
     class Meta:
         db_table = "finding_version"
-        constraints = [models.UniqueConstraint(fields=["finding", "version", "environment"], name="one_finding_version")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["finding", "version", "environment"], name="one_finding_version"
+            )
+        ]
 
 
 class FindingInstance(models.Model):
@@ -133,10 +199,14 @@ class FindingInstance(models.Model):
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="instances")
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="findings")
     count = models.BigIntegerField(default=0)
-    seconds = models.FloatField(default=0.0, db_default=0.0, help_text="What it cost together, where that is known.")
+    seconds = models.FloatField(
+        default=0.0, db_default=0.0, help_text="What it cost together, where that is known."
+    )
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
     class Meta:
         db_table = "finding_instance"
-        constraints = [models.UniqueConstraint(fields=["finding", "instance"], name="one_finding_instance")]
+        constraints = [
+            models.UniqueConstraint(fields=["finding", "instance"], name="one_finding_instance")
+        ]

@@ -6,7 +6,8 @@ from dashboard.projects.models import Project
 
 
 class DeploymentMark(models.Model):
-    """A deployment as CI tells it. It names a model and a version that may never report; what is judged follows the traffic alone."""
+    """A deployment as CI tells it. It names a model and a version that may never report; what is
+    judged follows the traffic alone."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model_name = models.CharField(max_length=200)
@@ -21,9 +22,14 @@ class DeploymentMark(models.Model):
     class Meta:
         db_table = "deployment_mark"
         constraints = [
-            models.UniqueConstraint(fields=["project", "model_name", "environment", "version_name", "at"], name="one_mark_per_deployment")
+            models.UniqueConstraint(
+                fields=["project", "model_name", "environment", "version_name", "at"],
+                name="one_mark_per_deployment",
+            )
         ]
         indexes = [
-            models.Index(fields=["project", "model_name", "environment", "at"], name="mark_by_time"),
+            models.Index(
+                fields=["project", "model_name", "environment", "at"], name="mark_by_time"
+            ),
             models.Index(fields=["project", "created_at"], name="mark_by_arrival"),
         ]

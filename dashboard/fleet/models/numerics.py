@@ -15,8 +15,13 @@ class ParityResult(models.Model):
     state = models.CharField(max_length=16, help_text="passed, failed or not compared.")
     at = models.DateTimeField(help_text="When it was told last.")
     failed_at = models.DateTimeField(null=True, help_text="When it failed first on this instance.")
-    told = models.JSONField(default=dict, help_text="The data of the agent's fact: errors, tolerance, counts; never a value.")
+    told = models.JSONField(
+        default=dict,
+        help_text="The data of the agent's fact: errors, tolerance, counts; never a value.",
+    )
 
     class Meta:
         db_table = "parity_result"
-        constraints = [models.UniqueConstraint(fields=["instance", "name"], name="one_parity_per_name")]
+        constraints = [
+            models.UniqueConstraint(fields=["instance", "name"], name="one_parity_per_name")
+        ]

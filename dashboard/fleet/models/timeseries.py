@@ -1,7 +1,8 @@
-"""What was counted per minute and hour. Keys begin with the project and hold the day, by which PostgreSQL partitions.
+"""What was counted per minute and hour. Keys begin with the project and hold the day, by which
+PostgreSQL partitions.
 
-Every column adds (64-bit counts, seconds, sketches) or takes the larger value (gauges), so late and repeated folding order changes nothing.
-No foreign key points at these rows or from them."""
+Every column adds (64-bit counts, seconds, sketches) or takes the larger value (gauges), so late and
+repeated folding order changes nothing. No foreign key points at these rows or from them."""
 
 from django.db import models
 
@@ -9,7 +10,8 @@ from dashboard.fleet.models.entities import Series
 
 
 class CallColumns(models.Model):
-    """The columns of a minute or hour of calls. NULL means not reported; quantiles are seconds, computed from the sketches at the fold."""
+    """The columns of a minute or hour of calls. NULL means not reported; quantiles are seconds,
+    computed from the sketches at the fold."""
 
     calls = models.BigIntegerField(default=0)
     errors = models.BigIntegerField(default=0)
@@ -21,17 +23,27 @@ class CallColumns(models.Model):
     eager_skip = models.BigIntegerField(default=0)
     eager_disabled = models.BigIntegerField(default=0)
     eager_error = models.BigIntegerField(default=0)
-    eager_no_graph = models.BigIntegerField(default=0, db_default=0, help_text="Dynamo looked at them, and there was no graph to run.")
+    eager_no_graph = models.BigIntegerField(
+        default=0, db_default=0, help_text="Dynamo looked at them, and there was no graph to run."
+    )
     unknown = models.BigIntegerField(default=0)
     sampled = models.BigIntegerField(default=0)
     covered = models.FloatField(default=0.0, help_text="Seconds of windows in it.")
     latency = models.BinaryField(null=True, help_text="Packed sketch of steady calls, wall time.")
     gpu = models.BinaryField(null=True, help_text="Packed sketch of sampled GPU time.")
-    warmup = models.BinaryField(null=True, help_text="Packed sketch of calls that compiled or waited for a compilation.")
-    stalled = models.BinaryField(null=True, help_text="Packed sketch of calls that compiled or waited for it after warm-up.")
-    stalled_count = models.BigIntegerField(null=True, help_text="NULL: the agents do not tell stalled calls apart.")
+    warmup = models.BinaryField(
+        null=True, help_text="Packed sketch of calls that compiled or waited for a compilation."
+    )
+    stalled = models.BinaryField(
+        null=True, help_text="Packed sketch of calls that compiled or waited for it after warm-up."
+    )
+    stalled_count = models.BigIntegerField(
+        null=True, help_text="NULL: the agents do not tell stalled calls apart."
+    )
     stalled_sum = models.FloatField(null=True, help_text="Seconds of stalled calls.")
-    caller_p50 = models.FloatField(null=True, help_text="Of steady and stalled calls together; NULL like stalled_count.")
+    caller_p50 = models.FloatField(
+        null=True, help_text="Of steady and stalled calls together; NULL like stalled_count."
+    )
     caller_p95 = models.FloatField(null=True)
     caller_p99 = models.FloatField(null=True)
     latency_count = models.BigIntegerField(default=0)
@@ -49,34 +61,45 @@ class CallColumns(models.Model):
 
 
 class ProcessColumns(models.Model):
-    """The columns that have no region: compilations, caches, memory. Gauges keep the largest value; NULL means not seen."""
+    """The columns that have no region: compilations, caches, memory. Gauges keep the largest value;
+    NULL means not seen."""
 
     windows = models.BigIntegerField(default=0)
     covered = models.FloatField(default=0.0, help_text="Seconds of windows in it.")
     compiles = models.BigIntegerField(default=0)
     recompiles = models.BigIntegerField(default=0)
     compile_failures = models.BigIntegerField(default=0)
-    request_compiles = models.BigIntegerField(default=0, help_text="Compilations in the middle of requests, after warm-up.")
+    request_compiles = models.BigIntegerField(
+        default=0, help_text="Compilations in the middle of requests, after warm-up."
+    )
     compile_seconds = models.FloatField(default=0.0)
     saved_seconds = models.FloatField(default=0.0, help_text="torch's estimate.")
     cache_hits = models.BigIntegerField(default=0)
     cache_misses = models.BigIntegerField(default=0)
     cache_bypasses = models.BigIntegerField(default=0)
-    hit_seconds = models.FloatField(default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache.")
+    hit_seconds = models.FloatField(
+        default=0.0, help_text="Seconds of compilations served by the FX or AOTAutograd cache."
+    )
     miss_seconds = models.FloatField(default=0.0)
     graph_breaks = models.BigIntegerField(default=0)
     fallbacks = models.BigIntegerField(default=0)
     cudagraph_skips = models.BigIntegerField(default=0)
     ooms = models.BigIntegerField(default=0)
-    recordings = models.BigIntegerField(default=0, db_default=0, help_text="CUDA graphs recorded: no compilations.")
+    recordings = models.BigIntegerField(
+        default=0, db_default=0, help_text="CUDA graphs recorded: no compilations."
+    )
     recording_seconds = models.FloatField(default=0.0, db_default=0.0)
     gpu_allocated = models.BigIntegerField(null=True)
     gpu_peak = models.BigIntegerField(null=True)
     gpu_reserved = models.BigIntegerField(null=True)
-    gpu_graph_pool = models.BigIntegerField(null=True, help_text="Bytes that recorded CUDA graphs hold.")
+    gpu_graph_pool = models.BigIntegerField(
+        null=True, help_text="Bytes that recorded CUDA graphs hold."
+    )
     gpu_utilisation = models.FloatField(null=True)
     host_rss = models.BigIntegerField(null=True)
-    host_rss_slope = models.FloatField(null=True, help_text="Bytes per hour, over the last hour of the process.")
+    host_rss_slope = models.FloatField(
+        null=True, help_text="Bytes per hour, over the last hour of the process."
+    )
     workers_rss = models.BigIntegerField(null=True)
     degraded_frames = models.IntegerField(null=True)
     compiling_for = models.FloatField(null=True)
@@ -97,7 +120,11 @@ class RegionMinute(CallColumns):
 
     class Meta:
         db_table = "region_minute"
-        indexes = [models.Index(fields=["series_id", "minute", "instance_id"], name="region_minute_by_series")]
+        indexes = [
+            models.Index(
+                fields=["series_id", "minute", "instance_id"], name="region_minute_by_series"
+            )
+        ]
 
 
 class ProcessMinute(ProcessColumns):
@@ -140,9 +167,12 @@ class VersionHour(CallColumns):
 
 
 class VersionProcessMinute(ProcessColumns):
-    """The process facts of all instances of a version in one environment in one minute; gauges are those of the highest instance."""
+    """The process facts of all instances of a version in one environment in one minute; gauges are
+    those of the highest instance."""
 
-    pk = models.CompositePrimaryKey("project_id", "day", "version_id", "environment", "gpu_type", "minute")
+    pk = models.CompositePrimaryKey(
+        "project_id", "day", "version_id", "environment", "gpu_type", "minute"
+    )
     project_id = models.BigIntegerField()
     day = models.IntegerField()
     version_id = models.BigIntegerField(help_text="ModelVersion.id")
@@ -158,7 +188,9 @@ class VersionProcessMinute(ProcessColumns):
 class VersionProcessHour(ProcessColumns):
     """The same per hour; `instances` is the largest number in any of its minutes."""
 
-    pk = models.CompositePrimaryKey("project_id", "day", "version_id", "environment", "gpu_type", "hour")
+    pk = models.CompositePrimaryKey(
+        "project_id", "day", "version_id", "environment", "gpu_type", "hour"
+    )
     project_id = models.BigIntegerField()
     day = models.IntegerField()
     version_id = models.BigIntegerField(help_text="ModelVersion.id")
@@ -172,7 +204,12 @@ class VersionProcessHour(ProcessColumns):
 
 
 for _table in (VersionMinute, VersionHour):
-    # A way to join, as `series` in queries; no column, no constraint and no field that a migration would know of.
+    # A way to join, as `series` in queries; no column, no constraint and no field that a migration
+    # would know of.
     models.ForeignObject(
-        Series, on_delete=models.DO_NOTHING, from_fields=["series_id"], to_fields=["id"], related_name="+"
+        Series,
+        on_delete=models.DO_NOTHING,
+        from_fields=["series_id"],
+        to_fields=["id"],
+        related_name="+",
     ).contribute_to_class(_table, "series", private_only=True)

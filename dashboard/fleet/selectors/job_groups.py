@@ -1,4 +1,5 @@
-"""Which processes belong together: those of one job, and on one host those of one engine, which together are one server."""
+"""Which processes belong together: those of one job, and on one host those of one engine, which
+together are one server."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Groups:
             table[self.group_of(one)][one.role or WORKER] += 1
 
     def server_of(self, one: Instance) -> Server | None:
-        """The server that the process is a part of; None where there is none, or where it is the whole of it."""
+        """The server that the process is a part of; None where there is none, or where it is the
+        whole of it."""
         server = _on_host(one)
         return server if server in self._servers and self._size(server) > 1 else None
 

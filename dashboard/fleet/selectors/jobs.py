@@ -30,7 +30,8 @@ class Job:
 
 
 class LiveRank(NamedTuple):
-    """A process of a job of several ranks, as much of it as ranks are compared by; the fields are Instance's."""
+    """A process of a job of several ranks, as much of it as ranks are compared by; the fields are
+    Instance's."""
 
     pk: int
     project_id: int
@@ -56,21 +57,35 @@ R = TypeVar("R", Instance, LiveRank)
 
 def list_jobs(*, project_id: int, model_id: int, environment: str) -> list[Job]:
     """The jobs of several ranks, those that reported last first; one query."""
-    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, world_size__gt=1)
-    rows = rows.exclude(where_helping()).exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+    rows = Instance.objects.filter(
+        project_id=project_id, model_id=model_id, environment=environment, world_size__gt=1
+    )
+    rows = (
+        rows.exclude(where_helping())
+        .exclude(job="")
+        .exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+    )
     told = rows.values("job").annotate(
-        version=Max("version__name"), ranks=Count("rank", distinct=True), size=Max("world_size"), newest=Max("last_seen_at")
+        version=Max("version__name"),
+        ranks=Count("rank", distinct=True),
+        size=Max("world_size"),
+        newest=Max("last_seen_at"),
     )
     return [
-        Job(row["job"], row["version"], row["ranks"], row["size"], row["newest"]) for row in told.order_by("-newest", "job")[:MOST_JOBS]
+        Job(row["job"], row["version"], row["ranks"], row["size"], row["newest"])
+        for row in told.order_by("-newest", "job")[:MOST_JOBS]
     ]
 
 
 def list_job_ranks(*, project_id: int, model_id: int, environment: str, job: str) -> list[Instance]:
     """The newest process of every rank, in order of rank; one query."""
-    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, job=job, world_size__gt=1)
+    rows = Instance.objects.filter(
+        project_id=project_id, model_id=model_id, environment=environment, job=job, world_size__gt=1
+    )
     return select_newest_ranks(
-        rows.exclude(where_helping()).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).select_related("version")
+        rows.exclude(where_helping())
+        .exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+        .select_related("version")
     )
 
 
@@ -83,20 +98,31 @@ def select_newest_ranks(instances: Iterable[R]) -> list[R]:
 
 
 def list_live_ranks(*, since_minute: int) -> list[LiveRank]:
-    """Processes of jobs of several ranks that count and reported since then, of every project; one query.
+    """Processes of jobs of several ranks that count and reported since then, of every project; one
+    query.
 
-    Every few seconds it reads all of them, so it makes no models: with thousands of ranks those took half of its time."""
-    rows = Instance.objects.filter(where_counted(), world_size__gt=1, live_minute__gte=since_minute, last_minute__gte=since_minute)
+    Every few seconds it reads all of them, so it makes no models: with thousands of ranks those
+    took half of its time."""
+    rows = Instance.objects.filter(
+        where_counted(),
+        world_size__gt=1,
+        live_minute__gte=since_minute,
+        last_minute__gte=since_minute,
+    )
     rows = rows.exclude(job="").exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
     return [LiveRank(*row) for row in rows.values_list(*LiveRank._fields)]
 
 
-def read_rank_compile_events(*, project_id: int, instances: Collection[Instance]) -> dict[int, list[CompileEvent]]:
+def read_rank_compile_events(
+    *, project_id: int, instances: Collection[Instance]
+) -> dict[int, list[CompileEvent]]:
     """What these processes compiled, oldest first, by Instance.id; one query."""
     if not instances:
         return {}
     found: dict[int, list[CompileEvent]] = {}
-    newest_first = list(_events(project_id, instances).order_by("-at", "-seq", "-number")[:MOST_EVENTS])
+    newest_first = list(
+        _events(project_id, instances).order_by("-at", "-seq", "-number")[:MOST_EVENTS]
+    )
     for row in reversed(newest_first):
         found.setdefault(row.instance_id, []).append(row)
     return found
@@ -116,8 +142,11 @@ class CompilationRow(NamedTuple):
     cache: str
 
 
-def read_compile_watermark(*, project_id: int, instances: Collection[R]) -> tuple[int, datetime | None]:
-    """How much these processes compiled, and when last: what was read once is as it was while this is."""
+def read_compile_watermark(
+    *, project_id: int, instances: Collection[R]
+) -> tuple[int, datetime | None]:
+    """How much these processes compiled, and when last: what was read once is as it was while this
+    is."""
     found = _events(project_id, instances).aggregate(count=Count("seq"), newest=Max("at"))
     return found["count"], found["newest"]
 
@@ -125,12 +154,29 @@ def read_compile_watermark(*, project_id: int, instances: Collection[R]) -> tupl
 def read_compilation_rows(*, project_id: int, instances: Collection[R]) -> list[CompilationRow]:
     """What these processes compiled, the newest first; one query."""
     rows = _events(project_id, instances).order_by("-at", "-seq", "-number")
-    values = rows.values_list("instance_id", "at", "frame", "file", "line", "kind", "outcome", "cache_key", "cache_fx", "cache_aot")
-    return [CompilationRow(*row[:8], cache_answer(row[5], row[6], row[8:])) for row in values[:MOST_EVENTS]]
+    values = rows.values_list(
+        "instance_id",
+        "at",
+        "frame",
+        "file",
+        "line",
+        "kind",
+        "outcome",
+        "cache_key",
+        "cache_fx",
+        "cache_aot",
+    )
+    return [
+        CompilationRow(*row[:8], cache_answer(row[5], row[6], row[8:]))
+        for row in values[:MOST_EVENTS]
+    ]
 
 
 def _events(project_id: int, instances: Collection[R]) -> QuerySet[CompileEvent]:
     since = min(one.started_at for one in instances)
     return CompileEvent.objects.filter(
-        COMPILATION, project_id=project_id, day__gte=int(since.timestamp() // 86400) - 1, instance_id__in=[one.pk for one in instances]
+        COMPILATION,
+        project_id=project_id,
+        day__gte=int(since.timestamp() // 86400) - 1,
+        instance_id__in=[one.pk for one in instances],
     )

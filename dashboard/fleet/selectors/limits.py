@@ -17,7 +17,8 @@ DAYS = 7
 
 @dataclass(frozen=True)
 class LimitOverflow:
-    """How often folds met a name of a kind that there was no room for: today (UTC), and in seven days with today."""
+    """How often folds met a name of a kind that there was no room for: today (UTC), and in seven
+    days with today."""
 
     kind: str
     today: int
@@ -37,10 +38,13 @@ def list_reached_limits(*, project_id: int, now: float) -> list[LimitReached]:
 
 
 def count_limit_overflows(*, project_id: int, now: float) -> list[LimitOverflow]:
-    """By kind, for each that was over its limit within seven days; counters that saturated are a kind, too."""
+    """By kind, for each that was over its limit within seven days; counters that saturated are a
+    kind, too."""
     today = int(now // 86400)
     found: dict[str, list[LimitReached]] = {}
-    for row in LimitReached.objects.filter(project_id=project_id, day__gt=today - DAYS).order_by("kind", "day"):
+    for row in LimitReached.objects.filter(project_id=project_id, day__gt=today - DAYS).order_by(
+        "kind", "day"
+    ):
         found.setdefault(row.kind, []).append(row)
     return [
         LimitOverflow(

@@ -27,12 +27,24 @@ class ParityRow:
     told: Parity
 
 
-def list_version_parities(*, project_id: int, environment: str, version_ids: Collection[int]) -> list[ParityRow]:
+def list_version_parities(
+    *, project_id: int, environment: str, version_ids: Collection[int]
+) -> list[ParityRow]:
     """What instances of these versions told, the newest first; one query."""
     rows = ParityResult.objects.filter(
-        project_id=project_id, instance__version_id__in=version_ids, instance__environment=environment
+        project_id=project_id,
+        instance__version_id__in=version_ids,
+        instance__environment=environment,
     ).order_by("-at", "-pk")
-    read = rows.values_list("instance_id", "instance__version_id", "instance__last_minute", "at", "failed_at", "told", "name")
+    read = rows.values_list(
+        "instance_id",
+        "instance__version_id",
+        "instance__last_minute",
+        "at",
+        "failed_at",
+        "told",
+        "name",
+    )
     return [
         ParityRow(instance, version, minute, at, failed_at, parse_parity(told, name))
         for instance, version, minute, at, failed_at, told, name in read[:MAX_ROWS]
@@ -49,16 +61,25 @@ class JudgedParity(NamedTuple):
     told: Parity
 
 
-def list_deployment_parities(*, deployment: Deployment, live_from: int | None) -> list[JudgedParity]:
-    """What instances of a version told in its environment, the newest first; those alone that report since that minute; one query."""
+def list_deployment_parities(
+    *, deployment: Deployment, live_from: int | None
+) -> list[JudgedParity]:
+    """What instances of a version told in its environment, the newest first; those alone that
+    report since that minute; one query."""
     rows = ParityResult.objects.filter(
-        project_id=deployment.project_id, instance__version_id=deployment.version_id, instance__environment=deployment.environment
+        project_id=deployment.project_id,
+        instance__version_id=deployment.version_id,
+        instance__environment=deployment.environment,
     )
     if live_from is not None:
         rows = rows.filter(instance__last_minute__gte=live_from)
-    read = rows.order_by("-at", "-pk").values_list("at", "failed_at", "told", "name", *(f"instance__{column}" for column in NAME_COLUMNS))
+    read = rows.order_by("-at", "-pk").values_list(
+        "at", "failed_at", "told", "name", *(f"instance__{column}" for column in NAME_COLUMNS)
+    )
     return [
-        JudgedParity(who[0], process_name(NameColumns._make(who)), at, failed_at, parse_parity(told, name))
+        JudgedParity(
+            who[0], process_name(NameColumns._make(who)), at, failed_at, parse_parity(told, name)
+        )
         for at, failed_at, told, name, *who in read[:MAX_ROWS]
     ]
 

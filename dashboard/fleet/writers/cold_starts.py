@@ -18,13 +18,21 @@ from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 CompileTime = tuple[float, float]
 """When a compilation was over, and how long it took, in seconds."""
 
-_CHANGING_COLUMNS = ("ready_at", "first_compile_at", "first_call_at", "total", "phases", "unaccounted")
+_CHANGING_COLUMNS = (
+    "ready_at",
+    "first_compile_at",
+    "first_call_at",
+    "total",
+    "phases",
+    "unaccounted",
+)
 _COLUMNS = ("instance_id", "project_id", "version_id", "started_at", *_CHANGING_COLUMNS)
 _NEW_TABLE = Table(ColdStart, ("instance_id",), _COLUMNS)
 
 MAX_KNOWN_FIRST_CALLS = 200_000
 _first_calls: dict[int, float] = {}
-"""The first compiled call of instances, as it was committed: it only ever moves to earlier, so a later one tells nothing new."""
+"""The first compiled call of instances, as it was committed: it only ever moves to earlier, so a
+later one tells nothing new."""
 
 
 def clear_first_calls() -> None:
@@ -36,7 +44,11 @@ def cold_starts_store(facts: Facts, ids: DimensionIds) -> None:
     """Completes the cold starts that these facts tell more of."""
     compiled = {ids.instances[key] for key, _, _ in facts.compiles}
     owners = {ids.instances[key]: key for key, fact in facts.cold_starts.items()}
-    owners = {id: key for id, key in owners.items() if id in compiled or _may_add(id, facts.cold_starts[key])}
+    owners = {
+        id: key
+        for id, key in owners.items()
+        if id in compiled or _may_add(id, facts.cold_starts[key])
+    }
     known = ColdStart.objects.in_bulk([id for id in owners if id not in ids.new_instances])
     touched: dict[int, ColdStart] = {}
     seen: dict[int, float] = {}
@@ -47,15 +59,27 @@ def cold_starts_store(facts: Facts, ids: DimensionIds) -> None:
         if start.first_call_at is not None:
             seen[id] = start.first_call_at.timestamp()
     _compute_phases(touched)
-    rows_insert(_NEW_TABLE, [tuple(getattr(start, name) for name in _COLUMNS) for id, start in touched.items() if id not in known])
-    ColdStart.objects.bulk_update([start for id, start in touched.items() if id in known], _CHANGING_COLUMNS, batch_size=100)
+    rows_insert(
+        _NEW_TABLE,
+        [
+            tuple(getattr(start, name) for name in _COLUMNS)
+            for id, start in touched.items()
+            if id not in known
+        ],
+    )
+    ColdStart.objects.bulk_update(
+        [start for id, start in touched.items() if id in known], _CHANGING_COLUMNS, batch_size=100
+    )
     transaction.on_commit(lambda: _cache_first_calls(seen))
 
 
 def _may_add(id: int, fact: ColdStartFact) -> bool:
-    """Whether the fact may hold more than what is stored: most reports only say once more that calls are compiled."""
+    """Whether the fact may hold more than what is stored: most reports only say once more that
+    calls are compiled."""
     known = _first_calls.get(id)
-    only_a_call = fact.told is None and not fact.marks and fact.ready is None and fact.first_compile is None
+    only_a_call = (
+        fact.told is None and not fact.marks and fact.ready is None and fact.first_compile is None
+    )
     return known is None or not only_a_call or fact.first_call is None or fact.first_call < known
 
 
@@ -86,9 +110,16 @@ def _merge(start: ColdStart, fact: ColdStartFact) -> bool:
     for name, at in fact.marks.items():
         since = at - start.started_at.timestamp()
         marks[name] = min(since, marks.get(name, since))
-    if fact.told is not None and (not _is_reported(start) or (fact.told[0], fact.told[1]) > (_until_ready(start), start.total)):
+    if fact.told is not None and (
+        not _is_reported(start) or (fact.told[0], fact.told[1]) > (_until_ready(start), start.total)
+    ):
         _apply_report(start, fact.told)
-    return before != (start.ready_at, start.first_compile_at, start.first_call_at, json.dumps(start.phases))
+    return before != (
+        start.ready_at,
+        start.first_compile_at,
+        start.first_call_at,
+        json.dumps(start.phases),
+    )
 
 
 def _is_reported(start: ColdStart) -> bool:
@@ -100,7 +131,8 @@ def _until_ready(start: ColdStart) -> bool:
 
 
 def _apply_report(start: ColdStart, told: ColdStartReport) -> None:
-    """Takes over what the agent itself says: it saw every compilation and the process before its first report."""
+    """Takes over what the agent itself says: it saw every compilation and the process before its
+    first report."""
     _, start.total, text = told
     said = json.loads(text)
     start.unaccounted = said.pop("unaccounted")
@@ -115,26 +147,38 @@ def _earlier(known: datetime | None, seconds: float | None) -> datetime | None:
 
 def _compute_phases(starts: dict[int, ColdStart]) -> None:
     """The total of each start, its phases in order, and what no phase explains."""
-    events = _read_events({id: start for id, start in starts.items() if start.first_compile_at is not None})
+    events = _read_events(
+        {id: start for id, start in starts.items() if start.first_compile_at is not None}
+    )
     for id, start in starts.items():
         end = start.ready_at or start.first_call_at
         if end is not None and not _is_reported(start):
-            _compute_start_phases(start, end, [(at, seconds) for at, seconds in events.get(id, []) if at <= end.timestamp()])
+            _compute_start_phases(
+                start,
+                end,
+                [(at, seconds) for at, seconds in events.get(id, []) if at <= end.timestamp()],
+            )
 
 
 def _read_events(starts: dict[int, ColdStart]) -> dict[int, list[CompileTime]]:
     """Moment and seconds of the compilations of these instances."""
     found: dict[int, list[CompileTime]] = {}
     if starts:
-        projects, since = {start.project_id for start in starts.values()}, min(_day(start.started_at) for start in starts.values())
-        rows = CompileEvent.objects.filter(project_id__in=projects, day__gte=since, instance_id__in=list(starts))
+        projects, since = (
+            {start.project_id for start in starts.values()},
+            min(_day(start.started_at) for start in starts.values()),
+        )
+        rows = CompileEvent.objects.filter(
+            project_id__in=projects, day__gte=since, instance_id__in=list(starts)
+        )
         for id, at, total in rows.values_list("instance_id", "at", "total"):
             found.setdefault(id, []).append((at.timestamp(), total or 0.0))
     return found
 
 
 def _compute_start_phases(start: ColdStart, end: datetime, events: list[CompileTime]) -> None:
-    """Compilations that ran side by side can explain more than there was; then nothing is unaccounted for."""
+    """Compilations that ran side by side can explain more than there was; then nothing is
+    unaccounted for."""
     start.total = max(0.0, (end - start.started_at).total_seconds())
     phases: dict[str, Any] = {"marks": start.phases["marks"]}
     if events:

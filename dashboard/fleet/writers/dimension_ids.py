@@ -1,4 +1,5 @@
-"""Ids of what facts are counted under: models, versions, strata and series are found, or made when they are new."""
+"""Ids of what facts are counted under: models, versions, strata and series are found, or made when
+they are new."""
 
 from __future__ import annotations
 
@@ -29,15 +30,23 @@ class DimensionIds:
     active: dict[InstanceKey, int | None] = field(default_factory=dict)
     """From which minute on each counts; None: it only starts, or only helps."""
     woken: dict[InstanceKey, tuple[int, int | None]] = field(default_factory=dict)
-    """Those of which this fold knows an earlier such minute than the one that was known, which is second."""
+    """Those of which this fold knows an earlier such minute than the one that was known, which is
+    second."""
 
 
 def resolve_ids(facts: Facts) -> DimensionIds:
-    """The ids of all that the facts name but instances; what is new is inserted in key order, so that folders never wait in a circle."""
+    """The ids of all that the facts name but instances; what is new is inserted in key order, so
+    that folders never wait in a circle."""
     ids = DimensionIds()
     _models_find(ids, facts)
     _versions_find(ids, facts)
-    keys = sorted({to_series_key(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table})
+    keys = sorted(
+        {
+            to_series_key(source, place)
+            for table in (facts.minutes, facts.hours)
+            for source, place, _ in table
+        }
+    )
     _strata_find(ids, sorted({key.stratum for key in keys}))
     _series_find(ids, keys)
     return ids
@@ -56,15 +65,27 @@ def _models_find(ids: DimensionIds, facts: Facts) -> None:
         seen[key] = (min(first, known[0]), max(last, known[1]))
 
     def read() -> None:
-        found = WatchedModel.objects.filter(project_id__in={p for p, _ in seen}, name__in={n for _, n in seen})
-        ids.models.update({(project, name): id for id, project, name in found.values_list("id", "project_id", "name")})
+        found = WatchedModel.objects.filter(
+            project_id__in={p for p, _ in seen}, name__in={n for _, n in seen}
+        )
+        ids.models.update(
+            {
+                (project, name): id
+                for id, project, name in found.values_list("id", "project_id", "name")
+            }
+        )
 
     read()
     missing = [key for key in sorted(seen) if key not in ids.models]
     if missing:
         WatchedModel.objects.bulk_create(
             [
-                WatchedModel(project_id=p, name=n, first_seen_at=to_datetime(seen[p, n][0]), last_seen_at=to_datetime(seen[p, n][1]))
+                WatchedModel(
+                    project_id=p,
+                    name=n,
+                    first_seen_at=to_datetime(seen[p, n][0]),
+                    last_seen_at=to_datetime(seen[p, n][1]),
+                )
                 for p, n in missing
             ],
             ignore_conflicts=True,
@@ -76,7 +97,9 @@ def _versions_find(ids: DimensionIds, facts: Facts) -> None:
     wanted = {(ids.models[key.project, key.model], key.version): key for key in sorted(facts.seen)}
 
     def read() -> None:
-        found = ModelVersion.objects.filter(model_id__in={model for model, _ in wanted}, name__in={name for _, name in wanted})
+        found = ModelVersion.objects.filter(
+            model_id__in={model for model, _ in wanted}, name__in={name for _, name in wanted}
+        )
         for id, model, name in found.values_list("id", "model_id", "name"):
             if (model, name) in wanted:
                 ids.versions[wanted[model, name]] = id
@@ -102,15 +125,28 @@ def _versions_find(ids: DimensionIds, facts: Facts) -> None:
 
 def _strata_find(ids: DimensionIds, wanted: list[StratumKey]) -> None:
     def read() -> None:
-        found = Stratum.objects.filter(project_id__in={key.project for key in wanted}, gpu__in={key.gpu for key in wanted})
-        for id, project, gpu, mode, runtime, size in found.values_list("id", "project_id", "gpu", "mode", "runtime", "world_size"):
+        found = Stratum.objects.filter(
+            project_id__in={key.project for key in wanted}, gpu__in={key.gpu for key in wanted}
+        )
+        for id, project, gpu, mode, runtime, size in found.values_list(
+            "id", "project_id", "gpu", "mode", "runtime", "world_size"
+        ):
             ids.strata[StratumKey(project, gpu, mode, runtime, size)] = id
 
     read()
     missing = [key for key in wanted if key not in ids.strata]
     if missing:
         Stratum.objects.bulk_create(
-            [Stratum(project_id=k.project, gpu=k.gpu, mode=k.mode, runtime=k.runtime, world_size=k.world_size) for k in missing],
+            [
+                Stratum(
+                    project_id=k.project,
+                    gpu=k.gpu,
+                    mode=k.mode,
+                    runtime=k.runtime,
+                    world_size=k.world_size,
+                )
+                for k in missing
+            ],
             ignore_conflicts=True,
         )
         read()
@@ -119,13 +155,30 @@ def _strata_find(ids: DimensionIds, wanted: list[StratumKey]) -> None:
 def _series_find(ids: DimensionIds, keys: Iterable[SeriesKey]) -> None:
     """The one place where a series comes to be, and so where their number is limited."""
     wanted = {
-        (ids.versions[key.version], key.environment, ids.strata[key.stratum], key.region, key.bucket, key.outermost): key for key in keys
+        (
+            ids.versions[key.version],
+            key.environment,
+            ids.strata[key.stratum],
+            key.region,
+            key.bucket,
+            key.outermost,
+        ): key
+        for key in keys
     }
 
     def read() -> None:
-        found = Series.objects.filter(version_id__in={key[0] for key in wanted}, region__in={key[3] for key in wanted})
+        found = Series.objects.filter(
+            version_id__in={key[0] for key in wanted}, region__in={key[3] for key in wanted}
+        )
         for id, last_minute, *columns in found.values_list(
-            "id", "last_minute", "version_id", "environment", "stratum_id", "region", "bucket", "outermost"
+            "id",
+            "last_minute",
+            "version_id",
+            "environment",
+            "stratum_id",
+            "region",
+            "bucket",
+            "outermost",
         ):
             if (key := wanted.get(tuple(columns))) is not None:  # type: ignore[arg-type]
                 ids.series[key], ids.series_minutes[id] = id, last_minute
@@ -135,7 +188,15 @@ def _series_find(ids: DimensionIds, keys: Iterable[SeriesKey]) -> None:
     if missing:
         Series.objects.bulk_create(
             [
-                Series(project_id=key.version.project, version_id=v, environment=e, stratum_id=s, region=r, bucket=b, outermost=o)
+                Series(
+                    project_id=key.version.project,
+                    version_id=v,
+                    environment=e,
+                    stratum_id=s,
+                    region=r,
+                    bucket=b,
+                    outermost=o,
+                )
                 for (v, e, s, r, b, o), key in missing
             ],
             ignore_conflicts=True,

@@ -9,7 +9,8 @@ from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 
 def compiles_store(facts: Facts, ids: DimensionIds) -> None:
-    """One row per compilation; its key is its place in its report, so that a repeat is the same row."""
+    """One row per compilation; its key is its place in its report, so that a repeat is the same
+    row."""
     rows = [
         CompileEvent(
             project_id=fact.source.version.project,

@@ -1,4 +1,5 @@
-"""Findings to rows: one per fingerprint and model, with how often which version and which instance saw it."""
+"""Findings to rows: one per fingerprint and model, with how often which version and which instance
+saw it."""
 
 from __future__ import annotations
 
@@ -16,10 +17,18 @@ from dashboard.fleet.writers.bulk_upsert import Table, rows_upsert
 from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 _SIGHTING_COLUMNS = ("count", "first_seen_at", "last_seen_at", "seconds")
-_ADDED, _LARGEST, _SMALLEST = frozenset({"count", "seconds"}), frozenset({"last_seen_at"}), frozenset({"first_seen_at"})
+_ADDED, _LARGEST, _SMALLEST = (
+    frozenset({"count", "seconds"}),
+    frozenset({"last_seen_at"}),
+    frozenset({"first_seen_at"}),
+)
 _VERSION, _INSTANCE = ("finding_id", "version_id", "environment"), ("finding_id", "instance_id")
-VERSION_SIGHTINGS = Table(FindingVersion, _VERSION, (*_VERSION, *_SIGHTING_COLUMNS), _ADDED, _LARGEST, _SMALLEST)
-INSTANCE_SIGHTINGS = Table(FindingInstance, _INSTANCE, (*_INSTANCE, *_SIGHTING_COLUMNS), _ADDED, _LARGEST, _SMALLEST)
+VERSION_SIGHTINGS = Table(
+    FindingVersion, _VERSION, (*_VERSION, *_SIGHTING_COLUMNS), _ADDED, _LARGEST, _SMALLEST
+)
+INSTANCE_SIGHTINGS = Table(
+    FindingInstance, _INSTANCE, (*_INSTANCE, *_SIGHTING_COLUMNS), _ADDED, _LARGEST, _SMALLEST
+)
 
 
 UPDATED_FIELDS = (
@@ -28,7 +37,8 @@ UPDATED_FIELDS = (
 )
 
 _Sighting = tuple[datetime, str, int]
-"""When, by which version, and its id; the name settles what happened at the same moment, whoever is folded first."""
+"""When, by which version, and its id; the name settles what happened at the same moment, whoever is
+folded first."""
 
 
 @dataclass(frozen=True)
@@ -44,27 +54,44 @@ class _Range:
 
 
 def findings_store(facts: Facts, ids: DimensionIds, *, today: int) -> None:
-    """Adds the sightings. Versions share findings, so their rows are locked, in order of id, until the fold commits."""
+    """Adds the sightings. Versions share findings, so their rows are locked, in order of id, until
+    the fold commits."""
     if not facts.findings:
         return
     known = _find_or_create(facts, ids, today)
     ranges = {known[key]: _range(fact, ids) for key, fact in facts.findings.items()}
-    rows = Finding.objects.select_for_update(of=("self",)).select_related("first_version", "last_version")
+    rows = Finding.objects.select_for_update(of=("self",)).select_related(
+        "first_version", "last_version"
+    )
     for finding in rows.filter(id__in=ranges).order_by("id"):
         _update(finding, ranges[finding.id])
         finding.save(update_fields=UPDATED_FIELDS)
-    _sightings_store(facts, known, VERSION_SIGHTINGS, lambda source: (ids.versions[source.version], source.environment))
-    _sightings_store(facts, known, INSTANCE_SIGHTINGS, lambda source: (ids.instances[to_instance_key(source)],))
+    _sightings_store(
+        facts,
+        known,
+        VERSION_SIGHTINGS,
+        lambda source: (ids.versions[source.version], source.environment),
+    )
+    _sightings_store(
+        facts, known, INSTANCE_SIGHTINGS, lambda source: (ids.instances[to_instance_key(source)],)
+    )
 
 
 def _find_or_create(facts: Facts, ids: DimensionIds, today: int) -> dict[FindingKey, int]:
     """Ids of the findings; a new one starts with no count, which the update adds like any other."""
-    wanted = {(ids.models[key.project, key.model], key.kind, key.fingerprint): key for key in sorted(facts.findings)}
+    wanted = {
+        (ids.models[key.project, key.model], key.kind, key.fingerprint): key
+        for key in sorted(facts.findings)
+    }
     known: dict[FindingKey, int] = {}
 
     def read() -> None:
-        rows = Finding.objects.filter(model_id__in={key[0] for key in wanted}, fingerprint__in={key[2] for key in wanted})
-        for id, model, kind, fingerprint in rows.values_list("id", "model_id", "kind", "fingerprint"):
+        rows = Finding.objects.filter(
+            model_id__in={key[0] for key in wanted}, fingerprint__in={key[2] for key in wanted}
+        )
+        for id, model, kind, fingerprint in rows.values_list(
+            "id", "model_id", "kind", "fingerprint"
+        ):
             if (key := wanted.get((model, kind, fingerprint))) is not None:
                 known[key] = id
 
@@ -72,13 +99,16 @@ def _find_or_create(facts: Facts, ids: DimensionIds, today: int) -> dict[Finding
     missing = [(columns[0], key) for columns, key in wanted.items() if key not in known]
     if missing:
         Finding.objects.bulk_create(
-            [_build_finding(model, key, facts.findings[key], ids, today) for model, key in missing], ignore_conflicts=True
+            [_build_finding(model, key, facts.findings[key], ids, today) for model, key in missing],
+            ignore_conflicts=True,
         )
         read()
     return known
 
 
-def _build_finding(model: int, key: FindingKey, fact: FindingFact, ids: DimensionIds, today: int) -> Finding:
+def _build_finding(
+    model: int, key: FindingKey, fact: FindingFact, ids: DimensionIds, today: int
+) -> Finding:
     seen = _range(fact, ids)
     return Finding(
         project_id=key.project,
@@ -96,14 +126,21 @@ def _build_finding(model: int, key: FindingKey, fact: FindingFact, ids: Dimensio
 
 
 def _range(fact: FindingFact, ids: DimensionIds) -> _Range:
-    first = min((to_datetime(seen.first), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
-    last = max((to_datetime(seen.last), source.version.version, ids.versions[source.version]) for source, seen in fact.seen.items())
+    first = min(
+        (to_datetime(seen.first), source.version.version, ids.versions[source.version])
+        for source, seen in fact.seen.items()
+    )
+    last = max(
+        (to_datetime(seen.last), source.version.version, ids.versions[source.version])
+        for source, seen in fact.seen.items()
+    )
     _, text, where = fact.sample
     return _Range(sum(seen.count for seen in fact.seen.values()), first, last, text, where, fact)
 
 
 def _update(finding: Finding, seen: _Range) -> None:
-    """Adds what was seen; the text is that of the first sighting, so that it is the same in whatever order reports arrive."""
+    """Adds what was seen; the text is that of the first sighting, so that it is the same in
+    whatever order reports arrive."""
     finding.count = min(finding.count + seen.count, COUNTER_MAX)
     finding.values = sorted(limit_values(seen.fact.values.union(finding.values)))
     finding.distinct = max(finding.distinct, seen.fact.distinct)
@@ -117,7 +154,12 @@ def _update(finding: Finding, seen: _Range) -> None:
         finding.last_seen_at, _, finding.last_version_id = seen.last
 
 
-def _sightings_store(facts: Facts, known: dict[FindingKey, int], table: Table, owner: Callable[[Source], tuple[Hashable, ...]]) -> None:
+def _sightings_store(
+    facts: Facts,
+    known: dict[FindingKey, int],
+    table: Table,
+    owner: Callable[[Source], tuple[Hashable, ...]],
+) -> None:
     found: dict[tuple[Hashable, ...], Occurrences] = {}
     for key, fact in facts.findings.items():
         for source, seen in fact.seen.items():
@@ -127,5 +169,9 @@ def _sightings_store(facts: Facts, known: dict[FindingKey, int], table: Table, o
             else:
                 found[place] = replace(seen)
     rows_upsert(
-        table, [(*place, seen.count, to_datetime(seen.first), to_datetime(seen.last), seen.seconds) for place, seen in found.items()]
+        table,
+        [
+            (*place, seen.count, to_datetime(seen.first), to_datetime(seen.last), seen.seconds)
+            for place, seen in found.items()
+        ],
     )

@@ -1,4 +1,5 @@
-"""Instances to rows: new ones whole, known ones only what moves, and the identity when it changed."""
+"""Instances to rows: new ones whole, known ones only what moves, and the identity when it
+changed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from dashboard.fleet.models import CommandReceipt, Instance
 from dashboard.fleet.writers.bulk_upsert import Row, Table, rows_insert, rows_read, rows_update
 from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
-LOSS_COLUMNS = ("merged_windows", "truncated_events", "spool_errors", "internal_errors", "rejected_windows")
+LOSS_COLUMNS = (
+    "merged_windows",
+    "truncated_events",
+    "spool_errors",
+    "internal_errors",
+    "rejected_windows",
+)
 COMPILING_COLUMNS = ("compiling_for", "compiling_frame", "compiling_usual")
 EXIT_COLUMNS = ("ended_at", "exit_code", "exit_signal")
 CALL_COLUMNS = ("calls_seq", "known_calls", "eager_calls")
@@ -45,26 +52,51 @@ MOVING_TABLE = Table(
 
 KEY_COLUMNS = ("project_id", "instance_id")
 IDENTITY_COLUMNS = (
-    "model_id", "version_id", "environment", "kind", "host", "job", "rank", "world_size", "pid", "gpu", "torch", "agent", "label", "role",
-    "simulated", "identity", "capabilities", "components", "started_at", "identity_digest",
-)  # fmt: skip
-NEW_TABLE = Table(Instance, KEY_COLUMNS, (*KEY_COLUMNS, *IDENTITY_COLUMNS, *MOVING_TABLE.columns[1:]))
+    "model_id",
+    "version_id",
+    "environment",
+    "kind",
+    "host",
+    "job",
+    "rank",
+    "world_size",
+    "pid",
+    "gpu",
+    "torch",
+    "agent",
+    "label",
+    "role",
+    "simulated",
+    "identity",
+    "capabilities",
+    "components",
+    "started_at",
+    "identity_digest",
+)
+NEW_TABLE = Table(
+    Instance, KEY_COLUMNS, (*KEY_COLUMNS, *IDENTITY_COLUMNS, *MOVING_TABLE.columns[1:])
+)
 KNOWN_TABLE = Table(Instance, KEY_COLUMNS, (*KEY_COLUMNS, "identity_digest", *MOVING_TABLE.columns))
 CHANGED_TABLE = Table(Instance, ("id",), ("id", *IDENTITY_COLUMNS))
 
 
 def instances_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> None:
-    """Writes what the facts say of each instance and notes the ids. What adds up is added to new rows as to known ones."""
+    """Writes what the facts say of each instance and notes the ids. What adds up is added to new
+    rows as to known ones."""
     known = _read_known(facts.instances)
     fresh = [key for key in facts.instances if key not in known]
     if fresh:
         made = rows_insert(
-            NEW_TABLE, [_build_row(key, facts.instances[key], ids, now_minute) for key in fresh], returning=("id", *KEY_COLUMNS)
+            NEW_TABLE,
+            [_build_row(key, facts.instances[key], ids, now_minute) for key in fresh],
+            returning=("id", *KEY_COLUMNS),
         )
         for id, project, instance in made:
             ids.instances[InstanceKey(project, instance)] = id
             ids.new_instances.add(id)
-            ids.active[InstanceKey(project, instance)] = facts.instances[InstanceKey(project, instance)].active
+            ids.active[InstanceKey(project, instance)] = facts.instances[
+                InstanceKey(project, instance)
+            ].active
     # A new row holds all that was said; what another folder made meanwhile is read, and added to.
     known |= _read_known([key for key in fresh if key not in ids.instances])
     moved, changed = [], []
@@ -81,8 +113,11 @@ def instances_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> None
     _receipts_store(facts, ids)
 
 
-def _activity_note(ids: DimensionIds, key: InstanceKey, said: int | None, known: int | None) -> None:
-    """Notes from which minute on the instance counts, and whether that is earlier than was known before."""
+def _activity_note(
+    ids: DimensionIds, key: InstanceKey, said: int | None, known: int | None
+) -> None:
+    """Notes from which minute on the instance counts, and whether that is earlier than was known
+    before."""
     ids.active[key] = smaller(said, known)
     if said is not None and (known is None or said < known):
         ids.woken[key] = (said, known)
@@ -91,7 +126,12 @@ def _activity_note(ids: DimensionIds, key: InstanceKey, said: int | None, known:
 def _receipts_store(facts: Facts, ids: DimensionIds) -> None:
     rows = [
         CommandReceipt(
-            project_id=key.project, instance_id=ids.instances[key], at=to_datetime(at), state=state, command=command, **json.loads(rest)
+            project_id=key.project,
+            instance_id=ids.instances[key],
+            at=to_datetime(at),
+            state=state,
+            command=command,
+            **json.loads(rest),
         )
         for key, fact in facts.instances.items()
         for at, state, command, rest in sorted(fact.receipts)
@@ -102,7 +142,10 @@ def _receipts_store(facts: Facts, ids: DimensionIds) -> None:
 
 def _read_known(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, Any]]:
     """The instances that have a row."""
-    rows = [dict(zip(KNOWN_TABLE.columns, row, strict=True)) for row in rows_read(KNOWN_TABLE, keys, constants=1)]
+    rows = [
+        dict(zip(KNOWN_TABLE.columns, row, strict=True))
+        for row in rows_read(KNOWN_TABLE, keys, constants=1)
+    ]
     for row in rows:
         if row["active_minute"] == 0:
             row["active_minute"] = row["first_minute"]
@@ -170,7 +213,9 @@ def _merge_moving(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> R
         # Seen ahead of now, while the clock was ahead, it would not be missed for hours.
         seen if row["last_seen_at"] > latest else max(seen, row["last_seen_at"]),
         min((at for at in (ready, row["ready_at"]) if at is not None), default=None),
-        _merge_eager_fallbacks(row["latched_eager"], fact) if fact.latched else row["latched_eager"],
+        _merge_eager_fallbacks(row["latched_eager"], fact)
+        if fact.latched
+        else row["latched_eager"],
         *max(fact.calls, tuple(row[name] for name in CALL_COLUMNS)),
         min(row["late_windows"] + fact.late_windows, COUNTER_MAX),
         *(max(value, row[name]) for name, value in zip(LOSS_COLUMNS, fact.losses, strict=True)),

@@ -1,4 +1,5 @@
-"""What exists and how much of it counts against a project's limits: one query each, asked only when something new is met."""
+"""What exists and how much of it counts against a project's limits: one query each, asked only when
+something new is met."""
 
 from __future__ import annotations
 
@@ -20,30 +21,44 @@ from dashboard.fleet.writers.dimension_ids import to_datetime
 
 _INSTANCES = Table(Instance, ("project_id", "instance_id"), ("project_id", "instance_id"))
 ENVIRONMENT_DAYS, VERSION_DAYS, SERIES_DAYS, INSTANCE_MINUTES = 30, 30, 7, 60
-"""An environment, a version, a series and an instance count for so long after their last report; a report can be 7 days late."""
+"""An environment, a version, a series and an instance count for so long after their last report; a
+report can be 7 days late."""
 
 
 def find_existing_environments(keys: Collection[EnvironmentKey]) -> set[EnvironmentKey]:
     """Those of the environments in which something was deployed."""
-    rows = Deployment.objects.filter(project_id__in={key.project for key in keys}, environment__in={key.environment for key in keys})
-    return {EnvironmentKey(*row) for row in rows.values_list("project_id", "environment").distinct()} & set(keys)
+    rows = Deployment.objects.filter(
+        project_id__in={key.project for key in keys},
+        environment__in={key.environment for key in keys},
+    )
+    return {
+        EnvironmentKey(*row) for row in rows.values_list("project_id", "environment").distinct()
+    } & set(keys)
 
 
 def count_used_environments(project: int, now: float) -> int:
     """Environments that something reported from in the last 30 days."""
-    rows = Deployment.objects.filter(project_id=project, last_minute__gte=int(now // 60) - ENVIRONMENT_DAYS * 1440)
+    rows = Deployment.objects.filter(
+        project_id=project, last_minute__gte=int(now // 60) - ENVIRONMENT_DAYS * 1440
+    )
     return rows.exclude(environment=OTHER).values("environment").distinct().count()
 
 
 def find_existing_versions(keys: Collection[VersionKey]) -> set[VersionKey]:
     """Those of the versions that have a row."""
-    rows = ModelVersion.objects.filter(project_id__in={key.project for key in keys}, name__in={key.version for key in keys})
-    return {VersionKey(*row) for row in rows.values_list("project_id", "model__name", "name")} & set(keys)
+    rows = ModelVersion.objects.filter(
+        project_id__in={key.project for key in keys}, name__in={key.version for key in keys}
+    )
+    return {
+        VersionKey(*row) for row in rows.values_list("project_id", "model__name", "name")
+    } & set(keys)
 
 
 def count_used_versions(project: int, now: float) -> int:
     """Versions that reported in the last 30 days."""
-    rows = ModelVersion.objects.filter(project_id=project, last_seen_at__gte=to_datetime(now - VERSION_DAYS * 86400))
+    rows = ModelVersion.objects.filter(
+        project_id=project, last_seen_at__gte=to_datetime(now - VERSION_DAYS * 86400)
+    )
     return rows.exclude(name=OTHER).count()
 
 
@@ -54,7 +69,9 @@ def find_existing_instances(keys: Collection[InstanceKey]) -> set[InstanceKey]:
 
 def count_used_instances(project: int, now: float) -> int:
     """Instances that reported, or became known, in the last hour."""
-    rows = Instance.objects.filter(project_id=project, live_minute__gte=int(now // 60) - INSTANCE_MINUTES)
+    rows = Instance.objects.filter(
+        project_id=project, live_minute__gte=int(now // 60) - INSTANCE_MINUTES
+    )
     return rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).count()
 
 
@@ -66,26 +83,61 @@ def find_existing_series(keys: Collection[SeriesKey]) -> set[SeriesKey]:
         version__name__in={key.version.version for key in keys},
         region__in={key.region for key in keys},
     )
-    columns = ("environment", "region", "bucket", "outermost", "version__model__name", "version__name")
+    columns = (
+        "environment",
+        "region",
+        "bucket",
+        "outermost",
+        "version__model__name",
+        "version__name",
+    )
     strata = ("stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size")
-    for project, environment, region, bucket, outermost, model, version, *stratum in rows.values_list("project_id", *columns, *strata):
+    for (
+        project,
+        environment,
+        region,
+        bucket,
+        outermost,
+        model,
+        version,
+        *stratum,
+    ) in rows.values_list("project_id", *columns, *strata):
         place = (region, bucket, outermost)
-        found.add(SeriesKey(VersionKey(project, model, version), environment, StratumKey(project, *stratum), *place))
+        found.add(
+            SeriesKey(
+                VersionKey(project, model, version),
+                environment,
+                StratumKey(project, *stratum),
+                *place,
+            )
+        )
     return found & set(keys)
 
 
 def count_used_series(project: int, now: float) -> int:
     """Series with calls in the last seven days."""
-    rows = Series.objects.filter(project_id=project, last_minute__gte=int(now // 60) - SERIES_DAYS * 1440)
+    rows = Series.objects.filter(
+        project_id=project, last_minute__gte=int(now // 60) - SERIES_DAYS * 1440
+    )
     return rows.exclude(region=OTHER, bucket=OTHER).count()
 
 
 def find_existing_findings(keys: Collection[FindingKey]) -> set[FindingKey]:
     """Those of the findings that have a row."""
-    rows = Finding.objects.filter(project_id__in={key.project for key in keys}, fingerprint__in={key.fingerprint for key in keys})
-    return {FindingKey(*row) for row in rows.values_list("project_id", "model__name", "kind", "fingerprint")} & set(keys)
+    rows = Finding.objects.filter(
+        project_id__in={key.project for key in keys},
+        fingerprint__in={key.fingerprint for key in keys},
+    )
+    return {
+        FindingKey(*row)
+        for row in rows.values_list("project_id", "model__name", "kind", "fingerprint")
+    } & set(keys)
 
 
 def count_used_findings(project: int, now: float) -> int:
     """Findings that became known today (UTC)."""
-    return Finding.objects.filter(project_id=project, made_day=int(now // 86400)).exclude(fingerprint=OTHER).count()
+    return (
+        Finding.objects.filter(project_id=project, made_day=int(now // 86400))
+        .exclude(fingerprint=OTHER)
+        .count()
+    )

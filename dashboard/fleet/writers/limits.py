@@ -1,8 +1,10 @@
-"""Lets in as many new things as a project's limits leave room for; the values of the rest go to `other`, and the day's counter rises.
+"""Lets in as many new things as a project's limits leave room for; the values of the rest go to
+`other`, and the day's counter rises.
 
-Nearly every fold names only what it has met before and asks the database nothing. What is new is let in under a lock of its project and
-kind, held until the fold commits: workers let in one after the other, and what several shards add to one `other` is never lost. Locks are
-taken in the order of KINDS and of projects, before the fold writes anything, so no two folds wait for each other."""
+Nearly every fold names only what it has met before and asks the database nothing. What is new is
+let in under a lock of its project and kind, held until the fold commits: workers let in one after
+the other, and what several shards add to one `other` is never lost. Locks are taken in the order of
+KINDS and of projects, before the fold writes anything, so no two folds wait for each other."""
 
 from __future__ import annotations
 
@@ -16,7 +18,12 @@ from django.db.models import F
 
 from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.keys import OTHER, EnvironmentKey, VersionKey, to_series_key
-from dashboard.fleet.fold.overflow import OverflowNames, rename_findings, rename_series, rename_sources
+from dashboard.fleet.fold.overflow import (
+    OverflowNames,
+    rename_findings,
+    rename_series,
+    rename_sources,
+)
 from dashboard.fleet.models import LimitReached, WatchedModel
 from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.writers import limit_usage
@@ -35,7 +42,8 @@ Key = Any
 
 @dataclass
 class LimitKind:
-    """Something that may become too many: which of some keys exist, how many count now, and how a key is called."""
+    """Something that may become too many: which of some keys exist, how many count now, and how a
+    key is called."""
 
     name: str
     number: int
@@ -65,10 +73,20 @@ ENVIRONMENT = LimitKind(
     lambda key: key.project,
 )
 VERSION = LimitKind(
-    "version", 0, limit_usage.find_existing_versions, limit_usage.count_used_versions, lambda key: key.version, lambda key: key.project
+    "version",
+    0,
+    limit_usage.find_existing_versions,
+    limit_usage.count_used_versions,
+    lambda key: key.version,
+    lambda key: key.project,
 )
 INSTANCE = LimitKind(
-    "instance", 1, limit_usage.find_existing_instances, limit_usage.count_used_instances, lambda key: key.instance, lambda key: key.project
+    "instance",
+    1,
+    limit_usage.find_existing_instances,
+    limit_usage.count_used_instances,
+    lambda key: key.instance,
+    lambda key: key.project,
 )
 SERIES = LimitKind(
     "series",
@@ -79,13 +97,19 @@ SERIES = LimitKind(
     lambda key: key.version.project,
 )
 FINDING = LimitKind(
-    "finding", 3, limit_usage.find_existing_findings, limit_usage.count_used_findings, lambda key: key.kind, lambda key: key.project
+    "finding",
+    3,
+    limit_usage.find_existing_findings,
+    limit_usage.count_used_findings,
+    lambda key: key.kind,
+    lambda key: key.project,
 )
 KINDS = (ENVIRONMENT, VERSION, INSTANCE, SERIES, FINDING)
 
 
 def record_saturation(saturated: Iterable[tuple[int, str]], *, now: float) -> None:
-    """Counts rows with a counter that stays at its largest value, by project and what it counts: Health shows them."""
+    """Counts rows with a counter that stays at its largest value, by project and what it counts:
+    Health shows them."""
     found: dict[int, list[str]] = {}
     for project, word in saturated:
         found.setdefault(project, []).append(word)
@@ -102,13 +126,30 @@ def clear_known_keys() -> None:
 def limit_facts(facts: Facts, *, now: float) -> Facts:
     """The facts with what there is no room for under `other`."""
     environments = _find_overflow(
-        ENVIRONMENT, {EnvironmentKey(version.project, name) for version, name in facts.presence if name != OTHER}, now
+        ENVIRONMENT,
+        {
+            EnvironmentKey(version.project, name)
+            for version, name in facts.presence
+            if name != OTHER
+        },
+        now,
     )
-    versions, instances = _find_overflow(VERSION, facts.seen, now), _find_overflow(INSTANCE, facts.instances, now)
+    versions, instances = (
+        _find_overflow(VERSION, facts.seen, now),
+        _find_overflow(INSTANCE, facts.instances, now),
+    )
     if environments or versions or instances:
-        facts = rename_sources(facts, OverflowNames(_map_versions_to_other(facts, versions), instances, environments))
+        facts = rename_sources(
+            facts, OverflowNames(_map_versions_to_other(facts, versions), instances, environments)
+        )
     if series := _find_overflow(
-        SERIES, {to_series_key(source, place) for table in (facts.minutes, facts.hours) for source, place, _ in table}, now
+        SERIES,
+        {
+            to_series_key(source, place)
+            for table in (facts.minutes, facts.hours)
+            for source, place, _ in table
+        },
+        now,
     ):
         facts = rename_series(facts, series)
     if findings := _find_overflow(FINDING, facts.findings, now):
@@ -117,7 +158,8 @@ def limit_facts(facts: Facts, *, now: float) -> Facts:
 
 
 def _find_overflow(kind: LimitKind, keys: Collection[Key], now: float) -> set[Key]:
-    """The keys that are new and find no room; what is named `other` by its job shares rows with what others put there."""
+    """The keys that are new and find no room; what is named `other` by its job shares rows with
+    what others put there."""
     missing = kind.unknown(keys)
     shared = [key for key in keys if key.version == OTHER] if kind is VERSION else []
     refused: set[Key] = set()
@@ -127,7 +169,10 @@ def _find_overflow(kind: LimitKind, keys: Collection[Key], now: float) -> set[Ke
         fresh = sorted(set(mine) - kind.existing(mine)) if mine else []
         if not fresh:
             continue
-        limit = getattr(read_limits(Project.objects.values_list("settings", flat=True).get(pk=project)), kind.name)
+        limit = getattr(
+            read_limits(Project.objects.values_list("settings", flat=True).get(pk=project)),
+            kind.name,
+        )
         over = fresh[max(0, limit - kind.used(project, now)) :]
         if over:
             _count_overflow(kind.name, project, [kind.word(key) for key in over], now)
@@ -135,21 +180,37 @@ def _find_overflow(kind: LimitKind, keys: Collection[Key], now: float) -> set[Ke
     return refused
 
 
-def _map_versions_to_other(facts: Facts, refused: Collection[VersionKey]) -> dict[VersionKey, VersionKey]:
-    """Into `other` of their model; a model without a version that was let in is not let in either."""
-    models = set(WatchedModel.objects.filter(project_id__in={key.project for key in refused}).values_list("project_id", "name"))
+def _map_versions_to_other(
+    facts: Facts, refused: Collection[VersionKey]
+) -> dict[VersionKey, VersionKey]:
+    """Into `other` of their model; a model without a version that was let in is not let in
+    either."""
+    models = set(
+        WatchedModel.objects.filter(project_id__in={key.project for key in refused}).values_list(
+            "project_id", "name"
+        )
+    )
     models |= {(key.project, key.model) for key in facts.seen if key not in refused}
-    return {key: VersionKey(key.project, key.model if (key.project, key.model) in models else OTHER, OTHER) for key in refused}
+    return {
+        key: VersionKey(
+            key.project, key.model if (key.project, key.model) in models else OTHER, OTHER
+        )
+        for key in refused
+    }
 
 
 def _lock(kind: LimitKind, project: int) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS + kind.number, project])
+            cursor.execute(
+                "SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK_CLASS + kind.number, project]
+            )
 
 
 def _count_overflow(kind: str, project: int, words: list[str], now: float) -> None:
     row, _ = LimitReached.objects.get_or_create(
         project_id=project, kind=kind, day=int(now // 86400), defaults={"last_at": to_datetime(now)}
     )
-    LimitReached.objects.filter(pk=row.pk).update(count=F("count") + len(words), example=words[-1][:200], last_at=to_datetime(now))
+    LimitReached.objects.filter(pk=row.pk).update(
+        count=F("count") + len(words), example=words[-1][:200], last_at=to_datetime(now)
+    )

@@ -13,8 +13,13 @@ from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 
 def parities_store(facts: Facts, ids: DimensionIds) -> None:
-    """Writes what instances told; of names beyond the limit of an instance the first stay. Asks nothing where nobody told anything."""
-    told = {ids.instances[key]: (key.project, fact.parities) for key, fact in facts.instances.items() if fact.parities}
+    """Writes what instances told; of names beyond the limit of an instance the first stay. Asks
+    nothing where nobody told anything."""
+    told = {
+        ids.instances[key]: (key.project, fact.parities)
+        for key, fact in facts.instances.items()
+        if fact.parities
+    }
     if not told:
         return
     known: dict[int, dict[str, ParityResult]] = {id: {} for id in told}
@@ -28,7 +33,9 @@ def parities_store(facts: Facts, ids: DimensionIds) -> None:
             if name in rows:
                 moved.append(_fill(rows[name], fact.merged(_to_fact(rows[name]))))
             elif len(rows) < MAX_GOLDENS:
-                rows[name] = _fill(ParityResult(project_id=project, instance_id=id, name=name), fact)
+                rows[name] = _fill(
+                    ParityResult(project_id=project, instance_id=id, name=name), fact
+                )
                 made.append(rows[name])
     ParityResult.objects.bulk_create(made, ignore_conflicts=True)
     ParityResult.objects.bulk_update(moved, ["state", "at", "failed_at", "told"], batch_size=100)

@@ -22,22 +22,35 @@ _columns_of = attrgetter(*COLUMNS)
 _INSTANCE = ("project_id", "day", "instance_id", "minute")
 _MINUTE = ("project_id", "day", "version_id", "environment", "gpu_type", "minute")
 _HOUR = ("project_id", "day", "version_id", "environment", "gpu_type", "hour")
-COUNTERS = tuple(name for name in SUMMED_FIELDS if isinstance(VersionProcessHour._meta.get_field(name), IntegerField))
+COUNTERS = tuple(
+    name
+    for name in SUMMED_FIELDS
+    if isinstance(VersionProcessHour._meta.get_field(name), IntegerField)
+)
 _added, _largest = frozenset(SUMMED_FIELDS), frozenset(LARGEST_FIELDS)
 
 PROCESS_MINUTES = Table(ProcessMinute, _INSTANCE, (*_INSTANCE, *COLUMNS), _added, _largest)
-VERSION_MINUTES = Table(VersionProcessMinute, _MINUTE, (*_MINUTE, *COLUMNS, "instances"), _added | {"instances"}, _largest)
-VERSION_HOURS = Table(VersionProcessHour, _HOUR, (*_HOUR, *COLUMNS, "instances"), _added, _largest | {"instances"})
+VERSION_MINUTES = Table(
+    VersionProcessMinute,
+    _MINUTE,
+    (*_MINUTE, *COLUMNS, "instances"),
+    _added | {"instances"},
+    _largest,
+)
+VERSION_HOURS = Table(
+    VersionProcessHour, _HOUR, (*_HOUR, *COLUMNS, "instances"), _added, _largest | {"instances"}
+)
 
 Group = tuple[GroupKey, int]
 
 
 def processes_store(facts: Facts, ids: DimensionIds) -> list[tuple[int, str]]:
-    """Adds the facts' process minutes to what is stored, for instances and for versions; returns the project and the name of each
-    counter of an hour that saturated.
+    """Adds the facts' process minutes to what is stored, for instances and for versions; returns
+    the project and the name of each counter of an hour that saturated.
 
-    An instance and the seconds that it covers count from its first call or compilation on. A report that comes late may move that minute
-    back: what was stored after it and did not count is counted then, so that the order of reports makes no difference."""
+    An instance and the seconds that it covers count from its first call or compilation on. A report
+    that comes late may move that minute back: what was stored after it and did not count is counted
+    then, so that the order of reports makes no difference."""
     minutes: dict[Group, ProcessCounts] = {}
     instances: dict[Group, int] = {}
     for group, covered in _find_newly_active(facts, ids):
@@ -56,21 +69,39 @@ def processes_store(facts: Facts, ids: DimensionIds) -> list[tuple[int, str]]:
     for (source, hour), process in facts.process_hours.items():
         _add(hours, (to_group_key(source), hour), process)
     rows = [
-        (*_key(ids, key, hour // 24), hour, *_columns_of(process), most.get((key, hour), int(process.covered > 0)))
+        (
+            *_key(ids, key, hour // 24),
+            hour,
+            *_columns_of(process),
+            most.get((key, hour), int(process.covered > 0)),
+        )
         for (key, hour), process in hours.items()
     ]
     written = rows_upsert(VERSION_HOURS, rows, returning=("project_id", *COUNTERS))
-    return [(project, name) for project, *counts in written for name, count in zip(COUNTERS, counts, strict=True) if count >= COUNTER_MAX]
+    return [
+        (project, name)
+        for project, *counts in written
+        for name, count in zip(COUNTERS, counts, strict=True)
+        if count >= COUNTER_MAX
+    ]
 
 
 def _find_newly_active(facts: Facts, ids: DimensionIds) -> Iterator[tuple[Group, float]]:
-    """Stored minutes of instances that did not count when they were stored and do now, with the seconds that they cover."""
-    woken = {ids.instances[key]: (to_group_key(facts.instances[key].source), *span) for key, span in ids.woken.items()}
+    """Stored minutes of instances that did not count when they were stored and do now, with the
+    seconds that they cover."""
+    woken = {
+        ids.instances[key]: (to_group_key(facts.instances[key].source), *span)
+        for key, span in ids.woken.items()
+    }
     if not woken:
         return
     first = min(since for _, since, _ in woken.values())
     rows = ProcessMinute.objects.filter(
-        project_id__in={key.project for key in ids.woken}, day__gte=first // 1440, instance_id__in=woken, minute__gte=first, covered__gt=0
+        project_id__in={key.project for key in ids.woken},
+        day__gte=first // 1440,
+        instance_id__in=woken,
+        minute__gte=first,
+        covered__gt=0,
     )
     for instance, minute, covered in rows.values_list("instance_id", "minute", "covered"):
         group, since, until = woken[instance]
@@ -79,20 +110,35 @@ def _find_newly_active(facts: Facts, ids: DimensionIds) -> Iterator[tuple[Group,
 
 
 def _instances_store(facts: Facts, ids: DimensionIds) -> set[tuple[Source, int]]:
-    """Writes the minutes of instances; returns those of which nothing was covered before, by which instances are counted."""
+    """Writes the minutes of instances; returns those of which nothing was covered before, by which
+    instances are counted."""
     rows: dict[Row, ProcessCounts] = {}
     owner: dict[Row, tuple[Source, int]] = {}
     for (source, minute), process in facts.process_minutes.items():
-        key = (source.version.project, minute // 1440, ids.instances[to_instance_key(source)], minute)
+        key = (
+            source.version.project,
+            minute // 1440,
+            ids.instances[to_instance_key(source)],
+            minute,
+        )
         _add(rows, key, process)
         owner[key] = (source, minute)
-    written = rows_upsert(PROCESS_MINUTES, [(*key, *_columns_of(p)) for key, p in rows.items()], returning=(*_INSTANCE, "covered"))
+    written = rows_upsert(
+        PROCESS_MINUTES,
+        [(*key, *_columns_of(p)) for key, p in rows.items()],
+        returning=(*_INSTANCE, "covered"),
+    )
     # A row that covers no more than what was just added covered nothing before.
-    return {owner[tuple(key)] for *key, covered in written if covered == rows[tuple(key)].covered > 0}
+    return {
+        owner[tuple(key)] for *key, covered in written if covered == rows[tuple(key)].covered > 0
+    }
 
 
-def _version_minutes_store(ids: DimensionIds, minutes: dict[Group, ProcessCounts], instances: dict[Group, int]) -> dict[Group, int]:
-    """Writes the minutes of versions; returns the largest number of instances in any touched minute of each hour."""
+def _version_minutes_store(
+    ids: DimensionIds, minutes: dict[Group, ProcessCounts], instances: dict[Group, int]
+) -> dict[Group, int]:
+    """Writes the minutes of versions; returns the largest number of instances in any touched minute
+    of each hour."""
     rows = {(*_key(ids, key, minute // 1440), minute): (key, minute) for key, minute in minutes}
     written = rows_upsert(
         VERSION_MINUTES,

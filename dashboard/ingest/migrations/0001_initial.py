@@ -17,9 +17,20 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "pk",
-                    models.CompositePrimaryKey("project_id", "hour", "code", blank=True, editable=False, primary_key=True, serialize=False),
+                    models.CompositePrimaryKey(
+                        "project_id",
+                        "hour",
+                        "code",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
                 ),
-                ("project_id", models.BigIntegerField(help_text="0 when the key named no project.")),
+                (
+                    "project_id",
+                    models.BigIntegerField(help_text="0 when the key named no project."),
+                ),
                 ("hour", models.BigIntegerField(help_text="Hours since 1970.")),
                 ("code", models.CharField(max_length=32)),
                 ("count", models.BigIntegerField(default=0)),
@@ -31,7 +42,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FoldAttempt",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("shard", models.SmallIntegerField()),
                 ("first_id", models.BigIntegerField()),
                 ("last_id", models.BigIntegerField()),
@@ -41,13 +57,22 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "ingest_fold_attempt",
-                "constraints": [models.UniqueConstraint(fields=("shard", "first_id", "last_id"), name="one_attempt_per_range")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("shard", "first_id", "last_id"), name="one_attempt_per_range"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="PoisonReport",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("shard", models.SmallIntegerField()),
                 ("instance_id", models.CharField(max_length=26)),
                 ("seq_first", models.BigIntegerField()),
@@ -58,7 +83,14 @@ class Migration(migrations.Migration):
                 ("report", models.BinaryField()),
                 ("set_aside_at", models.DateTimeField()),
                 ("error", models.TextField()),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "ingest_poison",
@@ -67,11 +99,28 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Command",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("verb", models.CharField(choices=[("freeze", "No new compilations"), ("eager", "Run eager")], max_length=16)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "verb",
+                    models.CharField(
+                        choices=[("freeze", "No new compilations"), ("eager", "Run eager")],
+                        max_length=16,
+                    ),
+                ),
                 ("model_name", models.CharField(max_length=200)),
                 ("version_name", models.CharField(max_length=200)),
-                ("target", models.JSONField(default=dict, help_text="Which instances: a cohort share, a job, or instance ids.")),
+                (
+                    "target",
+                    models.JSONField(
+                        default=dict,
+                        help_text="Which instances: a cohort share, a job, or instance ids.",
+                    ),
+                ),
                 ("counter", models.BigIntegerField()),
                 ("signed", models.BinaryField()),
                 ("issued_at", models.DateTimeField()),
@@ -79,32 +128,61 @@ class Migration(migrations.Migration):
                 ("expires_at", models.DateTimeField(db_index=True)),
                 ("issued_by_name", models.CharField(max_length=150)),
                 ("withdrawn_at", models.DateTimeField(null=True)),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "ingest_command",
-                "constraints": [models.UniqueConstraint(fields=("project", "counter"), name="command_counter_rises")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "counter"), name="command_counter_rises"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="InboxRow",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "shard",
-                    models.SmallIntegerField(help_text="crc32 of project, model and version, modulo 64: a shard has one folder at a time."),
+                    models.SmallIntegerField(
+                        help_text="crc32 of project, model and version, modulo 64: a shard has one folder at a time."
+                    ),
                 ),
                 ("instance_id", models.CharField(max_length=26)),
                 ("seq_first", models.BigIntegerField()),
                 ("seq_last", models.BigIntegerField()),
                 ("received_at", models.DateTimeField()),
-                ("clock_offset", models.FloatField(help_text="Server time minus agent time in seconds, measured in this request.")),
-                ("identity", models.BinaryField(help_text="The request's `instance` as JSON text.")),
+                (
+                    "clock_offset",
+                    models.FloatField(
+                        help_text="Server time minus agent time in seconds, measured in this request."
+                    ),
+                ),
+                (
+                    "identity",
+                    models.BinaryField(help_text="The request's `instance` as JSON text."),
+                ),
                 ("report", models.BinaryField(help_text="The report as JSON text.")),
                 (
                     "project",
                     models.ForeignKey(
-                        db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
                     ),
                 ),
             ],
@@ -116,25 +194,58 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Sender",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("instance_id", models.CharField(max_length=26)),
-                ("ranges", models.JSONField(default=list, help_text="Sorted [first, last] pairs, normally one, at most 64.")),
+                (
+                    "ranges",
+                    models.JSONField(
+                        default=list,
+                        help_text="Sorted [first, last] pairs, normally one, at most 64.",
+                    ),
+                ),
                 (
                     "closed",
-                    models.JSONField(default=list, help_text="Gaps that were given up, sorted [first, last] pairs, at most 64."),
+                    models.JSONField(
+                        default=list,
+                        help_text="Gaps that were given up, sorted [first, last] pairs, at most 64.",
+                    ),
                 ),
-                ("missing", models.BigIntegerField(default=0, help_text="Sequence numbers in gaps that were closed for good.")),
+                (
+                    "missing",
+                    models.BigIntegerField(
+                        default=0, help_text="Sequence numbers in gaps that were closed for good."
+                    ),
+                ),
                 (
                     "clock_offset",
-                    models.FloatField(default=0.0, help_text="Server time minus agent time in seconds, as of the last request."),
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Server time minus agent time in seconds, as of the last request.",
+                    ),
                 ),
                 ("first_seen_at", models.DateTimeField()),
                 ("last_seen_at", models.DateTimeField(db_index=True)),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "ingest_sender",
-                "constraints": [models.UniqueConstraint(fields=("project", "instance_id"), name="one_sender_per_instance")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "instance_id"), name="one_sender_per_instance"
+                    )
+                ],
             },
         ),
     ]

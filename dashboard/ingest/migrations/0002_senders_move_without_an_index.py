@@ -4,7 +4,10 @@ from typing import Any
 
 from django.db import migrations, models
 
-ROOM = ("ALTER TABLE ingest_sender SET (fillfactor = 50)", "ALTER TABLE ingest_sender RESET (fillfactor)")
+ROOM = (
+    "ALTER TABLE ingest_sender SET (fillfactor = 50)",
+    "ALTER TABLE ingest_sender RESET (fillfactor)",
+)
 
 
 def leave_room(apps: Any, schema_editor: Any) -> None:
@@ -21,6 +24,8 @@ class Migration(migrations.Migration):
     dependencies = [("ingest", "0001_initial")]
 
     operations = [
-        migrations.AlterField(model_name="sender", name="last_seen_at", field=models.DateTimeField()),
+        migrations.AlterField(
+            model_name="sender", name="last_seen_at", field=models.DateTimeField()
+        ),
         migrations.RunPython(leave_room, take_room),
     ]

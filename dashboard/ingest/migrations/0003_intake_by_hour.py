@@ -12,11 +12,29 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Intake",
             fields=[
-                ("pk", models.CompositePrimaryKey("project_id", "hour", blank=True, editable=False, primary_key=True, serialize=False)),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "project_id",
+                        "hour",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
                 ("project_id", models.BigIntegerField()),
                 ("hour", models.BigIntegerField(help_text="Hours since 1970.")),
-                ("reports", models.BigIntegerField(default=0, help_text="One that is sent again counts again.")),
-                ("bytes", models.BigIntegerField(default=0, help_text="As they came over the wire.")),
+                (
+                    "reports",
+                    models.BigIntegerField(
+                        default=0, help_text="One that is sent again counts again."
+                    ),
+                ),
+                (
+                    "bytes",
+                    models.BigIntegerField(default=0, help_text="As they came over the wire."),
+                ),
             ],
             options={
                 "db_table": "ingest_intake",

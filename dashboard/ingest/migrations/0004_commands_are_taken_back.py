@@ -12,13 +12,21 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="command",
             name="target",
-            field=models.JSONField(default=dict, help_text="Which environment, and which share of its instances or which of them."),
+            field=models.JSONField(
+                default=dict,
+                help_text="Which environment, and which share of its instances or which of them.",
+            ),
         ),
         migrations.AlterField(
             model_name="command",
             name="verb",
             field=models.CharField(
-                choices=[("freeze", "No new compilations"), ("eager", "Run eager"), ("restore", "As before")], max_length=16
+                choices=[
+                    ("freeze", "No new compilations"),
+                    ("eager", "Run eager"),
+                    ("restore", "As before"),
+                ],
+                max_length=16,
             ),
         ),
     ]

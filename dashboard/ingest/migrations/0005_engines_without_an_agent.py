@@ -14,29 +14,79 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="EngineTarget",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("url", models.CharField(max_length=500)),
-                ("engine", models.CharField(choices=[("vllm", "vLLM"), ("sglang", "SGLang")], max_length=16)),
+                (
+                    "engine",
+                    models.CharField(
+                        choices=[("vllm", "vLLM"), ("sglang", "SGLang")], max_length=16
+                    ),
+                ),
                 ("model_name", models.CharField(max_length=200)),
                 ("version_name", models.CharField(max_length=200)),
                 ("environment", models.CharField(default="production", max_length=64)),
                 ("gpu", models.CharField(default="", max_length=100)),
                 ("created_at", models.DateTimeField()),
-                ("tried_at", models.FloatField(default=0.0, help_text="Unix seconds of the last try.")),
-                ("read_at", models.FloatField(help_text="Unix seconds of the last reading.", null=True)),
+                (
+                    "tried_at",
+                    models.FloatField(default=0.0, help_text="Unix seconds of the last try."),
+                ),
+                (
+                    "read_at",
+                    models.FloatField(help_text="Unix seconds of the last reading.", null=True),
+                ),
                 (
                     "started",
-                    models.FloatField(help_text="Unix seconds: when the engine that is running began, as far as it says.", null=True),
+                    models.FloatField(
+                        help_text="Unix seconds: when the engine that is running began, as far as it says.",
+                        null=True,
+                    ),
                 ),
-                ("next_seq", models.BigIntegerField(default=1, help_text="Of the instance that stands for the running engine.")),
-                ("counted", models.JSONField(help_text="What the last reading had counted.", null=True)),
-                ("log", models.JSONField(default=dict, help_text="Seconds a stage, as the start-up log of the running engine said.")),
-                ("trouble", models.TextField(default="", help_text="Why nothing, or not all, can be read; empty when all is well.")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "next_seq",
+                    models.BigIntegerField(
+                        default=1, help_text="Of the instance that stands for the running engine."
+                    ),
+                ),
+                (
+                    "counted",
+                    models.JSONField(help_text="What the last reading had counted.", null=True),
+                ),
+                (
+                    "log",
+                    models.JSONField(
+                        default=dict,
+                        help_text="Seconds a stage, as the start-up log of the running engine said.",
+                    ),
+                ),
+                (
+                    "trouble",
+                    models.TextField(
+                        default="",
+                        help_text="Why nothing, or not all, can be read; empty when all is well.",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "ingest_engine",
-                "constraints": [models.UniqueConstraint(fields=("project", "url"), name="one_engine_per_address")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "url"), name="one_engine_per_address"
+                    )
+                ],
             },
         ),
     ]

@@ -11,7 +11,12 @@ class Migration(migrations.Migration):
             name="BucketLayout",
             fields=[
                 ("name", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("bounds", models.JSONField(help_text="Upper bounds in seconds, in order; the last may be null, which is no bound.")),
+                (
+                    "bounds",
+                    models.JSONField(
+                        help_text="Upper bounds in seconds, in order; the last may be null, which is no bound."
+                    ),
+                ),
             ],
             options={
                 "db_table": "ingest_bucket_layout",

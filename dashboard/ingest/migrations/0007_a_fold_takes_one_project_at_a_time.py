@@ -13,15 +13,21 @@ def index_make(apps: Any, schema_editor: Any) -> None:
     """While reports come in: PostgreSQL builds the index next to writers."""
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute("DROP INDEX CONCURRENTLY IF EXISTS inbox_by_project")
-        schema_editor.execute("CREATE INDEX CONCURRENTLY inbox_by_project ON ingest_inbox (project_id, shard, id)")
+        schema_editor.execute(
+            "CREATE INDEX CONCURRENTLY inbox_by_project ON ingest_inbox (project_id, shard, id)"
+        )
     else:
-        schema_editor.execute("CREATE INDEX IF NOT EXISTS inbox_by_project ON ingest_inbox (project_id, shard, id)")
+        schema_editor.execute(
+            "CREATE INDEX IF NOT EXISTS inbox_by_project ON ingest_inbox (project_id, shard, id)"
+        )
 
 
 def index_drop(apps: Any, schema_editor: Any) -> None:
     """The way back."""
     schema_editor.execute(
-        "DROP INDEX" + " CONCURRENTLY" * (schema_editor.connection.vendor == "postgresql") + " IF EXISTS inbox_by_project"
+        "DROP INDEX"
+        + " CONCURRENTLY" * (schema_editor.connection.vendor == "postgresql")
+        + " IF EXISTS inbox_by_project"
     )
 
 
@@ -36,9 +42,13 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="foldattempt",
             name="project_id",
-            field=models.BigIntegerField(help_text="Whose rows; NULL: all rows of the range, as earlier releases took them.", null=True),
+            field=models.BigIntegerField(
+                help_text="Whose rows; NULL: all rows of the range, as earlier releases took them.",
+                null=True,
+            ),
         ),
         migrations.SeparateDatabaseAndState(
-            [migrations.RunPython(index_make, index_drop)], [migrations.AddIndex(model_name="inboxrow", index=INDEX)]
+            [migrations.RunPython(index_make, index_drop)],
+            [migrations.AddIndex(model_name="inboxrow", index=INDEX)],
         ),
     ]

@@ -16,6 +16,9 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="command",
             name="signatures",
-            field=models.JSONField(help_text="Ed25519 signatures by public key; NULL: an earlier release issued it.", null=True),
+            field=models.JSONField(
+                help_text="Ed25519 signatures by public key; NULL: an earlier release issued it.",
+                null=True,
+            ),
         ),
     ]

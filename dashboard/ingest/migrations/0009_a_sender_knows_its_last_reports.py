@@ -16,6 +16,9 @@ class Migration(migrations.Migration):
         AddColumn(
             model_name="sender",
             name="recent",
-            field=models.BinaryField(help_text="Digests of the last 16 reports; NULL: an earlier release stored them.", null=True),
+            field=models.BinaryField(
+                help_text="Digests of the last 16 reports; NULL: an earlier release stored them.",
+                null=True,
+            ),
         ),
     ]

@@ -1,4 +1,5 @@
-"""From OpenTelemetry's metrics to requests of the wire, one an instance, with what metrics cannot tell marked as such; pure code."""
+"""From OpenTelemetry's metrics to requests of the wire, one an instance, with what metrics cannot
+tell marked as such; pure code."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ from compilewatch.wire.otlp import (
 from dashboard.ingest.numbering import derive_numbers
 from dashboard.ingest.otlp.histograms import HistogramError, convert_histogram, is_exact
 
-UNSUPPORTED = ("no", "OpenTelemetry's metrics bring counts and times of calls alone; a dashboard's own reports tell it")
+UNSUPPORTED = (
+    "no",
+    "OpenTelemetry's metrics bring counts and times of calls alone; a dashboard's own "
+    "reports tell it",
+)
 UNREPORTED_CAPABILITIES = ("compilations", "components", "memory")
 LEGACY_ENVIRONMENT_KEY = "deployment.environment"
 UNKNOWN = "unknown"
@@ -41,7 +46,8 @@ _TEXTS = tuple(one.name for one in fields(Identity) if one.type == "str")
 
 @dataclass
 class Conversion:
-    """What a request came to: one wire request an instance and up to 32 windows, and how many points were left out, and why."""
+    """What a request came to: one wire request an instance and up to 32 windows, and how many
+    points were left out, and why."""
 
     requests: list[Request] = field(default_factory=list)
     left_out: int = 0
@@ -64,45 +70,78 @@ class _WindowBuilder:
 
     def report(self) -> Report:
         """Numbered by its sender, else by the time that it covers."""
-        seq = (self.seq[FIRST], self.seq[LAST]) if len(self.seq) == 2 else derive_numbers(self.start, self.end)
-        regions = [_complete_region(one) for one in self.regions.values() if one.calls or one.latency is not None]
-        return Report(seq=seq, window=(self.start / NANOSECONDS, self.end / NANOSECONDS), regions=regions)
+        seq = (
+            (self.seq[FIRST], self.seq[LAST])
+            if len(self.seq) == 2
+            else derive_numbers(self.start, self.end)
+        )
+        regions = [
+            _complete_region(one)
+            for one in self.regions.values()
+            if one.calls or one.latency is not None
+        ]
+        return Report(
+            seq=seq, window=(self.start / NANOSECONDS, self.end / NANOSECONDS), regions=regions
+        )
 
 
 def convert_metrics(metrics: Mapping[str, Any], project_id: int, now: float) -> Conversion:
-    """The requests in an ExportMetricsServiceRequest, in its JSON form; what is none raises what Python does of it."""
+    """The requests in an ExportMetricsServiceRequest, in its JSON form; what is none raises what
+    Python does of it."""
     taken, found = Conversion(), dict[str, tuple[dict[str, Any], dict[int, _WindowBuilder]]]()
     for one in metrics.get("resourceMetrics", ()):
         told = _parse_attributes((one.get("resource") or {}).get("attributes", ()))
         windows = found.setdefault(repr(sorted(told.items())), (told, {}))[1]
-        for metric in (metric for scope in one.get("scopeMetrics", ()) for metric in scope.get("metrics", ())):
+        for metric in (
+            metric for scope in one.get("scopeMetrics", ()) for metric in scope.get("metrics", ())
+        ):
             _convert_metric(metric, windows, taken)
     for told, windows in found.values():
         if windows:
-            taken.requests += _build_requests(told, [windows[end] for end in sorted(windows)], project_id, now)
+            taken.requests += _build_requests(
+                told, [windows[end] for end in sorted(windows)], project_id, now
+            )
     return taken
 
 
-def _convert_metric(metric: Mapping[str, Any], windows: dict[int, _WindowBuilder], taken: Conversion) -> None:
+def _convert_metric(
+    metric: Mapping[str, Any], windows: dict[int, _WindowBuilder], taken: Conversion
+) -> None:
     name = str(metric.get("name", ""))
-    wanted = "exponentialHistogram" if name in SKETCHES else "gauge" if name in (FIRST, LAST) else "sum"
+    wanted = (
+        "exponentialHistogram" if name in SKETCHES else "gauge" if name in (FIRST, LAST) else "sum"
+    )
     if wanted == "sum" and name not in COUNTS and name != EAGER:
         return
     held = metric.get(wanted)
     points = (held or {}).get("dataPoints", ())
     if held is None:
         taken.refuse(1, f"{name} is no {wanted}; of histograms only exponential ones can be taken")
-    elif wanted != "gauge" and held.get("aggregationTemporality") not in (DELTA, "AGGREGATION_TEMPORALITY_DELTA"):
-        taken.refuse(len(points), f"{name} is cumulative: set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta")
+    elif wanted != "gauge" and held.get("aggregationTemporality") not in (
+        DELTA,
+        "AGGREGATION_TEMPORALITY_DELTA",
+    ):
+        taken.refuse(
+            len(points),
+            f"{name} is cumulative: set OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE=delta",
+        )
     elif wanted == "exponentialHistogram" and metric.get("unit") != "s":
-        taken.refuse(len(points), f"the unit of {name} is {str(metric.get('unit', ''))[:20]!r}, expected 's'")
+        taken.refuse(
+            len(points), f"the unit of {name} is {str(metric.get('unit', ''))[:20]!r}, expected 's'"
+        )
     else:
         for point in points:
             _convert_point(name, point, windows, taken)
 
 
-def _convert_point(name: str, point: Mapping[str, Any], windows: dict[int, _WindowBuilder], taken: Conversion) -> None:
-    labels, start, end = _parse_attributes(point.get("attributes", ())), int(point.get("startTimeUnixNano", 0)), int(point["timeUnixNano"])
+def _convert_point(
+    name: str, point: Mapping[str, Any], windows: dict[int, _WindowBuilder], taken: Conversion
+) -> None:
+    labels, start, end = (
+        _parse_attributes(point.get("attributes", ())),
+        int(point.get("startTimeUnixNano", 0)),
+        int(point["timeUnixNano"]),
+    )
     if name not in (FIRST, LAST) and not str(labels.get(REGION, "")).strip():
         return taken.refuse(1, f"a point of {name} has no attribute {REGION}")
     if not 0 < start <= end:
@@ -116,7 +155,11 @@ def _convert_point(name: str, point: Mapping[str, Any], windows: dict[int, _Wind
     if name == EAGER:
         region.eager_by[str(labels.get(CAUSE, UNKNOWN))] = int(_number(point))
     elif name in COUNTS:
-        setattr(region, COUNTS[name], _number(point) if name == "compilewatch.items" else int(_number(point)))
+        setattr(
+            region,
+            COUNTS[name],
+            _number(point) if name == "compilewatch.items" else int(_number(point)),
+        )
     else:
         try:
             setattr(region, SKETCHES[name], convert_histogram(point))
@@ -127,45 +170,75 @@ def _convert_point(name: str, point: Mapping[str, Any], windows: dict[int, _Wind
 
 
 def _find_region(window: _WindowBuilder, labels: Mapping[str, Any]) -> Region:
-    texts = tuple(str(labels.get(name, otherwise)) for name, otherwise in ((REGION, ""), (BUCKET, ""), (MODE, UNKNOWN), (RUNTIME, UNKNOWN)))
+    texts = tuple(
+        str(labels.get(name, otherwise))
+        for name, otherwise in ((REGION, ""), (BUCKET, ""), (MODE, UNKNOWN), (RUNTIME, UNKNOWN))
+    )
     outermost = labels.get(OUTERMOST, True) is not False
     key = (*texts, outermost)
     if key not in window.regions:
         name, bucket, mode, runtime = texts
-        window.regions[key] = Region(name=name, calls=0, bucket=bucket, mode=mode, runtime=runtime, outermost=outermost)
+        window.regions[key] = Region(
+            name=name, calls=0, bucket=bucket, mode=mode, runtime=runtime, outermost=outermost
+        )
     return window.regions[key]
 
 
 def _complete_region(region: Region) -> Region:
-    """A sender that counts nothing itself has as many calls as were timed, of which nobody knows how they ran."""
+    """A sender that counts nothing itself has as many calls as were timed, of which nobody knows
+    how they ran."""
     if not region.calls and region.latency is not None:
         region.calls = region.unknown = region.latency.count
     return region
 
 
-def _build_requests(told: Mapping[str, Any], windows: list[_WindowBuilder], project_id: int, now: float) -> Iterator[Request]:
+def _build_requests(
+    told: Mapping[str, Any], windows: list[_WindowBuilder], project_id: int, now: float
+) -> Iterator[Request]:
     reports = [one.report() for one in windows]
-    identity = _build_identity(told, project_id, reports[0].window[0], even=any(one.even for one in windows))
+    identity = _build_identity(
+        told, project_id, reports[0].window[0], even=any(one.even for one in windows)
+    )
     for at in range(0, len(reports), MAX_REPORTS):
-        yield Request(v=VERSION, sent=now, instance=identity, reports=reports[at : at + MAX_REPORTS])
+        yield Request(
+            v=VERSION, sent=now, instance=identity, reports=reports[at : at + MAX_REPORTS]
+        )
 
 
-def _build_identity(told: Mapping[str, Any], project_id: int, began: float, *, even: bool) -> Identity:
-    """Who reports, by OpenTelemetry's own names and the agent's; an id that is none of ours becomes one, the same for the same process."""
-    known: dict[str, Any] = {name: str(told.get(OWN + name, told.get(STANDARD.get(name, ""), ""))) for name in _TEXTS}
+def _build_identity(
+    told: Mapping[str, Any], project_id: int, began: float, *, even: bool
+) -> Identity:
+    """Who reports, by OpenTelemetry's own names and the agent's; an id that is none of ours becomes
+    one, the same for the same process."""
+    known: dict[str, Any] = {
+        name: str(told.get(OWN + name, told.get(STANDARD.get(name, ""), ""))) for name in _TEXTS
+    }
     known["model"], known["version"] = known["model"] or UNKNOWN, known["version"] or UNKNOWN
-    known["environment"] = known["environment"] or str(told.get(LEGACY_ENVIRONMENT_KEY, "")) or "production"
-    numbers = {name: _whole_number(told.get(OWN + name, told.get(STANDARD.get(name, "")))) for name in NUMBERS}
+    known["environment"] = (
+        known["environment"] or str(told.get(LEGACY_ENVIRONMENT_KEY, "")) or "production"
+    )
+    numbers = {
+        name: _whole_number(told.get(OWN + name, told.get(STANDARD.get(name, ""))))
+        for name in NUMBERS
+    }
     known |= {name: value for name, value in numbers.items() if value is not None}
     known["kind"], known["agent"] = known["kind"] or "serving", known["agent"] or "OpenTelemetry"
     started = told.get(OWN + "started")
-    known["started"] = float(started) if isinstance(started, (int, float)) and not isinstance(started, bool) else began
+    known["started"] = (
+        float(started)
+        if isinstance(started, (int, float)) and not isinstance(started, bool)
+        else began
+    )
     known["simulated"] = told.get(OWN + "simulated") is True
     if not (len(known["id"]) == 26 and set(known["id"]) <= set(_LETTERS)):
         known["id"] = _derive_id(project_id, told)
     blind = dict.fromkeys(UNREPORTED_CAPABILITIES, UNSUPPORTED)
     if even:
-        blind["latency"] = ("partly", "bins of the histograms are wider than ours, and spread evenly: give them a larger max_size")
+        blind["latency"] = (
+            "partly",
+            "bins of the histograms are wider than ours, and spread evenly: give them a "
+            "larger max_size",
+        )
     return Identity(**known, capabilities=blind)
 
 
@@ -181,7 +254,11 @@ def _derive_id(project_id: int, told: Mapping[str, Any]) -> str:
 
 
 def _whole_number(value: Any) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 << 31 else None
+    return (
+        int(value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1 << 31
+        else None
+    )
 
 
 def _number(point: Mapping[str, Any]) -> float:

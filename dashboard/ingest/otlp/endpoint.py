@@ -1,4 +1,5 @@
-"""`POST /api/v1/otlp/v1/metrics`: what comes in is durable before it is acknowledged, by the same way as reports."""
+"""`POST /api/v1/otlp/v1/metrics`: what comes in is durable before it is acknowledged, by the same
+way as reports."""
 
 from __future__ import annotations
 
@@ -24,7 +25,13 @@ from dashboard.ingest.intake_counters import record_intake
 from dashboard.ingest.otlp.convert import Conversion, convert_metrics
 from dashboard.ingest.otlp.protobuf import decode_metrics
 from dashboard.ingest.refusal_counters import record_refusal
-from dashboard.ingest.request_checks import Environ, body_read, head_check, key_require, method_check
+from dashboard.ingest.request_checks import (
+    Environ,
+    body_read,
+    head_check,
+    key_require,
+    method_check,
+)
 from dashboard.projects.key_auth import VerifiedKey
 
 logger = logging.getLogger(__name__)
@@ -55,14 +62,20 @@ def _accept(environ: Environ, key: VerifiedKey, binary: bool) -> Conversion:
     bucket = quota_check(key.project_id, key.project_settings)
     body, now = body_read(environ, length), clock.unix()
     try:
-        taken = convert_metrics(decode_metrics(body) if binary else _parse_json(body), key.project_id, now)
+        taken = convert_metrics(
+            decode_metrics(body) if binary else _parse_json(body), key.project_id, now
+        )
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
-        raise RefusalError("bad_request", f"The body is no ExportMetricsServiceRequest: {type(error).__name__}.") from None
+        raise RefusalError(
+            "bad_request", f"The body is no ExportMetricsServiceRequest: {type(error).__name__}."
+        ) from None
     for request in taken.requests:
         batch = batch_read(text=dumps(request), project_id=key.project_id, received=now)
         bucket.charge(len(batch.items) + len(batch.rejected))
         stored = COMMITTER.store(batch)
-        record_intake(project_id=key.project_id, reports=len(stored.acked), size=length // len(taken.requests))
+        record_intake(
+            project_id=key.project_id, reports=len(stored.acked), size=length // len(taken.requests)
+        )
         for rejected in stored.rejected:
             record_refusal(project_id=key.project_id, code=rejected.code)
             taken.refuse(1, f"{rejected.code}: {rejected.detail}")
@@ -77,18 +90,23 @@ def _parse_json(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise RefusalError("not_json", f"The body is not JSON: {error}.") from None
     if not isinstance(found, dict):
-        raise RefusalError("bad_request", "The body is no ExportMetricsServiceRequest: it is no object.")
+        raise RefusalError(
+            "bad_request", "The body is no ExportMetricsServiceRequest: it is no object."
+        )
     return found
 
 
 def _refuse(refused: RefusalError, key: VerifiedKey | None) -> HttpResponse:
-    """In the one shape of every error under /api/, whatever was asked in: OTLP goes by the status."""
+    """In the one shape of every error under /api/, whatever was asked in: OTLP goes by the
+    status."""
     record_refusal(project_id=key.project_id if key else 0, code=refused.code)
     COMMITTER.start()
     status = ERROR_CODES[refused.code][0]
     response = error_response(status, refused.code, refused.detail, refused.retry_after)
     if status in (401, 405):
-        response["WWW-Authenticate" if status == 401 else "Allow"] = "Bearer" if status == 401 else "POST"
+        response["WWW-Authenticate" if status == 401 else "Allow"] = (
+            "Bearer" if status == 401 else "POST"
+        )
     response._has_been_logged = True  # type: ignore[attr-defined]  # refusals are counted; a log line each would be a flood
     return response
 
@@ -97,9 +115,16 @@ def _build_response(taken: Conversion, binary: bool) -> HttpResponse:
     """An ExportMetricsServiceResponse; of what was left out the first reason."""
     if not binary:
         partial = {"rejectedDataPoints": str(taken.left_out), "errorMessage": taken.why}
-        return json_response(json.dumps({"partialSuccess": partial} if taken.left_out else {}).encode())
+        return json_response(
+            json.dumps({"partialSuccess": partial} if taken.left_out else {}).encode()
+        )
     told = (
-        _encode_field(1, _encode_varint(1 << 3) + _encode_varint(taken.left_out) + _encode_field(2, taken.why.encode()))
+        _encode_field(
+            1,
+            _encode_varint(1 << 3)
+            + _encode_varint(taken.left_out)
+            + _encode_field(2, taken.why.encode()),
+        )
         if taken.left_out
         else b""
     )

@@ -1,4 +1,5 @@
-"""An exponential histogram of OpenTelemetry as a sketch: exact unless its bins are wider than a sketch's own; pure code."""
+"""An exponential histogram of OpenTelemetry as a sketch: exact unless its bins are wider than a
+sketch's own; pure code."""
 
 from __future__ import annotations
 
@@ -24,13 +25,29 @@ def convert_histogram(point: Mapping[str, Any]) -> Sketch:
     """The sketch of a point in seconds; raises HistogramError."""
     scale, zero = int(point.get("scale", 0)), int(point.get("zeroCount", 0))
     positive = point.get("positive") or {}
-    counts, offset = [int(one) for one in positive.get("bucketCounts", ())], int(positive.get("offset", 0))
+    counts, offset = (
+        [int(one) for one in positive.get("bucketCounts", ())],
+        int(positive.get("offset", 0)),
+    )
     parts = 1 << max(0, SCALE - scale)
-    if not SCALE - 10 <= scale <= MAX_SCALE or len(counts) * parts > MAX_BINS or abs(offset) > MAX_OFFSET:
-        raise HistogramError(f"a histogram of scale {scale} with {len(counts)} bins from {offset} is no histogram of durations")
+    if (
+        not SCALE - 10 <= scale <= MAX_SCALE
+        or len(counts) * parts > MAX_BINS
+        or abs(offset) > MAX_OFFSET
+    ):
+        raise HistogramError(
+            f"a histogram of scale {scale} with {len(counts)} bins from {offset} is no "
+            "histogram of durations"
+        )
     if any(int(one) for one in (point.get("negative") or {}).get("bucketCounts", ())):
         raise HistogramError("a duration is below zero")
-    sketch = _build_sketch(point, zero, offset, counts if scale == SCALE else None, Counter(dict(_rescale(scale, offset, counts))))
+    sketch = _build_sketch(
+        point,
+        zero,
+        offset,
+        counts if scale == SCALE else None,
+        Counter(dict(_rescale(scale, offset, counts))),
+    )
     problem = sketch.problem()
     if problem is None and int(point.get("count", sketch.count)) != sketch.count:
         problem = f"count is {point['count']}, but its bins hold {sketch.count}"
@@ -51,7 +68,8 @@ def _rescale(scale: int, offset: int, counts: list[int]) -> Iterator[tuple[int, 
         if scale >= SCALE:
             found[_clamp_index(place >> (scale - SCALE))] += count
             continue
-        # A wider bin is several of ours: its calls are spread over them, and what is left over goes to the lowest.
+        # A wider bin is several of ours: its calls are spread over them, and what is left over goes
+        # to the lowest.
         parts = 1 << (SCALE - scale)
         each, rest = divmod(count, parts)
         for part in range(parts if each else rest):
@@ -63,14 +81,18 @@ def _clamp_index(index: int) -> int:
     return min(max(index, MIN_INDEX), MAX_INDEX)
 
 
-def _build_sketch(point: Mapping[str, Any], zero: int, offset: int, given: list[int] | None, bins: Counter[int]) -> Sketch:
+def _build_sketch(
+    point: Mapping[str, Any], zero: int, offset: int, given: list[int] | None, bins: Counter[int]
+) -> Sketch:
     first, last = (min(bins), max(bins)) if bins else (0, -1)
     if given is None or not bins:
         offset, given = first, [bins[index] for index in range(first, last + 1)]
     count = zero + sum(given)
     low = _number(point.get("min"), lower_bound(first) if bins and not zero else 0.0)
     high = _number(point.get("max"), lower_bound(last + 1) if bins else 0.0)
-    return Sketch(SCALE, count, _number(point.get("sum"), high * sum(given)), low, high, zero, offset, given)
+    return Sketch(
+        SCALE, count, _number(point.get("sum"), high * sum(given)), low, high, zero, offset, given
+    )
 
 
 def _number(value: Any, otherwise: float) -> float:

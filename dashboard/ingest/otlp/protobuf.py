@@ -1,4 +1,5 @@
-"""OTLP's binary form of metrics as the objects of its JSON form; pure code, and only the messages that a region needs."""
+"""OTLP's binary form of metrics as the objects of its JSON form; pure code, and only the messages
+that a region needs."""
 
 from __future__ import annotations
 
@@ -25,7 +26,10 @@ class Field(NamedTuple):
 Message = dict[int, Field]
 MESSAGES: dict[str, Message] = {
     "request": {1: Field("resourceMetrics", "resource metrics", True)},
-    "resource metrics": {1: Field("resource", "resource"), 2: Field("scopeMetrics", "scope metrics", True)},
+    "resource metrics": {
+        1: Field("resource", "resource"),
+        2: Field("scopeMetrics", "scope metrics", True),
+    },
     "resource": {1: Field("attributes", "attribute", True)},
     "scope metrics": {2: Field("metrics", "metric", True)},
     "metric": {
@@ -35,8 +39,14 @@ MESSAGES: dict[str, Message] = {
         7: Field("sum", "numbers"),
         10: Field("exponentialHistogram", "sketches"),
     },
-    "numbers": {1: Field("dataPoints", "number", True), 2: Field("aggregationTemporality", "varint")},
-    "sketches": {1: Field("dataPoints", "sketch", True), 2: Field("aggregationTemporality", "varint")},
+    "numbers": {
+        1: Field("dataPoints", "number", True),
+        2: Field("aggregationTemporality", "varint"),
+    },
+    "sketches": {
+        1: Field("dataPoints", "sketch", True),
+        2: Field("aggregationTemporality", "varint"),
+    },
     "number": {
         2: Field("startTimeUnixNano", "fixed"),
         3: Field("timeUnixNano", "fixed"),
@@ -75,7 +85,9 @@ def decode_metrics(body: bytes) -> dict[str, Any]:
     try:
         return _decode_message(body, MESSAGES["request"], budget)
     except (IndexError, struct.error, UnicodeDecodeError):
-        raise RefusalError("bad_request", "The body is no ExportMetricsServiceRequest in protobuf.") from None
+        raise RefusalError(
+            "bad_request", "The body is no ExportMetricsServiceRequest in protobuf."
+        ) from None
 
 
 def _decode_message(data: bytes, message: Message, budget: list[int]) -> dict[str, Any]:
@@ -116,7 +128,8 @@ def _iterate_fields(data: bytes, budget: list[int]) -> Iterator[tuple[int, int, 
 
 
 def _decode_values(field: Field, wire: int, value: Any, budget: list[int]) -> Iterator[Any]:
-    """What the field holds; several where numbers are packed. A field of another wire type is not the one that is meant."""
+    """What the field holds; several where numbers are packed. A field of another wire type is not
+    the one that is meant."""
     if field.kind in MESSAGES and wire == BYTES:
         yield _decode_message(value, MESSAGES[field.kind], budget)
     elif field.kind == "text" and wire == BYTES:

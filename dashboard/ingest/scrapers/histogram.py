@@ -1,4 +1,5 @@
-"""From the buckets of a Prometheus histogram to a sketch: how many values there were is exact, where they lie is known to a bucket."""
+"""From the buckets of a Prometheus histogram to a sketch: how many values there were is exact,
+where they lie is known to a bucket."""
 
 from __future__ import annotations
 
@@ -10,10 +11,12 @@ from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch, index_of, low
 
 
 def build_sketch(bounds: Sequence[float], counts: Sequence[int], total: float) -> Sketch:
-    """Spreads each bucket's values evenly over its bins on the log scale, so that a quantile lies in the bucket where the true one lies.
+    """Spreads each bucket's values evenly over its bins on the log scale, so that a quantile lies
+    in the bucket where the true one lies.
 
-    The first bucket begins at zero: its values become an open bin, of which only the upper bound is known. `bounds` are upper ones in
-    order, the last may be infinite: what lies there counts as the bound before it, a lower limit."""
+    The first bucket begins at zero: its values become an open bin, of which only the upper bound is
+    known. `bounds` are upper ones in order, the last may be infinite: what lies there counts as the
+    bound before it, a lower limit."""
     filled: dict[int, int] = {}
     for place, count in enumerate(counts):
         if count <= 0:
@@ -31,11 +34,14 @@ def build_sketch(bounds: Sequence[float], counts: Sequence[int], total: float) -
     bins = [filled.get(index, 0) for index in range(first, last + 1)]
     summed = total if math.isfinite(total) and total >= 0 else 0.0
     low = 0.0 if counts[0] > 0 else lower_bound(first)
-    return Sketch(count=sum(bins), sum=summed, min=low, max=lower_bound(last + 1), offset=first, bins=bins)
+    return Sketch(
+        count=sum(bins), sum=summed, min=low, max=lower_bound(last + 1), offset=first, bins=bins
+    )
 
 
 def find_widest_ratio(bounds: Sequence[float]) -> float | None:
-    """By how much a quantile may be off, as a ratio minus 1, in the widest bucket that has two bounds above zero."""
+    """By how much a quantile may be off, as a ratio minus 1, in the widest bucket that has two
+    bounds above zero."""
     finite = [bound for bound in bounds if 0 < bound < math.inf]
     ratios = [upper / lower for lower, upper in pairwise(finite)]
     return max(ratios) - 1 if ratios else None

@@ -1,4 +1,5 @@
-"""Which names vLLM and SGLang give their metrics, by their public sources; several names are of several releases."""
+"""Which names vLLM and SGLang give their metrics, by their public sources; several names are of
+several releases."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ class EngineHistogram:
 
 @dataclass(frozen=True)
 class FinishedCounter:
-    """A counter of finished requests by reason, and the reason that says that the engine itself could not finish one."""
+    """A counter of finished requests by reason, and the reason that says that the engine itself
+    could not finish one."""
 
     name: str
     label: str
@@ -26,8 +28,9 @@ class FinishedCounter:
 
 @dataclass(frozen=True)
 class FrontendHistogram:
-    """The histogram of an engine's HTTP server, of finer buckets than the engine's own, and the one that says how many requests each
-    `label` had: those of `handlers` ask the model. Where they are fewer than `least` of all, the times are of something else."""
+    """The histogram of an engine's HTTP server, of finer buckets than the engine's own, and the one
+    that says how many requests each `label` had: those of `handlers` ask the model. Where they are
+    fewer than `least` of all, the times are of something else."""
 
     part: EngineHistogram
     by_handler: str
@@ -38,7 +41,8 @@ class FrontendHistogram:
 
 @dataclass(frozen=True)
 class EngineFormat:
-    """What an engine calls things. `prefix` is what all its own names begin with; the first part is a request as a whole."""
+    """What an engine calls things. `prefix` is what all its own names begin with; the first part is
+    a request as a whole."""
 
     engine: str
     prefix: str
@@ -49,7 +53,8 @@ class EngineFormat:
     started: str = "process_start_time_seconds"
 
     def select_parts(self, regions: Collection[str]) -> list[EngineHistogram]:
-        """Those of the regions that an answer has. A request is counted once: as the HTTP server timed it where that is known."""
+        """Those of the regions that an answer has. A request is counted once: as the HTTP server
+        timed it where that is known."""
         front = self.front.part if self.front and self.front.part.region in regions else None
         own = [part for part in self.parts if part.region in regions]
         return own if front is None else [front, *(replace(part, outermost=False) for part in own)]
@@ -57,8 +62,23 @@ class EngineFormat:
 
 VLLM_HANDLERS = frozenset(
     {
-        *("/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/embeddings", "/inference/v1/generate"),
-        *("/v1/audio/transcriptions", "/v1/audio/translations", "/v1/score", "/v1/rerank", "/v2/rerank", "/score", "/rerank"),
+        *(
+            "/v1/completions",
+            "/v1/chat/completions",
+            "/v1/responses",
+            "/v1/messages",
+            "/v1/embeddings",
+            "/inference/v1/generate",
+        ),
+        *(
+            "/v1/audio/transcriptions",
+            "/v1/audio/translations",
+            "/v1/score",
+            "/v1/rerank",
+            "/v2/rerank",
+            "/score",
+            "/rerank",
+        ),
         *("/pooling", "/classify", "/invocations", "/generate"),
     }
 )
@@ -69,14 +89,19 @@ VLLM = EngineFormat(
     parts=(
         EngineHistogram("request", ("vllm:e2e_request_latency_seconds",), outermost=True),
         EngineHistogram("first token", ("vllm:time_to_first_token_seconds",)),
-        EngineHistogram("next token", ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")),
+        EngineHistogram(
+            "next token", ("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
+        ),
     ),
     tokens=("vllm:generation_tokens",),
-    # Its source calls `error` an internal error of the request that is always answered with status 500; `abort` is a client that left.
-    # Of releases that do not know the reason nothing can be said.
+    # Its source calls `error` an internal error of the request that is always answered with status
+    # 500; `abort` is a client that left. Of releases that do not know the reason nothing can be
+    # said.
     finished=FinishedCounter("vllm:request_success", "finished_reason", "error"),
     front=FrontendHistogram(
-        part=EngineHistogram("HTTP request", ("http_request_duration_highr_seconds",), outermost=True),
+        part=EngineHistogram(
+            "HTTP request", ("http_request_duration_highr_seconds",), outermost=True
+        ),
         by_handler="http_request_duration_seconds",
         label="handler",
         handlers=VLLM_HANDLERS,
@@ -88,7 +113,10 @@ SGLANG = EngineFormat(
     parts=(
         EngineHistogram("request", ("sglang:e2e_request_latency_seconds",), outermost=True),
         EngineHistogram("first token", ("sglang:time_to_first_token_seconds",)),
-        EngineHistogram("next token", ("sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds")),
+        EngineHistogram(
+            "next token",
+            ("sglang:inter_token_latency_seconds", "sglang:time_per_output_token_seconds"),
+        ),
     ),
     tokens=("sglang:generation_tokens",),
 )

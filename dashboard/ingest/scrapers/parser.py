@@ -33,7 +33,8 @@ class Histogram:
 
 @dataclass
 class Snapshot:
-    """Everything that was counted since the engine started. `absent` names what the format has and the answer has not."""
+    """Everything that was counted since the engine started. `absent` names what the format has and
+    the answer has not."""
 
     started: float | None = None
     tokens: float | None = None
@@ -45,13 +46,24 @@ class Snapshot:
 
     def as_json(self) -> dict[str, Any]:
         """For a column; infinity is no JSON and becomes null."""
-        parts = {name: {"bounds": encode_bounds(one.bounds), "counts": one.counts, "total": one.total} for name, one in self.parts.items()}
-        return {"started": self.started, "tokens": self.tokens, "failed": self.failed, "parts": parts}
+        parts = {
+            name: {"bounds": encode_bounds(one.bounds), "counts": one.counts, "total": one.total}
+            for name, one in self.parts.items()
+        }
+        return {
+            "started": self.started,
+            "tokens": self.tokens,
+            "failed": self.failed,
+            "parts": parts,
+        }
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> Snapshot:
         """The inverse."""
-        parts = {name: Histogram(decode_bounds(one["bounds"]), list(one["counts"]), one["total"]) for name, one in kept["parts"].items()}
+        parts = {
+            name: Histogram(decode_bounds(one["bounds"]), list(one["counts"]), one["total"])
+            for name, one in kept["parts"].items()
+        }
         return cls(kept["started"], kept["tokens"], kept.get("failed"), parts)
 
 
@@ -61,7 +73,14 @@ def snapshot_read(text: str, wanted: EngineFormat) -> Snapshot:
     found.own_names = sum(name.startswith(wanted.prefix) for name in families)
     found.started = _sum_samples(families.get(wanted.started))
     for part in wanted.parts:
-        name = next((name for name in part.names if name in families and families[name].type == "histogram"), None)
+        name = next(
+            (
+                name
+                for name in part.names
+                if name in families and families[name].type == "histogram"
+            ),
+            None,
+        )
         if name is None:
             found.absent.append(part.names[0])
         else:
@@ -85,7 +104,9 @@ def _parse_families(text: str) -> Iterator[Metric]:
     except MetricsParseError:
         raise
     except Exception as error:
-        raise MetricsParseError(f"The answer is no text of Prometheus ({type(error).__name__}).") from error
+        raise MetricsParseError(
+            f"The answer is no text of Prometheus ({type(error).__name__})."
+        ) from error
 
 
 def _sum_samples(family: Metric | None) -> float | None:
@@ -98,11 +119,16 @@ def _sum_samples(family: Metric | None) -> float | None:
 
 
 def _count_failed(families: Mapping[str, Metric], wanted: FinishedCounter | None) -> float | None:
-    """The count of that reason alone; a release that has no such reason counts no failures, which is not the same as none."""
+    """The count of that reason alone; a release that has no such reason counts no failures, which
+    is not the same as none."""
     family = families.get(wanted.name) if wanted else None
     if wanted is None or family is None:
         return None
-    samples = [one for one in family.samples if not one.name.endswith("_created") and one.labels.get(wanted.label) == wanted.failed]
+    samples = [
+        one
+        for one in family.samples
+        if not one.name.endswith("_created") and one.labels.get(wanted.label) == wanted.failed
+    ]
     counts = [one.value for one in samples]
     return sum(counts) if counts and all(0 <= count <= MAX_COUNT for count in counts) else None
 
@@ -127,7 +153,8 @@ def _parse_histogram(family: Metric) -> Histogram:
 
 
 def _parse_frontend(families: Mapping[str, Metric], wanted: FrontendHistogram) -> Histogram | None:
-    """The times of all HTTP requests, where nearly all of them ask the model: their histogram does not tell one handler from another."""
+    """The times of all HTTP requests, where nearly all of them ask the model: their histogram does
+    not tell one handler from another."""
     fine, by_handler = (families.get(name) for name in (wanted.part.names[0], wanted.by_handler))
     if fine is None or by_handler is None or fine.type != "histogram":
         return None
@@ -141,17 +168,27 @@ def _parse_bound(text: str) -> float:
     try:
         bound = float(text)
     except ValueError as error:
-        raise MetricsParseError(f"The answer is no text of Prometheus: a bucket ends at {text[:40]!r}.") from error
+        raise MetricsParseError(
+            f"The answer is no text of Prometheus: a bucket ends at {text[:40]!r}."
+        ) from error
     return bound if not math.isnan(bound) else math.inf
 
 
 def has_restarted(before: Snapshot, now: Snapshot) -> bool:
-    """Whether the engine counts from zero again: it says another start, or anything that only rises fell."""
-    if before.started is not None and now.started is not None and abs(now.started - before.started) > 1:
+    """Whether the engine counts from zero again: it says another start, or anything that only rises
+    fell."""
+    if (
+        before.started is not None
+        and now.started is not None
+        and abs(now.started - before.started) > 1
+    ):
         return True
     for name, one in now.parts.items():
         earlier = before.parts.get(name)
-        if earlier and (earlier.bounds != one.bounds or any(new < old for new, old in zip(one.counts, earlier.counts, strict=True))):
+        if earlier and (
+            earlier.bounds != one.bounds
+            or any(new < old for new, old in zip(one.counts, earlier.counts, strict=True))
+        ):
             return True
     return _has_decreased(before.tokens, now.tokens) or _has_decreased(before.failed, now.failed)
 
@@ -163,7 +200,9 @@ def _has_decreased(before: float | None, now: float | None) -> bool:
 def diff_snapshots(before: Snapshot | None, now: Snapshot) -> Snapshot:
     """What was counted since `before`; all of it where the engine started since."""
     if before is None:
-        return Snapshot(started=now.started, parts=dict(now.parts), tokens=now.tokens, failed=now.failed)
+        return Snapshot(
+            started=now.started, parts=dict(now.parts), tokens=now.tokens, failed=now.failed
+        )
     found = Snapshot(started=now.started)
     for name, one in now.parts.items():
         earlier = before.parts.get(name)

@@ -1,4 +1,5 @@
-"""Reads engines: fetches outside any transaction, then stores the report and what was counted in one, so that nothing counts twice."""
+"""Reads engines: fetches outside any transaction, then stores the report and what was counted in
+one, so that nothing counts twice."""
 
 from __future__ import annotations
 
@@ -31,7 +32,12 @@ from dashboard.ingest.scrapers.parser import (
     snapshot_read,
 )
 from dashboard.ingest.scrapers.startup_logs import stages_read
-from dashboard.ingest.scrapers.to_report import Engine, build_identity, build_request, build_startup_report
+from dashboard.ingest.scrapers.to_report import (
+    Engine,
+    build_identity,
+    build_request,
+    build_startup_report,
+)
 from dashboard.ingest.services import reports_store
 from dashboard.projects.models import Project
 
@@ -41,7 +47,10 @@ MAX_TARGETS = 200
 Fetch = Callable[[str], str]
 
 
-SHARED_ADDRESS_TEXT = "Several processes answer at this address by turns; name the address of each, or nothing can be counted."
+SHARED_ADDRESS_TEXT = (
+    "Several processes answer at this address by turns; name the address of each, or nothing "
+    "can be counted."
+)
 
 
 class EngineError(ValueError):
@@ -49,10 +58,22 @@ class EngineError(ValueError):
 
 
 def engine_add(
-    *, project: Project, url: str, engine: str, model: str, version: str, environment: str = "production", gpu: str = ""
+    *,
+    project: Project,
+    url: str,
+    engine: str,
+    model: str,
+    version: str,
+    environment: str = "production",
+    gpu: str = "",
 ) -> EngineTarget:
-    """Names an engine, or names it anew: what a target under the same address counts from now on is of this model and version."""
-    for name, text, most in (("model", model, 200), ("version", version, 200), ("environment", environment, 64)):
+    """Names an engine, or names it anew: what a target under the same address counts from now on is
+    of this model and version."""
+    for name, text, most in (
+        ("model", model, 200),
+        ("version", version, 200),
+        ("environment", environment, 64),
+    ):
         if not text.strip() or "\0" in text or len(text) > most:
             raise EngineError(f"{name} is {text!r}, expected 1 to {most} characters.")
     if engine not in FORMATS:
@@ -60,14 +81,21 @@ def engine_add(
     try:
         parse_target(url, settings.OUTBOUND_ALLOW)
     except TargetError as error:
-        said = "A private address, plain http or another port needs its host:port in COMPILEWATCH_OUTBOUND_ALLOW."
+        said = (
+            "A private address, plain http or another port needs its host:port in "
+            "COMPILEWATCH_OUTBOUND_ALLOW."
+        )
         raise EngineError(f"{error} {said}") from error
     if len(url) > 500 or len(gpu) > 100:
         raise EngineError("The address is longer than 500 characters, or the GPU's name than 100.")
     with write_transaction():
         if EngineTarget.objects.filter(project=project).exclude(url=url).count() >= MAX_TARGETS:
             raise EngineError(f"The project has {MAX_TARGETS} engines already.")
-        named = {"engine": engine, "model_name": visible_name(model)[:200], "version_name": visible_name(version)[:200]}
+        named = {
+            "engine": engine,
+            "model_name": visible_name(model)[:200],
+            "version_name": visible_name(version)[:200],
+        }
         named |= {"environment": visible_name(environment)[:64], "gpu": gpu}
         fresh: dict[str, Any] = {
             "created_at": clock.now(),
@@ -78,8 +106,16 @@ def engine_add(
             "trouble": "",
             "log": {},
         }
-        target, _ = EngineTarget.objects.update_or_create(project=project, url=url, defaults=named | fresh)
-        audit_write(action="engine.add", subject=url[:200], project_id=project.pk, actor_name="scrape", after=named)
+        target, _ = EngineTarget.objects.update_or_create(
+            project=project, url=url, defaults=named | fresh
+        )
+        audit_write(
+            action="engine.add",
+            subject=url[:200],
+            project_id=project.pk,
+            actor_name="scrape",
+            after=named,
+        )
     return target
 
 
@@ -88,7 +124,9 @@ def engine_remove(*, project: Project, url: str) -> None:
     with write_transaction():
         if not EngineTarget.objects.filter(project=project, url=url).delete()[0]:
             raise EngineError(f"{url} is none of the project's engines.")
-        audit_write(action="engine.remove", subject=url[:200], project_id=project.pk, actor_name="scrape")
+        audit_write(
+            action="engine.remove", subject=url[:200], project_id=project.pk, actor_name="scrape"
+        )
 
 
 def fetch(url: str) -> str:
@@ -97,12 +135,15 @@ def fetch(url: str) -> str:
     if answer.status != 200:
         raise MetricsParseError(f"The engine answers {answer.status}.")
     if answer.cut:
-        raise MetricsParseError(f"The answer is longer than {LIMITS.answer >> 20} MiB, or broke off.")
+        raise MetricsParseError(
+            f"The answer is longer than {LIMITS.answer >> 20} MiB, or broke off."
+        )
     return answer.text
 
 
 def engines_read(*, get: Fetch = fetch, seconds: float = ONE_PASS_SECONDS) -> int:
-    """Reads every engine once, those first that wait longest; what time does not suffice for comes first the next time."""
+    """Reads every engine once, those first that wait longest; what time does not suffice for comes
+    first the next time."""
     stop, done = time.monotonic() + seconds, 0
     for target in EngineTarget.objects.order_by("tried_at", "pk"):
         if time.monotonic() > stop:
@@ -133,11 +174,17 @@ def _store_snapshot(target: EngineTarget, wanted: EngineFormat, now: Snapshot, a
     if before is None:
         # What it counted before anybody looked belongs to no window.
         target.started, found = now.started if now.started is not None else at, None
-    elif has_restarted(before, now) and now.started is not None and now.started < (target.read_at or 0.0) - 1.0:
+    elif (
+        has_restarted(before, now)
+        and now.started is not None
+        and now.started < (target.read_at or 0.0) - 1.0
+    ):
         target.started, target.next_seq, target.log, found = now.started, 1, {}, None
         others = True
     elif has_restarted(before, now):
-        target.started = now.started if now.started is not None else max(target.read_at or 0.0, at - 1.0)
+        target.started = (
+            now.started if now.started is not None else max(target.read_at or 0.0, at - 1.0)
+        )
         target.next_seq, target.log, found = 1, {}, diff_snapshots(None, now)
     else:
         found = diff_snapshots(before, now)
@@ -145,12 +192,22 @@ def _store_snapshot(target: EngineTarget, wanted: EngineFormat, now: Snapshot, a
         begin = max(target.read_at, target.started or 0.0)
         _store_report(target, wanted, found, (min(begin, at), at), now)
     target.tried_at = target.read_at = at
-    target.counted, target.trouble = now.as_json(), SHARED_ADDRESS_TEXT if others else _describe_trouble(now, wanted)
+    target.counted, target.trouble = (
+        now.as_json(),
+        SHARED_ADDRESS_TEXT if others else _describe_trouble(now, wanted),
+    )
     target.save()
 
 
-def _store_report(target: EngineTarget, wanted: EngineFormat, found: Snapshot, window: tuple[float, float], now: Snapshot) -> None:
-    """The inbox takes it as it takes an agent's; the transaction around makes it one with what was counted."""
+def _store_report(
+    target: EngineTarget,
+    wanted: EngineFormat,
+    found: Snapshot,
+    window: tuple[float, float],
+    now: Snapshot,
+) -> None:
+    """The inbox takes it as it takes an agent's; the transaction around makes it one with what was
+    counted."""
     bounds = {name: one.bounds for name, one in now.parts.items()}
     kept = {name_layout(one): encode_bounds(one) for one in bounds.values()}
     layouts = [
@@ -180,22 +237,42 @@ def _store_request(target: EngineTarget, request: Request) -> None:
 
 
 def import_engine_log(*, project: Project, url: str, lines: Iterable[str]) -> dict[str, float]:
-    """Takes what the start-up log of the running engine says, once however often it is given; returns seconds a stage."""
+    """Takes what the start-up log of the running engine says, once however often it is given;
+    returns seconds a stage."""
     stages = stages_read(lines)
     if not stages:
-        raise EngineError("The log has no line about torch.compile, CUDA graphs or the engine's init that is known.")
+        raise EngineError(
+            "The log has no line about torch.compile, CUDA graphs or the engine's init "
+            "that is known."
+        )
     with write_transaction():
         target = EngineTarget.objects.select_for_update().filter(project=project, url=url).first()
         if target is None or target.started is None or not target.counted:
-            raise EngineError(f"{url} is none of the project's engines, or was not read yet: a log belongs to an engine that runs.")
+            raise EngineError(
+                f"{url} is none of the project's engines, or was not read yet: a log "
+                "belongs to an engine that runs."
+            )
         if target.log == stages:
             return stages
         target.log = stages
         wanted, counted = FORMATS[target.engine], Snapshot.from_json(target.counted)
-        bounds, failures = {name: one.bounds for name, one in counted.parts.items()}, counted.failed is not None
-        identity = build_identity(_to_engine(target), wanted, target.started, bounds, log=True, failures=failures)
+        bounds, failures = (
+            {name: one.bounds for name, one in counted.parts.items()},
+            counted.failed is not None,
+        )
+        identity = build_identity(
+            _to_engine(target), wanted, target.started, bounds, log=True, failures=failures
+        )
         at = clock.unix()
-        _store_request(target, Request(VERSION, at, identity, [build_startup_report(target.next_seq, at, target.engine, stages)]))
+        _store_request(
+            target,
+            Request(
+                VERSION,
+                at,
+                identity,
+                [build_startup_report(target.next_seq, at, target.engine, stages)],
+            ),
+        )
         target.save()
     return stages
 
@@ -216,5 +293,11 @@ def _describe_trouble(now: Snapshot, wanted: EngineFormat) -> str:
     if not now.absent:
         return ""
     if not now.own_names:
-        return f"The answer has no metric that begins with {wanted.prefix}; is it {wanted.engine}, with metrics switched on?"
-    return f"The answer has no {', '.join(now.absent)}: this release may have changed its names. What is absent is not counted."
+        return (
+            f"The answer has no metric that begins with {wanted.prefix}; is it "
+            f"{wanted.engine}, with metrics switched on?"
+        )
+    return (
+        f"The answer has no {', '.join(now.absent)}: this release may have changed its names. "
+        "What is absent is not counted."
+    )

@@ -1,4 +1,5 @@
-"""Start-up lines of vLLM and SGLang that say how long compiling and graph capture took; pure code."""
+"""Start-up lines of vLLM and SGLang that say how long compiling and graph capture took; pure
+code."""
 
 from __future__ import annotations
 
@@ -10,18 +11,34 @@ MAX_STAGE_S = 86_400.0
 _SECONDS = r"(?P<seconds>[\d.]+)"
 _STAGES = (
     # vLLM; newer releases name the part that was compiled.
-    ("torch.compile", re.compile(rf"(?:\[(?P<part>\w+)\] )?torch\.compile(?: and [\w /]+)? (?:takes|took) {_SECONDS} s in total")),
-    ("CUDA graphs", re.compile(rf"(?:(?P<part>Encoder) g|G)raph capturing finished in {_SECONDS} secs?\b")),
+    (
+        "torch.compile",
+        re.compile(
+            r"(?:\[(?P<part>\w+)\] )?torch\.compile(?: and [\w /]+)? (?:takes|took) "
+            rf"{_SECONDS} s in total"
+        ),
+    ),
+    (
+        "CUDA graphs",
+        re.compile(rf"(?:(?P<part>Encoder) g|G)raph capturing finished in {_SECONDS} secs?\b"),
+    ),
     ("engine init", re.compile(rf"init engine \([^)]*\) took {_SECONDS} s")),
     # SGLang; newer releases say which runner it is of, and for some the sizes of its batches.
     ("CUDA graphs", re.compile(rf"Capture cuda graph end\. Time elapsed: {_SECONDS} s")),
-    ("CUDA graphs", re.compile(rf"Capture (?P<part>[\w -]*)(?:CUDA|CPU|NPU) graph end\. (?:bs=\[[^\]]*\], )?elapsed={_SECONDS} s")),
+    (
+        "CUDA graphs",
+        re.compile(
+            r"Capture (?P<part>[\w -]*)(?:CUDA|CPU|NPU) graph end\. (?:bs=\[[^\]]*\], "
+            rf")?elapsed={_SECONDS} s"
+        ),
+    ),
 )
 
 
 def stages_read(lines: Iterable[str]) -> dict[str, float]:
-    """Seconds a stage. Ranks work at the same time and each says its own, so the longest one counts; parts of a model (its backbone, a
-    draft, an encoder) follow each other and add up. Other lines are passed over."""
+    """Seconds a stage. Ranks work at the same time and each says its own, so the longest one
+    counts; parts of a model (its backbone, a draft, an encoder) follow each other and add up. Other
+    lines are passed over."""
     found: dict[str, dict[str, float]] = {}
     for number, line in enumerate(lines):
         if number >= MAX_LINES:
@@ -31,7 +48,11 @@ def stages_read(lines: Iterable[str]) -> dict[str, float]:
             if match and (seconds := _parse_seconds(match["seconds"])) is not None:
                 parts, part = found.setdefault(name, {}), match.groupdict().get("part") or ""
                 parts[part] = max(seconds, parts.get(part, 0.0))
-    return {name: round(sum(found[name].values()), 6) for name in dict.fromkeys(name for name, _ in _STAGES) if name in found}
+    return {
+        name: round(sum(found[name].values()), 6)
+        for name in dict.fromkeys(name for name, _ in _STAGES)
+        if name in found
+    }
 
 
 def _parse_seconds(text: str) -> float | None:

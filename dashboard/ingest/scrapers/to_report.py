@@ -1,4 +1,5 @@
-"""From what came between two readings of an engine to a request of the wire, with what an engine cannot tell marked as such; pure code."""
+"""From what came between two readings of an engine to a request of the wire, with what an engine
+cannot tell marked as such; pure code."""
 
 from __future__ import annotations
 
@@ -13,11 +14,18 @@ from dashboard.ingest.scrapers.metric_names import EngineFormat, EngineHistogram
 from dashboard.ingest.scrapers.parser import Histogram, Snapshot, name_layout
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
-UNREPORTED_REASON = "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a plugin"
+UNREPORTED_REASON = (
+    "an engine's metrics do not tell it; vLLM's workers report themselves with the agent as a "
+    "plugin"
+)
 MODE, MODE_WITH_ERRORS = "engine", "engine, errors told"
-"""The mode of every stratum that is read from outside, without and with a count of failed requests: no agent of ours writes it."""
+"""The mode of every stratum that is read from outside, without and with a count of failed requests:
+no agent of ours writes it."""
 MODES = (MODE, MODE_WITH_ERRORS)
-ERRORS_NOTE = "requests that the engine itself could not finish; what it refused before, and clients that left, are not among them"
+ERRORS_NOTE = (
+    "requests that the engine itself could not finish; what it refused before, and clients "
+    "that left, are not among them"
+)
 UNREPORTED_CAPABILITIES = ("errors", "memory", "gpu_time", "guard_lookups")
 
 
@@ -35,8 +43,10 @@ class Engine:
 
 
 def derive_instance_id(engine: Engine, started: float) -> str:
-    """The id of one life of the engine: the same for as long as it runs, another one after a restart."""
-    seed = f"{engine.project_id}\0{engine.address}\0{engine.model}\0{engine.version}\0{engine.environment}\0{int(started)}"
+    """The id of one life of the engine: the same for as long as it runs, another one after a
+    restart."""
+    parts = (engine.project_id, engine.address, engine.model, engine.version, engine.environment)
+    seed = "\0".join(map(str, (*parts, int(started))))
     number = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=20).digest(), "big")
     letters = []
     for _ in range(26):
@@ -57,16 +67,30 @@ def build_request(
     log: bool = False,
 ) -> Request:
     """One report; an answer without a known name has no regions, and its instance is blind."""
-    regions = [_build_region(part, wanted.engine, found.parts[part.region], found) for part in wanted.select_parts(found.parts)]
-    identity = build_identity(engine, wanted, started, bounds, log=log, failures=found.failed is not None)
-    report = Report(seq=(seq, seq), window=window, regions=[region for region in regions if region.calls])
+    regions = [
+        _build_region(part, wanted.engine, found.parts[part.region], found)
+        for part in wanted.select_parts(found.parts)
+    ]
+    identity = build_identity(
+        engine, wanted, started, bounds, log=log, failures=found.failed is not None
+    )
+    report = Report(
+        seq=(seq, seq), window=window, regions=[region for region in regions if region.calls]
+    )
     return Request(v=VERSION, sent=window[1], instance=identity, reports=[report])
 
 
 def build_identity(
-    engine: Engine, wanted: EngineFormat, started: float, bounds: dict[str, list[float]], *, log: bool, failures: bool
+    engine: Engine,
+    wanted: EngineFormat,
+    started: float,
+    bounds: dict[str, list[float]],
+    *,
+    log: bool,
+    failures: bool,
 ) -> Identity:
-    """Who reports, and what can be said of an engine from outside; `log`: its start-up log was read; `failures`: it counts them."""
+    """Who reports, and what can be said of an engine from outside; `log`: its start-up log was
+    read; `failures`: it counts them."""
     table = build_capabilities(wanted, bounds)
     if failures:
         table["errors"] = ("partly", ERRORS_NOTE)
@@ -90,21 +114,45 @@ def build_startup_report(seq: int, at: float, runtime: str, stages: dict[str, fl
     report = Report(seq=(seq, seq), window=(at - 1.0, at))
     if "torch.compile" in stages:
         frame, total = f"{runtime} start", {"total": stages["torch.compile"]}
-        report.compiles.append(Compile(at=at, id="start", kind="first", outcome="ok", frame=frame, seconds=total, backend=runtime))
+        report.compiles.append(
+            Compile(
+                at=at,
+                id="start",
+                kind="first",
+                outcome="ok",
+                frame=frame,
+                seconds=total,
+                backend=runtime,
+            )
+        )
     for name, seconds in stages.items():
-        report.facts.append(Fact(kind="mark", at=at, data={"name": f"{name} {significant(seconds, 6)} s"}))
+        report.facts.append(
+            Fact(kind="mark", at=at, data={"name": f"{name} {significant(seconds, 6)} s"})
+        )
     return report
 
 
-def build_capabilities(wanted: EngineFormat, bounds: dict[str, list[float]]) -> dict[str, tuple[str, str]]:
+def build_capabilities(
+    wanted: EngineFormat, bounds: dict[str, list[float]]
+) -> dict[str, tuple[str, str]]:
     """What can be said of an engine from outside, and how well."""
-    table = dict.fromkeys(("compiled_calls", "compilations", *UNREPORTED_CAPABILITIES), ("no", UNREPORTED_REASON))
-    for part in (*([wanted.front.part] if wanted.front and wanted.front.part.region in bounds else []), *wanted.parts):
+    table = dict.fromkeys(
+        ("compiled_calls", "compilations", *UNREPORTED_CAPABILITIES), ("no", UNREPORTED_REASON)
+    )
+    for part in (
+        *([wanted.front.part] if wanted.front and wanted.front.part.region in bounds else []),
+        *wanted.parts,
+    ):
         if part.region not in bounds:
             table[f"latency of {part.region}"] = ("no", f"the engine gives no {part.names[0]}")
             continue
         share = find_widest_ratio(bounds[part.region])
-        said = f"counts are exact; a quantile lies in the engine's bucket, which is up to {share:.0%} wide" if share else "one bucket only"
+        said = (
+            "counts are exact; a quantile lies in the engine's bucket, which is up to "
+            f"{share:.0%} wide"
+            if share
+            else "one bucket only"
+        )
         table[f"latency of {part.region}"] = ("partly", said)
     return table
 

@@ -1,4 +1,5 @@
-"""What the commands that show and change a project's numbers have in common: `--project`, `--set NAME=NUMBER`, and what they say."""
+"""What the commands that show and change a project's numbers have in common: `--project`, `--set
+NAME=NUMBER`, and what they say."""
 
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
@@ -32,8 +33,14 @@ class SettingsCommand(BaseCommand, ABC):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Without --project every project is shown."""
-        parser.add_argument("--project", metavar="SLUG", help="the project's short name, as it stands in its address")
-        parser.add_argument("--set", nargs="+", metavar=self.metavar, default=[], help=f"of {', '.join(self.names)}")
+        parser.add_argument(
+            "--project",
+            metavar="SLUG",
+            help="the project's short name, as it stands in its address",
+        )
+        parser.add_argument(
+            "--set", nargs="+", metavar=self.metavar, default=[], help=f"of {', '.join(self.names)}"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Says what the numbers are, after the change if there is one."""
@@ -59,6 +66,9 @@ class SettingsCommand(BaseCommand, ABC):
         for word in words:
             name, _, number = word.partition("=")
             if not number.isascii() or not number.isdecimal() or len(number) > MAX_DIGITS:
-                raise ValueError(f"{word} is not understood, expected a name and {self.number} such as {self.example}.")
+                raise ValueError(
+                    f"{word} is not understood, expected a name and {self.number} such as "
+                    f"{self.example}."
+                )
             changes[name] = int(number)
         return changes

@@ -16,7 +16,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Project",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("name", models.CharField(max_length=100)),
                 ("slug", models.SlugField(max_length=64, unique=True)),
                 ("created_at", models.DateTimeField()),
@@ -24,7 +29,8 @@ class Migration(migrations.Migration):
                 (
                     "settings",
                     models.JSONField(
-                        default=dict, help_text="What differs from the defaults: smallest effects, budgets, retention, limits."
+                        default=dict,
+                        help_text="What differs from the defaults: smallest effects, budgets, retention, limits.",
                     ),
                 ),
             ],
@@ -35,23 +41,46 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Key",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("kind", models.CharField(choices=[("ing", "Sends reports"), ("api", "Reads")], max_length=8)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("ing", "Sends reports"), ("api", "Reads")], max_length=8
+                    ),
+                ),
                 ("name", models.CharField(default="", max_length=100)),
                 ("lookup", models.CharField(max_length=8, unique=True)),
                 ("digest", models.BinaryField(max_length=32)),
                 ("created_at", models.DateTimeField()),
                 ("expires_at", models.DateTimeField(null=True)),
                 ("revoked_at", models.DateTimeField(null=True)),
-                ("exposed_at", models.DateTimeField(help_text="When it was seen over plain http.", null=True)),
+                (
+                    "exposed_at",
+                    models.DateTimeField(help_text="When it was seen over plain http.", null=True),
+                ),
                 ("last_used_at", models.DateTimeField(help_text="To the minute.", null=True)),
                 (
                     "created_by",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to=settings.AUTH_USER_MODEL
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
                     ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="keys", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="keys",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "project_key",
@@ -60,18 +89,46 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Member",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("role", models.CharField(choices=[("viewer", "Viewer"), ("operator", "Operator"), ("admin", "Admin")], max_length=16)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("viewer", "Viewer"),
+                            ("operator", "Operator"),
+                            ("admin", "Admin"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
                 ("created_at", models.DateTimeField()),
                 (
                     "user",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to=settings.AUTH_USER_MODEL),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="members", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="members",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "project_member",
-                "constraints": [models.UniqueConstraint(fields=("project", "user"), name="one_role_per_member")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("project", "user"), name="one_role_per_member")
+                ],
             },
         ),
     ]

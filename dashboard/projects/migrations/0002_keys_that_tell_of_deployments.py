@@ -12,6 +12,13 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name="key",
             name="kind",
-            field=models.CharField(choices=[("ing", "Sends reports"), ("api", "Reads"), ("dep", "Tells of deployments")], max_length=8),
+            field=models.CharField(
+                choices=[
+                    ("ing", "Sends reports"),
+                    ("api", "Reads"),
+                    ("dep", "Tells of deployments"),
+                ],
+                max_length=8,
+            ),
         ),
     ]

@@ -1,4 +1,5 @@
-"""Judges a version against its baseline: minutes of instances in, a verdict with its evidence out; pure, no Django."""
+"""Judges a version against its baseline: minutes of instances in, a verdict with its evidence out;
+pure, no Django."""
 
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.evaluate import evaluate_comparison, judge

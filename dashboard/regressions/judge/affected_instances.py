@@ -1,4 +1,5 @@
-"""The running state of a count: which instances are affected over the last minutes, and the rate beside the baseline's."""
+"""The running state of a count: which instances are affected over the last minutes, and the rate
+beside the baseline's."""
 
 from __future__ import annotations
 
@@ -7,7 +8,13 @@ from collections.abc import Mapping
 
 from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Stratum
-from dashboard.regressions.judge.instance_windows import Instances, InstanceWindows, add_rows, effective_instances, survey_windows
+from dashboard.regressions.judge.instance_windows import (
+    Instances,
+    InstanceWindows,
+    add_rows,
+    effective_instances,
+    survey_windows,
+)
 from dashboard.regressions.judge.rate_ratio import Rate, RateSeries, Sums, estimate_rate
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
@@ -22,7 +29,8 @@ class AffectedSeries:
         self.candidate: InstanceWindows = {}
         self.matched_minutes = 0
         self.baseline_seen: dict[Stratum, int] = {}
-        """The last minute with calls of the baseline: where it has ended, its last minutes are what the candidate stands beside."""
+        """The last minute with calls of the baseline: where it has ended, its last minutes are what
+        the candidate stands beside."""
         self.judged: Instances = []
         self.affected: Instances = []
         self.baseline_judged: Instances = []
@@ -42,7 +50,9 @@ class AffectedSeries:
         sums: dict[Stratum, Sums] = {}
         for (stratum, _), cell in rows.items():
             base_calls, base_events = self._take_baseline(stratum, minute, cell)
-            cand_calls, cand_events = add_rows(self.candidate, stratum, minute, cell.candidate, self.metric)
+            cand_calls, cand_events = add_rows(
+                self.candidate, stratum, minute, cell.candidate, self.metric
+            )
             called = called or bool(cell.candidate)
             found = sums.get(stratum)
             if found is None:
@@ -56,8 +66,12 @@ class AffectedSeries:
         self.rates.add(sums, self._add_past_counts(minute, rows, sums))
         self._rate = None
         self._survey(minute)
-        # Instances that hardly call are never judged by themselves; all of them together may fail often enough for their rate.
-        if not self.judged and not (self.metric.by_rate and any(found.base_calls and found.cand_calls for found in sums.values())):
+        # Instances that hardly call are never judged by themselves; all of them together may fail
+        # often enough for their rate.
+        if not self.judged and not (
+            self.metric.by_rate
+            and any(found.base_calls and found.cand_calls for found in sums.values())
+        ):
             return 0
         self.matched_minutes += 1
         self._calm_minutes = 0 if self.affected else self._calm_minutes + 1
@@ -65,17 +79,27 @@ class AffectedSeries:
 
     def _survey(self, minute: int) -> None:
         base = survey_windows(self.baseline, minute, self.metric, self.baseline_seen)
-        self.baseline_judged, self.baseline_suspected, self.baseline_affected = base.judged, base.suspected, base.affected
+        self.baseline_judged, self.baseline_suspected, self.baseline_affected = (
+            base.judged,
+            base.suspected,
+            base.affected,
+        )
         strata = {stratum for stratum, _ in base.judged}
         cand = survey_windows(self.candidate, minute, self.metric)
         self.judged, self.affected, self.fresh = (
-            [key for key in keys if key[0] in strata] for keys in (cand.judged, cand.affected, cand.fresh)
+            [key for key in keys if key[0] in strata]
+            for keys in (cand.judged, cand.affected, cand.fresh)
         )
 
-    def _add_past_counts(self, minute: int, rows: Mapping[CellKey, CellRows], sums: dict[Stratum, Sums]) -> set[Stratum]:
-        """Puts all that the baseline did in its last day beside the candidate's minute where it has ended; answers with those strata."""
+    def _add_past_counts(
+        self, minute: int, rows: Mapping[CellKey, CellRows], sums: dict[Stratum, Sums]
+    ) -> set[Stratum]:
+        """Puts all that the baseline did in its last day beside the candidate's minute where it has
+        ended; answers with those strata."""
         gone = {
-            stratum for (stratum, _), cell in rows.items() if cell.gone and minute - self.baseline_seen.get(stratum, minute) <= DAY_MINUTES
+            stratum
+            for (stratum, _), cell in rows.items()
+            if cell.gone and minute - self.baseline_seen.get(stratum, minute) <= DAY_MINUTES
         }
         for stratum in gone:
             past = self.baseline.get(stratum, {}).values()
@@ -116,7 +140,11 @@ class AffectedSeries:
         """The rate beside the baseline's since the deployment; worked out when somebody asks."""
         if self._rate is None and self.compares_rates:
             each = (
-                (sums, effective_instances(self.baseline[key]), effective_instances(self.candidate[key]))
+                (
+                    sums,
+                    effective_instances(self.baseline[key]),
+                    effective_instances(self.candidate[key]),
+                )
                 for key, sums in self.rates.strata.items()
             )
             self._rate = estimate_rate(each, self.metric.dispersion, self._settings.prior_df)
@@ -124,35 +152,47 @@ class AffectedSeries:
 
     @property
     def compares_rates(self) -> bool:
-        """Whether the rate decides too: where one affected instance says enough, only when the baseline has such instances as well."""
+        """Whether the rate decides too: where one affected instance says enough, only when the
+        baseline has such instances as well."""
         return (self.metric.by_rate or bool(self.baseline_suspected)) and self.rates.side_by_side
 
     def shows(self) -> bool:
-        """The rule of affected instances; it needs no statistics, so both levels of certainty answer alike."""
+        """The rule of affected instances; it needs no statistics, so both levels of certainty
+        answer alike."""
         return bool(self.affected) and not self.baseline_suspected
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """Regressed when instances are affected and none of the baseline's is, or when the rate is up by what matters."""
+        """Regressed when instances are affected and none of the baseline's is, or when the rate is
+        up by what matters."""
         shows = self.shows()
         leaning = regressed = shows
         fresh = bool(self.fresh) or not shows
         if not shows and self.compares_rates and self.rates.window.has_risen(self.metric):
             rate = self.rate
             leaning = self.rates.exceeds(rate, self._settings.watch_alpha, comparisons)
-            regressed = leaning and self.rates.exceeds(rate, self._settings.roll_back_alpha, comparisons)
+            regressed = leaning and self.rates.exceeds(
+                rate, self._settings.roll_back_alpha, comparisons
+            )
             fresh = self.rates.newest.has_risen(self.metric, 0.5)
         calm = self._calm_minutes
         recovered = calm > 0 and calm + self.metric.window_minutes > self._recent_minutes
         if recovered and self.compares_rates:
             recovered = self.rates.recovered()
-        return Reading(regressed=regressed, leaning=leaning, recovered=recovered, relapsed=regressed, fresh=fresh)
+        return Reading(
+            regressed=regressed,
+            leaning=leaning,
+            recovered=recovered,
+            relapsed=regressed,
+            fresh=fresh,
+        )
 
     def undecided(self) -> bool:
         """Both versions are affected, the candidate by more than can be passed over."""
         return bool(self.affected) and bool(self.baseline_suspected) and self._matters()
 
     def bound(self) -> float | None:
-        """A count has no bound beside those of levels: what is tolerated of it is told in points."""
+        """A count has no bound beside those of levels: what is tolerated of it is told in
+        points."""
         return None
 
     def expected(self) -> bool:
@@ -160,8 +200,14 @@ class AffectedSeries:
         return bool(self.baseline or self.candidate)
 
     def tolerable(self) -> bool:
-        """Whether instances were judged, none is affected beyond the baseline, and no rate that would matter is left possible."""
-        return bool(self.judged) and not self.shows() and not self.undecided() and not self._may_matter()
+        """Whether instances were judged, none is affected beyond the baseline, and no rate that
+        would matter is left possible."""
+        return (
+            bool(self.judged)
+            and not self.shows()
+            and not self.undecided()
+            and not self._may_matter()
+        )
 
     def _may_matter(self) -> bool:
         metric, rate = self.metric, self.rate

@@ -1,4 +1,5 @@
-"""A version after its baseline, on the same hosts: each host against its own minutes a day before, or its past adjusted for load."""
+"""A version after its baseline, on the same hosts: each host against its own minutes a day before,
+or its past adjusted for load."""
 
 from __future__ import annotations
 
@@ -20,11 +21,18 @@ MAX_SLOPE = 0.2
 
 Loads = Mapping[tuple[Arm, str], float]
 """The log of calls per minute and instance, by arm and host."""
-NoPastReason = Literal["", "no_baseline_in_stratum", "no_baseline_on_host", "past_too_short", "after_the_baseline_ended"]
+NoPastReason = Literal[
+    "",
+    "no_baseline_in_stratum",
+    "no_baseline_on_host",
+    "past_too_short",
+    "after_the_baseline_ended",
+]
 
 
 class Hosts:
-    """Where and when the baseline of one region ran: what decides in which layout a minute is compared."""
+    """Where and when the baseline of one region ran: what decides in which layout a minute is
+    compared."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -40,7 +48,8 @@ class Hosts:
                     self._lives.setdefault((stratum, row.host), [minute, minute])[1] = minute
 
     def gone(self, stratum: Stratum, minute: int) -> bool:
-        """Whether the baseline ran in the stratum and has not for some minutes: a pause between calls is no end."""
+        """Whether the baseline ran in the stratum and has not for some minutes: a pause between
+        calls is no end."""
         last = self._last.get(stratum)
         return last is not None and minute - last >= self._settings.gone_minutes
 
@@ -57,12 +66,28 @@ class Hosts:
 
 
 class HostHistory:
-    """One host in one cell of one metric: the baseline's last day there, and what the candidate added up since."""
+    """One host in one cell of one metric: the baseline's last day there, and what the candidate
+    added up since."""
 
     __slots__ = (
-        "_levels", "_load", "_opened", "_samples", "_span", "_stamps", "_step", "_sums", "_terms", "_weights",
-        "aligned", "first", "last", "level", "load", "minutes", "reference",
-    )  # fmt: skip
+        "_levels",
+        "_load",
+        "_opened",
+        "_samples",
+        "_span",
+        "_stamps",
+        "_step",
+        "_sums",
+        "_terms",
+        "_weights",
+        "aligned",
+        "first",
+        "last",
+        "level",
+        "load",
+        "minutes",
+        "reference",
+    )
 
     def __init__(self) -> None:
         self._stamps, self._levels, self._weights = (
@@ -94,9 +119,16 @@ class HostHistory:
         n, x, y, xx, xy = self._sums
         return (xy - x * y / n, xx - x * x / n) if n else (0.0, 0.0)
 
-    def add(self, minute: int, term: float, samples: int, load: float, settings: Settings) -> tuple[int, float, float] | None:
-        """Takes a minute of the candidate; answers with span, level and load of the bin that it closes."""
-        if self.first is None or minute - self.last > DAY_MINUTES or self.last - self.first + 1 < settings.past_minutes:
+    def add(
+        self, minute: int, term: float, samples: int, load: float, settings: Settings
+    ) -> tuple[int, float, float] | None:
+        """Takes a minute of the candidate; answers with span, level and load of the bin that it
+        closes."""
+        if (
+            self.first is None
+            or minute - self.last > DAY_MINUTES
+            or self.last - self.first + 1 < settings.past_minutes
+        ):
             return None
         if self.aligned is None:
             self.aligned = self.first <= minute - DAY_MINUTES + PAST_SLACK_MINUTES
@@ -112,7 +144,9 @@ class HostHistory:
         width = settings.bin_minutes[self._step]
         if (minute + 1) % width:
             return None
-        closed = self._close(minute, settings.bin_calls) if self._samples >= settings.bin_calls else None
+        closed = (
+            self._close(minute, settings.bin_calls) if self._samples >= settings.bin_calls else None
+        )
         if closed or width == widest:
             self._discard()
         else:
@@ -132,12 +166,19 @@ class HostHistory:
         return span, level - reference, load
 
     def _day_before(self, opened: int, minute: int, least: int) -> float | None:
-        slots = [at % DAY_MINUTES for at in range(opened, minute + 1) if self._stamps[at % DAY_MINUTES] == at - DAY_MINUTES]
+        slots = [
+            at % DAY_MINUTES
+            for at in range(opened, minute + 1)
+            if self._stamps[at % DAY_MINUTES] == at - DAY_MINUTES
+        ]
         samples = sum(self._weights[slot] for slot in slots)
-        return math.fsum(self._levels[slot] for slot in slots) / samples if samples >= least else None
+        return (
+            math.fsum(self._levels[slot] for slot in slots) / samples if samples >= least else None
+        )
 
     def expected(self, load: float, slope: float) -> float:
-        """What a past without the same minute leads to expect at a load; 0 where that minute is subtracted already."""
+        """What a past without the same minute leads to expect at a load; 0 where that minute is
+        subtracted already."""
         if self.aligned:
             return 0.0
         n, x, y, _, _ = self._sums
@@ -147,7 +188,11 @@ class HostHistory:
         """What the candidate has added up here."""
         total = Total()
         total.minutes, total.level = self.minutes, self.level
-        reference = self.reference if self.aligned else self.minutes * self.expected(self.load / self.minutes, slope)
+        reference = (
+            self.reference
+            if self.aligned
+            else self.minutes * self.expected(self.load / self.minutes, slope)
+        )
         total.difference = self.level - reference
         return total
 
@@ -194,13 +239,23 @@ def add_past(places: HostHistories, minute: int, cell: CellRows, metric: RatioMe
 
 
 def compare_with_past(
-    places: HostHistories, minute: int, cell: CellRows, metric: RatioMetric, slope: float, settings: Settings
+    places: HostHistories,
+    minute: int,
+    cell: CellRows,
+    metric: RatioMetric,
+    slope: float,
+    settings: Settings,
 ) -> tuple[int, float] | None:
-    """Puts the candidate's minute beside its hosts' past; answers with the longest span and the mean difference of the bins it closes."""
+    """Puts the candidate's minute beside its hosts' past; answers with the longest span and the
+    mean difference of the bins it closes."""
     spans, changes = [], []
     for host, (term, samples) in sum_by_host(cell.candidate, metric).items():
         place = places.get(host)
-        closed = place.add(minute, term, samples, cell.loads["candidate", host], settings) if place else None
+        closed = (
+            place.add(minute, term, samples, cell.loads["candidate", host], settings)
+            if place
+            else None
+        )
         if place and closed:
             span, level, load = closed
             spans.append(span)
@@ -212,7 +267,11 @@ def fit_load_slope(places: Iterable[HostHistory]) -> float:
     """How much the log level moves with the log of the load, over the past of all hosts."""
     spreads = [place.spread() for place in places]
     width = math.fsum(of_load for _, of_load in spreads)
-    return max(-MAX_SLOPE, min(MAX_SLOPE, math.fsum(both for both, _ in spreads) / width)) if width > 1e-9 else 0.0
+    return (
+        max(-MAX_SLOPE, min(MAX_SLOPE, math.fsum(both for both, _ in spreads) / width))
+        if width > 1e-9
+        else 0.0
+    )
 
 
 def sum_totals(places: HostHistories, slope: float) -> dict[str | int, Total]:

@@ -15,17 +15,27 @@ MAX_STRETCHED_CALLS = 1000
 
 
 def expected_p99_sigmas(calls: int) -> float:
-    """Where the p99 of so few normal values is expected, in standard deviations: of under 100 it is the largest."""
+    """Where the p99 of so few normal values is expected, in standard deviations: of under 100 it is
+    the largest."""
     rank = -(-99 * calls // 100)
     return float(ndtri((rank - 0.375) / (calls + 0.25)))
 
 
-STRETCH = tuple(float(ndtri(TAIL)) / expected_p99_sigmas(calls) if calls >= TAIL_CALLS else 1.0 for calls in range(MAX_STRETCHED_CALLS))
+STRETCH = tuple(
+    float(ndtri(TAIL)) / expected_p99_sigmas(calls) if calls >= TAIL_CALLS else 1.0
+    for calls in range(MAX_STRETCHED_CALLS)
+)
 
 
 def stretch_tail(middle: float | None, slowest: float | None, calls: int) -> float | None:
-    """The p99 as it would be of many calls: a minute with few rarely meets a slow one, so its own would favour the quieter version."""
-    if middle is None or slowest is None or calls >= MAX_STRETCHED_CALLS or not 0.0 < middle < slowest:
+    """The p99 as it would be of many calls: a minute with few rarely meets a slow one, so its own
+    would favour the quieter version."""
+    if (
+        middle is None
+        or slowest is None
+        or calls >= MAX_STRETCHED_CALLS
+        or not 0.0 < middle < slowest
+    ):
         return slowest
     try:
         return float(middle * (slowest / middle) ** STRETCH[max(calls, 0)])
@@ -39,13 +49,19 @@ def wall_middle(row: InstanceMinute) -> float | None:
 
 
 def wall_tail(row: InstanceMinute) -> float | None:
-    """p99 of the same; one that an engine counted in its buckets is not stretched, for its p50 lies in a bucket too."""
+    """p99 of the same; one that an engine counted in its buckets is not stretched, for its p50 lies
+    in a bucket too."""
     slowest = row.p99 if row.caller_p99 is None else row.caller_p99
-    return stretch_tail(wall_middle(row), slowest, row.calls) if row.bounds is None else _at_most(row, slowest)
+    return (
+        stretch_tail(wall_middle(row), slowest, row.calls)
+        if row.bounds is None
+        else _at_most(row, slowest)
+    )
 
 
 def _at_most(row: InstanceMinute, value: float | None) -> float | None:
-    """The value; the end of an engine's first bucket where it lies below: left out, only slow minutes would be compared."""
+    """The value; the end of an engine's first bucket where it lies below: left out, only slow
+    minutes would be compared."""
     return row.bounds[0] if value is None and row.bounds and row.calls > 0 else value
 
 
@@ -68,7 +84,8 @@ def items_per_second(row: InstanceMinute) -> float | None:
     """Items over the time that the calls took; calls per minute would be traffic."""
     if row.items is None or row.latency_sum <= 0.0:
         return None
-    # One compilation takes as long as thousands of calls; the time of stalled calls is a metric of its own.
+    # One compilation takes as long as thousands of calls; the time of stalled calls is a metric of
+    # its own.
     return row.items * (1.0 - (row.stalled or 0) / row.calls) / row.latency_sum
 
 

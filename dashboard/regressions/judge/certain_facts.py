@@ -1,4 +1,5 @@
-"""Certain facts: what needs no statistics to be a finding, and is news where the baseline does not show it."""
+"""Certain facts: what needs no statistics to be a finding, and is news where the baseline does not
+show it."""
 
 from __future__ import annotations
 
@@ -27,12 +28,14 @@ Key = tuple[FactKind, str]
 SEVERITIES: tuple[Severity, ...] = ("roll_back", "watch", "known")
 
 KINDS_WITHOUT_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
-"""What keeps a version from making calls, or is known before the first, and so is said of one that makes none."""
+"""What keeps a version from making calls, or is known before the first, and so is said of one that
+makes none."""
 KINDS_WITHOUT_BASELINE: tuple[FactKind, ...] = (
     *("stuck_compiling", "ranks_diverged", "parity", "shadow_parity"),
     *("out_of_memory", "stalled_calls", "compiled_nothing"),
 )
-"""What needs nothing to be compared with: a process is held against itself, or ranks against each other."""
+"""What needs nothing to be compared with: a process is held against itself, or ranks against each
+other."""
 ROLL_BACK_KINDS: tuple[FactKind, ...] = ("parity", "compiled_nothing")
 """What asks for ROLL BACK where the baseline was seen to do it right."""
 PLACES_NAMED = 3
@@ -42,7 +45,8 @@ FRESH_MINUTES = 60
 
 @dataclass(frozen=True, slots=True)
 class StallCounts:
-    """Calls of the last half hour, those that waited for a compilation and their seconds; `budget` is the share that may."""
+    """Calls of the last half hour, those that waited for a compilation and their seconds; `budget`
+    is the share that may."""
 
     calls: int
     stalled: int
@@ -51,16 +55,24 @@ class StallCounts:
 
     def words(self) -> str:
         """How many waited, and how many may."""
-        share = f"{percent(self.stalled / self.calls)} of calls waited for a compilation in the last half hour"
-        return f"{share}, above the budget of {percent(self.budget)} ({self.seconds:,.0f}{SPACE}s in all)"
+        share = (
+            f"{percent(self.stalled / self.calls)} of calls waited for a compilation in the "
+            "last half hour"
+        )
+        return (
+            f"{share}, above the budget of {percent(self.budget)} ({self.seconds:,.0f}{SPACE}s "
+            "in all)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedFact:
-    """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for instance.
+    """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for
+    instance.
 
-    `until` is when it was last seen, None while it lasts; `why` is the agent's own text. `passed` is the opposite of a fact: a
-    golden batch that came out as it should, or a region that was served compiled."""
+    `until` is when it was last seen, None while it lasts; `why` is the agent's own text. `passed`
+    is the opposite of a fact: a golden batch that came out as it should, or a region that was
+    served compiled."""
 
     kind: FactKind
     arm: Arm
@@ -83,8 +95,9 @@ class ObservedFact:
 
 @dataclass(frozen=True, slots=True)
 class CertainFact:
-    """The same fact on some of the candidate's instances; one that the baseline does not show asks for WATCH, and for no more, but for
-    the kinds in ROLLED_BACK where the baseline did it right, and for calls that stall far beyond their budget."""
+    """The same fact on some of the candidate's instances; one that the baseline does not show asks
+    for WATCH, and for no more, but for the kinds in ROLLED_BACK where the baseline did it right,
+    and for calls that stall far beyond their budget."""
 
     kind: FactKind
     severity: Severity
@@ -101,7 +114,9 @@ class CertainFact:
     baseline_silent: bool = False
 
 
-def group_certain_facts(facts: Iterable[ObservedFact], *, now_minute: int) -> tuple[CertainFact, ...]:
+def group_certain_facts(
+    facts: Iterable[ObservedFact], *, now_minute: int
+) -> tuple[CertainFact, ...]:
     """The candidate's facts, news first; what was over before the last hour is left out."""
     groups: dict[Key, list[ObservedFact]] = {}
     baseline: dict[Key, set[str]] = {}
@@ -116,16 +131,27 @@ def group_certain_facts(facts: Iterable[ObservedFact], *, now_minute: int) -> tu
             groups.setdefault(key, []).append(fact)
     found = [
         _make_certain_fact(
-            key, group, len(baseline.get(key, ())), len(passed.get(("candidate", key), ())), len(passed.get(("baseline", key), ()))
+            key,
+            group,
+            len(baseline.get(key, ())),
+            len(passed.get(("candidate", key), ())),
+            len(passed.get(("baseline", key), ())),
         )
         for key, group in groups.items()
-        # Infinities may be meant, as in masked scores: they are news where the baseline was looked at and has none.
+        # Infinities may be meant, as in masked scores: they are news where the baseline was looked
+        # at and has none.
         if key[0] != "non_finite" or ("baseline", key) in passed
     ]
-    return tuple(sorted(found, key=lambda one: (SEVERITIES.index(one.severity), one.since, one.kind, one.about)))
+    return tuple(
+        sorted(
+            found, key=lambda one: (SEVERITIES.index(one.severity), one.since, one.kind, one.about)
+        )
+    )
 
 
-def _make_certain_fact(key: Key, group: list[ObservedFact], on_baseline: int, passed: int, passed_on_baseline: int) -> CertainFact:
+def _make_certain_fact(
+    key: Key, group: list[ObservedFact], on_baseline: int, passed: int, passed_on_baseline: int
+) -> CertainFact:
     return CertainFact(
         kind=key[0],
         severity=_severity(key, group, on_baseline, passed_on_baseline),
@@ -147,41 +173,74 @@ def _why(group: list[ObservedFact]) -> str:
     shares = [fact.stalled for fact in group if fact.stalled is not None]
     if not shares:
         return max(fact.why for fact in group)
-    calls, stalled, seconds = (sum(getattr(share, name) for share in shares) for name in ("calls", "stalled", "seconds"))
+    calls, stalled, seconds = (
+        sum(getattr(share, name) for share in shares) for name in ("calls", "stalled", "seconds")
+    )
     return StallCounts(calls, stalled, seconds, shares[0].budget).words()
 
 
-def _severity(key: Key, group: list[ObservedFact], on_baseline: int, passed_on_baseline: int) -> Severity:
+def _severity(
+    key: Key, group: list[ObservedFact], on_baseline: int, passed_on_baseline: int
+) -> Severity:
     if key[0] == "stalled_calls":
-        # A budget counts as well where the baseline is beyond it too, but then the version is no regression.
-        return "roll_back" if any(fact.grave and not fact.baseline_silent for fact in group) and not on_baseline else "watch"
-    return "known" if on_baseline else "roll_back" if passed_on_baseline and key[0] in ROLL_BACK_KINDS else "watch"
+        # A budget counts as well where the baseline is beyond it too, but then the version is no
+        # regression.
+        return (
+            "roll_back"
+            if any(fact.grave and not fact.baseline_silent for fact in group) and not on_baseline
+            else "watch"
+        )
+    return (
+        "known"
+        if on_baseline
+        else "roll_back"
+        if passed_on_baseline and key[0] in ROLL_BACK_KINDS
+        else "watch"
+    )
 
 
 def list_wrong_results(evidence: object) -> frozenset[str]:
-    """What a stored verdict says comes out wrong where it was right before: nothing that a person said of slower calls is said of it."""
-    wrong = (fact for fact in _read_stored_facts(evidence) if fact.get("severity") == "roll_back" and fact.get("kind") != "stalled_calls")
+    """What a stored verdict says comes out wrong where it was right before: nothing that a person
+    said of slower calls is said of it."""
+    wrong = (
+        fact
+        for fact in _read_stored_facts(evidence)
+        if fact.get("severity") == "roll_back" and fact.get("kind") != "stalled_calls"
+    )
     return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in wrong)
 
 
 def has_rank_divergence(evidence: object) -> bool:
-    """Whether a stored verdict says that ranks of a job went apart, as those of the baseline did not."""
-    return any(fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known" for fact in _read_stored_facts(evidence))
+    """Whether a stored verdict says that ranks of a job went apart, as those of the baseline did
+    not."""
+    return any(
+        fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known"
+        for fact in _read_stored_facts(evidence)
+    )
 
 
 def list_urgent_facts(evidence: object) -> frozenset[str]:
-    """What is news in a stored verdict whatever was said or answered before: results that come out wrong, and that ranks went apart."""
-    return list_wrong_results(evidence) | (frozenset({"ranks_diverged"}) if has_rank_divergence(evidence) else frozenset())
+    """What is news in a stored verdict whatever was said or answered before: results that come out
+    wrong, and that ranks went apart."""
+    return list_wrong_results(evidence) | (
+        frozenset({"ranks_diverged"}) if has_rank_divergence(evidence) else frozenset()
+    )
 
 
 def _read_stored_facts(evidence: object) -> list[Mapping[str, object]]:
     stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    return [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
+    return (
+        [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
+    )
 
 
 def describe_fact(fact: Mapping[str, object] | CertainFact) -> str:
     """What is the matter, without on how many instances; takes a stored fact as well."""
-    told = fact if isinstance(fact, Mapping) else {"kind": fact.kind, "about": fact.about, "why": fact.why, "count": fact.count}
+    told = (
+        fact
+        if isinstance(fact, Mapping)
+        else {"kind": fact.kind, "about": fact.about, "why": fact.why, "count": fact.count}
+    )
     kind, about, why, count = (told.get(key) for key in ("kind", "about", "why", "count"))
     named = f"`{about}`" if about else "a frame"
     if kind == "latched_eager":
@@ -197,10 +256,16 @@ def describe_fact(fact: Mapping[str, object] | CertainFact) -> str:
     if kind == "parity":
         return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
     if kind == "shadow_parity":
-        return f"{named} gives another result compiled than eager on live calls" + (f": {why}" if why else "")
+        return f"{named} gives another result compiled than eager on live calls" + (
+            f": {why}" if why else ""
+        )
     if kind == "non_finite":
         return f"{named} gives NaN or infinite values" + (f": {why}" if why else "")
     if kind == "ranks_diverged":
         return f"ranks of one job went apart: {str(why or '')[:1].lower()}{str(why or '')[1:]}"
     times = "once" if count == 1 else f"{count} times"
-    return f"the GPU ran out of memory {times}" if kind == "out_of_memory" else str(kind).replace("_", " ")
+    return (
+        f"the GPU ran out of memory {times}"
+        if kind == "out_of_memory"
+        else str(kind).replace("_", " ")
+    )

@@ -1,4 +1,5 @@
-"""A candidate against its baseline, minute after minute: the state that grows, and what it says now."""
+"""A candidate against its baseline, minute after minute: the state that grows, and what it says
+now."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class ArmLifetime:
 
 
 class ArmOverlap:
-    """In how many minutes each arm was called since the candidate's calls are steady, and in how many both were."""
+    """In how many minutes each arm was called since the candidate's calls are steady, and in how
+    many both were."""
 
     __slots__ = ("baseline", "both", "candidate")
 
@@ -84,12 +86,14 @@ class Adoption:
 class Comparison:
     """Everything that is known about a deployment beside its baseline; minutes must come in order.
 
-    A minute that arrives late means: start a new comparison and replay. The result depends on the rows alone. The day
-    before the deployment is needed once the baseline has ended in a stratum: a comparison `with_past` takes and keeps it,
-    one without `wants_past` then.
+    A minute that arrives late means: start a new comparison and replay. The result depends on the
+    rows alone. The day before the deployment is needed once the baseline has ended in a stratum: a
+    comparison `with_past` takes and keeps it, one without `wants_past` then.
     """
 
-    def __init__(self, deployed_minute: int, settings: Settings = PRODUCTION, *, with_past: bool = False) -> None:
+    def __init__(
+        self, deployed_minute: int, settings: Settings = PRODUCTION, *, with_past: bool = False
+    ) -> None:
         self.settings = settings
         self.deployed_minute = deployed_minute
         self.minute: int | None = None
@@ -107,20 +111,33 @@ class Comparison:
         self.with_past = with_past
         self.stalls = StallTracker(settings.warm_up_minutes)
         self.agents_differ: frozenset[str] = frozenset()
-        """Regions of which the agents of some instances report stalled calls and others do not: they are compared without."""
+        """Regions of which the agents of some instances report stalled calls and others do not:
+        they are compared without."""
         self.differ_on_graphs: frozenset[str] = frozenset()
-        """Those of them with calls that met code without a graph, which count as compiled ones then."""
+        """Those of them with calls that met code without a graph, which count as compiled ones
+        then."""
 
-    def add_minute(self, minute: int, rows: Iterable[InstanceMinute], states: Iterable[InstanceProcessMinute] = ()) -> None:
-        """Takes all rows of one closed minute, in any order: calls by region, and the states of processes."""
+    def add_minute(
+        self,
+        minute: int,
+        rows: Iterable[InstanceMinute],
+        states: Iterable[InstanceProcessMinute] = (),
+    ) -> None:
+        """Takes all rows of one closed minute, in any order: calls by region, and the states of
+        processes."""
         if self.minute is not None and minute <= self.minute:
-            raise ValueError(f"minute {minute} comes after minute {self.minute}: replay the comparison to add late data")
+            raise ValueError(
+                f"minute {minute} comes after minute {self.minute}: replay the comparison "
+                "to add late data"
+            )
         self.minute = minute
         if minute < self.deployed_minute:
             if self.with_past:
                 for region in self._collect(minute, (row for row in rows if row.arm == "baseline")):
                     region.remember(minute)
-                self.process.remember(minute, (state for state in states if state.arm == "baseline"))
+                self.process.remember(
+                    minute, (state for state in states if state.arm == "baseline")
+                )
             return
         rows = list(rows)
         self.adoption.add(minute, rows)
@@ -181,22 +198,31 @@ class Comparison:
 
     def drifted(self) -> list[SelfDrift]:
         """Where the candidate is slower than it was itself, by region."""
-        return [drifted for name in sorted(self.regions) for drifted in self.regions[name].drifted()]
+        return [
+            drifted for name in sorted(self.regions) for drifted in self.regions[name].drifted()
+        ]
 
     def judged(self) -> list[JudgedTrack]:
         """The tracks of all regions and of the processes that count for the verdict."""
         processes = self.process.judged()
         if len(self.regions) == 1:
-            return [item for region in self.regions.values() for item in region.judged(minor=False)] + processes
+            return [
+                item for region in self.regions.values() for item in region.judged(minor=False)
+            ] + processes
         minor = set(self.minor_regions())
         called = [region for region in self.regions.values() if not region.quiet]
-        return [item for region in called for item in region.judged(minor=region.name in minor)] + processes
+        return [
+            item for region in called for item in region.judged(minor=region.name in minor)
+        ] + processes
 
     def minor_regions(self) -> list[str]:
         """Regions with too few calls to hold back HEALTHY, by name.
 
-        Beside the busiest one and not beside all: of many even regions each would be minor, and none could say that the version is well."""
-        calls = {name: region.calls()[0] for name, region in self.regions.items() if not region.quiet}
+        Beside the busiest one and not beside all: of many even regions each would be minor, and
+        none could say that the version is well."""
+        calls = {
+            name: region.calls()[0] for name, region in self.regions.items() if not region.quiet
+        }
         least = self.settings.minor_region_share * max(calls.values(), default=0)
         return sorted(name for name, count in calls.items() if count < least)
 
@@ -205,17 +231,29 @@ class Comparison:
         """Whether the day before the deployment would let more be compared."""
         if self.with_past or self.lives["candidate"].first_steady is None:
             return False
-        return self.lives["baseline"].last_steady is None or any(region.wants_past for region in self.regions.values())
+        return self.lives["baseline"].last_steady is None or any(
+            region.wants_past for region in self.regions.values()
+        )
 
     def calls(self) -> Calls:
-        """The candidate's steady calls in all regions, and those that were compared with nothing."""
-        return Calls(*(sum(counts) for counts in zip(*(region.calls() for region in self.regions.values()), strict=True)))
+        """The candidate's steady calls in all regions, and those that were compared with
+        nothing."""
+        return Calls(
+            *(
+                sum(counts)
+                for counts in zip(
+                    *(region.calls() for region in self.regions.values()), strict=True
+                )
+            )
+        )
 
     def comparable(self) -> float | None:
-        """The share of the candidate's calls that had something to stand beside; None without a call.
+        """The share of the candidate's calls that had something to stand beside; None without a
+        call.
 
-        Calls after the baseline's end are left out where nothing could be there; those on other hosts than the baseline's
-        are held against it only where the versions did not run side by side before.
+        Calls after the baseline's end are left out where nothing could be there; those on other
+        hosts than the baseline's are held against it only where the versions did not run side by
+        side before.
         """
         if not self.regions:
             return None

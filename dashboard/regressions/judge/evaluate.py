@@ -7,7 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from dashboard.regressions.judge.before_after import DAY_MINUTES
-from dashboard.regressions.judge.certain_facts import KINDS_WITHOUT_CALLS, CertainFact, FactKind, ObservedFact, group_certain_facts
+from dashboard.regressions.judge.certain_facts import (
+    KINDS_WITHOUT_CALLS,
+    CertainFact,
+    FactKind,
+    ObservedFact,
+    group_certain_facts,
+)
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.evidence import build_region_evidence, limit_dots
 from dashboard.regressions.judge.inputs import InstanceMinute
@@ -20,10 +26,20 @@ from dashboard.regressions.judge.not_compared import (
     next_step,
     not_compared,
 )
-from dashboard.regressions.judge.process.evidence import build_process_evidence, list_processes_not_compared
+from dashboard.regressions.judge.process.evidence import (
+    build_process_evidence,
+    list_processes_not_compared,
+)
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.process.series import ProcessTracks
-from dashboard.regressions.judge.result import EMPTY_CONTEXT, Confidence, Evidence, JudgeContext, Outcome, Reason
+from dashboard.regressions.judge.result import (
+    EMPTY_CONTEXT,
+    Confidence,
+    Evidence,
+    JudgeContext,
+    Outcome,
+    Reason,
+)
 from dashboard.regressions.judge.settings import PRODUCTION, Settings
 from dashboard.regressions.judge.stall_coverage import StallCoverage, align_rows, downgrade_columns
 from dashboard.regressions.judge.verdict_policy import Verdict, VerdictPolicy
@@ -44,13 +60,17 @@ def judge(
     states: Iterable[InstanceProcessMinute] = (),
     known: JudgeContext = EMPTY_CONTEXT,
 ) -> Outcome:
-    """Walks the closed minutes in order, as they would have been judged live, the day before the deployment first.
+    """Walks the closed minutes in order, as they would have been judged live, the day before the
+    deployment first.
 
-    `now_minute` is the first minute that is not closed yet; rows from it on are counted and left out.
+    `now_minute` is the first minute that is not closed yet; rows from it on are counted and left
+    out.
     """
     by_minute: dict[int, tuple[list[InstanceMinute], list[InstanceProcessMinute]]] = {}
     ignored, telling, kept = 0, StallCoverage(), list(minutes)
-    telling.record_rows(row for row in kept if deployed_minute - DAY_MINUTES <= row.minute < now_minute)
+    telling.record_rows(
+        row for row in kept if deployed_minute - DAY_MINUTES <= row.minute < now_minute
+    )
     for row in align_rows(kept, telling.silent, lambda row: replace(row, **downgrade_columns(row))):
         if row.minute >= now_minute:
             ignored += 1
@@ -74,12 +94,21 @@ def judge(
     return evaluate_comparison(comparison, now_minute=now_minute, rows_ignored=ignored, known=known)
 
 
-def evaluate_comparison(comparison: Comparison, *, now_minute: int, rows_ignored: int = 0, known: JudgeContext = EMPTY_CONTEXT) -> Outcome:
+def evaluate_comparison(
+    comparison: Comparison,
+    *,
+    now_minute: int,
+    rows_ignored: int = 0,
+    known: JudgeContext = EMPTY_CONTEXT,
+) -> Outcome:
     """What a running comparison says at `now_minute`, with what is known beside the minutes."""
     settings, policy = comparison.settings, comparison.policy
     reason = find_reason(comparison, now_minute)
     stalled = comparison.stalls.facts(known.stalled_budget)
-    facts = group_certain_facts((*known.facts, *list_out_of_memory_facts(comparison.process), *stalled), now_minute=now_minute)
+    facts = group_certain_facts(
+        (*known.facts, *list_out_of_memory_facts(comparison.process), *stalled),
+        now_minute=now_minute,
+    )
     transitions = (*policy.transitions, *adjust_transitions(comparison, reason, facts))
     since, verdict = transitions[-1]
     (bounds, look), rows = _bounds_and_look(policy, verdict), list_evidence(comparison, verdict)
@@ -91,7 +120,9 @@ def evaluate_comparison(comparison: Comparison, *, now_minute: int, rows_ignored
         deployed_minute=comparison.deployed_minute,
         last_candidate_minute=comparison.lives["candidate"].last,
         last_baseline_minute=comparison.lives["baseline"].last,
-        compared_minutes=max((series.matched_minutes for _, series in judged_levels(comparison)), default=0),
+        compared_minutes=max(
+            (series.matched_minutes for _, series in judged_levels(comparison)), default=0
+        ),
         layouts=list_layouts(comparison),
         adoption=comparison.adoption.share,
         low_adoption=0.0 < (comparison.adoption.share or 0.0) < settings.low_adoption,
@@ -101,24 +132,37 @@ def evaluate_comparison(comparison: Comparison, *, now_minute: int, rows_ignored
         look=look,
         smallest_visible=smallest_visible(rows, settings),
         next_look=next_look(comparison),
-        next_step=next_step(comparison, reason) if verdict in ("not_enough_data", "watch") else None,
+        next_step=next_step(comparison, reason)
+        if verdict in ("not_enough_data", "watch")
+        else None,
         evidence=tuple(rows),
-        not_compared=not_compared(comparison) + list_processes_not_compared(comparison.process) + agents_differ(comparison),
+        not_compared=not_compared(comparison)
+        + list_processes_not_compared(comparison.process)
+        + agents_differ(comparison),
         mix_shift=mix_shift(comparison),
-        confidence=Confidence(settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons),
+        confidence=Confidence(
+            settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons
+        ),
         transitions=transitions,
         rows_ignored=rows_ignored,
         facts=facts,
         environment=known.environment,
         last_compared_minute=comparison.last_compared,
         minor=tuple(comparison.minor_regions()) if len(comparison.regions) > 1 else (),
-        ended=tuple((name, region.ended) for name, region in sorted(comparison.regions.items()) if region.ended is not None),
+        ended=tuple(
+            (name, region.ended)
+            for name, region in sorted(comparison.regions.items())
+            if region.ended is not None
+        ),
         drift=tuple(comparison.drifted()),
     )
 
 
-def _bounds_and_look(policy: VerdictPolicy, verdict: Verdict) -> tuple[dict[str, float], int | None]:
-    """How large a change HEALTHY leaves possible, by metric, and at which look it was said; nothing for another verdict."""
+def _bounds_and_look(
+    policy: VerdictPolicy, verdict: Verdict
+) -> tuple[dict[str, float], int | None]:
+    """How large a change HEALTHY leaves possible, by metric, and at which look it was said; nothing
+    for another verdict."""
     healthy = policy.healthy if verdict == "healthy" else None
     if healthy is None:
         return {}, None
@@ -129,20 +173,36 @@ def list_evidence(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
     """The rows of regions by name, then those of processes."""
     settings, budget = comparison.settings, comparison.comparisons
     regions = [comparison.regions[name] for name in sorted(comparison.regions)]
-    rows = [row for region in regions for row in build_region_evidence(region, settings, budget, verdict)]
-    return [limit_dots(row) for row in rows + build_process_evidence(comparison.process, settings, budget, verdict)]
+    rows = [
+        row
+        for region in regions
+        for row in build_region_evidence(region, settings, budget, verdict)
+    ]
+    return [
+        limit_dots(row)
+        for row in rows + build_process_evidence(comparison.process, settings, budget, verdict)
+    ]
 
 
-def adjust_transitions(comparison: Comparison, reason: Reason, facts: Sequence[CertainFact]) -> list[tuple[int, Verdict]]:
+def adjust_transitions(
+    comparison: Comparison, reason: Reason, facts: Sequence[CertainFact]
+) -> list[tuple[int, Verdict]]:
     """What silence or certain facts make of the policy's verdict, with the minute of it."""
     policy, last = comparison.policy, comparison.lives["candidate"].last
     if reason in ("no_candidate", "silent"):
         facts = [fact for fact in facts if fact.kind in KINDS_WITHOUT_CALLS]
     explained = any(fact.severity != "known" for fact in facts)
-    if reason == "silent" and last is not None and policy.verdict in ("healthy", "watch") and not explained:
+    if (
+        reason == "silent"
+        and last is not None
+        and policy.verdict in ("healthy", "watch")
+        and not explained
+    ):
         return [(last + comparison.settings.silent_minutes, "not_enough_data")]
     muted = list_muted_facts(comparison.settings)
-    wrong = [fact.since for fact in facts if fact.severity == "roll_back" and fact.kind not in muted]
+    wrong = [
+        fact.since for fact in facts if fact.severity == "roll_back" and fact.kind not in muted
+    ]
     if wrong and policy.verdict != "roll_back":
         return [(max(policy.since, min(wrong)), "roll_back")]
     news = [fact.since for fact in facts if fact.severity == "watch" and fact.kind not in muted]
@@ -152,28 +212,44 @@ def adjust_transitions(comparison: Comparison, reason: Reason, facts: Sequence[C
 
 
 def list_muted_facts(settings: Settings) -> set[FactKind]:
-    """What an operator who muted eager or stalled calls knows as well: it is shown, and decides nothing."""
+    """What an operator who muted eager or stalled calls knows as well: it is shown, and decides
+    nothing."""
     names = {metric.name for metric in settings.metrics if metric.muted}
     return {kind for name, kinds in MUTED_WITH.items() if name in names for kind in kinds}
 
 
 def smallest_visible(rows: list[Evidence], settings: Settings) -> float | None:
-    """The smallest change of how long calls take that could be seen now, in the region where least can be seen."""
+    """The smallest change of how long calls take that could be seen now, in the region where least
+    can be seen."""
     leading = {metric.name for metric in settings.metrics if metric.leads}
-    return max((row.smallest_visible for row in rows if row.judged and row.metric in leading and row.smallest_visible), default=None)
+    return max(
+        (
+            row.smallest_visible
+            for row in rows
+            if row.judged and row.metric in leading and row.smallest_visible
+        ),
+        default=None,
+    )
 
 
 def next_look(comparison: Comparison) -> int | None:
-    """The minute of the next fixed look, None after the last and while that one waits for more data."""
+    """The minute of the next fixed look, None after the last and while that one waits for more
+    data."""
     looks, taken = comparison.settings.looks, comparison.policy.looks_taken
     minute = comparison.deployed_minute + looks[taken] if taken < len(looks) else None
-    return minute if minute is None or comparison.minute is None or minute > comparison.minute else None
+    return (
+        minute
+        if minute is None or comparison.minute is None or minute > comparison.minute
+        else None
+    )
 
 
 def list_out_of_memory_facts(process: ProcessTracks) -> list[ObservedFact]:
     """An instance that ran out of GPU memory, with the minutes of the first and the last time."""
     return [
-        ObservedFact("out_of_memory", arm, instance, found.first, until=found.last, count=found.count)
+        ObservedFact(
+            "out_of_memory", arm, instance, found.first, until=found.last, count=found.count
+        )
         for arm, instances in process.ooms.items()
         for instance, found in instances.items()
     ]

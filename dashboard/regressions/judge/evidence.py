@@ -22,7 +22,9 @@ from dashboard.regressions.judge.verdict_policy import Track, Verdict
 MOST_DOTS = 100
 
 
-def build_region_evidence(region: Region, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
+def build_region_evidence(
+    region: Region, settings: Settings, comparisons: int, verdict: Verdict
+) -> list[Evidence]:
     """One row per metric that is judged or has data beside one that is."""
     rows = []
     for series, track in region.entries:
@@ -44,15 +46,27 @@ def build_region_evidence(region: Region, settings: Settings, comparisons: int, 
 
 def is_driving(track: Track, verdict: Verdict) -> bool:
     """Whether the verdict rests on this series."""
-    return track.driving if verdict == "roll_back" else track.watching if verdict == "watch" else False
+    return (
+        track.driving if verdict == "roll_back" else track.watching if verdict == "watch" else False
+    )
 
 
 def ratio_row(
-    region: Region, series: RatioSeries, track: Track, settings: Settings, comparisons: int, judged: bool, verdict: Verdict
+    region: Region,
+    series: RatioSeries,
+    track: Track,
+    settings: Settings,
+    comparisons: int,
+    judged: bool,
+    verdict: Verdict,
 ) -> Evidence:
     """The row of a level."""
     metric, estimate = series.metric, None if series.is_within_bucket else series.estimate
-    margin = estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings)) if estimate else 0.0
+    margin = (
+        estimate.margin(settings.roll_back_alpha / (2 * comparisons * metric.doublings))
+        if estimate
+        else 0.0
+    )
     level = baseline_level(series, estimate) if estimate else None
     label, reason = ratio_label(series, margin)
     strata = strata_changes(series.estimate)
@@ -67,32 +81,43 @@ def ratio_row(
         drives=judged and is_driving(track, verdict),
         since=track.since,
         baseline=log_to_level(metric.worse * level) if level is not None else None,
-        candidate=log_to_level(metric.worse * (level + estimate.delta)) if level is not None and estimate else None,
+        candidate=log_to_level(metric.worse * (level + estimate.delta))
+        if level is not None and estimate
+        else None,
         change=log_to_change(estimate.delta) if estimate else None,
         low=log_to_change(estimate.delta - margin) if estimate else None,
         high=log_to_change(estimate.delta + margin) if estimate else None,
-        bound=log_to_change(estimate.delta + estimate.margin(settings.healthy_alpha)) if estimate else None,
+        bound=log_to_change(estimate.delta + estimate.margin(settings.healthy_alpha))
+        if estimate
+        else None,
         smallest_effect=metric.smallest_effect,
         smallest_visible=log_to_change(margin) if estimate else None,
         tolerated=metric.tolerated,
         worse=metric.worse,
         baseline_instances=sum(change.baseline_instances for change in strata),
         candidate_instances=sum(change.candidate_instances for change in strata),
-        affected_instances=count_affected(estimate, math.log1p(metric.smallest_effect)) if estimate else 0,
+        affected_instances=count_affected(estimate, math.log1p(metric.smallest_effect))
+        if estimate
+        else 0,
         matched_minutes=series.matched_minutes,
-        strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
+        strata_agreeing=sum(change.change * estimate.delta > 0 for change in strata)
+        if estimate
+        else 0,
         strata=strata if estimate else (),
         layouts=series.layouts,
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
         alone=label == "REGRESSED" and series.alone,
         baseline_at_most=level is not None and in_first_bucket(series, metric.worse * level),
-        candidate_at_most=level is not None and estimate is not None and in_first_bucket(series, metric.worse * (level + estimate.delta)),
+        candidate_at_most=level is not None
+        and estimate is not None
+        and in_first_bucket(series, metric.worse * (level + estimate.delta)),
     )
 
 
 def in_first_bucket(series: RatioSeries, level: float) -> bool:
-    """Whether a log level lies in the first bucket of an engine, where only the end of the bucket is known."""
+    """Whether a log level lies in the first bucket of an engine, where only the end of the bucket
+    is known."""
     known = [cell.bounds for cell in series.cells.values() if cell.bounds]
     return any(math.isinf(find_bucket(level, bounds)[0]) for bounds in known)
 
@@ -100,14 +125,20 @@ def in_first_bucket(series: RatioSeries, level: float) -> bool:
 def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
     """The change within every stratum that was compared."""
     changes = [
-        StratumChange(stratum_name(group.stratum), log_to_change(group.delta), len(group.baseline), len(group.candidate))
+        StratumChange(
+            stratum_name(group.stratum),
+            log_to_change(group.delta),
+            len(group.baseline),
+            len(group.candidate),
+        )
         for group in (choose_layout_groups(estimate) if estimate else ())
     ]
     return tuple(sorted(changes, key=lambda change: change.stratum))
 
 
 def choose_layout_groups(estimate: Estimate) -> list[Group]:
-    """Per stratum the layout that tells most: an instance that was compared in both is counted once."""
+    """Per stratum the layout that tells most: an instance that was compared in both is counted
+    once."""
     found: dict[Stratum, Group] = {}
     for group in estimate.groups:
         known = found.get(group.stratum)
@@ -120,7 +151,14 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
     """The label at the level of certainty that ROLL BACK asks for, and why there is none."""
     estimate = series.estimate
     if estimate is None:
-        return "NOT ENOUGH DATA", "too_short" if series.matched_minutes else "one_sided" if series.one_sided else "too_few_calls"
+        return (
+            "NOT ENOUGH DATA",
+            "too_short"
+            if series.matched_minutes
+            else "one_sided"
+            if series.one_sided
+            else "too_few_calls",
+        )
     if series.is_within_bucket:
         return "NOT ENOUGH DATA", "bucket_too_wide"
     effect = math.log1p(series.metric.smallest_effect)
@@ -135,16 +173,26 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
 
 
 def count_affected(estimate: Estimate, effect: float) -> int:
-    """How many of the candidate's instances lie at least the smallest effect above their stratum's baseline."""
-    return sum(value - group.baseline_mean >= effect for group in choose_layout_groups(estimate) for value in group.candidate.values())
+    """How many of the candidate's instances lie at least the smallest effect above their stratum's
+    baseline."""
+    return sum(
+        value - group.baseline_mean >= effect
+        for group in choose_layout_groups(estimate)
+        for value in group.candidate.values()
+    )
 
 
 def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
-    """The baseline's log level over the strata that were compared, each weighted as in the change."""
+    """The baseline's log level over the strata that were compared, each weighted as in the
+    change."""
     terms, weights = [], []
     for group in estimate.groups:
         cells = [cell for (stratum, _), cell in series.cells.items() if stratum == group.stratum]
-        found = [(cell.traffic.baseline, levels) for cell in cells if (levels := baseline_levels(series, cell, group.same_hosts))]
+        found = [
+            (cell.traffic.baseline, levels)
+            for cell in cells
+            if (levels := baseline_levels(series, cell, group.same_hosts))
+        ]
         for calls, levels in found:
             weights.append(calls / sum(each for each, _ in found) / group.k)
             terms.append(weights[-1] * math.fsum(levels) / len(levels))
@@ -152,29 +200,58 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
 
 
 def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) -> list[float]:
-    """The baseline's mean log level per instance of a cell; per host, what its past leads to expect."""
+    """The baseline's mean log level per instance of a cell; per host, what its past leads to
+    expect."""
     if same_hosts:
-        return [(total.level - total.difference) / total.minutes for total in series.past_of(cell).values()]
+        return [
+            (total.level - total.difference) / total.minutes
+            for total in series.past_of(cell).values()
+        ]
     return [total.level / total.minutes for total in cell.baseline.values()]
 
 
 def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
-    """Every instance in every cell it was matched in, and every host that was compared with its past."""
+    """Every instance in every cell it was matched in, and every host that was compared with its
+    past."""
     dots = []
     for (stratum, bucket), cell in series.cells.items():
-        found = [("baseline", unit, total.level, total.minutes) for unit, total in cell.baseline.items()]
-        found += [("candidate", unit, total.level, total.minutes) for unit, total in cell.candidate.items()]
+        found = [
+            ("baseline", unit, total.level, total.minutes) for unit, total in cell.baseline.items()
+        ]
+        found += [
+            ("candidate", unit, total.level, total.minutes)
+            for unit, total in cell.candidate.items()
+        ]
         for unit, total in series.past_of(cell).items():
-            found += [("baseline", unit, total.level - total.difference, total.minutes), ("candidate", unit, total.level, total.minutes)]
+            found += [
+                ("baseline", unit, total.level - total.difference, total.minutes),
+                ("candidate", unit, total.level, total.minutes),
+            ]
         for arm, unit, level, minutes in found:
-            dots.append(Dot(str(unit), arm, stratum_name(stratum), bucket, log_to_level(series.metric.worse * level / minutes), minutes))
+            dots.append(
+                Dot(
+                    str(unit),
+                    arm,
+                    stratum_name(stratum),
+                    bucket,
+                    log_to_level(series.metric.worse * level / minutes),
+                    minutes,
+                )
+            )
     return sort_dots(dots)
 
 
 def count_row(
-    region: Region, series: AffectedSeries, track: Track, settings: Settings, comparisons: int, judged: bool, verdict: Verdict
+    region: Region,
+    series: AffectedSeries,
+    track: Track,
+    settings: Settings,
+    comparisons: int,
+    judged: bool,
+    verdict: Verdict,
 ) -> Evidence:
-    """The row of a count: the shares of calls over the last minutes, and how many instances show it."""
+    """The row of a count: the shares of calls over the last minutes, and how many instances show
+    it."""
     metric, rate = series.metric, series.rate
     margin = rate.margin(series.rates.tail(settings.roll_back_alpha, comparisons)) if rate else 0.0
     label, reason = count_label(series, track, rate, margin)
@@ -198,7 +275,8 @@ def count_row(
         smallest_visible=None,
         tolerated=metric.tolerated,
         worse=1,
-        baseline_instances=len(series.baseline_judged) or count_sharing_instances(series, series.baseline),
+        baseline_instances=len(series.baseline_judged)
+        or count_sharing_instances(series, series.baseline),
         candidate_instances=len(series.judged) or count_sharing_instances(series, series.candidate),
         affected_instances=len(series.affected),
         matched_minutes=series.matched_minutes,
@@ -207,7 +285,8 @@ def count_row(
         layouts=(),
         causes=series.causes(),
         rule=count_rule(series, label),
-        dots=affected_dots(series.baseline, "baseline") + affected_dots(series.candidate, "candidate"),
+        dots=affected_dots(series.baseline, "baseline")
+        + affected_dots(series.candidate, "candidate"),
         window_minutes=metric.window_minutes,
     )
     return add_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
@@ -215,12 +294,26 @@ def count_row(
 
 def count_sharing_instances(series: AffectedSeries, windows: InstanceWindows) -> int:
     """How many instances share in a rate, where none calls often enough to be judged by itself."""
-    return sum(len(windows.get(stratum, ())) for stratum in series.rates.strata) if series.metric.by_rate else 0
+    return (
+        sum(len(windows.get(stratum, ())) for stratum in series.rates.strata)
+        if series.metric.by_rate
+        else 0
+    )
 
 
-def add_rate(row: Evidence, metric: AffectedMetric, rate: Rate, margin: float, settings: Settings) -> Evidence:
-    """The row with its shares since the deployment, and with their interval where the baseline had an event to be so many times of."""
-    row = replace(row, baseline=rate.baseline, candidate=rate.share, times=metric.times, points=metric.points, window_minutes=0)
+def add_rate(
+    row: Evidence, metric: AffectedMetric, rate: Rate, margin: float, settings: Settings
+) -> Evidence:
+    """The row with its shares since the deployment, and with their interval where the baseline had
+    an event to be so many times of."""
+    row = replace(
+        row,
+        baseline=rate.baseline,
+        candidate=rate.share,
+        times=metric.times,
+        points=metric.points,
+        window_minutes=0,
+    )
     if not rate.base_events:
         return row
     return replace(
@@ -234,7 +327,9 @@ def add_rate(row: Evidence, metric: AffectedMetric, rate: Rate, margin: float, s
     )
 
 
-def count_label(series: AffectedSeries, track: Track, rate: Rate | None, margin: float) -> tuple[Label, Reason]:
+def count_label(
+    series: AffectedSeries, track: Track, rate: Rate | None, margin: float
+) -> tuple[Label, Reason]:
     """The rule's answer where it has one, else that of the rate."""
     if track.reading.regressed:
         return "REGRESSED", ""
@@ -270,7 +365,14 @@ def affected_dots(windows: InstanceWindows, arm: str) -> tuple[Dot, ...]:
     """The share of every instance since the deployment."""
     return sort_dots(
         [
-            Dot(str(unit), arm, stratum_name(stratum), "", window.all_events / window.all_calls, window.all_calls)
+            Dot(
+                str(unit),
+                arm,
+                stratum_name(stratum),
+                "",
+                window.all_events / window.all_calls,
+                window.all_calls,
+            )
             for stratum, units in windows.items()
             for unit, window in units.items()
         ]
@@ -283,15 +385,33 @@ def sort_dots(dots: list[Dot]) -> tuple[Dot, ...]:
 
 
 def limit_dots(row: Evidence) -> Evidence:
-    """The row with as many dots of each arm as a row of the database should hold, from the lowest to the highest value evenly."""
+    """The row with as many dots of each arm as a row of the database should hold, from the lowest
+    to the highest value evenly."""
     kept: list[Dot] = []
     for arm in ("baseline", "candidate"):
-        dots = sorted((dot for dot in row.dots if dot.arm == arm), key=lambda dot: (dot.value, dot.stratum, dot.instance, dot.bucket))
+        dots = sorted(
+            (dot for dot in row.dots if dot.arm == arm),
+            key=lambda dot: (dot.value, dot.stratum, dot.instance, dot.bucket),
+        )
         step = (len(dots) - 1) / (MOST_DOTS - 1)
-        kept += dots if len(dots) <= MOST_DOTS else [dots[round(step * number)] for number in range(MOST_DOTS)]
-    return replace(row, dots=sort_dots(kept), dots_left_out=len(row.dots) - len(kept)) if len(kept) < len(row.dots) else row
+        kept += (
+            dots
+            if len(dots) <= MOST_DOTS
+            else [dots[round(step * number)] for number in range(MOST_DOTS)]
+        )
+    return (
+        replace(row, dots=sort_dots(kept), dots_left_out=len(row.dots) - len(kept))
+        if len(kept) < len(row.dots)
+        else row
+    )
 
 
 def find_judged_level(region: Region, series: Series) -> RatioSeries | None:
     """The series when it says how long calls take, and is judged."""
-    return series if isinstance(series, RatioSeries) and series.metric.leads and region.is_judged(series.metric) else None
+    return (
+        series
+        if isinstance(series, RatioSeries)
+        and series.metric.leads
+        and region.is_judged(series.metric)
+        else None
+    )

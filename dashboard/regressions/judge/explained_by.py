@@ -1,4 +1,5 @@
-"""Cause before effect: a change that follows from another one of the same region is said of that one, once."""
+"""Cause before effect: a change that follows from another one of the same region is said of that
+one, once."""
 
 from __future__ import annotations
 
@@ -8,23 +9,35 @@ from dataclasses import replace
 from dashboard.regressions.judge.result import Evidence
 
 
-def attribute_causes(rows: list[Evidence], follows: Mapping[str, tuple[str, ...]]) -> list[Evidence]:
+def attribute_causes(
+    rows: list[Evidence], follows: Mapping[str, tuple[str, ...]]
+) -> list[Evidence]:
     """The rows of one region, each with the first of the metrics it follows that explains it.
 
-    The echo of a level adds nothing to a verdict. Eager calls and the slowness they make stand side by side: one says why, one how much.
+    The echo of a level adds nothing to a verdict. Eager calls and the slowness they make stand side
+    by side: one says why, one how much.
     """
     worse = {row.metric: row for row in rows if row.judged and row.label == "REGRESSED"}
     found = []
     for row in rows:
-        causes = [worse[name] for name in follows.get(row.metric, ()) if name in worse] if row.metric in worse else []
+        causes = (
+            [worse[name] for name in follows.get(row.metric, ()) if name in worse]
+            if row.metric in worse
+            else []
+        )
         cause = next((cause for cause in causes if explains(cause, row)), None)
         echo = cause is not None and cause.unit != "share"
-        found.append(replace(row, explained_by=cause.metric, drives=row.drives and not echo) if cause else row)
+        found.append(
+            replace(row, explained_by=cause.metric, drives=row.drives and not echo)
+            if cause
+            else row
+        )
     return found
 
 
 def explains(cause: Evidence, effect: Evidence) -> bool:
-    """A count explains any slowdown; a level explains one that is no larger than its own by as much as would matter."""
+    """A count explains any slowdown; a level explains one that is no larger than its own by as much
+    as would matter."""
     if effect.drives and not cause.drives:
         return False
     if cause.unit == "share" or cause.change is None or effect.change is None:

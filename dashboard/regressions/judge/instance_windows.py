@@ -1,20 +1,25 @@
-"""Calls and events of single instances over the last minutes, and the rule that names the instances a count affects.
+"""Calls and events of single instances over the last minutes, and the rule that names the instances
+a count affects.
 
-A share of few calls is no finding. An agent looks at one second in ten of short calls, so an instance that answers twenty calls a
-minute has about thirty looked-up calls in 15 minutes, and one eager call among them is a share of 3 %. Where a metric sets a `tail`,
-an instance is affected only if
+A share of few calls is no finding. An agent looks at one second in ten of short calls, so an
+instance that answers twenty calls a minute has about thirty looked-up calls in 15 minutes, and one
+eager call among them is a share of 3 %. Where a metric sets a `tail`, an instance is affected only
+if
 
-1. its last minutes hold at least `affected_events` events, or its calls since the deployment do; and
-2. the lower end of the one-sided Clopper-Pearson interval of that share, from the looked-up calls alone, is above `threshold`.
+1. its last minutes hold at least `affected_events` events, or its calls since the deployment do;
+2. the lower end of the one-sided Clopper-Pearson interval of that share, from the looked-up calls
+   alone, is above `threshold`.
 
-The lower end is above the threshold exactly when so many events would be rarer than `tail` at a share of `threshold`, and the
-interval is exact for any number of calls. The second test takes over what one rule of thumb cannot: five of five calls are a
-finding, five of three hundred are none. The number of events is asked for as well because calls are no independent draws: one
-request may make two or three calls. All calls since the deployment serve an instance that answers few calls; its last minutes must
-show the events as well, or an instance that has recovered would stay affected.
+The lower end is above the threshold exactly when so many events would be rarer than `tail` at a
+share of `threshold`, and the interval is exact for any number of calls. The second test takes over
+what one rule of thumb cannot: five of five calls are a finding, five of three hundred are none. The
+number of events is asked for as well because calls are no independent draws: one request may make
+two or three calls. All calls since the deployment serve an instance that answers few calls; its
+last minutes must show the events as well, or an instance that has recovered would stay affected.
 
-The baseline is held to less: a share above `threshold`, by however few events, makes it `suspected`. A suspected baseline turns the
-rule off, and rates are compared instead, because a baseline that may show the same must not be taken for one that does not.
+The baseline is held to less: a share above `threshold`, by however few events, makes it
+`suspected`. A suspected baseline turns the rule off, and rates are compared instead, because a
+baseline that may show the same must not be taken for one that does not.
 """
 
 from __future__ import annotations
@@ -82,7 +87,8 @@ Instances = list[tuple[Stratum, Unit]]
 
 
 class WindowSurvey(NamedTuple):
-    """Instances with enough calls, those that may show the events, those that surely do, and those that do so now."""
+    """Instances with enough calls, those that may show the events, those that surely do, and those
+    that do so now."""
 
     judged: Instances
     suspected: Instances
@@ -97,9 +103,14 @@ def effective_instances(units: Mapping[Unit, InstanceWindow]) -> float:
 
 
 def add_rows(
-    windows: InstanceWindows, stratum: Stratum, minute: int, rows: list[InstanceMinute], metric: AffectedMetric
+    windows: InstanceWindows,
+    stratum: Stratum,
+    minute: int,
+    rows: list[InstanceMinute],
+    metric: AffectedMetric,
 ) -> tuple[int, int]:
-    """Adds the rows of one cell to the windows of their instances; answers with all their calls and events."""
+    """Adds the rows of one cell to the windows of their instances; answers with all their calls and
+    events."""
     if not rows:
         return 0, 0
     all_calls = all_events = 0
@@ -124,11 +135,15 @@ def add_rows(
 
 
 def survey_windows(
-    windows: InstanceWindows, minute: int, metric: AffectedMetric, seen: Mapping[Stratum, int] | None = None
+    windows: InstanceWindows,
+    minute: int,
+    metric: AffectedMetric,
+    seen: Mapping[Stratum, int] | None = None,
 ) -> WindowSurvey:
     """Sorts the instances by what their last minutes show.
 
-    In a stratum that was `seen` last some time ago, within a day, the minutes before that moment count.
+    In a stratum that was `seen` last some time ago, within a day, the minutes before that moment
+    count.
     """
     found = WindowSurvey([], [], [], [])
     for stratum, units in windows.items():
@@ -153,7 +168,8 @@ def survey_windows(
 
 
 def has_enough_calls(window: InstanceWindow, metric: AffectedMetric) -> bool:
-    """Whether an instance has as many calls as are asked for; where a `tail` decides, those since the deployment count."""
+    """Whether an instance has as many calls as are asked for; where a `tail` decides, those since
+    the deployment count."""
     if metric.tail is None:
         return window.calls >= metric.least
     return window.calls > 0 and (window.all_calls >= metric.least or is_affected(window, metric))
@@ -163,11 +179,14 @@ def is_affected(window: InstanceWindow, metric: AffectedMetric) -> bool:
     """Whether an instance with a share above the threshold is affected: see the rule above."""
     if metric.tail is None:
         return window.events >= metric.affected_events
-    return exceeds_threshold(window.events, window.calls, metric) or exceeds_threshold(window.all_events, window.all_calls, metric)
+    return exceeds_threshold(window.events, window.calls, metric) or exceeds_threshold(
+        window.all_events, window.all_calls, metric
+    )
 
 
 def exceeds_threshold(events: int, calls: int, metric: AffectedMetric) -> bool:
-    """Whether there are several events, and so many are rarer than `tail` at a share of `threshold`."""
+    """Whether there are several events, and so many are rarer than `tail` at a share of
+    `threshold`."""
     if events < metric.affected_events or metric.tail is None:
         return False
     return float(bdtrc(events - 1, calls, metric.threshold)) < metric.tail

@@ -1,4 +1,5 @@
-"""The running state of a compared level: instances against the baseline of their stratum and bucket."""
+"""The running state of a compared level: instances against the baseline of their stratum and
+bucket."""
 
 from __future__ import annotations
 
@@ -6,7 +7,12 @@ import math
 from collections import deque
 from collections.abc import Mapping
 
-from dashboard.regressions.judge.before_after import add_past, compare_with_past, fit_load_slope, sum_totals
+from dashboard.regressions.judge.before_after import (
+    add_past,
+    compare_with_past,
+    fit_load_slope,
+    sum_totals,
+)
 from dashboard.regressions.judge.buckets import separates
 from dashboard.regressions.judge.inputs import CellKey, CellRows, Layout, Stratum
 from dashboard.regressions.judge.matched_cell import MatchedCell
@@ -50,11 +56,15 @@ class RatioSeries:
         weights: list[float] = []
         changes: list[float] = []
         if any(cell_rows.gone for cell_rows in rows.values()):
-            self._slope = fit_load_slope(place for cell in self.cells.values() for place in cell.places.values())
+            self._slope = fit_load_slope(
+                place for cell in self.cells.values() for place in cell.places.values()
+            )
         for key, cell_rows in rows.items():
             cell = self._cell(key, cell_rows)
             if cell_rows.gone:
-                closed = compare_with_past(cell.places, minute, cell_rows, self.metric, self._slope, self._settings)
+                closed = compare_with_past(
+                    cell.places, minute, cell_rows, self.metric, self._slope, self._settings
+                )
             else:
                 closed = cell.add(minute, cell_rows, self.metric, self._settings)
                 if cell_rows.loads:
@@ -93,13 +103,18 @@ class RatioSeries:
     @property
     def reported(self) -> bool:
         """Whether a version reported it where both called."""
-        return bool(self.matched_minutes) or any(cell.baseline_reports or cell.candidate_reports for cell in self.cells.values())
+        return bool(self.matched_minutes) or any(
+            cell.baseline_reports or cell.candidate_reports for cell in self.cells.values()
+        )
 
     def expected(self) -> bool:
-        """Whether it was compared, or the baseline reports it and the candidate does not; how long calls take always is."""
+        """Whether it was compared, or the baseline reports it and the candidate does not; how long
+        calls take always is."""
         if self.metric.leads or self.matched_minutes:
             return True
-        return any(cell.baseline_reports and not cell.candidate_reports for cell in self.cells.values())
+        return any(
+            cell.baseline_reports and not cell.candidate_reports for cell in self.cells.values()
+        )
 
     def _remember(self, minutes: int, change: float) -> None:
         self.matched_minutes += minutes
@@ -113,8 +128,16 @@ class RatioSeries:
         ages: list[int] = []
         least = self._settings.instance_minutes
         for stratum, cells in self._strata.items():
-            cand = average_differences([(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages)
-            base = average_differences([(cell.traffic.baseline, cell.baseline) for cell in cells], least, None) if cand else None
+            cand = average_differences(
+                [(cell.traffic.baseline, cell.candidate) for cell in cells], least, ages
+            )
+            base = (
+                average_differences(
+                    [(cell.traffic.baseline, cell.baseline) for cell in cells], least, None
+                )
+                if cand
+                else None
+            )
             if base and cand:
                 groups.append(group(stratum, base, cand))
             past = [(cell.traffic.baseline, self.past_of(cell)) for cell in cells if cell.places]
@@ -132,17 +155,31 @@ class RatioSeries:
         """How the change was found, the way that tells most first."""
         weights: dict[Layout, float] = {}
         for part in self._groups:
-            aligned = any(place.aligned for cell in self._strata[part.stratum] for place in cell.places.values() if place.minutes)
-            how: Layout = "side_by_side" if not part.same_hosts else "day_before" if aligned else "past_by_load"
+            aligned = any(
+                place.aligned
+                for cell in self._strata[part.stratum]
+                for place in cell.places.values()
+                if place.minutes
+            )
+            how: Layout = (
+                "side_by_side"
+                if not part.same_hosts
+                else "day_before"
+                if aligned
+                else "past_by_load"
+            )
             weights[how] = weights.get(how, 0.0) + 1.0 / part.k
         return tuple(sorted(weights, key=lambda how: (-weights[how], how)))
 
     @property
     def estimate(self) -> Estimate | None:
-        """The change with its error; worked out when somebody asks, for most minutes show no change at all."""
+        """The change with its error; worked out when somebody asks, for most minutes show no change
+        at all."""
         if self._estimate is None and self._groups:
             prior = prior_at(self.metric.prior_variance, sum(self._ages) / len(self._ages))
-            self._estimate = combine(self._groups, prior, self._settings.prior_df, self.metric.day_variance)
+            self._estimate = combine(
+                self._groups, prior, self._settings.prior_df, self.metric.day_variance
+            )
         return self._estimate
 
     def recent_change(self) -> float | None:
@@ -152,7 +189,8 @@ class RatioSeries:
         return math.fsum([entry[1] for entry in self.recent]) / self._recent_minutes
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the series says now; `closely` asks for the most recent data even where nothing is regressed."""
+        """What the series says now; `closely` asks for the most recent data even where nothing is
+        regressed."""
         if not self._groups:
             return CALM
         large = pool_change(self._groups) >= self._effect
@@ -172,15 +210,21 @@ class RatioSeries:
         )
 
     def lasting(self, reading: Reading) -> Reading:
-        """The same reading where most of the last half hour shows the change: one compilation moves the mean for hours."""
-        shown = sum(minutes for minutes, change in self.recent if change >= minutes * self._effect / 2)
+        """The same reading where most of the last half hour shows the change: one compilation moves
+        the mean for hours."""
+        shown = sum(
+            minutes for minutes, change in self.recent if change >= minutes * self._effect / 2
+        )
         if 4 * shown >= 3 * max(self._recent_minutes, self._settings.matched_minutes):
             return reading
-        return reading._replace(regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False)
+        return reading._replace(
+            regressed=False, leaning=False, recovered=True, relapsed=False, narrow=False
+        )
 
     @property
     def is_within_bucket(self) -> bool:
-        """Whether buckets hide the change: without the cells whose levels no bucket separates, what the others show is too small."""
+        """Whether buckets hide the change: without the cells whose levels no bucket separates, what
+        the others show is too small."""
         if all(cell.bounds is None for cell in self.cells.values()):
             return False
         shown, all_minutes, hides = 0.0, 0, False
@@ -189,8 +233,13 @@ class RatioSeries:
             minutes = sum(total.minutes for total in totals)
             if not minutes:
                 continue
-            level, difference = (math.fsum(getattr(total, name) for total in totals) for name in ("level", "difference"))
-            base, candidate = (self.metric.worse * value / minutes for value in (level - difference, level))
+            level, difference = (
+                math.fsum(getattr(total, name) for total in totals)
+                for name in ("level", "difference")
+            )
+            base, candidate = (
+                self.metric.worse * value / minutes for value in (level - difference, level)
+            )
             all_minutes += minutes
             if cell.bounds is None or separates(base, candidate, cell.bounds):
                 shown += difference
@@ -200,18 +249,25 @@ class RatioSeries:
 
     @property
     def is_single_instance(self) -> bool:
-        """Whether the candidate's only instance was seen too shortly to tell its version from its machine's neighbours."""
-        return self.matched_minutes < self._settings.lone_minutes and sum(len(part.candidate) for part in self._groups) == 1
+        """Whether the candidate's only instance was seen too shortly to tell its version from its
+        machine's neighbours."""
+        return (
+            self.matched_minutes < self._settings.lone_minutes
+            and sum(len(part.candidate) for part in self._groups) == 1
+        )
 
     @property
     def alone(self) -> bool:
-        """Whether one of several instances shows nearly all of the change: that is more often its machine than its version."""
+        """Whether one of several instances shows nearly all of the change: that is more often its
+        machine than its version."""
         rest = pool_without_worst(self._groups)
         return rest is not None and rest < self._settings.others_share * pool_change(self._groups)
 
     def _exceeds(self, alpha: float, comparisons: int) -> bool:
         estimate = self.estimate
-        return estimate is not None and estimate.delta > estimate.margin(alpha / (2 * comparisons * self.metric.doublings))
+        return estimate is not None and estimate.delta > estimate.margin(
+            alpha / (2 * comparisons * self.metric.doublings)
+        )
 
     def bound(self) -> float | None:
         """The worst change that the data leaves possible, on the log scale."""
@@ -221,13 +277,24 @@ class RatioSeries:
     def tolerable(self) -> bool:
         """Whether that bound lies below the tolerated change."""
         bound = self.bound()
-        return bound is not None and bound < math.log1p(self.metric.tolerated) and not self.is_within_bucket
+        return (
+            bound is not None
+            and bound < math.log1p(self.metric.tolerated)
+            and not self.is_within_bucket
+        )
 
 
-def average_differences(cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None) -> dict[Unit, float]:
-    """The mean difference per instance with at least `least` matched minutes, buckets weighted by the baseline's traffic."""
+def average_differences(
+    cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None
+) -> dict[Unit, float]:
+    """The mean difference per instance with at least `least` matched minutes, buckets weighted by
+    the baseline's traffic."""
     if len(cells) == 1:
-        found = {unit: total.difference / total.minutes for unit, total in cells[0][1].items() if total.minutes >= least}
+        found = {
+            unit: total.difference / total.minutes
+            for unit, total in cells[0][1].items()
+            if total.minutes >= least
+        }
         if ages is not None:
             ages += [total.minutes for total in cells[0][1].values() if total.minutes >= least]
         return found

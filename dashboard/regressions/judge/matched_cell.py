@@ -17,9 +17,20 @@ class MatchedCell:
     """Sums per instance of one stratum and bucket, and the bin that is being filled."""
 
     __slots__ = (
-        "_base", "_cand", "_opened", "_span", "_step", "baseline", "baseline_reports", "both_called", "bounds", "candidate",
-        "candidate_reports", "places", "traffic",
-    )  # fmt: skip
+        "_base",
+        "_cand",
+        "_opened",
+        "_span",
+        "_step",
+        "baseline",
+        "baseline_reports",
+        "both_called",
+        "bounds",
+        "candidate",
+        "candidate_reports",
+        "places",
+        "traffic",
+    )
 
     def __init__(self, traffic: Traffic) -> None:
         self.traffic = traffic
@@ -32,21 +43,32 @@ class MatchedCell:
         self._cand: Pending = {}
         self._opened = self._span = self._step = 0
 
-    def add(self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings) -> tuple[int, float] | None:
-        """Takes a minute; answers with the bin's span and the candidate's mean difference when it closes a bin."""
+    def add(
+        self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings
+    ) -> tuple[int, float] | None:
+        """Takes a minute; answers with the bin's span and the candidate's mean difference when it
+        closes a bin."""
         if rows.baseline and rows.candidate and not (self._base and self._cand):
             # Most cells have calls enough in every minute: nothing to gather then.
             base = compute_minute_levels(rows.baseline, metric, settings.bin_calls)
-            cand = compute_minute_levels(rows.candidate, metric, settings.bin_calls) if base else None
+            cand = (
+                compute_minute_levels(rows.candidate, metric, settings.bin_calls) if base else None
+            )
             if base and cand:
                 self._discard()
                 return 1, self._close(minute, 1, base, cand)
         return self._gather(minute, rows, metric, settings)
 
-    def _gather(self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings) -> tuple[int, float] | None:
+    def _gather(
+        self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings
+    ) -> tuple[int, float] | None:
         widest = settings.bin_minutes[-1]
         lonely = not (self._base and self._cand)
-        if self._span and minute // settings.bin_minutes[1] > self._opened // settings.bin_minutes[1] and lonely:
+        if (
+            self._span
+            and minute // settings.bin_minutes[1] > self._opened // settings.bin_minutes[1]
+            and lonely
+        ):
             self._discard()
         if self._span and minute - self._opened >= widest:
             self._discard()
@@ -60,7 +82,8 @@ class MatchedCell:
             self.baseline_reports |= base_reports
             self.candidate_reports |= cand_reports
         if not self._base or not self._cand:
-            # Versions that call in turn meet within the second narrowest bin; what waits longer for the other would be of another time.
+            # Versions that call in turn meet within the second narrowest bin; what waits longer for
+            # the other would be of another time.
             if not (self._base or self._cand) or (minute + 1) % settings.bin_minutes[1] == 0:
                 self._discard()
             return None
@@ -79,7 +102,9 @@ class MatchedCell:
             self._step += 1
         return None
 
-    def _close(self, minute: int, span: int, base: dict[Unit, float], cand: dict[Unit, float]) -> float:
+    def _close(
+        self, minute: int, span: int, base: dict[Unit, float], cand: dict[Unit, float]
+    ) -> float:
         middle = math.fsum(base.values()) / len(base)
         for totals, levels in ((self.baseline, base), (self.candidate, cand)):
             for unit, level in levels.items():
@@ -96,7 +121,11 @@ class MatchedCell:
     @property
     def one_sided(self) -> bool:
         """Whether both arms called here and not both reported a value."""
-        return self.both_called and not self.baseline and not (self.baseline_reports and self.candidate_reports)
+        return (
+            self.both_called
+            and not self.baseline
+            and not (self.baseline_reports and self.candidate_reports)
+        )
 
     def _discard(self) -> None:
         self._base.clear()
@@ -104,20 +133,29 @@ class MatchedCell:
         self._span = self._step = 0
 
 
-def compute_minute_levels(rows: list[InstanceMinute], metric: RatioMetric, least: int) -> dict[Unit, float] | None:
-    """The log level per instance when every one has enough samples in this minute alone and one row; else None."""
+def compute_minute_levels(
+    rows: list[InstanceMinute], metric: RatioMetric, least: int
+) -> dict[Unit, float] | None:
+    """The log level per instance when every one has enough samples in this minute alone and one
+    row; else None."""
     levels: dict[Unit, float] = {}
     value_of, samples_of, sign = metric.value, metric.samples, metric.worse
     for row in rows:
         value = value_of(row)
-        if value is None or samples_of(row) < least or not 0.0 < value < math.inf or row.unit in levels:
+        if (
+            value is None
+            or samples_of(row) < least
+            or not 0.0 < value < math.inf
+            or row.unit in levels
+        ):
             return None
         levels[row.unit] = sign * math.log(value)
     return levels
 
 
 def fill(pending: Pending, rows: list[InstanceMinute], metric: RatioMetric) -> bool:
-    """Adds the logs of usable values, weighted by their samples, to each instance's bin; answers whether any was reported."""
+    """Adds the logs of usable values, weighted by their samples, to each instance's bin; answers
+    whether any was reported."""
     reported = False
     value_of, samples_of, sign = metric.value, metric.samples, metric.worse
     for row in rows:
@@ -137,7 +175,8 @@ def fill(pending: Pending, rows: list[InstanceMinute], metric: RatioMetric) -> b
 
 
 def compute_bin_levels(pending: Pending, least: int) -> dict[Unit, float] | None:
-    """The log level per instance with at least `least` samples; None while under half of the instances have them."""
+    """The log level per instance with at least `least` samples; None while under half of the
+    instances have them."""
     levels = {}
     for unit, (terms, samples) in pending.items():
         count = sum(samples)

@@ -1,4 +1,5 @@
-"""What was not compared and why, what a shifted mix does by itself, and the cheapest step to see more."""
+"""What was not compared and why, what a shifted mix does by itself, and the cheapest step to see
+more."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from dashboard.regressions.judge.inputs import CellKey, Layout, Stratum, Traffic
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.pooled_estimate import log_to_change, t_quantile
 from dashboard.regressions.judge.region_state import Region
-from dashboard.regressions.judge.result import BucketShare, MixShift, NextStep, NotCompared, NotComparedReason, Reason
+from dashboard.regressions.judge.result import (
+    BucketShare,
+    MixShift,
+    NextStep,
+    NotCompared,
+    NotComparedReason,
+    Reason,
+)
 from dashboard.regressions.judge.settings import Settings
 
 
@@ -38,7 +46,9 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
         for (stratum, host, reason), calls in region.away.items():
             if reason:
                 place = host or ("unknown host" if reason == "no_baseline_on_host" else "")
-                what = " · ".join(part for part in (region.name, stratum_name(stratum), place) if part)
+                what = " · ".join(
+                    part for part in (region.name, stratum_name(stratum), place) if part
+                )
                 found.append(NotCompared(what, reason, calls / total))
     levels = {region.name: series for region, series in judged_levels(comparison)}
     for region in comparison.regions.values():
@@ -47,11 +57,21 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
         for key, traffic in region.traffic.items():
             what = " · ".join(part for part in (region.name, stratum_name(key[0]), key[1]) if part)
             if traffic.alone:
-                why: NotComparedReason = "no_baseline_in_bucket" if key[0] in known else "no_baseline_in_stratum"
+                why: NotComparedReason = (
+                    "no_baseline_in_bucket" if key[0] in known else "no_baseline_in_stratum"
+                )
                 found.append(NotCompared(what, why, traffic.alone / total))
             elif is_unmatched(series, key, traffic):
-                one_sided = series is not None and key in series.cells and series.cells[key].one_sided
-                found.append(NotCompared(what, "one_sided" if one_sided else "too_few_calls", traffic.candidate / total))
+                one_sided = (
+                    series is not None and key in series.cells and series.cells[key].one_sided
+                )
+                found.append(
+                    NotCompared(
+                        what,
+                        "one_sided" if one_sided else "too_few_calls",
+                        traffic.candidate / total,
+                    )
+                )
     return tuple(sorted(found, key=lambda item: (-(item.share or 0.0), item.what)))
 
 
@@ -59,8 +79,14 @@ def agents_differ(comparison: Comparison) -> tuple[NotCompared, ...]:
     """What only the newer of two versions of the agent counts, or counts in another way."""
     if not comparison.agents_differ:
         return ()
-    stalled = [NotCompared(f"stalled calls of {name}", "agents_differ", None) for name in sorted(comparison.agents_differ)]
-    bare = [NotCompared(f"calls of {name} without a graph", "agents_differ", None) for name in sorted(comparison.differ_on_graphs)]
+    stalled = [
+        NotCompared(f"stalled calls of {name}", "agents_differ", None)
+        for name in sorted(comparison.agents_differ)
+    ]
+    bare = [
+        NotCompared(f"calls of {name} without a graph", "agents_differ", None)
+        for name in sorted(comparison.differ_on_graphs)
+    ]
     return (*stalled, *bare, NotCompared("recompiles", "agents_differ", None))
 
 
@@ -73,7 +99,8 @@ def is_unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> 
 
 
 def mix_shift(comparison: Comparison) -> tuple[MixShift, ...]:
-    """Per judged level: the change that the candidate's mix of shapes would make at the baseline's speed."""
+    """Per judged level: the change that the candidate's mix of shapes would make at the baseline's
+    speed."""
     found = []
     for region, series in judged_levels(comparison):
         shift = region_shift(region, series)
@@ -83,12 +110,15 @@ def mix_shift(comparison: Comparison) -> tuple[MixShift, ...]:
 
 
 def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
-    """Strata count by the candidate's calls in them; buckets that the baseline never called are left out."""
+    """Strata count by the candidate's calls in them; buckets that the baseline never called are
+    left out."""
     by_stratum: dict[Stratum, list[tuple[str, Traffic, float]]] = {}
     for (stratum, bucket), cell in series.cells.items():
         levels = baseline_levels(series, cell, False) + baseline_levels(series, cell, True)
         if levels:
-            by_stratum.setdefault(stratum, []).append((bucket, cell.traffic, math.fsum(levels) / len(levels)))
+            by_stratum.setdefault(stratum, []).append(
+                (bucket, cell.traffic, math.fsum(levels) / len(levels))
+            )
     shares: list[BucketShare] = []
     terms: list[float] = []
     weight = 0
@@ -97,13 +127,20 @@ def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
         cand = sum(traffic.candidate for _, traffic, _ in cells)
         weight += cand
         for bucket, traffic, level in cells:
-            share = BucketShare(stratum_name(stratum), bucket, traffic.baseline / base, traffic.candidate / cand)
+            share = BucketShare(
+                stratum_name(stratum), bucket, traffic.baseline / base, traffic.candidate / cand
+            )
             shares.append(share)
             terms.append(cand * (share.candidate - share.baseline) * series.metric.worse * level)
     if not weight:
         return None
     change = log_to_change(math.fsum(terms) / weight)
-    return MixShift(region.name, series.metric.name, change, tuple(sorted(shares, key=lambda s: (s.stratum, s.bucket))))
+    return MixShift(
+        region.name,
+        series.metric.name,
+        change,
+        tuple(sorted(shares, key=lambda s: (s.stratum, s.bucket))),
+    )
 
 
 def find_reason(comparison: Comparison, now_minute: int) -> Reason:
@@ -137,11 +174,17 @@ def find_reason(comparison: Comparison, now_minute: int) -> Reason:
     return "not_within_bound" if comparison.policy.looks_taken else "before_look"
 
 
-def explain_separation(comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int) -> Reason:
+def explain_separation(
+    comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int
+) -> Reason:
     """Why nothing was compared of two versions that both ran."""
     if baseline_last >= candidate_first:
         return "in_turn" if comparison.turns.taken else "warming_up"
-    if any(why in ("no_baseline_on_host", "past_too_short") for region in comparison.regions.values() for _, _, why in region.away):
+    if any(
+        why in ("no_baseline_on_host", "past_too_short")
+        for region in comparison.regions.values()
+        for _, _, why in region.away
+    ):
         return "no_common_host"
     if comparison.with_past and now_minute - baseline_last <= comparison.settings.gone_minutes:
         return "too_short"
@@ -150,19 +193,39 @@ def explain_separation(comparison: Comparison, baseline_last: int, candidate_fir
 
 def list_layouts(comparison: Comparison) -> tuple[Layout, ...]:
     """How the judged levels were compared, the way that tells most first."""
-    return tuple(dict.fromkeys(how for _, series in judged_levels(comparison) for how in series.layouts))
+    return tuple(
+        dict.fromkeys(how for _, series in judged_levels(comparison) for how in series.layouts)
+    )
 
 
 def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
     """What to do next, None when nothing but time is missing or the verdict is clear."""
     settings = comparison.settings
-    if reason in ("no_longer_compared", "no_baseline", "one_after_the_other", "in_turn", "no_common_host", "no_common_stratum"):
-        strata = sorted({stratum_name(key[0]) for r in comparison.regions.values() for key, t in r.traffic.items() if t.candidate})
+    if reason in (
+        "no_longer_compared",
+        "no_baseline",
+        "one_after_the_other",
+        "in_turn",
+        "no_common_host",
+        "no_common_stratum",
+    ):
+        strata = sorted(
+            {
+                stratum_name(key[0])
+                for r in comparison.regions.values()
+                for key, t in r.traffic.items()
+                if t.candidate
+            }
+        )
         return NextStep("run_side_by_side", "baseline", strata[0] if strata else "", 1, None, 60)
     if reason == "too_few_calls":
-        return NextStep("add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[-1])
+        return NextStep(
+            "add_traffic", "candidate", "", settings.bin_calls, None, settings.bin_minutes[-1]
+        )
     if reason in ("warming_up", "too_short"):
-        return NextStep("wait", "candidate", "", 0, None, settings.warm_up_minutes + settings.instance_minutes)
+        return NextStep(
+            "wait", "candidate", "", 0, None, settings.warm_up_minutes + settings.instance_minutes
+        )
     if reason not in ("before_look", "not_within_bound"):
         return None
     steps = [
@@ -174,7 +237,9 @@ def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
     return min(steps, key=lambda step: (step.visible or 0.0, step.arm, step.stratum), default=None)
 
 
-def estimate_more_instances(series: RatioSeries, comparisons: int, settings: Settings, count: int = 2) -> list[NextStep]:
+def estimate_more_instances(
+    series: RatioSeries, comparisons: int, settings: Settings, count: int = 2
+) -> list[NextStep]:
     """What could be seen with two more instances in each stratum and arm."""
     estimate = series.estimate
     if estimate is None:
@@ -185,9 +250,14 @@ def estimate_more_instances(series: RatioSeries, comparisons: int, settings: Set
     for group in estimate.groups:
         if group.same_hosts:
             continue
-        for arm, grown, other in (("candidate", group.candidate, group.baseline), ("baseline", group.baseline, group.candidate)):
+        for arm, grown, other in (
+            ("candidate", group.candidate, group.baseline),
+            ("baseline", group.baseline, group.candidate),
+        ):
             k = 1.0 / (len(grown) + count) + 1.0 / len(other)
             error = math.sqrt(estimate.variance / (weight - 1.0 / group.k + 1.0 / k))
             visible = log_to_change(t_quantile(estimate.df + count, tail) * error)
-            steps.append(NextStep("add_instances", arm, stratum_name(group.stratum), count, visible, 0))
+            steps.append(
+                NextStep("add_instances", arm, stratum_name(group.stratum), count, visible, 0)
+            )
     return steps

@@ -29,7 +29,8 @@ def log_to_level(logarithm: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(df: int, tail: float) -> float:
-    """The value that a t distribution exceeds with probability `tail`; of 96,000 asked for in simulated fleets 10 were different."""
+    """The value that a t distribution exceeds with probability `tail`; of 96,000 asked for in
+    simulated fleets 10 were different."""
     return float(stdtrit(df, 1.0 - tail))
 
 
@@ -47,7 +48,8 @@ class Total:
 
 MAX_UNITS = 400
 EVICT_AFTER_MINUTES = 1440
-"""Minutes without a call after which an instance counts no more, where a comparison has met so many in one cell: pods come and go."""
+"""Minutes without a call after which an instance counts no more, where a comparison has met so many
+in one cell: pods come and go."""
 
 
 L = TypeVar("L", bound="HasLastMinute")
@@ -60,19 +62,26 @@ class HasLastMinute(Protocol):
 
 
 def evict_units(units: dict[Unit, L], minute: int) -> None:
-    """Beyond so many, those go that have been gone for a day, the longest gone first; who still calls is never among them."""
+    """Beyond so many, those go that have been gone for a day, the longest gone first; who still
+    calls is never among them."""
     if len(units) <= MAX_UNITS:
         return
-    gone = sorted((found.last, str(unit), unit) for unit, found in units.items() if minute - found.last >= EVICT_AFTER_MINUTES)
+    gone = sorted(
+        (found.last, str(unit), unit)
+        for unit, found in units.items()
+        if minute - found.last >= EVICT_AFTER_MINUTES
+    )
     for _, _, unit in gone[: len(units) - MAX_UNITS]:
         del units[unit]
 
 
 class Group(NamedTuple):
-    """One stratum: the mean matched log ratio of every instance that counts, the arms' means and their difference.
+    """One stratum: the mean matched log ratio of every instance that counts, the arms' means and
+    their difference.
 
-    `k` is what one unit of variance between instances becomes in the difference. In a group of `same_hosts` each host
-    is compared with itself: the baseline is 0 by definition, and what one day has unlike another is in all hosts.
+    `k` is what one unit of variance between instances becomes in the difference. In a group of
+    `same_hosts` each host is compared with itself: the baseline is 0 by definition, and what one
+    day has unlike another is in all hosts.
     """
 
     stratum: Stratum
@@ -86,7 +95,11 @@ class Group(NamedTuple):
     @property
     def df(self) -> int:
         """How many of its instances are free to differ."""
-        return len(self.candidate) - 1 if self.same_hosts else len(self.baseline) + len(self.candidate) - 2
+        return (
+            len(self.candidate) - 1
+            if self.same_hosts
+            else len(self.baseline) + len(self.candidate) - 2
+        )
 
     @property
     def delta(self) -> float:
@@ -96,7 +109,9 @@ class Group(NamedTuple):
     def squares(self) -> float:
         """The squared distances of the instances from the mean of their arm."""
         base = [(value - self.baseline_mean) ** 2 for value in self.baseline.values()]
-        return math.fsum(base + [(value - self.candidate_mean) ** 2 for value in self.candidate.values()])
+        return math.fsum(
+            base + [(value - self.candidate_mean) ** 2 for value in self.candidate.values()]
+        )
 
 
 class Estimate(NamedTuple):
@@ -113,17 +128,32 @@ class Estimate(NamedTuple):
         return t_quantile(self.df, tail) * self.error
 
 
-def group(stratum: Stratum, baseline: Mapping[Unit, float], candidate: Mapping[Unit, float]) -> Group:
+def group(
+    stratum: Stratum, baseline: Mapping[Unit, float], candidate: Mapping[Unit, float]
+) -> Group:
     """The arms of one stratum; both must have an instance."""
     base, cand = len(baseline), len(candidate)
     return Group(
-        stratum, baseline, candidate, math.fsum(baseline.values()) / base, math.fsum(candidate.values()) / cand, 1.0 / cand + 1.0 / base
+        stratum,
+        baseline,
+        candidate,
+        math.fsum(baseline.values()) / base,
+        math.fsum(candidate.values()) / cand,
+        1.0 / cand + 1.0 / base,
     )
 
 
 def make_host_group(stratum: Stratum, hosts: Mapping[Unit, float]) -> Group:
     """One stratum in which every host is compared with its own past."""
-    return Group(stratum, dict.fromkeys(hosts, 0.0), hosts, 0.0, math.fsum(hosts.values()) / len(hosts), 1.0 / len(hosts), same_hosts=True)
+    return Group(
+        stratum,
+        dict.fromkeys(hosts, 0.0),
+        hosts,
+        0.0,
+        math.fsum(hosts.values()) / len(hosts),
+        1.0 / len(hosts),
+        same_hosts=True,
+    )
 
 
 def pool_change(groups: Sequence[Group]) -> float:
@@ -133,9 +163,15 @@ def pool_change(groups: Sequence[Group]) -> float:
 
 
 def pool_without_worst(groups: Sequence[Group]) -> float | None:
-    """The change over all strata when the instance that shows most of it is left out; None where there is no other."""
+    """The change over all strata when the instance that shows most of it is left out; None where
+    there is no other."""
     most = max(
-        ((value - part.baseline_mean, number) for number, part in enumerate(groups) for value in part.candidate.values()), default=None
+        (
+            (value - part.baseline_mean, number)
+            for number, part in enumerate(groups)
+            for value in part.candidate.values()
+        ),
+        default=None,
     )
     if most is None or sum(len(part.candidate) for part in groups) < 2:
         return None
@@ -149,10 +185,13 @@ def pool_without_worst(groups: Sequence[Group]) -> float | None:
     return pool_change(rest)
 
 
-def combine(groups: Sequence[Group], prior_variance: float, prior_df: int, day_variance: float = 0.0) -> Estimate:
+def combine(
+    groups: Sequence[Group], prior_variance: float, prior_df: int, day_variance: float = 0.0
+) -> Estimate:
     """Pools the strata; the variance between instances is shrunk to what healthy instances show.
 
-    `day_variance` is how much one day differs from another for all hosts alike: more hosts do not take it away.
+    `day_variance` is how much one day differs from another for all hosts alike: more hosts do not
+    take it away.
     """
     df = prior_df + sum(part.df for part in groups)
     variance = (prior_df * prior_variance + math.fsum(part.squares() for part in groups)) / df

@@ -1,4 +1,5 @@
-"""Whether the ranks of a job compile alike: what one did that the others have not, who runs eager or gave up, who still compiles."""
+"""Whether the ranks of a job compile alike: what one did that the others have not, who runs eager
+or gave up, who still compiles."""
 
 from __future__ import annotations
 
@@ -12,12 +13,15 @@ Kind = Literal["more", "fewer", "eager", "limit", "straggler", "cache", "graph"]
 CLOCK_SLACK_S = 2.0
 """Seconds that the clocks of two hosts may differ."""
 BEHIND_AFTER_S = 60.0
-"""Seconds after which a rank that has not compiled what the others have is no longer behind; sooner where it went on to something else."""
+"""Seconds after which a rank that has not compiled what the others have is no longer behind; sooner
+where it went on to something else."""
 SILENT_AFTER_S = 180.0
-"""A rank that has been silent for so much longer than the others is compared no more: it would hide what they do."""
+"""A rank that has been silent for so much longer than the others is compared no more: it would hide
+what they do."""
 COUNTED_KINDS = ("first", "recompile", "empty")
-"""A rank that looks at a frame alone waits alone, even where the frame has no graph. Backward passes are compiled when they are first
-needed; autotuning and recordings of CUDA graphs compile no frame."""
+"""A rank that looks at a frame alone waits alone, even where the frame has no graph. Backward
+passes are compiled when they are first needed; autotuning and recordings of CUDA graphs compile no
+frame."""
 EAGER_SHARE, COMPILED_EAGER_SHARE = 0.5, 0.02
 
 
@@ -36,7 +40,8 @@ class RankCompilation:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One rank as far as its reports reach; `stage` is what it declares, such as a stage of a pipeline: stages may differ."""
+    """One rank as far as its reports reach; `stage` is what it declares, such as a stage of a
+    pipeline: stages may differ."""
 
     rank: int
     seen_until: float
@@ -51,7 +56,8 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """What some ranks of a stage do and the others do not. `certain`: a collective may wait for ever; else only slower, or to look at."""
+    """What some ranks of a stage do and the others do not. `certain`: a collective may wait for
+    ever; else only slower, or to look at."""
 
     kind: Kind
     ranks: tuple[int, ...]
@@ -83,13 +89,17 @@ class _Member:
 
     def is_on_its_way(self, place: FrameKey, own: int) -> bool:
         """Whether it compiles the frame right now, or did since."""
-        return (self.rank.compiling_for > 0 and self.rank.compiling_frame == place[1]) or len(self.frames.get(place, ())) > own
+        return (self.rank.compiling_for > 0 and self.rank.compiling_frame == place[1]) or len(
+            self.frames.get(place, ())
+        ) > own
 
     def has_moved_on(self, frame: str, since: float) -> bool:
         """Whether it compiles, or has compiled, something else since then."""
         if self.rank.compiling_for > 0 and self.rank.compiling_frame != frame:
             return True
-        return any(there[-1].at > since for place, there in self.frames.items() if place[1] != frame)
+        return any(
+            there[-1].at > since for place, there in self.frames.items() if place[1] != frame
+        )
 
 
 def find_divergences(ranks: Iterable[Rank]) -> list[Divergence]:
@@ -100,7 +110,12 @@ def find_divergences(ranks: Iterable[Rank]) -> list[Divergence]:
     for rank in sorted(known, key=lambda one: one.rank):
         if rank.seen_until >= newest - SILENT_AFTER_S:
             stages[rank.stage].append(_Member(rank, _by_frame(rank)))
-    found = [one for stage, members in stages.items() if len(members) > 1 for one in _compare_stage(stage, members)]
+    found = [
+        one
+        for stage, members in stages.items()
+        if len(members) > 1
+        for one in _compare_stage(stage, members)
+    ]
     return sorted(found, key=lambda one: (not one.certain, -one.at, one.kind, one.about, one.ranks))
 
 
@@ -113,7 +128,8 @@ def _by_frame(rank: Rank) -> dict[FrameKey, list[RankCompilation]]:
 
 
 def _compare_stage(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
-    # Only what every rank has reported about can be compared: a report that is under way is no difference.
+    # Only what every rank has reported about can be compared: a report that is under way is no
+    # difference.
     horizon = min(member.rank.seen_until for member in members) - CLOCK_SLACK_S
     for place in sorted({place for member in members for place in member.frames}):
         yield from _counts(stage, members, place, horizon)
@@ -126,15 +142,27 @@ def _format_frame(place: FrameKey) -> str:
     return f"{place[1]} ({place[0]})" if place[0] else place[1]
 
 
-def _counts(stage: str, members: Sequence[_Member], place: FrameKey, horizon: float) -> Iterable[Divergence]:
-    """Ranks that compiled a frame more or less often than most; one that is on its way there is behind and no other way."""
+def _counts(
+    stage: str, members: Sequence[_Member], place: FrameKey, horizon: float
+) -> Iterable[Divergence]:
+    """Ranks that compiled a frame more or less often than most; one that is on its way there is
+    behind and no other way."""
     counts = {member.rank.rank: member.until(place, horizon) for member in members}
     highest = max(counts.values())
     if highest == min(counts.values()):
         return
-    # One that compiles it right now will soon have done so: of all that recompile together one is the first.
-    usual = _find_most_common([counts[member.rank.rank] + member.is_on_its_way(place, counts[member.rank.rank]) for member in members])
-    times = {member.rank.rank: [one.at for one in member.frames.get(place, ()) if one.at <= horizon] for member in members}
+    # One that compiles it right now will soon have done so: of all that recompile together one is
+    # the first.
+    usual = _find_most_common(
+        [
+            counts[member.rank.rank] + member.is_on_its_way(place, counts[member.rank.rank])
+            for member in members
+        ]
+    )
+    times = {
+        member.rank.rank: [one.at for one in member.frames.get(place, ()) if one.at <= horizon]
+        for member in members
+    }
     newest = max(at for own in times.values() for at in own)
     if highest == 1 and usual == 0:
         # Who starts first is no other way: the others are behind until they go on without it.
@@ -143,13 +171,23 @@ def _counts(stage: str, members: Sequence[_Member], place: FrameKey, horizon: fl
     for member in members:
         own = counts[member.rank.rank]
         if own < usual:
-            behind = _is_behind(member, place, own, min(_list_reach_times(times, usual), default=newest), horizon)
+            behind = _is_behind(
+                member, place, own, min(_list_reach_times(times, usual), default=newest), horizon
+            )
             groups["straggler" if behind else "fewer", own].append(member.rank.rank)
         elif own > usual:
             groups["more", own].append(member.rank.rank)
     for (kind, own), ranks in groups.items():
         yield Divergence(
-            kind, tuple(ranks), len(members) - len(ranks), _format_frame(place), newest, kind != "straggler", own, usual, stage
+            kind,
+            tuple(ranks),
+            len(members) - len(ranks),
+            _format_frame(place),
+            newest,
+            kind != "straggler",
+            own,
+            usual,
+            stage,
         )
 
 
@@ -159,27 +197,54 @@ def _list_reach_times(times: Mapping[int, Sequence[float]], usual: int) -> list[
 
 
 def _is_behind(member: _Member, place: FrameKey, own: int, since: float, horizon: float) -> bool:
-    """Whether a rank that has compiled a frame less often is on its way there: it compiles it, did since, or has not gone on yet."""
+    """Whether a rank that has compiled a frame less often is on its way there: it compiles it, did
+    since, or has not gone on yet."""
     if member.is_on_its_way(place, own):
         return True
-    return own == 0 and horizon - since < BEHIND_AFTER_S and not member.has_moved_on(place[1], since)
+    return (
+        own == 0 and horizon - since < BEHIND_AFTER_S and not member.has_moved_on(place[1], since)
+    )
 
 
-def _compare_cache_lookups(stage: str, members: Sequence[_Member], place: FrameKey) -> Iterable[Divergence]:
-    """The first compilation of a frame: served by the caches on some and not on others, or of another graph than on most."""
-    first = {member.rank.rank: member.frames[place][0] for member in members if place in member.frames}
+def _compare_cache_lookups(
+    stage: str, members: Sequence[_Member], place: FrameKey
+) -> Iterable[Divergence]:
+    """The first compilation of a frame: served by the caches on some and not on others, or of
+    another graph than on most."""
+    first = {
+        member.rank.rank: member.frames[place][0] for member in members if place in member.frames
+    }
     missed = tuple(rank for rank, one in first.items() if one.cache == "miss")
     newest = max(one.at for one in first.values())
     if missed and len(missed) < len(first) and any(one.cache == "hit" for one in first.values()):
-        yield Divergence("cache", missed, len(first) - len(missed), _format_frame(place), newest, False, stage=stage)
+        yield Divergence(
+            "cache",
+            missed,
+            len(first) - len(missed),
+            _format_frame(place),
+            newest,
+            False,
+            stage=stage,
+        )
     keys = Counter(one.key for one in first.values() if one.key)
     if len(keys) > 1 and keys.most_common(1)[0][1] > 1:
         usual, count = keys.most_common(1)[0]
         other = tuple(rank for rank, one in first.items() if one.key and one.key != usual)
-        # A key may hold the number of the device: it says nothing for certain unless most ranks share one.
+        # A key may hold the number of the device: it says nothing for certain unless most ranks
+        # share one.
         asked = tuple(sorted({first[rank].key for rank in other}))
         certain = count > keys.total() / 2
-        yield Divergence("graph", other, count, _format_frame(place), newest, certain, stage=stage, graphs=asked, usual_graph=usual)
+        yield Divergence(
+            "graph",
+            other,
+            count,
+            _format_frame(place),
+            newest,
+            certain,
+            stage=stage,
+            graphs=asked,
+            usual_graph=usual,
+        )
 
 
 def _eager(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
@@ -187,7 +252,9 @@ def _eager(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
     eager = tuple(rank.rank for rank in known if (rank.eager_share or 0.0) > EAGER_SHARE)
     compiled = sum((rank.eager_share or 0.0) <= COMPILED_EAGER_SHARE for rank in known)
     if eager and compiled:
-        yield Divergence("eager", eager, compiled, "", max(rank.seen_until for rank in known), True, stage=stage)
+        yield Divergence(
+            "eager", eager, compiled, "", max(rank.seen_until for rank in known), True, stage=stage
+        )
 
 
 def _limits(stage: str, members: Sequence[_Member], horizon: float) -> Iterable[Divergence]:
@@ -195,9 +262,12 @@ def _limits(stage: str, members: Sequence[_Member], horizon: float) -> Iterable[
     for frame in sorted({frame for member in members for frame in member.rank.limits}):
         ranks = tuple(member.rank.rank for member in members if frame in member.rank.limits)
         if len(ranks) < len(members):
-            yield Divergence("limit", ranks, len(members) - len(ranks), frame, horizon, True, stage=stage)
+            yield Divergence(
+                "limit", ranks, len(members) - len(ranks), frame, horizon, True, stage=stage
+            )
 
 
 def _find_most_common(counts: Iterable[int]) -> int:
-    """The count that most have; of two that are as frequent the lower one, because it is the other that did something."""
+    """The count that most have; of two that are as frequent the lower one, because it is the other
+    that did something."""
     return min(Counter(counts).items(), key=lambda item: (-item[1], item[0]))[0]

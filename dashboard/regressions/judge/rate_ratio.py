@@ -1,4 +1,5 @@
-"""Counts compared as rates: the candidate's events against those that the baseline's rate would have made of its calls."""
+"""Counts compared as rates: the candidate's events against those that the baseline's rate would
+have made of its calls."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from dashboard.regressions.judge.pooled_estimate import t_quantile
 from dashboard.regressions.judge.settings import AffectedMetric, Settings
 
 FRESH_MINUTES = 3
-"""A minute counts towards a hold time if these last minutes show the events: a window remembers a burst for longer than it lasted."""
+"""A minute counts towards a hold time if these last minutes show the events: a window remembers a
+burst for longer than it lasted."""
 
 
 class Sums:
@@ -20,7 +22,9 @@ class Sums:
 
     __slots__ = ("base_calls", "base_events", "cand_calls", "cand_events")
 
-    def __init__(self, base_events: int = 0, base_calls: int = 0, cand_events: int = 0, cand_calls: int = 0) -> None:
+    def __init__(
+        self, base_events: int = 0, base_calls: int = 0, cand_events: int = 0, cand_calls: int = 0
+    ) -> None:
         self.base_events = base_events
         self.base_calls = base_calls
         self.cand_events = cand_events
@@ -30,7 +34,8 @@ class Sums:
 class Rate(NamedTuple):
     """A change of a rate on the log scale, positive is worse, with its standard error.
 
-    `expected` is how many events the candidate would have had at the baseline's rate of each stratum.
+    `expected` is how many events the candidate would have had at the baseline's rate of each
+    stratum.
     """
 
     delta: float
@@ -52,7 +57,8 @@ class Rate(NamedTuple):
         return self.expected / self.calls
 
     def matters(self, change: float, metric: AffectedMetric) -> bool:
-        """Whether a change of so much on the log scale is as many times the baseline's and as many points as matter."""
+        """Whether a change of so much on the log scale is as many times the baseline's and as many
+        points as matter."""
         return change >= math.log(metric.times) and self.points(change) >= metric.points
 
     def points(self, change: float) -> float:
@@ -64,8 +70,11 @@ class Rate(NamedTuple):
         return t_quantile(self.df, tail) * self.error
 
 
-def estimate_rate(strata: Iterable[tuple[Sums, float, float]], dispersion: float, prior_df: int) -> Rate | None:
-    """The rates of all strata together; each comes with how many instances of the baseline and of the candidate share its calls."""
+def estimate_rate(
+    strata: Iterable[tuple[Sums, float, float]], dispersion: float, prior_df: int
+) -> Rate | None:
+    """The rates of all strata together; each comes with how many instances of the baseline and of
+    the candidate share its calls."""
     events = base_events = calls = 0
     expected = base_instances = cand_instances = 0.0
     for sums, base, cand in strata:
@@ -78,7 +87,8 @@ def estimate_rate(strata: Iterable[tuple[Sums, float, float]], dispersion: float
     if not calls:
         return None
     delta = math.log((events + 0.5) / (expected + 0.5))
-    # Instances of one version differ in their rates by more than chance: `dispersion` is their coefficient of variation.
+    # Instances of one version differ in their rates by more than chance: `dispersion` is their
+    # coefficient of variation.
     spread = dispersion**2 * (1.0 / cand_instances + 1.0 / base_instances)
     variance = 1.0 / (events + 0.5) + 1.0 / (base_events + 0.5) + spread
     return Rate(delta, math.sqrt(variance), events, expected, base_events, calls, prior_df)
@@ -114,12 +124,16 @@ class RecentMinutes:
         sums.cand_calls += sign * minute.cand_calls
 
     def has_risen(self, metric: AffectedMetric, part: float = 1.0) -> bool:
-        """Whether the candidate's share is higher by that part of what matters, without asking how sure that is."""
+        """Whether the candidate's share is higher by that part of what matters, without asking how
+        sure that is."""
         sums = self.sums
         if not sums.cand_calls or not sums.base_calls:
             return False
         base, cand = sums.base_events / sums.base_calls, sums.cand_events / sums.cand_calls
-        return cand >= (1.0 + part * (metric.times - 1.0)) * base and cand - base >= part * metric.points
+        return (
+            cand >= (1.0 + part * (metric.times - 1.0)) * base
+            and cand - base >= part * metric.points
+        )
 
 
 class RateSeries:
@@ -134,7 +148,8 @@ class RateSeries:
         self._called = self._matched = 0
 
     def add(self, minute: Mapping[Stratum, Sums], gone: Set[Stratum] = frozenset()) -> None:
-        """Takes a minute; strata in which one arm alone called are left out. Where the baseline is gone, its part is all of its past."""
+        """Takes a minute; strata in which one arm alone called are left out. Where the baseline is
+        gone, its part is all of its past."""
         total = Sums()
         for stratum, sums in minute.items():
             self._called += sums.cand_calls
@@ -158,14 +173,22 @@ class RateSeries:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether most of the candidate's calls had a baseline calling in the same minutes, or its past."""
+        """Whether most of the candidate's calls had a baseline calling in the same minutes, or its
+        past."""
         return 0 < self._called <= 2 * self._matched
 
     def exceeds(self, rate: Rate | None, alpha: float, comparisons: int) -> bool:
-        """Whether the rate is surely up by what matters, and still was over the last minutes: a burst that is over keeps the mean up."""
-        if rate is None or rate.events < self.metric.least_events or not rate.matters(rate.delta, self.metric):
+        """Whether the rate is surely up by what matters, and still was over the last minutes: a
+        burst that is over keeps the mean up."""
+        if (
+            rate is None
+            or rate.events < self.metric.least_events
+            or not rate.matters(rate.delta, self.metric)
+        ):
             return False
-        return rate.delta > rate.margin(self.tail(alpha, comparisons)) and self.window.has_risen(self.metric)
+        return rate.delta > rate.margin(self.tail(alpha, comparisons)) and self.window.has_risen(
+            self.metric
+        )
 
     def tail(self, alpha: float, comparisons: int) -> float:
         """The part of the error budget that one end of this interval has."""

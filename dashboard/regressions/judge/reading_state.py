@@ -6,7 +6,8 @@ from typing import NamedTuple, Protocol
 
 
 class Reading(NamedTuple):
-    """What a series says at the end of a minute; nothing in it is true while there is nothing to compare."""
+    """What a series says at the end of a minute; nothing in it is true while there is nothing to
+    compare."""
 
     regressed: bool = False
     leaning: bool = False
@@ -29,7 +30,8 @@ class BoundedSeries(Protocol):
     matched_minutes: int
 
     def bound(self) -> float | None:
-        """The one-sided upper bound on the log scale, positive is worse; None where the series knows none."""
+        """The one-sided upper bound on the log scale, positive is worse; None where the series
+        knows none."""
 
     def expected(self) -> bool:
         """Whether HEALTHY has to wait for its answer: not for what is not reported."""

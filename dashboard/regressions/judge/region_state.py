@@ -18,11 +18,16 @@ Series = RatioSeries | AffectedSeries
 
 def series_for(metric: AnyMetric, settings: Settings) -> Series:
     """The state that a metric needs."""
-    return RatioSeries(metric, settings) if isinstance(metric, RatioMetric) else AffectedSeries(metric, settings)
+    return (
+        RatioSeries(metric, settings)
+        if isinstance(metric, RatioMetric)
+        else AffectedSeries(metric, settings)
+    )
 
 
 class Calls(NamedTuple):
-    """The candidate's steady calls: all, those without a baseline in their cell, after its end, and then on hosts without a past."""
+    """The candidate's steady calls: all, those without a baseline in their cell, after its end, and
+    then on hosts without a past."""
 
     total: int
     alone: int
@@ -36,8 +41,14 @@ class Region:
     def __init__(self, name: str, settings: Settings) -> None:
         self.name = name
         self.traffic: dict[CellKey, Traffic] = {}
-        self.entries = [(series_for(metric, settings), Track(metric)) for metric in settings.metrics]
-        self.drifts = [CusumDetector(metric, settings) for metric in settings.metrics if isinstance(metric, RatioMetric) and metric.leads]
+        self.entries = [
+            (series_for(metric, settings), Track(metric)) for metric in settings.metrics
+        ]
+        self.drifts = [
+            CusumDetector(metric, settings)
+            for metric in settings.metrics
+            if isinstance(metric, RatioMetric) and metric.leads
+        ]
         self.gpu_sampled = 0
         self.gpu_longer = 0
         self.reports = {""}
@@ -51,7 +62,8 @@ class Region:
         self.last_called: int | None = None
         self.quiet = False
         self.ended: int | None = None
-        """The last minute with the candidate's calls, where a roll back rested on them and they are over."""
+        """The last minute with the candidate's calls, where a roll back rested on them and they are
+        over."""
         self._fresh = False
         self._settings = settings
 
@@ -89,10 +101,14 @@ class Region:
             if series.metric.only_with in self.reports:
                 series.remember(minute, rows)
 
-    def close(self, minute: int, baseline_ago: int | None, comparisons: int, with_past: bool = False) -> bool:
-        """Ends the current minute: every series takes it and is read; answers whether how long calls take was compared.
+    def close(
+        self, minute: int, baseline_ago: int | None, comparisons: int, with_past: bool = False
+    ) -> bool:
+        """Ends the current minute: every series takes it and is read; answers whether how long
+        calls take was compared.
 
-        `baseline_ago` is how many minutes ago the baseline made its last steady call in any region."""
+        `baseline_ago` is how many minutes ago the baseline made its last steady call in any
+        region."""
         compared = False
         if any(cell.candidate for cell in self.rows.values()):
             self.last_called, self.quiet, self.ended = minute, False, None
@@ -114,13 +130,21 @@ class Region:
         return compared
 
     def drifted(self) -> list[SelfDrift]:
-        """Where the candidate is slower than it was itself, by the metric that decides; nothing of what is not called any more."""
-        found = [(drift.metric, drift.drifted) for drift in self.drifts if drift.drifted is not None]
+        """Where the candidate is slower than it was itself, by the metric that decides; nothing of
+        what is not called any more."""
+        found = [
+            (drift.metric, drift.drifted) for drift in self.drifts if drift.drifted is not None
+        ]
         return [drifted for metric, drifted in found if not self.quiet and self.is_judged(metric)]
 
     def end_if_quiet(self, minute: int) -> None:
-        """Ends what is said of a region that the candidate has not called for long, while it called others."""
-        if self.quiet or self.last_called is None or minute - self.last_called < self._settings.quiet_minutes:
+        """Ends what is said of a region that the candidate has not called for long, while it called
+        others."""
+        if (
+            self.quiet
+            or self.last_called is None
+            or minute - self.last_called < self._settings.quiet_minutes
+        ):
             return
         self.quiet = True
         if any(track.driving for _, track in self.entries):
@@ -143,7 +167,9 @@ class Region:
                 cell.gone = with_past
         return rows
 
-    def _count_unmatched(self, minute: int, rows: dict[CellKey, CellRows], baseline_ago: int | None, with_past: bool) -> None:
+    def _count_unmatched(
+        self, minute: int, rows: dict[CellKey, CellRows], baseline_ago: int | None, with_past: bool
+    ) -> None:
         reach = self._settings.bin_minutes[-1]
         # Two versions that call in turn run side by side.
         lately = baseline_ago is not None and baseline_ago < self._settings.bin_minutes[1]
@@ -155,13 +181,17 @@ class Region:
                 self._count_past(stratum, minute, cell)
             elif not lately:
                 traffic.after += sum(row.calls for row in cell.candidate)
-            elif baseline_ago == 0 and (traffic.baseline_seen is None or minute - traffic.baseline_seen >= reach):
+            elif baseline_ago == 0 and (
+                traffic.baseline_seen is None or minute - traffic.baseline_seen >= reach
+            ):
                 traffic.alone += sum(row.calls for row in cell.candidate)
 
     def _count_past(self, stratum: Stratum, minute: int, cell: CellRows) -> None:
         for row in cell.candidate:
             why = self.hosts.find_no_past_reason(stratum, row.host, minute)
-            if why == "after_the_baseline_ended" or (not cell.gone and why != "no_baseline_in_stratum"):
+            if why == "after_the_baseline_ended" or (
+                not cell.gone and why != "no_baseline_in_stratum"
+            ):
                 cell.traffic.after += row.calls
             elif not why:
                 self.past_calls += row.calls
@@ -173,34 +203,50 @@ class Region:
     def calls(self) -> Calls:
         """The candidate's steady calls, and those of them that were compared with nothing."""
         cells = self.traffic.values()
-        return Calls(sum(c.candidate for c in cells), sum(c.alone for c in cells), sum(c.after for c in cells), sum(c.away for c in cells))
+        return Calls(
+            sum(c.candidate for c in cells),
+            sum(c.alone for c in cells),
+            sum(c.after for c in cells),
+            sum(c.away for c in cells),
+        )
 
     def strata_with_baseline(self) -> set[Stratum]:
         """Strata in which the baseline made steady calls."""
         return {stratum for (stratum, _), traffic in self.traffic.items() if traffic.baseline}
 
     def is_judged(self, metric: AnyMetric) -> bool:
-        """Whether this metric decides: GPU time instead of wall time where calls return before the device is done; no muted one does."""
+        """Whether this metric decides: GPU time instead of wall time where calls return before the
+        device is done; no muted one does."""
         if metric.only_with == "stalled" and "stalled" not in self.reports:
             return False
         return decides(metric, self._stand_ins())
 
     def _stand_ins(self) -> dict[str, str]:
-        """What stands in for what: the device takes longer than the call, and both arms were sampled."""
+        """What stands in for what: the device takes longer than the call, and both arms were
+        sampled."""
         if not self.gpu_sampled or 2 * self.gpu_longer <= self.gpu_sampled:
             return {}
         matched = {series.metric.name: series.matched_minutes for series, _ in self.entries}
         found = {}
         for series, _ in self.entries:
             metric, minutes = series.metric, series.matched_minutes
-            if isinstance(metric, RatioMetric) and metric.instead_of and minutes and 2 * minutes >= matched.get(metric.instead_of, 0):
+            if (
+                isinstance(metric, RatioMetric)
+                and metric.instead_of
+                and minutes
+                and 2 * minutes >= matched.get(metric.instead_of, 0)
+            ):
                 found[metric.instead_of] = metric.name
         return found
 
     def judged(self, minor: bool) -> list[JudgedTrack]:
         """The tracks that count for the verdict."""
         stand_ins = self._stand_ins()
-        return [JudgedTrack(track, series, minor) for series, track in self.entries if decides(series.metric, stand_ins)]
+        return [
+            JudgedTrack(track, series, minor)
+            for series, track in self.entries
+            if decides(series.metric, stand_ins)
+        ]
 
 
 def decides(metric: AnyMetric, stand_ins: dict[str, str]) -> bool:

@@ -50,7 +50,8 @@ Rule = Literal["", "affected", "rate"]
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One instance in one stratum and bucket; `n` is matched minutes for a level, calls for a share."""
+    """One instance in one stratum and bucket; `n` is matched minutes for a level, calls for a
+    share."""
 
     instance: str
     arm: str
@@ -72,13 +73,16 @@ class StratumChange:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One metric of one region. Changes are ratios minus 1, positive is worse, None where there is nothing to compare.
+    """One metric of one region. Changes are ratios minus 1, positive is worse, None where there is
+    nothing to compare.
 
-    `candidate` is the baseline's value times the matched change, so a different mix of shapes or machines is not in it.
-    `bound` is the worst change that the data leaves possible with 95 %. A row that is not `judged` is only shown,
-    a `muted` one because an operator said so. `explained_by` names the metric of the same region whose change this one
-    follows from: cause and effect count once. Of a count `rule` says what made it REGRESSED: its affected instances, or the
-    rate beside the baseline's, which matters from so many `times` that and so many `points` of all calls more.
+    `candidate` is the baseline's value times the matched change, so a different mix of shapes or
+    machines is not in it. `bound` is the worst change that the data leaves possible with 95 %. A
+    row that is not `judged` is only shown, a `muted` one because an operator said so.
+    `explained_by` names the metric of the same region whose change this one follows from: cause and
+    effect count once. Of a count `rule` says what made it REGRESSED: its affected instances, or the
+    rate beside the baseline's, which matters from so many `times` that and so many `points` of all
+    calls more.
     """
 
     metric: str
@@ -115,27 +119,33 @@ class Evidence:
     times: float | None = None
     points: float | None = None
     dots_left_out: int = 0
-    """Instances that have no dot, for there are too many: those that are drawn are spread evenly over all."""
+    """Instances that have no dot, for there are too many: those that are drawn are spread evenly
+    over all."""
     alone: bool = False
     """One of several instances shows nearly all of the change: no reason to roll back."""
     baseline_at_most: bool = False
     candidate_at_most: bool = False
-    """The level lies in an engine's first bucket: the value is the end of the bucket, and the change is a bound as well."""
+    """The level lies in an engine's first bucket: the value is the end of the bucket, and the
+    change is a bound as well."""
     window_minutes: int = 0
     """Of how many last minutes both values are; 0: of all matched minutes since the deployment."""
     excluded_baseline: int | None = None
     excluded_candidate: int | None = None
-    """Events of instances that had just started, which a count leaves out; None where nothing is left out."""
+    """Events of instances that had just started, which a count leaves out; None where nothing is
+    left out."""
 
     @property
     def affected_share(self) -> float | None:
         """The share of the candidate's instances that show it; None when none was compared."""
-        return self.affected_instances / self.candidate_instances if self.candidate_instances else None
+        return (
+            self.affected_instances / self.candidate_instances if self.candidate_instances else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """Calls of the candidate that had nothing to stand beside, as a share of all its calls after warm-up.
+    """Calls of the candidate that had nothing to stand beside, as a share of all its calls after
+    warm-up.
 
     The share is None where it is not about calls: `what` is then a metric of processes.
     """
@@ -167,7 +177,8 @@ class MixShift:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The cheapest thing that lets the judge see more; `visible` is the smallest visible change after it."""
+    """The cheapest thing that lets the judge see more; `visible` is the smallest visible change
+    after it."""
 
     kind: Literal["add_instances", "run_side_by_side", "add_traffic", "wait"]
     arm: str
@@ -179,7 +190,8 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure a label is meant to be; the intervals are calibrated on simulated fleets, not provably valid at every look."""
+    """How sure a label is meant to be; the intervals are calibrated on simulated fleets, not
+    provably valid at every look."""
 
     roll_back_alpha: float
     watch_alpha: float
@@ -189,7 +201,8 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
-    """What is known of the instances beside their minutes: certain facts, and how the versions' environments differ."""
+    """What is known of the instances beside their minutes: certain facts, and how the versions'
+    environments differ."""
 
     facts: tuple[ObservedFact, ...] = ()
     environment: tuple[Difference, ...] = ()
@@ -204,7 +217,8 @@ EMPTY_CONTEXT = JudgeContext()
 class Outcome:
     """A verdict at a minute.
 
-    While HEALTHY, nothing got worse than `bound`, the largest of `bounds`, by the fixed look, `look` minutes after the start.
+    While HEALTHY, nothing got worse than `bound`, the largest of `bounds`, by the fixed look,
+    `look` minutes after the start.
     """
 
     verdict: Verdict
@@ -218,7 +232,8 @@ class Outcome:
     layouts: tuple[Layout, ...]
     """How the versions were compared, the way that tells most first; empty while they were not."""
     adoption: float | None
-    """The candidate's share of the calls of both versions over the last hour; None without a call."""
+    """The candidate's share of the calls of both versions over the last hour; None without a
+    call."""
     low_adoption: bool
     comparable_share: float | None
     bound: float | None
@@ -240,7 +255,8 @@ class Outcome:
     minor: tuple[str, ...] = ()
     """Regions with too few calls to be in HEALTHY's bound."""
     ended: tuple[tuple[str, int], ...] = ()
-    """Regions on which a roll back rested and that are not called any more, with the minute of the last call."""
+    """Regions on which a roll back rested and that are not called any more, with the minute of the
+    last call."""
     drift: tuple[SelfDrift, ...] = ()
     """Where the version is slower than it was itself on its first day."""
 

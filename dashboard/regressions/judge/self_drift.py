@@ -1,4 +1,5 @@
-"""Whether a version by itself gets slower over hours and days: it is held against its own first day, adjusted for load and time."""
+"""Whether a version by itself gets slower over hours and days: it is held against its own first
+day, adjusted for load and time."""
 
 from __future__ import annotations
 
@@ -21,14 +22,17 @@ DAY_BLOCKS = 1440 // BLOCK_MINUTES
 MIN_FIRST_DAY_BLOCKS = DAY_BLOCKS // 2
 """Blocks of the first day with calls, and without them no level of its own."""
 MIN_LEVEL_BLOCKS = 36
-"""Blocks from which an instance of the first day has a level, and after which one that joined later has one."""
+"""Blocks from which an instance of the first day has a level, and after which one that joined later
+has one."""
 MAX_LOOKBACK_BLOCKS = DAY_BLOCKS
 """Blocks that are looked back."""
 MIN_DRIFT_BLOCKS = 24
-"""Blocks: the shortest stretch that is called a drift, and what has to be back for its end. A busy neighbour is gone by then."""
+"""Blocks: the shortest stretch that is called a drift, and what has to be back for its end. A busy
+neighbour is gone by then."""
 MIN_NOISE = 0.008
 CUSUM_CLIP, CUSUM_K, CUSUM_H, MIN_Z = 4.0, 1.0, 15.0, 4.0
-"""How far one block may count, what is passed over, when the sum rings, and how sure the stretch has to be."""
+"""How far one block may count, what is passed over, when the sum rings, and how sure the stretch
+has to be."""
 MAX_SLOPE = 0.2
 MAX_AUTOCORRELATION = 0.98
 MAD_TO_SIGMA = 1.4826
@@ -41,8 +45,8 @@ LevelKey = tuple[Unit, CellKey]
 
 @dataclass(frozen=True, slots=True)
 class SelfDrift:
-    """How much slower a version is than it was itself, on average since the drift began; `z` is how sure, blocks that follow each other
-    taken as such."""
+    """How much slower a version is than it was itself, on average since the drift began; `z` is how
+    sure, blocks that follow each other taken as such."""
 
     region: str
     metric: str
@@ -55,7 +59,8 @@ class SelfDrift:
 
 @dataclass(frozen=True)
 class FirstDayModel:
-    """What is expected of a version by its first day: a level for each instance and cell, a slope over load, waves over the day."""
+    """What is expected of a version by its first day: a level for each instance and cell, a slope
+    over load, waves over the day."""
 
     expected: dict[LevelKey, float]
     slope: float
@@ -75,7 +80,10 @@ class FirstDayModel:
 def compute_harmonics(minutes: Floats) -> Floats:
     """One row for each minute: sines and cosines of the day."""
     turn = 2 * np.pi * minutes / 1440
-    return np.stack([wave(turn * number) for number in range(1, HARMONICS + 1) for wave in (np.sin, np.cos)], axis=1)
+    return np.stack(
+        [wave(turn * number) for number in range(1, HARMONICS + 1) for wave in (np.sin, np.cos)],
+        axis=1,
+    )
 
 
 class FirstDay:
@@ -103,14 +111,24 @@ class FirstDay:
 
     def learned(self) -> FirstDayModel | None:
         """What it says; None where the version hardly ran."""
-        keys = [key for key, row in self._levels.items() if sum(not math.isnan(value) for value in row) >= MIN_LEVEL_BLOCKS]
+        keys = [
+            key
+            for key, row in self._levels.items()
+            if sum(not math.isnan(value) for value in row) >= MIN_LEVEL_BLOCKS
+        ]
         if self._blocks < MIN_FIRST_DAY_BLOCKS or not keys:
             return None
-        levels, loads = (np.array([table[key] for key in keys], float) for table in (self._levels, self._loads))
+        levels, loads = (
+            np.array([table[key] for key in keys], float) for table in (self._levels, self._loads)
+        )
         away = loads - np.nanmean(loads, axis=1, keepdims=True)
         across = levels - np.nanmean(levels, axis=1, keepdims=True)
         spread = float(np.nansum(away * away))
-        slope = float(np.clip(np.nansum(away * across) / spread, -MAX_SLOPE, MAX_SLOPE)) if spread > 0.0 else 0.0
+        slope = (
+            float(np.clip(np.nansum(away * across) / spread, -MAX_SLOPE, MAX_SLOPE))
+            if spread > 0.0
+            else 0.0
+        )
         adjusted = levels - slope * loads
         expected = np.nanmean(adjusted, axis=1)
         apart = adjusted - expected[:, None]
@@ -124,7 +142,9 @@ class FirstDay:
         along = float(rest[1:] @ rest[:-1]) / max(1, len(rest) - design.shape[1])
         middle = float(np.median(rest))
         return FirstDayModel(
-            expected={key: float(value + found[0]) for key, value in zip(keys, expected, strict=True)},
+            expected={
+                key: float(value + found[0]) for key, value in zip(keys, expected, strict=True)
+            },
             slope=slope,
             waves=found[1:],
             middle=middle,
@@ -181,7 +201,10 @@ class CusumDetector:
                 entry[2] += 1.0
 
     def _close(self, region: str, block: int) -> None:
-        means = {key: (level / count, math.log(calls / count)) for key, (level, calls, count) in self._sums.items()}
+        means = {
+            key: (level / count, math.log(calls / count))
+            for key, (level, calls, count) in self._sums.items()
+        }
         if self._own is None:
             self._learn_first_day(block, means)
         else:
@@ -194,7 +217,13 @@ class CusumDetector:
             self._first = self._first or FirstDay(block)
             self._first.add(block, means)
 
-    def _compare_block(self, region: str, block: int, means: Mapping[LevelKey, tuple[float, float]], own: FirstDayModel) -> None:
+    def _compare_block(
+        self,
+        region: str,
+        block: int,
+        means: Mapping[LevelKey, tuple[float, float]],
+        own: FirstDayModel,
+    ) -> None:
         day = own.at(block * BLOCK_MINUTES)
         apart = {key: level - own.slope * load - day for key, (level, load) in means.items()}
         known = [value - own.expected[key] for key, value in apart.items() if key in own.expected]
@@ -210,14 +239,17 @@ class CusumDetector:
         self._step(region, block, value - own.middle, len({unit for unit, _ in means}), own)
 
     def _join(self, key: LevelKey, apart: float, own: FirstDayModel) -> None:
-        """An instance that joined later is expected to be where it was at first, beside the others as they were then."""
+        """An instance that joined later is expected to be where it was at first, beside the others
+        as they were then."""
         waiting = self._joining.setdefault(key, [])
         waiting.append(apart)
         if len(waiting) >= MIN_LEVEL_BLOCKS:
             own.expected[key] = math.fsum(waiting) / len(waiting)
             del self._joining[key]
 
-    def _step(self, region: str, block: int, value: float, instances: int, own: FirstDayModel) -> None:
+    def _step(
+        self, region: str, block: int, value: float, instances: int, own: FirstDayModel
+    ) -> None:
         self._blocks.append(block)
         self._values.append(value)
         if len(self._values) > MAX_LOOKBACK_BLOCKS:
@@ -236,19 +268,27 @@ class CusumDetector:
             self.drifted = self._found(region, instances, own)
 
     def _found(self, region: str, instances: int, own: FirstDayModel) -> SelfDrift | None:
-        """The change since the drift began, where a stretch up to now is long, large and sure enough.
+        """The change since the drift began, where a stretch up to now is long, large and sure
+        enough.
 
-        The stretch that stands out most would overstate it: of a drift of 12 % with a busy half hour it is that half hour. The sum that
-        rings dates the beginning, and the mean since then is of no stretch that was chosen for its size.
+        The stretch that stands out most would overstate it: of a drift of 12 % with a busy half
+        hour it is that half hour. The sum that rings dates the beginning, and the mean since then
+        is of no stretch that was chosen for its size.
         """
         values = np.array(self._values, float)[::-1]
         counts = np.arange(1, len(values) + 1)
         changes = np.cumsum(values) / counts
-        error = own.spread * math.sqrt((1.0 + own.memory) / (1.0 - own.memory)) * np.sqrt(1.0 / counts + 1.0 / DAY_BLOCKS)
+        error = (
+            own.spread
+            * math.sqrt((1.0 + own.memory) / (1.0 - own.memory))
+            * np.sqrt(1.0 / counts + 1.0 / DAY_BLOCKS)
+        )
         z = changes / error
         if not ((counts >= MIN_DRIFT_BLOCKS) & (changes >= self._effect) & (z > MIN_Z)).any():
             return None
         place = max(0, sum(block >= self._began for block in self._blocks) - 1)
         reference = (own.first, own.last)
         since, change = self._began * BLOCK_MINUTES, math.expm1(float(changes[place]))
-        return SelfDrift(region, self.metric.name, since, change, float(z[place]), instances, reference)
+        return SelfDrift(
+            region, self.metric.name, since, change, float(z[place]), instances, reference
+        )

@@ -1,4 +1,5 @@
-"""What operators may set: every setting by name with its bounds and effect, and the Settings that come of their choices."""
+"""What operators may set: every setting by name with its bounds and effect, and the Settings that
+come of their choices."""
 
 from __future__ import annotations
 
@@ -19,11 +20,13 @@ ENOUGH_PAIRS = 30
 """Healthy pairs from which the learned variance counts; before, the default does."""
 
 MAX_FACTOR_DOWN, MAX_FACTOR_UP = 10.0, 20.0
-"""A size may be set from a tenth of its default to twenty times as much: beyond, it is most likely a slip."""
+"""A size may be set from a tenth of its default to twenty times as much: beyond, it is most likely
+a slip."""
 
 
 class OverrideError(ValueError):
-    """A choice that cannot be; the text says which setting and what was expected, `name` is the setting's."""
+    """A choice that cannot be; the text says which setting and what was expected, `name` is the
+    setting's."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
@@ -32,7 +35,8 @@ class OverrideError(ValueError):
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that can be set: `name` is unique (`p50.tolerated`), values are shares where the unit is %."""
+    """One thing that can be set: `name` is unique (`p50.tolerated`), values are shares where the
+    unit is %."""
 
     name: str
     metric: str
@@ -57,12 +61,16 @@ class Setting:
         told = text.strip().removesuffix(self.unit).strip()
         if isinstance(self.default, bool):
             if told not in ("yes", "no"):
-                raise OverrideError(self.name, f"{self.title} is {text.strip()[:40]!r}, expected yes or no.")
+                raise OverrideError(
+                    self.name, f"{self.title} is {text.strip()[:40]!r}, expected yes or no."
+                )
             return told == "yes"
         try:
             number = float(told)
         except ValueError:
-            raise OverrideError(self.name, f"{self.title} is {text.strip()[:40]!r}, expected {self.expected}.") from None
+            raise OverrideError(
+                self.name, f"{self.title} is {text.strip()[:40]!r}, expected {self.expected}."
+            ) from None
         return self.checked(number / 100 if self.unit == "%" else number)
 
     def checked(self, value: Value) -> Value:
@@ -74,19 +82,24 @@ class Setting:
         fits = math.isfinite(value) and (self.unit != "min" or value == int(value))
         if isinstance(value, bool) or not fits or not self.least <= round(value, 12) <= self.most:
             unit = "" if self.unit == "times" else f" {self.unit}"
-            raise OverrideError(self.name, f"{self.title} is {self.said(value)}{unit}, expected {self.expected}.")
+            raise OverrideError(
+                self.name, f"{self.title} is {self.said(value)}{unit}, expected {self.expected}."
+            )
         return int(value) if self.unit == "min" else round(float(value), 12)
 
     @property
     def expected(self) -> str:
         """The bounds in words."""
         kind = "a whole number of minutes from" if self.unit == "min" else "a number from"
-        return f"{kind} {self.said(self.least)} to {self.said(self.most)}" + (f" {self.unit}" if self.unit in ("%", "an hour") else "")
+        return f"{kind} {self.said(self.least)} to {self.said(self.most)}" + (
+            f" {self.unit}" if self.unit in ("%", "an hour") else ""
+        )
 
 
 @dataclass(frozen=True)
 class LearnedMetric:
-    """What healthy pairs of past versions taught about one metric; None where they did not show it."""
+    """What healthy pairs of past versions taught about one metric; None where they did not show
+    it."""
 
     pairs: int
     variance: tuple[tuple[int, float], ...]
@@ -96,19 +109,33 @@ class LearnedMetric:
 
 GENERAL = {
     "roll_back_alpha": (
-        "%", 0.001, 0.20, "Chance of a false ROLL BACK",
-        "Over a whole deployment, all metrics together. Smaller: fewer false alarms, and small changes are found later or never.",
+        "%",
+        0.001,
+        0.20,
+        "Chance of a false ROLL BACK",
+        "Over a whole deployment, all metrics together. "
+        "Smaller: fewer false alarms, and "
+        "small changes are found "
+        "later or never.",
     ),
     "watch_alpha": (
-        "%", 0.01, 0.50, "Chance of a false WATCH",
-        "The same for WATCH, which is said earlier. HEALTHY waits until nothing is regressed at this level.",
+        "%",
+        0.01,
+        0.50,
+        "Chance of a false WATCH",
+        "The same for WATCH, which is said earlier. "
+        "HEALTHY waits until nothing is "
+        "regressed at this level.",
     ),
     "watch_minutes": (
-        "min", 1, 120, "Minutes before WATCH",
+        "min",
+        1,
+        120,
+        "Minutes before WATCH",
         "A metric is regressed for so long without a break before WATCH is said; for "
         f"{PRODUCTION.narrow_minutes} where one instance shows nearly all of it.",
     ),
-}  # fmt: skip
+}
 """Unit, bounds, title and effect of what is the same for all metrics."""
 
 EFFECTS = {
@@ -121,7 +148,8 @@ EFFECTS = {
     "watch_minutes": "The same for WATCH, here longer than for other metrics.",
     "muted": "Shown beside the others, and never part of a verdict.",
 }
-"""What each field of a metric decides; a metric has those that its row in the table of metrics has."""
+"""What each field of a metric decides; a metric has those that its row in the table of metrics
+has."""
 
 TITLES = {
     "smallest_effect": "Smallest effect",
@@ -136,7 +164,8 @@ TITLES = {
 
 
 def list_settings(base: Settings = PRODUCTION) -> dict[str, Setting]:
-    """Every setting by name, in the order of the page; what stands in for another metric follows that metric's."""
+    """Every setting by name, in the order of the page; what stands in for another metric follows
+    that metric's."""
     found = [
         Setting(name, "", name, title, unit, getattr(base, name), least, most, effect)  # type: ignore[arg-type]
         for name, (unit, least, most, title, effect) in GENERAL.items()
@@ -144,13 +173,16 @@ def list_settings(base: Settings = PRODUCTION) -> dict[str, Setting]:
     for metric in (*base.metrics, *base.process_metrics):
         if not (isinstance(metric, RatioMetric) and metric.instead_of):
             found += [
-                _make_metric_setting(metric, key) for key in EFFECTS if getattr(metric, key, None) is not None and _decides(metric, key)
+                _make_metric_setting(metric, key)
+                for key in EFFECTS
+                if getattr(metric, key, None) is not None and _decides(metric, key)
             ]
     return {setting.name: setting for setting in found}
 
 
 def _decides(metric: Metric, key: str) -> bool:
-    """Whether a field makes a difference: what cannot ask for a roll back by itself waits for none, and holds no HEALTHY back."""
+    """Whether a field makes a difference: what cannot ask for a roll back by itself waits for none,
+    and holds no HEALTHY back."""
     return metric.hard or key not in ("hold_minutes", "tolerated")
 
 
@@ -161,11 +193,27 @@ def _make_metric_setting(metric: Metric, key: str) -> Setting:
         return Setting(name, metric.name, key, title, "yes or no", default, 0, 1, EFFECTS[key])
     if key in ("hold_minutes", "watch_minutes"):
         return Setting(name, metric.name, key, title, "min", default, 2, 240, EFFECTS[key])
-    unit: SettingUnit = "times" if key == "times" else "an hour" if key in ("threshold", "points") and metric.unit == "per hour" else "%"
+    unit: SettingUnit = (
+        "times"
+        if key == "times"
+        else "an hour"
+        if key in ("threshold", "points") and metric.unit == "per hour"
+        else "%"
+    )
     least, most = default / MAX_FACTOR_DOWN, default * MAX_FACTOR_UP
     if unit == "%" and key in ("threshold", "points"):
         most = min(most, 1.0)  # of all calls
-    return Setting(name, metric.name, key, title, unit, default, 1.0 if unit == "times" else least, most, EFFECTS[key])
+    return Setting(
+        name,
+        metric.name,
+        key,
+        title,
+        unit,
+        default,
+        1.0 if unit == "times" else least,
+        most,
+        EFFECTS[key],
+    )
 
 
 def filter_known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> dict[str, Value]:
@@ -181,12 +229,17 @@ def filter_known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> d
     return found
 
 
-def check_overrides(chosen: Mapping[str, Value], below: Mapping[str, Value] | None = None) -> dict[str, Value]:
-    """The choices of one layer, checked one by one and, over those of the layer below, against each other; raises OverrideError."""
+def check_overrides(
+    chosen: Mapping[str, Value], below: Mapping[str, Value] | None = None
+) -> dict[str, Value]:
+    """The choices of one layer, checked one by one and, over those of the layer below, against each
+    other; raises OverrideError."""
     names = list_settings()
     for name in chosen:
         if name not in names:
-            raise OverrideError(name, f"{name[:80]} is no setting, expected one of {', '.join(names)}.")
+            raise OverrideError(
+                name, f"{name[:80]} is no setting, expected one of {', '.join(names)}."
+            )
     found = {name: names[name].checked(value) for name, value in chosen.items()}
     merged = merge_layers(below or {}, found)
     for smaller, larger, why in _list_ordered_pairs(names):
@@ -198,7 +251,9 @@ def check_overrides(chosen: Mapping[str, Value], below: Mapping[str, Value] | No
     return found
 
 
-def _contradiction(blamed: Setting, value: Value, bound: str, other: Setting, limit: Value, why: str) -> OverrideError:
+def _contradiction(
+    blamed: Setting, value: Value, bound: str, other: Setting, limit: Value, why: str
+) -> OverrideError:
     said = f"{blamed.said(value)} {blamed.unit}, expected {bound} {other.said(limit)} {other.unit}"
     return OverrideError(blamed.name, f"{blamed.title} is {said}: {why}.")
 
@@ -212,23 +267,32 @@ def _list_ordered_pairs(names: Mapping[str, Setting]) -> Iterator[tuple[str, str
 
 
 def build_settings(
-    overrides: Mapping[str, Any], learned: Mapping[str, LearnedMetric] | None = None, base: Settings = PRODUCTION
+    overrides: Mapping[str, Any],
+    learned: Mapping[str, LearnedMetric] | None = None,
+    base: Settings = PRODUCTION,
 ) -> Settings:
-    """The settings that hold where these choices were made and so much was learned; the same input gives an equal result."""
+    """The settings that hold where these choices were made and so much was learned; the same input
+    gives an equal result."""
     chosen = filter_known(overrides, base)
     general = {name: chosen[name] for name in GENERAL if name in chosen}
     taught = learned or {}
     metrics = tuple(_metric_for(metric, chosen, taught.get(metric.name)) for metric in base.metrics)
-    process_metrics = tuple(_metric_for(metric, chosen, taught.get(metric.name)) for metric in base.process_metrics)
+    process_metrics = tuple(
+        _metric_for(metric, chosen, taught.get(metric.name)) for metric in base.process_metrics
+    )
     return replace(base, metrics=metrics, process_metrics=process_metrics, **general)  # type: ignore[arg-type]
 
 
 def _metric_for(metric: M, chosen: Mapping[str, Value], learned: LearnedMetric | None) -> M:
     follows = (isinstance(metric, RatioMetric) and metric.instead_of) or metric.name
-    changes: dict[str, Any] = {key: chosen[name] for key in EFFECTS if (name := f"{follows}.{key}") in chosen}
+    changes: dict[str, Any] = {
+        key: chosen[name] for key in EFFECTS if (name := f"{follows}.{key}") in chosen
+    }
     if learned is not None and learned.pairs >= ENOUGH_PAIRS:
         if learned.variance and hasattr(metric, "prior_variance"):
-            changes["prior_variance"] = tuple((minutes, round_variance(variance)) for minutes, variance in learned.variance)
+            changes["prior_variance"] = tuple(
+                (minutes, round_variance(variance)) for minutes, variance in learned.variance
+            )
         if learned.day_variance is not None and hasattr(metric, "day_variance"):
             changes["day_variance"] = round_variance(learned.day_variance)
         if learned.dispersion is not None and hasattr(metric, "dispersion"):
@@ -243,7 +307,9 @@ def round_variance(variance: float) -> float:
 
 def list_muted_metrics(settings: Settings) -> list[str]:
     """The metrics that are shown and not judged."""
-    return [metric.name for metric in (*settings.metrics, *settings.process_metrics) if metric.muted]
+    return [
+        metric.name for metric in (*settings.metrics, *settings.process_metrics) if metric.muted
+    ]
 
 
 def merge_layers(*layers: Mapping[str, Value]) -> dict[str, Value]:

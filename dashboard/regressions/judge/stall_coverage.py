@@ -1,4 +1,5 @@
-"""Which regions report stalled calls on both sides: what callers waited is compared there, and how long steady calls took elsewhere.
+"""Which regions report stalled calls on both sides: what callers waited is compared there, and how
+long steady calls took elsewhere.
 
 An agent that does not report them counts calls that met code without a graph as compiled ones."""
 
@@ -13,7 +14,8 @@ Row = TypeVar("Row", bound=InstanceMinute)
 
 
 class StallCoverage:
-    """Regions by whether the agents of each arm report stalled calls; an older agent counts them as warm-up."""
+    """Regions by whether the agents of each arm report stalled calls; an older agent counts them as
+    warm-up."""
 
     __slots__ = ("_bare", "_silent", "_told")
 
@@ -42,18 +44,30 @@ class StallCoverage:
 
     @property
     def differ_on_graphs(self) -> frozenset[str]:
-        """Those in which calls met code without a graph, which the older agent counts as compiled."""
+        """Those in which calls met code without a graph, which the older agent counts as
+        compiled."""
         return self.differ & self._bare
 
 
-def align_rows(rows: Iterable[Row], silent: frozenset[str], without: Callable[[Row], Row]) -> list[Row]:
-    """The rows, those of `silent` regions as an older agent counts them: an agent upgrade alone changes nothing."""
+def align_rows(
+    rows: Iterable[Row], silent: frozenset[str], without: Callable[[Row], Row]
+) -> list[Row]:
+    """The rows, those of `silent` regions as an older agent counts them: an agent upgrade alone
+    changes nothing."""
     if not silent:
         return list(rows)
-    return [without(row) if row.stalled is not None and row.region in silent else row for row in rows]
+    return [
+        without(row) if row.stalled is not None and row.region in silent else row for row in rows
+    ]
 
 
-STEADY_ONLY: dict[str, Any] = {"stalled": None, "stalled_sum": None, "call_seconds": None, "caller_p50": None, "caller_p99": None}
+STEADY_ONLY: dict[str, Any] = {
+    "stalled": None,
+    "stalled_sum": None,
+    "call_seconds": None,
+    "caller_p50": None,
+    "caller_p99": None,
+}
 """What a row is without its stalled calls."""
 NO_GRAPH = "no_graph"
 
@@ -64,4 +78,8 @@ def downgrade_columns(row: InstanceMinute) -> dict[str, Any]:
     if not bare:
         return STEADY_ONLY
     causes = {cause: count for cause, count in row.eager_by.items() if cause != NO_GRAPH}
-    return STEADY_ONLY | {"compiled": row.compiled + bare, "eager": row.eager - bare, "eager_by": causes}
+    return STEADY_ONLY | {
+        "compiled": row.compiled + bare,
+        "eager": row.eager - bare,
+        "eager_by": causes,
+    }

@@ -11,16 +11,19 @@ from dashboard.regressions.judge.inputs import Arm, InstanceMinute
 
 WINDOW_MINUTES = 30
 MIN_STALLED_MINUTES = 10
-"""Minutes of the last half hour in which calls stalled: a burst, as after a start or for a new shape, is over sooner."""
+"""Minutes of the last half hour in which calls stalled: a burst, as after a start or for a new
+shape, is over sooner."""
 MIN_CALLS = 20
 BUDGET_MULTIPLE, MIN_SIGMAS, EXTRA_CALLS = 2.0, 3.0, 3.0
-"""Stalled calls are more than twice what the budget allows, and by three standard deviations and three calls."""
+"""Stalled calls are more than twice what the budget allows, and by three standard deviations and
+three calls."""
 ROLL_BACK_MULTIPLE = 10.0
 """The multiple of the budget that asks for ROLL BACK; less asks for WATCH."""
 
 
 class HalfHour:
-    """The last half hour of one instance, by minute: calls, stalled calls and their milliseconds."""
+    """The last half hour of one instance, by minute: calls, stalled calls and their
+    milliseconds."""
 
     __slots__ = ("minutes",)
 
@@ -40,7 +43,8 @@ class HalfHour:
 
 
 class StallTracker:
-    """What every instance reports of stalled calls; rows of agents that do not report them are left out."""
+    """What every instance reports of stalled calls; rows of agents that do not report them are left
+    out."""
 
     def __init__(self, warm_up_minutes: int) -> None:
         self._halves: dict[Arm, dict[str, HalfHour]] = {"baseline": {}, "candidate": {}}
@@ -69,7 +73,8 @@ class StallTracker:
             half.add(minute, row)
 
     def facts(self, budget: float) -> list[ObservedFact]:
-        """The instances beyond the budget. Where the baseline's agents do not report stalled calls, nothing says that they are new.
+        """The instances beyond the budget. Where the baseline's agents do not report stalled calls,
+        nothing says that they are new.
 
         A baseline that has ended counts as it was in its last half hour."""
         silent = "baseline" in self._called and "baseline" not in self._telling
@@ -84,18 +89,31 @@ class StallTracker:
         return found
 
 
-def find_excess_stalls(arm: Arm, instance: str, half: HalfHour, budget: float, silent: bool) -> ObservedFact | None:
-    """The fact of one instance; None where the budget or chance explains its stalled calls, or they came in few minutes."""
+def find_excess_stalls(
+    arm: Arm, instance: str, half: HalfHour, budget: float, silent: bool
+) -> ObservedFact | None:
+    """The fact of one instance; None where the budget or chance explains its stalled calls, or they
+    came in few minutes."""
     calls, stalled = (sum(minute[place] for minute in half.minutes) for place in (1, 2))
     allowed = calls * budget
     stalling = [minute[0] for minute in half.minutes if minute[2]]
     if (
         calls < MIN_CALLS
         or len(stalling) < MIN_STALLED_MINUTES
-        or stalled <= max(BUDGET_MULTIPLE * allowed, allowed + MIN_SIGMAS * math.sqrt(allowed) + EXTRA_CALLS)
+        or stalled
+        <= max(BUDGET_MULTIPLE * allowed, allowed + MIN_SIGMAS * math.sqrt(allowed) + EXTRA_CALLS)
     ):
         return None
     seconds = sum(minute[3] for minute in half.minutes) / 1e3
     share = StallCounts(calls, stalled, seconds, budget)
     grave = stalled >= ROLL_BACK_MULTIPLE * allowed
-    return ObservedFact("stalled_calls", arm, instance, stalling[0], count=stalled, grave=grave, baseline_silent=silent, stalled=share)
+    return ObservedFact(
+        "stalled_calls",
+        arm,
+        instance,
+        stalling[0],
+        count=stalled,
+        grave=grave,
+        baseline_silent=silent,
+        stalled=share,
+    )

@@ -1,4 +1,5 @@
-"""What is different about the bad ones: the traits that separate them from the others best, and how easily chance would do it."""
+"""What is different about the bad ones: the traits that separate them from the others best, and how
+easily chance would do it."""
 
 from __future__ import annotations
 
@@ -22,9 +23,11 @@ CLEAR_CHANCE, WEAK_CHANCE = 0.01, 0.1
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """One trait: on how many of the bad ones and of the others it is; `absent` where it is the others that have it in common.
+    """One trait: on how many of the bad ones and of the others it is; `absent` where it is the
+    others that have it in common.
 
-    `also` names traits that split the instances in just the same way: which of them it is, no count can tell."""
+    `also` names traits that split the instances in just the same way: which of them it is, no count
+    can tell."""
 
     key: str
     value: str
@@ -38,17 +41,27 @@ class Separation:
 
     @property
     def score(self) -> float:
-        """1 where it is on all of one side and on none of the other, 0 where it is as frequent on both."""
+        """1 where it is on all of one side and on none of the other, 0 where it is as frequent on
+        both."""
         return abs(self.bad_with / self.bad - self.good_with / self.good)
 
     @property
     def sure(self) -> Certainty:
         """Whether chance would hardly do it, might, or whether so few instances say nothing."""
-        return "clear" if self.chance < CLEAR_CHANCE else "weak" if self.chance < WEAK_CHANCE else "few"
+        return (
+            "clear"
+            if self.chance < CLEAR_CHANCE
+            else "weak"
+            if self.chance < WEAK_CHANCE
+            else "few"
+        )
 
 
-def find_separations(bad: Sequence[Mapping[str, str]], good: Sequence[Mapping[str, str]]) -> list[Separation]:
-    """The traits that tell bad from good, the best first; nothing where a side is empty. A trait is counted over those that tell it."""
+def find_separations(
+    bad: Sequence[Mapping[str, str]], good: Sequence[Mapping[str, str]]
+) -> list[Separation]:
+    """The traits that tell bad from good, the best first; nothing where a side is empty. A trait is
+    counted over those that tell it."""
     if not bad or not good:
         return []
     everyone = [*bad, *good]
@@ -58,13 +71,16 @@ def find_separations(bad: Sequence[Mapping[str, str]], good: Sequence[Mapping[st
     tried = sum(_count_candidates(*_list_known(values, len(bad))) for values in varying.values())
     best = [_best(key, values, len(bad), tried) for key, values in varying.items()]
     return sorted(
-        _join_equal_splits([one for one in best if one[0].score >= MIN_SCORE]), key=lambda one: (-one.score, one.chance, _order(one.key))
+        _join_equal_splits([one for one in best if one[0].score >= MIN_SCORE]),
+        key=lambda one: (-one.score, one.chance, _order(one.key)),
     )
 
 
 def _list_known(values: Sequence[str | None], bad: int) -> tuple[list[str], int]:
     """The values that are told, and how many of them are of bad ones, which come first."""
-    return [value for value in values if value is not None], sum(value is not None for value in values[:bad])
+    return [value for value in values if value is not None], sum(
+        value is not None for value in values[:bad]
+    )
 
 
 def _varies(values: Sequence[str | None], bad: int) -> bool:
@@ -73,7 +89,9 @@ def _varies(values: Sequence[str | None], bad: int) -> bool:
     return 0 < of_bad < len(known) and len(set(known)) > 1
 
 
-def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) -> tuple[Separation, Split]:
+def _best(
+    key: str, everyone: Sequence[str | None], all_bad: int, tried: int
+) -> tuple[Separation, Split]:
     """The value of one trait that separates best, and how it splits them."""
     values, bad = _list_known(everyone, all_bad)
     with_bad, with_good = Counter(values[:bad]), Counter(values[bad:])
@@ -85,35 +103,53 @@ def _best(key: str, everyone: Sequence[str | None], all_bad: int, tried: int) ->
     value = max(sorted(set(values)), key=lambda one: (abs(apart(one)), apart(one)))
     absent = apart(value) < 0
     found = Separation(key, value, absent, with_bad[value], bad, with_good[value], good, 1.0)
-    members = sum(1 << place for place, one in enumerate(everyone) if one is not None and (one == value) is not absent)
+    members = sum(
+        1 << place
+        for place, one in enumerate(everyone)
+        if one is not None and (one == value) is not absent
+    )
     telling = sum(1 << place for place, one in enumerate(everyone) if one is not None)
-    return replace(found, chance=min(1.0, max(1, tried) * compute_chance(found))), (members, telling)
+    return replace(found, chance=min(1.0, max(1, tried) * compute_chance(found))), (
+        members,
+        telling,
+    )
 
 
 def _count_candidates(values: Sequence[str], bad: int) -> int:
-    """How many values of a trait could have told anything at all: one that is on a single instance of many never could."""
+    """How many values of a trait could have told anything at all: one that is on a single instance
+    of many never could."""
     counts, total = Counter(values), len(values)
     ways = math.comb(total, bad)
-    able = sum(_count_tail(count, min(count, bad), bad, total) < WEAK_CHANCE * ways for count in counts.values())
+    able = sum(
+        _count_tail(count, min(count, bad), bad, total) < WEAK_CHANCE * ways
+        for count in counts.values()
+    )
     return able - 1 if len(counts) == 2 and able == 2 else able
 
 
 def _count_tail(with_it: int, at_least: int, bad: int, total: int) -> int:
     """In how many ways at least so many of the bad ones can have it."""
-    return sum(math.comb(with_it, k) * math.comb(total - with_it, bad - k) for k in range(at_least, min(with_it, bad) + 1))
+    return sum(
+        math.comb(with_it, k) * math.comb(total - with_it, bad - k)
+        for k in range(at_least, min(with_it, bad) + 1)
+    )
 
 
 def _join_equal_splits(found: Sequence[tuple[Separation, Split]]) -> list[Separation]:
-    """One for each way of splitting, in the order of the keys; the others that split alike are named with it."""
+    """One for each way of splitting, in the order of the keys; the others that split alike are
+    named with it."""
     first: dict[Split, Separation] = {}
     for one, members in found:
         known = first.get(members)
-        first[members] = one if known is None else replace(known, also=(*known.also, (one.key, one.value)))
+        first[members] = (
+            one if known is None else replace(known, also=(*known.also, (one.key, one.value)))
+        )
     return list(first.values())
 
 
 def compute_chance(found: Separation) -> float:
-    """How often so many of the bad ones or more would have it, were the same traits dealt out at random."""
+    """How often so many of the bad ones or more would have it, were the same traits dealt out at
+    random."""
     with_it = found.bad_with + found.good_with
     at_least = found.bad_with
     if found.absent:

@@ -1,4 +1,5 @@
-"""What healthy pairs teach: how much instances of one version differ after n minutes, one day from another, and counts beyond chance."""
+"""What healthy pairs teach: how much instances of one version differ after n minutes, one day from
+another, and counts beyond chance."""
 
 from __future__ import annotations
 
@@ -20,9 +21,11 @@ from dashboard.regressions.judge.settings_overrides import LearnedMetric
 POINT_MINUTES = (10, 20, 30, 45, 60, 90, 120, 180, 240, 480, 1400)
 """Matched minutes after which the variance is noted."""
 LEAST_PAIRS = 10
-"""A point that fewer pairs reached is not used: the one before holds from there on, which is the more careful value."""
+"""A point that fewer pairs reached is not used: the one before holds from there on, which is the
+more careful value."""
 MIN_VARIANCE_SHARE = 1 / 25
-"""Of the default variance: a fleet that seems to differ by less has told the same number again and again."""
+"""Of the default variance: a fleet that seems to differ by less has told the same number again and
+again."""
 PROCESS_INTERVAL_MINUTES = 10
 """Minutes between two looks at the levels of processes, which are worked out anew at each."""
 DAY_MINUTES, HOUR_MINUTES = 1440, 60
@@ -30,11 +33,13 @@ LEAST_MINUTES = 30
 LEAST_EVENTS = 5
 
 LessonSums = dict[str, dict[str, Any]]
-"""By metric: `points` holds squares and degrees of freedom by minute, `days` and `counts` sums; all of it adds up over pairs."""
+"""By metric: `points` holds squares and degrees of freedom by minute, `days` and `counts` sums; all
+of it adds up over pairs."""
 
 
 class Lesson:
-    """What one comparison teaches: let it observe after every minute, and take `taught` at the end."""
+    """What one comparison teaches: let it observe after every minute, and take `taught` at the
+    end."""
 
     def __init__(self, settings: Settings) -> None:
         self._points: dict[str, dict[int, list[float]]] = {}
@@ -43,7 +48,8 @@ class Lesson:
         self._comparison: Comparison | None = None
 
     def observe(self, comparison: Comparison, rows: Iterable[InstanceMinute]) -> None:
-        """Notes each point that a metric has just reached, of a region or of the processes; `rows` are the calls of the minute."""
+        """Notes each point that a metric has just reached, of a region or of the processes; `rows`
+        are the calls of the minute."""
         self._comparison = comparison
         self._days.add(comparison.minute or 0, rows)
         for name, region in comparison.regions.items():
@@ -58,9 +64,15 @@ class Lesson:
                 minutes = int(of_process.minutes()) or POINT_MINUTES[0]
                 self._note("", of_process.metric.name, of_process, minutes)
 
-    def _note(self, region: str, metric: str, series: RatioSeries | ComparedSeries, minutes: int) -> None:
+    def _note(
+        self, region: str, metric: str, series: RatioSeries | ComparedSeries, minutes: int
+    ) -> None:
         reached = self._seen.get((region, metric), 0)
-        if reached == len(POINT_MINUTES) or minutes < POINT_MINUTES[reached] or series.estimate is None:
+        if (
+            reached == len(POINT_MINUTES)
+            or minutes < POINT_MINUTES[reached]
+            or series.estimate is None
+        ):
             return
         while reached < len(POINT_MINUTES) and minutes >= POINT_MINUTES[reached]:
             reached += 1
@@ -69,7 +81,9 @@ class Lesson:
         groups = [group for group in series.estimate.groups if not group.same_hosts]
         freedom = sum(group.df for group in groups)
         if freedom:
-            total = self._points.setdefault(metric, {}).setdefault(POINT_MINUTES[reached - 1], [0.0, 0.0])
+            total = self._points.setdefault(metric, {}).setdefault(
+                POINT_MINUTES[reached - 1], [0.0, 0.0]
+            )
             total[0] += math.fsum(group.squares() for group in groups)
             total[1] += freedom
 
@@ -77,7 +91,9 @@ class Lesson:
         """Everything, as JSON can hold it; empty when the pair had too little to teach."""
         found: LessonSums = {}
         for name, points in self._points.items():
-            found.setdefault(name, {})["points"] = {str(minutes): total for minutes, total in points.items()}
+            found.setdefault(name, {})["points"] = {
+                str(minutes): total for minutes, total in points.items()
+            }
         for name, sums in self._days.sums().items():
             found.setdefault(name, {})["days"] = sums
         for name, (beyond, scale) in list_count_sums(self._comparison) if self._comparison else ():
@@ -88,7 +104,8 @@ class Lesson:
 
 
 class DayPairs:
-    """The candidate's hours beside the same hours of the day before, on the same instance, stratum and shape."""
+    """The candidate's hours beside the same hours of the day before, on the same instance, stratum
+    and shape."""
 
     def __init__(self, settings: Settings) -> None:
         self._metrics = [metric for metric in settings.metrics if isinstance(metric, RatioMetric)]
@@ -97,26 +114,40 @@ class DayPairs:
         self._hours: dict[tuple[str, int, Stratum], dict[str | int, list[float]]] = {}
 
     def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
-        """Takes a minute; only the candidate's rows count, so that no deployment is learned from twice."""
+        """Takes a minute; only the candidate's rows count, so that no deployment is learned from
+        twice."""
         for row in rows:
-            if row.arm != "candidate" or not row.outermost or minute - row.first_minute < self._settings.warm_up_minutes:
+            if (
+                row.arm != "candidate"
+                or not row.outermost
+                or minute - row.first_minute < self._settings.warm_up_minutes
+            ):
                 continue
             for metric in self._metrics:
                 value = metric.value(row)
-                if value is not None and 0.0 < value < math.inf and metric.samples(row) >= self._settings.bin_calls:
+                if (
+                    value is not None
+                    and 0.0 < value < math.inf
+                    and metric.samples(row) >= self._settings.bin_calls
+                ):
                     self._beside(metric.name, row, minute, metric.worse * math.log(value))
 
     def _beside(self, metric: str, row: InstanceMinute, minute: int, level: float) -> None:
-        levels = self._levels.setdefault((metric, row.unit, row.stratum, row.region, row.bucket), {})
+        levels = self._levels.setdefault(
+            (metric, row.unit, row.stratum, row.region, row.bucket), {}
+        )
         before = levels.pop(minute - DAY_MINUTES, None)
         levels[minute] = level
         if before is not None:
-            entry = self._hours.setdefault((metric, minute // HOUR_MINUTES, row.stratum), {}).setdefault(row.unit, [0.0, 0.0])
+            entry = self._hours.setdefault(
+                (metric, minute // HOUR_MINUTES, row.stratum), {}
+            ).setdefault(row.unit, [0.0, 0.0])
             entry[0] += level - before
             entry[1] += 1
 
     def sums(self) -> dict[str, list[float]]:
-        """By metric: squares of the hours' common change, what differences between instances explain of them, and how many hours."""
+        """By metric: squares of the hours' common change, what differences between instances
+        explain of them, and how many hours."""
         found: dict[str, list[float]] = {}
         for (metric, _, _), units in self._hours.items():
             means = [total / count for total, count in units.values() if count >= LEAST_MINUTES]
@@ -132,54 +163,85 @@ class DayPairs:
 
 
 def list_count_sums(comparison: Comparison) -> Iterator[tuple[str, list[float]]]:
-    """What each count of a region, and the caches that starts met, taught of how instances differ; by metric."""
+    """What each count of a region, and the caches that starts met, taught of how instances differ;
+    by metric."""
     for region in comparison.regions.values():
         for series, _ in region.entries:
             if isinstance(series, AffectedSeries) and hasattr(series.metric, "dispersion"):
                 arms = [*series.baseline.values(), *series.candidate.values()]
-                yield series.metric.name, sum_dispersion([[(one.all_events, one.all_calls) for one in units.values()] for units in arms])
+                yield (
+                    series.metric.name,
+                    sum_dispersion(
+                        [
+                            [(one.all_events, one.all_calls) for one in units.values()]
+                            for units in arms
+                        ]
+                    ),
+                )
     for of_process, _ in comparison.process.entries:
         if isinstance(of_process, MissSeries):
             starts = [units for strata in of_process.starts.values() for units in strata.values()]
-            each = [[sum_starts(list(instances.values())) for instances in units.values()] for units in starts]
-            yield of_process.metric.name, sum_dispersion([[(one.misses, one.lookups) for one in units] for units in each])
+            each = [
+                [sum_starts(list(instances.values())) for instances in units.values()]
+                for units in starts
+            ]
+            yield (
+                of_process.metric.name,
+                sum_dispersion([[(one.misses, one.lookups) for one in units] for units in each]),
+            )
 
 
 def sum_dispersion(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
-    """How far the instances' events of so many calls lie apart beyond chance, and on which scale: their quotient is a squared variation."""
+    """How far the instances' events of so many calls lie apart beyond chance, and on which scale:
+    their quotient is a squared variation."""
     beyond = scale = 0.0
     for units in arms:
         events, calls = sum(found for found, _ in units), sum(of for _, of in units)
         if len(units) < 2 or events < LEAST_EVENTS:
             continue
         expected = [events * of / calls for _, of in units]
-        apart = math.fsum((found - mean) ** 2 for (found, _), mean in zip(units, expected, strict=True))
+        apart = math.fsum(
+            (found - mean) ** 2 for (found, _), mean in zip(units, expected, strict=True)
+        )
         beyond += apart * len(units) / (len(units) - 1) - math.fsum(expected)
         scale += math.fsum(mean * mean for mean in expected)
     return [beyond, scale]
 
 
-def pool_lessons(pairs: Sequence[Mapping[str, Mapping[str, Any]]], base: Settings = PRODUCTION) -> dict[str, LearnedMetric]:
+def pool_lessons(
+    pairs: Sequence[Mapping[str, Mapping[str, Any]]], base: Settings = PRODUCTION
+) -> dict[str, LearnedMetric]:
     """Pools what all pairs taught; a metric that none of them showed is absent."""
     found: dict[str, LearnedMetric] = {}
     for metric in (*base.metrics, *base.process_metrics):
         lessons = [pair[metric.name] for pair in pairs if metric.name in pair]
         if lessons:
             found[metric.name] = LearnedMetric(
-                len(lessons), _variance(lessons, metric), _day_variance(lessons, metric), _dispersion(lessons, metric)
+                len(lessons),
+                _variance(lessons, metric),
+                _day_variance(lessons, metric),
+                _dispersion(lessons, metric),
             )
     return found
 
 
-def _variance(lessons: Sequence[Mapping[str, Any]], metric: Metric) -> tuple[tuple[int, float], ...]:
+def _variance(
+    lessons: Sequence[Mapping[str, Any]], metric: Metric
+) -> tuple[tuple[int, float], ...]:
     prior = getattr(metric, "prior_variance", None)
     if not prior:
         return ()
     points = []
     for minutes in POINT_MINUTES:
-        totals = [lesson["points"][str(minutes)] for lesson in lessons if str(minutes) in lesson.get("points", {})]
+        totals = [
+            lesson["points"][str(minutes)]
+            for lesson in lessons
+            if str(minutes) in lesson.get("points", {})
+        ]
         if len(totals) >= LEAST_PAIRS:
-            variance = math.fsum(total[0] for total in totals) / math.fsum(total[1] for total in totals)
+            variance = math.fsum(total[0] for total in totals) / math.fsum(
+                total[1] for total in totals
+            )
             points.append((minutes, max(variance, MIN_VARIANCE_SHARE * prior_at(prior, minutes))))
     return tuple(points)
 

@@ -1,4 +1,5 @@
-"""From readings to a verdict: hold times, hysteresis and the fixed looks at which a version can become HEALTHY."""
+"""From readings to a verdict: hold times, hysteresis and the fixed looks at which a version can
+become HEALTHY."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ class Track:
     driving: bool = False
     released: bool = False
 
-    def step(self, minute: int, minutes: int, reading: Reading, matched: int, settings: Settings) -> None:
+    def step(
+        self, minute: int, minutes: int, reading: Reading, matched: int, settings: Settings
+    ) -> None:
         """Takes the reading after `minutes` more minutes of data."""
         # A wide bin is one observation: it must not fill a hold time alone.
         credit = min(minutes, self.metric.hold_minutes // 2)
@@ -47,12 +50,19 @@ class Track:
         least = self.metric.watch_minutes or settings.watch_minutes
         if reading.narrow:
             least = max(least, settings.narrow_minutes)
-        self.watching = self.leaning >= least or (self.watching and self.calm < settings.watch_minutes)
+        self.watching = self.leaning >= least or (
+            self.watching and self.calm < settings.watch_minutes
+        )
         if reading.recovered:
-            # The running mean stays high long after the fault is gone: it must not ask for a roll back then.
+            # The running mean stays high long after the fault is gone: it must not ask for a roll
+            # back then.
             self.released = self.released or self.driving
             self.driving = False
-        elif self.metric.hard and self.regressed >= self.metric.hold_minutes and matched >= settings.matched_minutes:
+        elif (
+            self.metric.hard
+            and self.regressed >= self.metric.hold_minutes
+            and matched >= settings.matched_minutes
+        ):
             self.driving = True
         if not reading.leaning and not self.driving and not self.watching:
             self.since = None
@@ -66,7 +76,8 @@ class Track:
 
 
 class JudgedTrack(NamedTuple):
-    """A track that counts for the verdict; a minor one carries too little traffic to hold back HEALTHY."""
+    """A track that counts for the verdict; a minor one carries too little traffic to hold back
+    HEALTHY."""
 
     track: Track
     series: BoundedSeries
@@ -74,7 +85,8 @@ class JudgedTrack(NamedTuple):
 
 
 class HealthyLook(NamedTuple):
-    """What was seen at a fixed look: `bounds` are the worst changes that the data leaves possible, by metric, on the log scale."""
+    """What was seen at a fixed look: `bounds` are the worst changes that the data leaves possible,
+    by metric, on the log scale."""
 
     look: int
     minute: int
@@ -107,11 +119,13 @@ class VerdictPolicy:
         baseline_runs: bool = True,
         drifting: bool = False,
     ) -> None:
-        """Decides at the end of a minute; `comparable` is the share of the candidate's calls, None while nothing was compared.
+        """Decides at the end of a minute; `comparable` is the share of the candidate's calls, None
+        while nothing was compared.
 
-        `compared` says whether this minute brought a comparison of how long calls take. Without one for long HEALTHY is over while the
-        baseline runs, and at the next look if it does not; what the last look said stands then, for nothing more is to come.
-        `drifting` says that the version is slower than it was itself: WATCH, and no more.
+        `compared` says whether this minute brought a comparison of how long calls take. Without one
+        for long HEALTHY is over while the baseline runs, and at the next look if it does not; what
+        the last look said stands then, for nothing more is to come. `drifting` says that the
+        version is slower than it was itself: WATCH, and no more.
         """
         self._apart = 0 if compared else self._apart + 1
         thin = comparable is not None and comparable < self._settings.comparable_share
@@ -132,7 +146,10 @@ class VerdictPolicy:
 
     def _look_is_due(self, minute: int) -> bool:
         """Whether a later look has come than the one that said HEALTHY."""
-        return any(self.healthy and self.healthy.look < look <= minute + 1 - self._deployed for look in self._settings.looks)
+        return any(
+            self.healthy and self.healthy.look < look <= minute + 1 - self._deployed
+            for look in self._settings.looks
+        )
 
     def _look(self, minute: int, judged: Sequence[JudgedTrack], thin: bool) -> None:
         looks = self._settings.looks
@@ -143,7 +160,11 @@ class VerdictPolicy:
             return
         previous = looks[self.looks_taken - 1] if self.looks_taken else 0
         self.looks_taken = passed
-        hard = [item for item in judged if item.track.metric.hard and not item.minor and item.series.expected()]
+        hard = [
+            item
+            for item in judged
+            if item.track.metric.hard and not item.minor and item.series.expected()
+        ]
         bounds: dict[str, float] = {}
         matched = []
         for item in hard:
@@ -152,11 +173,14 @@ class VerdictPolicy:
                 bounds[metric.name] = max(bound, bounds.get(metric.name, bound))
                 matched += [item.series.matched_minutes] if metric.leads else []
         if not matched or min(matched) - self._matched_at_look < (looks[passed - 1] - previous) / 2:
-            # Too little was seen since the last look to say anything new. The last one waits for it: a version whose calls, or
-            # kept minutes, begin a day after its deployment is judged as well.
+            # Too little was seen since the last look to say anything new. The last one waits for
+            # it: a version whose calls, or kept minutes, begin a day after its deployment is judged
+            # as well.
             self.looks_taken = min(passed, len(looks) - 1)
             return
         self._matched_at_look = min(matched)
         well = all(item.series.tolerable() for item in hard)
         calm = not any(item.track.reading.leaning or item.track.driving for item in judged)
-        self.healthy = HealthyLook(looks[passed - 1], minute, bounds) if well and calm and not thin else None
+        self.healthy = (
+            HealthyLook(looks[passed - 1], minute, bounds) if well and calm and not thin else None
+        )

@@ -16,16 +16,48 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="BaselineChoice",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("environment", models.CharField(max_length=64)),
-                ("kind", models.CharField(choices=[("pin", "Pinned"), ("accept", "Accepted as the new normal")], max_length=16)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("pin", "Pinned"), ("accept", "Accepted as the new normal")],
+                        max_length=16,
+                    ),
+                ),
                 ("note", models.TextField(default="")),
                 ("chosen_at", models.DateTimeField()),
                 ("chosen_by_name", models.CharField(max_length=150)),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("model", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.watchedmodel")),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
-                ("version", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.modelversion")),
+                (
+                    "model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="fleet.watchedmodel",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
+                (
+                    "version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="fleet.modelversion",
+                    ),
+                ),
             ],
             options={
                 "db_table": "baseline_choice",
@@ -34,22 +66,57 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Comparison",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("judged_minute", models.BigIntegerField(default=0, help_text="The last closed minute that is in the verdict.")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "judged_minute",
+                    models.BigIntegerField(
+                        default=0, help_text="The last closed minute that is in the verdict."
+                    ),
+                ),
                 (
                     "judged_revision",
-                    models.BigIntegerField(default=0, help_text="The data revision of both sides when it was last judged."),
+                    models.BigIntegerField(
+                        default=0,
+                        help_text="The data revision of both sides when it was last judged.",
+                    ),
                 ),
-                ("state", models.BinaryField(help_text="Sums and counts per instance, so that any worker continues.", null=True)),
+                (
+                    "state",
+                    models.BinaryField(
+                        help_text="Sums and counts per instance, so that any worker continues.",
+                        null=True,
+                    ),
+                ),
                 (
                     "baseline",
-                    models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="fleet.deployment"),
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="fleet.deployment",
+                    ),
                 ),
                 (
                     "deployment",
-                    models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name="comparison", to="fleet.deployment"),
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comparison",
+                        to="fleet.deployment",
+                    ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "comparison",
@@ -58,7 +125,12 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="LearnedVariance",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("metric", models.CharField(max_length=32)),
                 ("layout", models.CharField(max_length=16)),
                 ("minutes", models.IntegerField()),
@@ -67,17 +139,34 @@ class Migration(migrations.Migration):
                 ("dispersion", models.FloatField(null=True)),
                 ("pairs", models.IntegerField()),
                 ("learned_at", models.DateTimeField()),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "learned_variance",
-                "constraints": [models.UniqueConstraint(fields=("project", "metric", "layout", "minutes"), name="one_variance_per_point")],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("project", "metric", "layout", "minutes"),
+                        name="one_variance_per_point",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
             name="Verdict",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "kind",
                     models.CharField(
@@ -93,26 +182,56 @@ class Migration(migrations.Migration):
                 ("previous_kind", models.CharField(default="", max_length=16)),
                 ("sentence", models.TextField()),
                 ("cause", models.TextField(default="")),
-                ("evidence", models.JSONField(help_text="The judge's outcome as it was: metrics, dots, what was not compared.")),
+                (
+                    "evidence",
+                    models.JSONField(
+                        help_text="The judge's outcome as it was: metrics, dots, what was not compared."
+                    ),
+                ),
                 ("minute", models.BigIntegerField(help_text="The last minute of data in it.")),
-                ("since_minute", models.BigIntegerField(help_text="Since when what it says holds.", null=True)),
+                (
+                    "since_minute",
+                    models.BigIntegerField(help_text="Since when what it says holds.", null=True),
+                ),
                 ("created_at", models.DateTimeField()),
                 ("current", models.BooleanField(default=True)),
                 (
                     "baseline",
-                    models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name="+", to="fleet.deployment"),
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="fleet.deployment",
+                    ),
                 ),
                 (
                     "deployment",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="verdicts", to="fleet.deployment"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="verdicts",
+                        to="fleet.deployment",
+                    ),
                 ),
-                ("project", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project")),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="projects.project",
+                    ),
+                ),
             ],
             options={
                 "db_table": "verdict",
-                "indexes": [models.Index(fields=["project", "-created_at"], name="verdict_by_project")],
+                "indexes": [
+                    models.Index(fields=["project", "-created_at"], name="verdict_by_project")
+                ],
                 "constraints": [
-                    models.UniqueConstraint(condition=models.Q(("current", True)), fields=("deployment",), name="one_current_verdict")
+                    models.UniqueConstraint(
+                        condition=models.Q(("current", True)),
+                        fields=("deployment",),
+                        name="one_current_verdict",
+                    )
                 ],
             },
         ),

@@ -15,9 +15,19 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="HealthyPair",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 ("started_minute", models.BigIntegerField()),
-                ("taught", models.JSONField(help_text="Sums by metric; empty where the pair had too little to teach.")),
+                (
+                    "taught",
+                    models.JSONField(
+                        help_text="Sums by metric; empty where the pair had too little to teach."
+                    ),
+                ),
             ],
             options={
                 "db_table": "healthy_pair",
@@ -26,11 +36,17 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="JudgingChoice",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
                 (
                     "values",
                     models.JSONField(
-                        default=dict, help_text="By name, such as p50.smallest_effect; what is absent is as in the layer below."
+                        default=dict,
+                        help_text="By name, such as p50.smallest_effect; what is absent is as in the layer below.",
                     ),
                 ),
             ],
@@ -51,18 +67,24 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="baselinechoice",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("ended_at", None)), fields=("model", "environment"), name="one_baseline_choice"
+                condition=models.Q(("ended_at", None)),
+                fields=("model", "environment"),
+                name="one_baseline_choice",
             ),
         ),
         migrations.AddField(
             model_name="healthypair",
             name="deployment",
-            field=models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.deployment"),
+            field=models.OneToOneField(
+                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="fleet.deployment"
+            ),
         ),
         migrations.AddField(
             model_name="healthypair",
             name="project",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"),
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"
+            ),
         ),
         migrations.AddField(
             model_name="judgingchoice",
@@ -78,7 +100,9 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="judgingchoice",
             name="project",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"),
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE, related_name="+", to="projects.project"
+            ),
         ),
         migrations.AddIndex(
             model_name="healthypair",
@@ -87,11 +111,15 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="judgingchoice",
             constraint=models.UniqueConstraint(
-                condition=models.Q(("model", None)), fields=("project",), name="one_judging_choice_per_project"
+                condition=models.Q(("model", None)),
+                fields=("project",),
+                name="one_judging_choice_per_project",
             ),
         ),
         migrations.AddConstraint(
             model_name="judgingchoice",
-            constraint=models.UniqueConstraint(fields=("model",), name="one_judging_choice_per_model"),
+            constraint=models.UniqueConstraint(
+                fields=("model",), name="one_judging_choice_per_model"
+            ),
         ),
     ]

@@ -1,4 +1,5 @@
-"""Names of strata and shape buckets: short where they stand side by side, with what they share said once."""
+"""Names of strata and shape buckets: short where they stand side by side, with what they share said
+once."""
 
 from __future__ import annotations
 
@@ -10,11 +11,15 @@ PARTS = re.compile(r" · |, ")
 
 def format_cohort(stratum: str, bucket: str) -> str:
     """Stratum and shape bucket in words."""
-    return ", ".join(part for part in (stratum, f"shapes {bucket}" if bucket else "") if part) or "all calls"
+    return (
+        ", ".join(part for part in (stratum, f"shapes {bucket}" if bucket else "") if part)
+        or "all calls"
+    )
 
 
 def shorten_cohorts(names: Iterable[str]) -> tuple[dict[str, str], str]:
-    """Each name without the parts that all share, and those parts; a name that would be left empty keeps its first part."""
+    """Each name without the parts that all share, and those parts; a name that would be left empty
+    keeps its first part."""
     parts = {name: PARTS.split(name) for name in names}
     if not parts:
         return {}, ""
@@ -26,5 +31,7 @@ def shorten_cohorts(names: Iterable[str]) -> tuple[dict[str, str], str]:
     if len(set(short.values())) < len(short):
         return {name: name for name in parts}, ""
     first = next(iter(parts.values()))
-    said = ", ".join(part for part in first if part in shared and part not in short[next(iter(parts))])
+    said = ", ".join(
+        part for part in first if part in shared and part not in short[next(iter(parts))]
+    )
     return short, said

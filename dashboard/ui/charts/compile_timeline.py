@@ -1,4 +1,5 @@
-"""The compilations of some processes on one time line since each one's start: most lie in its first minutes, so the axis is logarithmic."""
+"""The compilations of some processes on one time line since each one's start: most lie in its first
+minutes, so the axis is logarithmic."""
 
 from __future__ import annotations
 
@@ -16,7 +17,23 @@ LANES = (
     ("empty", "Empty frame"),
 )
 LANE_KINDS = frozenset(kind for kind, _ in LANES)
-TICKS = (1, 3, 10, 30, 60, 180, 600, 1800, 3600, 10800, 43200, 86400, 3 * 86400, 10 * 86400, 30 * 86400)
+TICKS = (
+    1,
+    3,
+    10,
+    30,
+    60,
+    180,
+    600,
+    1800,
+    3600,
+    10800,
+    43200,
+    86400,
+    3 * 86400,
+    10 * 86400,
+    30 * 86400,
+)
 LEFT, RIGHT, TOP, LANE = 150.0, 1160.0, 22, 34
 SPREAD = 7
 MAX_MARKS = 700
@@ -24,7 +41,8 @@ MAX_MARKS = 700
 
 @dataclass(frozen=True)
 class TimelineCompilation:
-    """One compilation: seconds since its process started, and how long it took. `row` keeps processes apart inside a lane."""
+    """One compilation: seconds since its process started, and how long it took. `row` keeps
+    processes apart inside a lane."""
 
     kind: str
     end: float
@@ -78,12 +96,20 @@ class CompileTimeline:
         return self.height - 22
 
 
-def build_compile_timeline(compilations: Sequence[TimelineCompilation], *, served: float | None) -> CompileTimeline:
-    """The longest compilations are drawn where there are too many; `served` is when the median process ran compiled."""
+def build_compile_timeline(
+    compilations: Sequence[TimelineCompilation], *, served: float | None
+) -> CompileTimeline:
+    """The longest compilations are drawn where there are too many; `served` is when the median
+    process ran compiled."""
     kinds = {find_lane(one) for one in compilations}
-    lanes = {kind: (TOP + LANE * place, name) for place, (kind, name) in enumerate(lane for lane in LANES if lane[0] in kinds)}
+    lanes = {
+        kind: (TOP + LANE * place, name)
+        for place, (kind, name) in enumerate(lane for lane in LANES if lane[0] in kinds)
+    }
     shown = sorted(compilations, key=lambda one: (not one.in_request, -one.seconds))[:MAX_MARKS]
-    times = [max(0.5, time) for one in compilations for time in (one.end - one.seconds, one.end)] + ([served] if served else [])
+    times = [
+        max(0.5, time) for one in compilations for time in (one.end - one.seconds, one.end)
+    ] + ([served] if served else [])
     first, last = (min(times) * 0.9, max(times) * 1.1) if times else (1.0, 10.0)
     scale = (RIGHT - LEFT) / (math.log(last) - math.log(first))
 
@@ -94,11 +120,22 @@ def build_compile_timeline(compilations: Sequence[TimelineCompilation], *, serve
     for one in sorted(shown, key=lambda one: one.end):
         y = lanes[find_lane(one)][0] + 5 + 3 * (one.row % SPREAD)
         start, end = place(max(0.5, one.end - one.seconds)), place(max(0.5, one.end))
-        marks.append(TimelineMark(start, y, round(max(2.0, end - start), 1), one.in_request, one.failed, _title(one)))
+        marks.append(
+            TimelineMark(
+                start, y, round(max(2.0, end - start), 1), one.in_request, one.failed, _title(one)
+            )
+        )
     return CompileTimeline(
-        lanes=[Lane(name, y, words.number(sum(find_lane(one) == kind for one in compilations))) for kind, (y, name) in lanes.items()],
+        lanes=[
+            Lane(name, y, words.number(sum(find_lane(one) == kind for one in compilations)))
+            for kind, (y, name) in lanes.items()
+        ],
         marks=marks,
-        ticks=[(place(at), words.format_coarse_duration(at) if at >= 60 else words.duration(at)) for at in TICKS if first <= at <= last],
+        ticks=[
+            (place(at), words.format_coarse_duration(at) if at >= 60 else words.duration(at))
+            for at in TICKS
+            if first <= at <= last
+        ],
         served=place(served) if served else None,
         height=TOP + LANE * len(lanes) + 30,
         left_out=len(compilations) - len(marks),
@@ -117,5 +154,12 @@ def format_counts(compilations: Iterable[TimelineCompilation]) -> str:
 
 
 def _title(one: TimelineCompilation) -> str:
-    told = f"{one.label}: {one.kind}, {words.duration(one.seconds)}, {words.duration(max(0.0, one.end))} after process start"
-    return told + (", a request waited for it" if one.in_request else "") + (", failed" if one.failed else "")
+    told = (
+        f"{one.label}: {one.kind}, {words.duration(one.seconds)}, "
+        f"{words.duration(max(0.0, one.end))} after process start"
+    )
+    return (
+        told
+        + (", a request waited for it" if one.in_request else "")
+        + (", failed" if one.failed else "")
+    )

@@ -1,4 +1,5 @@
-"""The sampling error of a quantile or a share by its number of calls alone: the 95 % interval that a chart shades.
+"""The sampling error of a quantile or a share by its number of calls alone: the 95 % interval that
+a chart shades.
 
 The spread between instances is not in it; the judge's intervals are over instances."""
 
@@ -21,28 +22,42 @@ Interval = tuple[float, float]
 
 
 def quantile_intervals(sketches: SketchColumns, q: float) -> list[Interval | None]:
-    """Between which values the quantile of each lies, by the ranks of its neighbours; None where it is exact enough or nothing is known."""
+    """Between which values the quantile of each lies, by the ranks of its neighbours; None where it
+    is exact enough or nothing is known."""
     half = Z * np.sqrt(q * (1 - q) / np.maximum(sketches.count, 1))
     shares = (np.maximum(0.0, q - half), q, np.minimum(1.0, q + half))
-    return [_interval(*values) for values in zip(*(sketches.quantile(share) for share in shares), strict=True)]
+    return [
+        _interval(*values)
+        for values in zip(*(sketches.quantile(share) for share in shares), strict=True)
+    ]
 
 
 def _interval(low: float | None, middle: float | None, high: float | None) -> Interval | None:
-    if low is None or middle is None or high is None or max(high - middle, middle - low) <= MIN_VISIBLE_RATIO * middle:
+    if (
+        low is None
+        or middle is None
+        or high is None
+        or max(high - middle, middle - low) <= MIN_VISIBLE_RATIO * middle
+    ):
         return None
     return min(low, middle), max(high, middle)
 
 
 def share_interval(hits: int, of: int) -> Interval | None:
-    """Wilson's interval of a share; None where it is narrower than a fiftieth of the share and of a percent, and where none or all were
-    hits: a shade over a flat zero would look like something that happened."""
+    """Wilson's interval of a share; None where it is narrower than a fiftieth of the share and of a
+    percent, and where none or all were hits: a shade over a flat zero would look like something
+    that happened."""
     if not of or hits in (0, of):
         return None
     share = hits / of
     centre = (share + Z * Z / (2 * of)) / (1 + Z * Z / of)
     half = Z * math.sqrt(share * (1 - share) / of + Z * Z / (4 * of * of)) / (1 + Z * Z / of)
     low, high = max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
-    return None if high - low <= max(MIN_VISIBLE_RATIO * share, MIN_VISIBLE_RATIO / 100) else (low, high)
+    return (
+        None
+        if high - low <= max(MIN_VISIBLE_RATIO * share, MIN_VISIBLE_RATIO / 100)
+        else (low, high)
+    )
 
 
 def _of_quantile(q: float) -> Question[Interval | None]:

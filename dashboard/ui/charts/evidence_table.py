@@ -1,4 +1,5 @@
-"""Rows of the evidence table, each with its place in the interval plot; keys that are missing stay unsaid."""
+"""Rows of the evidence table, each with its place in the interval plot; keys that are missing stay
+unsaid."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ UNRESOLVED_REASONS = {
 
 @dataclass(frozen=True)
 class PlotInterval:
-    """A change on the log scale, right is worse; `band` is the smallest change that matters, on both sides."""
+    """A change on the log scale, right is worse; `band` is the smallest change that matters, on
+    both sides."""
 
     centre: float
     low: float
@@ -57,7 +59,8 @@ class PlotInterval:
 
 @dataclass(frozen=True)
 class EvidenceRow:
-    """One metric of one region in words. Without an interval, `note` stands in the plot instead; `follows` names its cause."""
+    """One metric of one region in words. Without an interval, `note` stands in the plot instead;
+    `follows` names its cause."""
 
     key: str
     title: str
@@ -107,8 +110,13 @@ class EvidenceRow:
 
 
 def build_evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
-    """Every row of the evidence: those that drive the verdict first, the judge's order otherwise."""
-    raw = [row for row in evidence.get("evidence") or [] if isinstance(row, Mapping) and row.get("metric")]
+    """Every row of the evidence: those that drive the verdict first, the judge's order
+    otherwise."""
+    raw = [
+        row
+        for row in evidence.get("evidence") or []
+        if isinstance(row, Mapping) and row.get("metric")
+    ]
     several = len({row["region"] for row in raw if row.get("region")}) > 1
     rows = [_row(row, several, verdict) for row in raw]
     return sorted(rows, key=lambda row: (not row.judged, not row.drives))
@@ -140,12 +148,16 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         judged=judged,
         drives=drives,
         caution=caution,
-        matched=words.number(raw["matched_minutes"]) if isinstance(raw.get("matched_minutes"), int) else "",
+        matched=words.number(raw["matched_minutes"])
+        if isinstance(raw.get("matched_minutes"), int)
+        else "",
         window=known.window_said,
         excluded=known.excluded_said,
         agree=_count_agreeing(raw, interval),
         frozen=known,
-        since=raw.get("since") if label == "REGRESSED" and isinstance(raw.get("since"), int) else None,
+        since=raw.get("since")
+        if label == "REGRESSED" and isinstance(raw.get("since"), int)
+        else None,
         effect=_effect(raw, unit),
         interval=interval,
         note="" if interval else _note(known),
@@ -160,7 +172,13 @@ def _interval(raw: Raw, tone: Tone) -> PlotInterval | None:
     centre, low, high = (read_number(raw, key) for key in ("change", "low", "high"))
     if centre is None or low is None or high is None or min(centre, low, high) <= -1:
         return None
-    return PlotInterval(math.log1p(centre), math.log1p(low), math.log1p(high), math.log1p(read_number(raw, "smallest_effect") or 0.0), tone)
+    return PlotInterval(
+        math.log1p(centre),
+        math.log1p(low),
+        math.log1p(high),
+        math.log1p(read_number(raw, "smallest_effect") or 0.0),
+        tone,
+    )
 
 
 def _count_agreeing(raw: Raw, interval: PlotInterval | None) -> tuple[int, int] | None:
@@ -175,7 +193,12 @@ def _effect(raw: Raw, unit: str) -> str:
     if effect is None:
         return ""
     times, points = read_number(raw, "times"), read_number(raw, "points")
-    if unit == "share" and times is not None and points is not None and read_number(raw, "change") is not None:
+    if (
+        unit == "share"
+        and times is not None
+        and points is not None
+        and read_number(raw, "change") is not None
+    ):
         return f"matters from {words.number(times)} times and {words.points(points)}"
     if unit == "share":
         of = "compile seconds" if raw.get("metric") == "cache" else "an instance’s calls"

@@ -13,7 +13,8 @@ from dashboard.ui import words
 
 @dataclass(frozen=True)
 class FactLine:
-    """One fact: what is the matter, on how many of the version's instances, and since which minute."""
+    """One fact: what is the matter, on how many of the version's instances, and since which
+    minute."""
 
     text: str
     where: str
@@ -31,15 +32,28 @@ def fact_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> lis
         text, about = describe_fact(entry), entry.get("about")
         if text.lower() not in sentence.lower() and not (about and f"`{about}`" in sentence):
             since = entry.get("since")
-            lines.append(FactLine(capitalise(text), _where(entry), since if isinstance(since, int) else None, _mark(entry)))
+            lines.append(
+                FactLine(
+                    capitalise(text),
+                    _where(entry),
+                    since if isinstance(since, int) else None,
+                    _mark(entry),
+                )
+            )
     return lines + drift_lines(evidence, sentence=sentence)
 
 
 def drift_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> list[FactLine]:
     """Where a version is slower than it was itself."""
     stored = (evidence or {}).get("drift")
-    entries = [entry for entry in (stored if isinstance(stored, list) else []) if isinstance(entry, Mapping)]
-    told = [(describe_drift(entry), entry.get("instances"), entry.get("since")) for entry in entries]
+    entries = [
+        entry
+        for entry in (stored if isinstance(stored, list) else [])
+        if isinstance(entry, Mapping)
+    ]
+    told = [
+        (describe_drift(entry), entry.get("instances"), entry.get("since")) for entry in entries
+    ]
     return [
         FactLine(
             capitalise(text),
@@ -59,14 +73,28 @@ def capitalise(text: str) -> str:
 
 def _where(entry: Mapping[str, Any]) -> str:
     instances, before = entry.get("instances"), entry.get("on_baseline")
-    on = f"on {words.plural(len(instances), 'instance')}" if isinstance(instances, list) and instances else ""
+    on = (
+        f"on {words.plural(len(instances), 'instance')}"
+        if isinstance(instances, list) and instances
+        else ""
+    )
     passed = entry.get("passed_on_baseline")
-    also = f"also on {words.plural(before, 'instance')} of the baseline" if isinstance(before, int) and before else "not on the baseline"
+    also = (
+        f"also on {words.plural(before, 'instance')} of the baseline"
+        if isinstance(before, int) and before
+        else "not on the baseline"
+    )
     if entry.get("kind") in ("parity", "shadow_parity") and not before:
         passes = isinstance(passed, int) and passed
-        also = f"passed on {words.plural(int(passes), 'instance')} of the baseline" if passes else "not compared on the baseline"
+        also = (
+            f"passed on {words.plural(int(passes), 'instance')} of the baseline"
+            if passes
+            else "not compared on the baseline"
+        )
     if entry.get("kind") == "compiled_nothing" and not before:
-        also = "served compiled on the baseline" if passed else "not served compiled on the baseline"
+        also = (
+            "served compiled on the baseline" if passed else "not served compiled on the baseline"
+        )
         if entry.get("baseline_silent") is True:
             also = "not comparable with the baseline: agent versions differ"
     if entry.get("kind") == "non_finite" and not before:

@@ -1,4 +1,5 @@
-"""A finding over time: when each version of the model ran, and from when until when it showed the finding."""
+"""A finding over time: when each version of the model ran, and from when until when it showed the
+finding."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ MAX_ROWS = 24
 
 @dataclass(frozen=True)
 class VersionSpan:
-    """Minutes since 1970 in which a version ran in an environment, or showed the finding; `last` exclusive."""
+    """Minutes since 1970 in which a version ran in an environment, or showed the finding; `last`
+    exclusive."""
 
     version_id: int
     version: str
@@ -61,8 +63,11 @@ class FindingTimeline:
         return f"{showed} of {len(self.rows)} versions that ran since it was seen first showed it."
 
 
-def build_finding_timeline(*, ran: Iterable[VersionSpan], shown: Iterable[VersionSpan], now: int) -> FindingTimeline:
-    """Puts both on one scale, which begins with the first sighting or the deployment around it, and ends now."""
+def build_finding_timeline(
+    *, ran: Iterable[VersionSpan], shown: Iterable[VersionSpan], now: int
+) -> FindingTimeline:
+    """Puts both on one scale, which begins with the first sighting or the deployment around it, and
+    ends now."""
     seen = {(one.version_id, one.environment): one for one in shown}
     spans: dict[tuple[int, str], list[VersionSpan]] = {}
     for one in ran:
@@ -83,9 +88,15 @@ def build_finding_timeline(*, ran: Iterable[VersionSpan], shown: Iterable[Versio
         one = whole[0]
         rows.append(
             FindingTimelineRow(
-                one.version_id, one.version, one.environment, [bar(each) for each in found], bar(told) if told else None,
-                told.times if told else 0, min(each.first for each in whole), max(each.last for each in whole),
+                one.version_id,
+                one.version,
+                one.environment,
+                [bar(each) for each in found],
+                bar(told) if told else None,
+                told.times if told else 0,
+                min(each.first for each in whole),
+                max(each.last for each in whole),
             )
-        )  # fmt: skip
+        )
     rows.sort(key=lambda row: (row.first, row.version_id), reverse=True)
     return FindingTimeline(rows[:MAX_ROWS], first, now, max(0, len(rows) - MAX_ROWS))

@@ -1,4 +1,5 @@
-"""The chart of findings by day: what was new or came back stands above the line, what is gone hangs below it."""
+"""The chart of findings by day: what was new or came back stands above the line, what is gone hangs
+below it."""
 
 from __future__ import annotations
 
@@ -61,10 +62,18 @@ def build_findings_by_day(days: Sequence[FindingDay]) -> FindingsByDay:
     unit = HIGH / max(1, above + below)
     zero = round(above * unit, 1) if above + below else HIGH
     bars = [
-        DayBar(clock.at_minute(day.day * DAY_MINUTES), place * STEP, list(_parts(day, zero, unit)), day) for place, day in enumerate(days)
+        DayBar(
+            clock.at_minute(day.day * DAY_MINUTES), place * STEP, list(_parts(day, zero, unit)), day
+        )
+        for place, day in enumerate(days)
     ]
     return FindingsByDay(
-        bars, zero, sum(day.new for day in days), sum(day.gone for day in days), sum(day.back for day in days), max(above, below)
+        bars,
+        zero,
+        sum(day.new for day in days),
+        sum(day.gone for day in days),
+        sum(day.back for day in days),
+        max(above, below),
     )
 
 
@@ -72,7 +81,9 @@ def _parts(day: FindingDay, zero: float, unit: float) -> Iterator[BarPart]:
     if day.new:
         yield BarPart("new", round(zero - day.new * unit, 1), round(day.new * unit, 1))
     if day.back:
-        yield BarPart("back", round(zero - (day.new + day.back) * unit, 1), round(day.back * unit, 1))
+        yield BarPart(
+            "back", round(zero - (day.new + day.back) * unit, 1), round(day.back * unit, 1)
+        )
     if day.gone:
         yield BarPart("gone", zero, round(day.gone * unit, 1))
 
@@ -81,5 +92,8 @@ def days_table(days: Sequence[FindingDay]) -> list[list[Any]]:
     """A row a day."""
     return [
         ["day (UTC)", "new", "gone since", "back since"],
-        *([f"{clock.at_minute(d.day * DAY_MINUTES):%Y-%m-%d}", d.new, d.gone, d.back] for d in days),
+        *(
+            [f"{clock.at_minute(d.day * DAY_MINUTES):%Y-%m-%d}", d.new, d.gone, d.back]
+            for d in days
+        ),
     ]

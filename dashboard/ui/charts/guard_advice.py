@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 EXACT = 12
 """Up to so many values each has a row of its own; more are put together by powers of two."""
 HIDDEN = "#"
-"""What the agent puts in the place of a number of four digits or more: such a value may be somebody's."""
+"""What the agent puts in the place of a number of four digits or more: such a value may be
+somebody's."""
 
 _NAME = r"[A-Za-z_][\w.]*(?:\[[^\]]*\][\w.]*)*"
-_MISMATCH = re.compile(r"^tensor ['\"](?P<name>.+?)['\"] (?P<what>size|stride) mismatch at index (?P<dim>\d+)")
-_SIZE = re.compile(rf"(?P<name>{_NAME})\.(?:size\(\)\[(?P<dim>\d+)\]|size\((?P<dim2>\d+)\)|shape\[(?P<dim3>\d+)\])")
+_MISMATCH = re.compile(
+    r"^tensor ['\"](?P<name>.+?)['\"] (?P<what>size|stride) mismatch at index (?P<dim>\d+)"
+)
+_SIZE = re.compile(
+    rf"(?P<name>{_NAME})\.(?:size\(\)\[(?P<dim>\d+)\]|size\((?P<dim2>\d+)\)|shape\[(?P<dim3>\d+)\])"
+)
 _LENGTH = re.compile(rf"\blen\((?P<name>{_NAME})\)")
 _PLAIN = re.compile(rf"^(?P<name>{_NAME}) == (?:-?\d|\*|{HIDDEN})")
 _ACTUAL = re.compile(rf"\b(?:actual|got) (?P<value>-?\d+|{HIDDEN})")
@@ -23,7 +28,8 @@ _COMPARED = re.compile(rf"[=!<>]=? (?P<value>-?\d+|{HIDDEN})(?![\w.])")
 
 @dataclass(frozen=True)
 class VaryingInput:
-    """What changes from call to call: the size of a dimension, a stride, a length or a plain number of `source`."""
+    """What changes from call to call: the size of a dimension, a stride, a length or a plain number
+    of `source`."""
 
     what: str
     source: str
@@ -34,7 +40,11 @@ class VaryingInput:
         """In words."""
         if self.what in ("size", "stride"):
             return f"the {self.what} of dimension {self.dim} of `{self.source}`"
-        return f"the length of `{self.source}`" if self.what == "length" else f"the number `{self.source}`"
+        return (
+            f"the length of `{self.source}`"
+            if self.what == "length"
+            else f"the number `{self.source}`"
+        )
 
 
 @dataclass(frozen=True)
@@ -47,7 +57,8 @@ class ValueBucket:
 
 @dataclass(frozen=True)
 class ObservedValues:
-    """The values that recompilations met; `compiled_for` where the text tells only what the code was compiled for."""
+    """The values that recompilations met; `compiled_for` where the text tells only what the code
+    was compiled for."""
 
     buckets: list[ValueBucket] = field(default_factory=list)
     distinct: int = 0
@@ -76,7 +87,9 @@ def find_varying_input(text: str) -> VaryingInput | None:
     if found := _MISMATCH.match(text):
         return VaryingInput(found["what"], found["name"], int(found["dim"]))
     if found := _SIZE.search(text):
-        return VaryingInput("size", found["name"], int(found["dim"] or found["dim2"] or found["dim3"]))
+        return VaryingInput(
+            "size", found["name"], int(found["dim"] or found["dim2"] or found["dim3"])
+        )
     if found := _LENGTH.search(text):
         return VaryingInput("length", found["name"])
     if found := _PLAIN.match(text):
@@ -85,7 +98,8 @@ def find_varying_input(text: str) -> VaryingInput | None:
 
 
 def count_observed_values(reasons: Iterable[str]) -> ObservedValues:
-    """The values in the reasons of recompilations: those that were met, or, where no reason tells them, those that were compiled in."""
+    """The values in the reasons of recompilations: those that were met, or, where no reason tells
+    them, those that were compiled in."""
     texts = list(reasons)
     met = [found["value"] for text in texts if (found := _ACTUAL.search(text))]
     compiled_for = not met
@@ -93,7 +107,11 @@ def count_observed_values(reasons: Iterable[str]) -> ObservedValues:
         met = [found["value"] for text in texts if (found := _COMPARED.search(text))]
     counts = Counter(int(value) for value in met if value != HIDDEN)
     hidden = sum(value == HIDDEN for value in met)
-    buckets = [ValueBucket(str(value), counts[value]) for value in sorted(counts)] if len(counts) <= EXACT else _by_power(counts)
+    buckets = (
+        [ValueBucket(str(value), counts[value]) for value in sorted(counts)]
+        if len(counts) <= EXACT
+        else _by_power(counts)
+    )
     if hidden:
         buckets.append(ValueBucket("1,000 and more", hidden))
     return ObservedValues(buckets, len(counts), len(met), hidden, compiled_for and bool(met))
@@ -119,7 +137,8 @@ def pad_size(value: int) -> int:
 
 
 def dynamic_source(name: str) -> str:
-    """The name as TORCH_COMPILE_DYNAMIC_SOURCES wants it: `x` is `L['x']`, `batch['ids']` is `L['batch']['ids']`."""
+    """The name as TORCH_COMPILE_DYNAMIC_SOURCES wants it: `x` is `L['x']`, `batch['ids']` is
+    `L['batch']['ids']`."""
     if name.startswith(("L[", "G[")):
         return name
     head = re.match(r"\w+", name)
@@ -142,17 +161,29 @@ def list_guard_remedies(found: VaryingInput | None, values: ObservedValues) -> l
         code = f"torch._dynamo.mark_dynamic({format_argument(found.source)}, {found.dim})"
         ways.append(
             GuardRemedy(
-                "Mark it dynamic", "Before the first call, on the tensor that is handed over: one compilation serves every size.", code
+                "Mark it dynamic",
+                "Before the first call, on the tensor that is handed over: one compilation "
+                "serves every size.",
+                code,
             )
         )
     if found.what in ("size", "number"):
-        text = "Without a change of code: torch takes the source as dynamic from its first compilation on."
-        ways.append(GuardRemedy("Name the source", text, f'TORCH_COMPILE_DYNAMIC_SOURCES="{source}"'))
+        text = (
+            "Without a change of code: torch takes the source as dynamic from its first "
+            "compilation on."
+        )
+        ways.append(
+            GuardRemedy("Name the source", text, f'TORCH_COMPILE_DYNAMIC_SOURCES="{source}"')
+        )
     if found.what == "size" and (padding := _padding(values)):
         ways.append(padding)
     if found.what == "length":
         ways.append(
-            GuardRemedy("Keep the number of items", "Hand over one tensor, or always the same number of items: a length is compiled in.")
+            GuardRemedy(
+                "Keep the number of items",
+                "Hand over one tensor, or always the same number of items: a length is "
+                "compiled in.",
+            )
         )
     return ways
 
@@ -163,11 +194,18 @@ def _padding(values: ObservedValues) -> GuardRemedy | None:
         return None
     if values.distinct > EXACT:
         sizes = len(values.buckets)
-        return GuardRemedy("Pad to powers of two", f"{sizes} sizes instead of {values.distinct}; each is compiled once.")
+        return GuardRemedy(
+            "Pad to powers of two",
+            f"{sizes} sizes instead of {values.distinct}; each is compiled once.",
+        )
     met = [int(bucket.label) for bucket in values.buckets]
     sizes_after = sorted({pad_size(value) for value in met if value > 0})
     if not sizes_after or len(sizes_after) >= values.distinct or min(met) < 1:
         return None
     last = f" and {sizes_after[-1]}" if len(sizes_after) > 1 else ""
     named = ", ".join(map(str, sizes_after[:-1])) + last if last else str(sizes_after[0])
-    return GuardRemedy("Pad", f"Pad to {named}: {len(sizes_after)} size{'s' if len(sizes_after) > 1 else ''} instead of {values.distinct}.")
+    return GuardRemedy(
+        "Pad",
+        f"Pad to {named}: {len(sizes_after)} size{'s' if len(sizes_after) > 1 else ''} "
+        f"instead of {values.distinct}.",
+    )

@@ -1,4 +1,5 @@
-"""How what a guard compares with varies from one compilation to the next, in words, and the remedy that the pattern asks for."""
+"""How what a guard compares with varies from one compilation to the next, in words, and the remedy
+that the pattern asks for."""
 
 from __future__ import annotations
 
@@ -17,13 +18,23 @@ NOUNS = (
 )
 """What the values are, by a part of the guard's text in lower case."""
 REMEDIES = {
-    "grows by one": "A counter is compiled in: keep it outside of the compiled function, or hand it over as a tensor.",
-    "alternates": "Compile the function once for each of the values and call the one that fits, or hand the value over as a tensor.",
-    "one value": "The value changed once: set it before the first call, so that the first compilation sees it.",
+    "grows by one": "A counter is compiled in: keep it outside of the "
+    "compiled function, or hand it over "
+    "as a tensor.",
+    "alternates": "Compile the function once for each of the values "
+    "and call the one that fits, or hand "
+    "the value over as a tensor.",
+    "one value": "The value changed once: set it before the first "
+    "call, so that the first compilation "
+    "sees it.",
 }
-DISTINCT = "Each value is compiled once: hand the value over as a tensor, or mark it dynamic, so that one compilation serves all of them."
+DISTINCT = (
+    "Each value is compiled once: hand the value over as a tensor, or mark it dynamic, so that "
+    "one compilation serves all of them."
+)
 DISTINCT_NAMES = (
-    "All of them share one code object and its limit: compile each instance by itself instead of the code that they share, "
+    "All of them share one code object and its limit: compile each instance by itself "
+    "instead of the code that they share, "
     "or set torch._dynamo.config.recompile_limit to at least {distinct} before the first call."
 )
 
@@ -41,7 +52,10 @@ class Variation:
     def noun(self) -> tuple[str, str]:
         """One and many of what varies."""
         lower = self.text.lower()
-        return next(((one, many) for one, many, parts in NOUNS if any(part in lower for part in parts)), ("value", "values"))
+        return next(
+            ((one, many) for one, many, parts in NOUNS if any(part in lower for part in parts)),
+            ("value", "values"),
+        )
 
     @property
     def count(self) -> int:
@@ -62,7 +76,11 @@ class Variation:
     def remedy(self) -> str:
         """What the pattern asks for; empty where it is not known."""
         if self.pattern == "distinct values":
-            return DISTINCT_NAMES.format(distinct=self.count) if self.noun[0] in ("class", "object") else DISTINCT
+            return (
+                DISTINCT_NAMES.format(distinct=self.count)
+                if self.noun[0] in ("class", "object")
+                else DISTINCT
+            )
         return REMEDIES.get(self.pattern, "")
 
     def said(self, most: int) -> str:
@@ -84,7 +102,11 @@ class Variation:
 
 def build_variation(values: object, distinct: int, pattern: str, text: str) -> Variation:
     """Of the columns of a finding; numbers in their order, names as they are sorted."""
-    texts = [str(value) for value in values] if isinstance(values, Iterable) and not isinstance(values, str) else []
+    texts = (
+        [str(value) for value in values]
+        if isinstance(values, Iterable) and not isinstance(values, str)
+        else []
+    )
     return Variation(_sort_values(texts), distinct, pattern, text)
 
 

@@ -1,4 +1,5 @@
-"""A row of a heat map: one cell a slot of time, in five steps of one hue; a slot without a report stays empty."""
+"""A row of a heat map: one cell a slot of time, in five steps of one hue; a slot without a report
+stays empty."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ Value = float | None
 
 @dataclass(frozen=True)
 class Measure:
-    """What a heat map shows: `bounds` part its five steps, each with its words; a value at a bound belongs below it."""
+    """What a heat map shows: `bounds` part its five steps, each with its words; a value at a bound
+    belongs below it."""
 
     key: str
     title: str
@@ -29,8 +31,18 @@ MEASURES = (
         (1.05, 1.10, 1.20, 1.40),
         ("at most 5 % slower", "up to 10 %", "up to 20 %", "up to 40 %", "over 40 % slower"),
     ),
-    Measure("eager", "calls that ran eager", (0.0, 0.02, 0.1, 0.5), ("none", "up to 2 %", "up to 10 %", "up to 50 %", "over half")),
-    Measure("compiling", "time spent compiling", (0.0, 0.05, 0.2, 0.5), ("none", "up to 5 %", "up to 20 %", "up to 50 %", "over half")),
+    Measure(
+        "eager",
+        "calls that ran eager",
+        (0.0, 0.02, 0.1, 0.5),
+        ("none", "up to 2 %", "up to 10 %", "up to 50 %", "over half"),
+    ),
+    Measure(
+        "compiling",
+        "time spent compiling",
+        (0.0, 0.05, 0.2, 0.5),
+        ("none", "up to 5 %", "up to 20 %", "up to 50 %", "over half"),
+    ),
 )
 
 
@@ -62,8 +74,12 @@ def build_heatmap_row(values: Sequence[Value], measure: Measure) -> HeatmapRow:
     for place, step in enumerate([*steps, None]):
         if place == len(steps) or step != held:
             if held is not None:
-                pieces.setdefault(held, []).append(f"M{start} 0h{place - start}v1h-{place - start}z")
+                pieces.setdefault(held, []).append(
+                    f"M{start} 0h{place - start}v1h-{place - start}z"
+                )
             start, held = place, step
     known = [(value, place) for place, value in enumerate(values) if value is not None]
     worst = max(known, key=lambda one: (one[0], -one[1]))[1] if known else None
-    return HeatmapRow([(step, "".join(pieces[step])) for step in sorted(pieces)], len(values), len(known), worst)
+    return HeatmapRow(
+        [(step, "".join(pieces[step])) for step in sorted(pieces)], len(values), len(known), worst
+    )

@@ -1,4 +1,5 @@
-"""Latency distributions of two versions laid over each other, per stratum and shape bucket, from merged sketches."""
+"""Latency distributions of two versions laid over each other, per stratum and shape bucket, from
+merged sketches."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from dashboard.ui.charts.cohort_labels import format_cohort, shorten_cohorts
 MAX_PANELS = 6
 MIN_CALLS = 20
 MAX_OPEN_SHARE = 0.05
-"""Of calls in an engine's first bucket, from which on a curve would be drawn where nobody knows how they lie."""
+"""Of calls in an engine's first bucket, from which on a curve would be drawn where nobody knows how
+they lie."""
 MIN_CALLS_IN_MODE = 100
 MAX_BINS_JOINED = 8
 """Bins that are joined at most: 8 of 2.2 % are 19 %."""
@@ -26,7 +28,8 @@ MAX_BINS_JOINED = 8
 
 @dataclass(frozen=True)
 class Curve:
-    """The share of calls per bin of equal width on the log scale: `edges` has one more entry than `shares`."""
+    """The share of calls per bin of equal width on the log scale: `edges` has one more entry than
+    `shares`."""
 
     role: str
     edges: list[float]
@@ -58,7 +61,10 @@ Cells = dict[tuple[int, str], dict[int, Sketch]]
 def merge_cells(rows: Iterable[CallRow], clock: Clock) -> Cells:
     """(stratum, bucket) -> version -> everything merged."""
     rows = list(rows)
-    packed = [((row.stratum_id, row.bucket, row.version_id), row.gpu if clock == "gpu" else row.latency) for row in rows]
+    packed = [
+        ((row.stratum_id, row.bucket, row.version_id), row.gpu if clock == "gpu" else row.latency)
+        for row in rows
+    ]
     if clock == "wall" and all_report_stalls(rows):
         packed += [((row.stratum_id, row.bucket, row.version_id), row.stalled) for row in rows]
     cells: Cells = {}
@@ -67,12 +73,17 @@ def merge_cells(rows: Iterable[CallRow], clock: Clock) -> Cells:
     return cells
 
 
-def build_panels(cells: Cells, strata: Mapping[int, str], baseline: int, candidate: int) -> tuple[list[Panel], list[str]]:
+def build_panels(
+    cells: Cells, strata: Mapping[int, str], baseline: int, candidate: int
+) -> tuple[list[Panel], list[str]]:
     """The fullest panels with both sides first, and the names of cells that are not drawn."""
 
     def order(item: tuple[tuple[int, str], dict[int, Sketch]]) -> tuple[bool, int]:
         counts = [sketch.count for sketch in item[1].values()]
-        return (not all(_has_enough_calls(item[1].get(version)) for version in (baseline, candidate)), -sum(counts))
+        return (
+            not all(_has_enough_calls(item[1].get(version)) for version in (baseline, candidate)),
+            -sum(counts),
+        )
 
     ordered = sorted(cells.items(), key=order)
     panels: list[Panel] = []
@@ -98,11 +109,16 @@ def panels_json(panels: Iterable[Panel]) -> list[dict[str, Any]]:
 
 
 def _has_enough_calls(sketch: Sketch | None) -> bool:
-    return sketch is not None and sketch.count - sketch.zero >= MIN_CALLS and sketch.upper_bound(MAX_OPEN_SHARE) is None
+    return (
+        sketch is not None
+        and sketch.count - sketch.zero >= MIN_CALLS
+        and sketch.upper_bound(MAX_OPEN_SHARE) is None
+    )
 
 
 def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
-    # Both sides share one bin width: a curve may look calmer only because it is, never because its bins are wider.
+    # Both sides share one bin width: a curve may look calmer only because it is, never because its
+    # bins are wider.
     width = max(_width(sketch) for _, sketch in curves)
     factor, unit = duration_scale(max(sketch.quantile(0.5) or 0.0 for _, sketch in curves))
     drawn = [_curve(role, sketch, width, factor) for role, sketch in curves]
@@ -114,7 +130,10 @@ def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
 def _width(sketch: Sketch) -> int:
     """How many bins to join so that the fullest holds enough calls to be more than noise."""
     width = 1
-    while width < MAX_BINS_JOINED and max(_join_bins(sketch, width).values(), default=0) < MIN_CALLS_IN_MODE:
+    while (
+        width < MAX_BINS_JOINED
+        and max(_join_bins(sketch, width).values(), default=0) < MIN_CALLS_IN_MODE
+    ):
         width *= 2
     return width
 
@@ -130,7 +149,9 @@ def _curve(role: str, sketch: Sketch, width: int, factor: float) -> Curve:
     counts = _join_bins(sketch, width)
     first, last = min(counts), max(counts)
     edges = [_edge(place * width, factor) for place in range(first, last + 2)]
-    shares = [float(f"{counts.get(place, 0) / sketch.count:.4g}") for place in range(first, last + 1)]
+    shares = [
+        float(f"{counts.get(place, 0) / sketch.count:.4g}") for place in range(first, last + 1)
+    ]
     p50, p99 = (round_value((sketch.quantile(q) or 0.0) * factor) for q in (0.5, 0.99))
     return Curve(role, edges, shares, p50, p99, sketch.count)
 

@@ -1,4 +1,5 @@
-"""Fewer points of the same look: largest triangle three buckets, which keeps first, last and what sticks out."""
+"""Fewer points of the same look: largest triangle three buckets, which keeps first, last and what
+sticks out."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ Point = tuple[float, float]
 def decimate(points: Sequence[Point], most: int) -> list[int]:
     """The places of at most `most` points, ascending; `points` are ordered by their first number.
 
-    Of each bucket between the first and the last point the one is kept that spans the largest triangle with the point kept before
-    it and the mean of the next bucket (Steinarsson, 2013)."""
+    Of each bucket between the first and the last point the one is kept that spans the largest
+    triangle with the point kept before it and the mean of the next bucket (Steinarsson, 2013)."""
     count = len(points)
     if count <= most:
         return list(range(count))
@@ -22,8 +23,16 @@ def decimate(points: Sequence[Point], most: int) -> list[int]:
     kept = [0]
     for place in range(most - 2):
         follows = points[edges[place + 1] : max(edges[place + 2], edges[place + 1] + 1)]
-        mean = (sum(x for x, _ in follows) / len(follows), sum(y for _, y in follows) / len(follows))
-        kept.append(max(range(edges[place], edges[place + 1]), key=lambda i: _area(points[kept[-1]], points[i], mean)))
+        mean = (
+            sum(x for x, _ in follows) / len(follows),
+            sum(y for _, y in follows) / len(follows),
+        )
+        kept.append(
+            max(
+                range(edges[place], edges[place + 1]),
+                key=lambda i: _area(points[kept[-1]], points[i], mean),
+            )
+        )
     return [*kept, count - 1]
 
 

@@ -1,4 +1,5 @@
-"""The metrics of a version as the charts say them: `figure` and `difference` in words; how each is read stands in `fleet/figures`."""
+"""The metrics of a version as the charts say them: `figure` and `difference` in words; how each is
+read stands in `fleet/figures`."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ __all__ = [
 
 
 def format_metric(metric: Metric, value: float | None, known: QuantileBound | None = None) -> str:
-    """The value in words, with its unit; without one the bound and the mean where they are known, else a dash."""
+    """The value in words, with its unit; without one the bound and the mean where they are known,
+    else a dash."""
     if value is None:
         return words.below(known.bound, known.mean) if known else "–"
     if metric.kind == "duration":

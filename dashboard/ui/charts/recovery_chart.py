@@ -1,4 +1,5 @@
-"""The chart beside an alert: p50 of the version before and of the judged one, with the level before as a band, drawn on the server."""
+"""The chart beside an alert: p50 of the version before and of the judged one, with the level before
+as a band, drawn on the server."""
 
 from __future__ import annotations
 
@@ -61,12 +62,16 @@ def recovery_draw(
     level: float | None,
     bounds: Sequence[str] = (),
 ) -> RecoveryChart | None:
-    """Draws (role, {bin: seconds}); None when nothing is known. Where only `bounds` are known, they are named and nothing is drawn."""
+    """Draws (role, {bin: seconds}); None when nothing is known. Where only `bounds` are known, they
+    are named and nothing is drawn."""
     values = [value for _, points in series for value in points.values()]
     if not values:
         return RecoveryChart("", [], [], [], [], None, "", list(bounds)) if bounds else None
     _, factor, unit = next(one for one in _UNITS if max(values) >= one[0])
-    ticks = _ticks(min([*values, *([level * (1 - BAND_RATIO)] if level else [])]) * factor, max(values) * factor)
+    ticks = _ticks(
+        min([*values, *([level * (1 - BAND_RATIO)] if level else [])]) * factor,
+        max(values) * factor,
+    )
     low, high = ticks[0], ticks[-1]
 
     def y(value: float) -> str:
@@ -79,7 +84,11 @@ def recovery_draw(
         lines=lines,
         grid=[(y(tick / factor), significant(tick, 6)) for tick in ticks],
         times=_times(span),
-        marks=[ChartLabel(f"{span.x(minute):.1f}", "", kind=kind) for minute, kind in marks if span.start <= minute <= span.end],
+        marks=[
+            ChartLabel(f"{span.x(minute):.1f}", "", kind=kind)
+            for minute, kind in marks
+            if span.start <= minute <= span.end
+        ],
         band=(top, f"{float(y(level * (1 - BAND_RATIO))) - float(top):.1f}") if level else None,
         ends=f"{RIGHT:.0f}",
         bounds=list(bounds),
@@ -87,8 +96,8 @@ def recovery_draw(
 
 
 def choose_span(deployed: int, until: int, *, minutes_from: int = 0) -> ChartSpan:
-    """From half an hour before the deployment to `until`, in at most 120 bins; more than a day and a half is read by the hour, and what
-    is older than the minutes that are kept."""
+    """From half an hour before the deployment to `until`, in at most 120 bins; more than a day and
+    a half is read by the hour, and what is older than the minutes that are kept."""
     start = deployed - 30
     length = max(until - start, 30)
     bin = math.ceil(length / 120)
@@ -102,7 +111,9 @@ def _path(points: Mapping[int, float], span: ChartSpan, y: object) -> str:
     parts, previous = [], None
     for place in sorted(points):
         step = "L" if previous is not None and place == previous + 1 else "M"
-        parts.append(f"{step}{span.x(span.start + (place + 0.5) * span.bin):.1f} {y(points[place])}")
+        parts.append(
+            f"{step}{span.x(span.start + (place + 0.5) * span.bin):.1f} {y(points[place])}"
+        )
         previous = place
     return "".join(parts)
 
@@ -121,4 +132,9 @@ def _ticks(low: float, high: float) -> list[float]:
 def _times(span: ChartSpan) -> list[ChartLabel]:
     """Three times, inside the chart."""
     minutes = [span.start + (span.end - span.start) * share // 6 for share in (1, 3, 5)]
-    return [ChartLabel(f"{span.x(minute):.1f}", f"{clock.at_minute(minute):%H:%M}", clock.at_minute(minute)) for minute in minutes]
+    return [
+        ChartLabel(
+            f"{span.x(minute):.1f}", f"{clock.at_minute(minute):%H:%M}", clock.at_minute(minute)
+        )
+        for minute in minutes
+    ]

@@ -1,4 +1,5 @@
-"""Two small lines on one field, drawn as SVG paths on the server: p50 above, p99 below, each on its own scale, gaps left open."""
+"""Two small lines on one field, drawn as SVG paths on the server: p50 above, p99 below, each on its
+own scale, gaps left open."""
 
 from __future__ import annotations
 
@@ -36,16 +37,26 @@ class Spark:
     """The minute of that bin, where it is later than the range."""
 
 
-def spark_draw(series: Sequence[tuple[int, Mapping[int, tuple[float, float]]]], bins: int, marks: Sequence[float]) -> Spark:
-    """Draws (role, {bin: (p50, p99)}) for each version, first the ones behind; `marks` are places of deployments in bins."""
+def spark_draw(
+    series: Sequence[tuple[int, Mapping[int, tuple[float, float]]]],
+    bins: int,
+    marks: Sequence[float],
+) -> Spark:
+    """Draws (role, {bin: (p50, p99)}) for each version, first the ones behind; `marks` are places
+    of deployments in bins."""
     first = min((place for _, points in series for place in points), default=0)
     first = min(first, max(0, bins - MIN_BINS))
-    series = [(role, {place - first: values for place, values in points.items()}) for role, points in series]
+    series = [
+        (role, {place - first: values for place, values in points.items()})
+        for role, points in series
+    ]
     bins -= first
     lines: list[SparkPath] = []
     end: tuple[int, str, str] | None = None
     for band, thin in ((1, True), (0, False)):
-        scale = _Scale([values[band] for _, points in series for values in points.values()], *_BANDS[band])
+        scale = _Scale(
+            [values[band] for _, points in series for values in points.values()], *_BANDS[band]
+        )
         for role, points in series:
             path = _path({place: scale.y(values[band]) for place, values in points.items()}, bins)
             if path:
@@ -58,7 +69,8 @@ def spark_draw(series: Sequence[tuple[int, Mapping[int, tuple[float, float]]]], 
 
 
 class _Scale:
-    """From seconds to pixels; a flat line keeps a span of its own, so that noise looks like noise."""
+    """From seconds to pixels; a flat line keeps a span of its own, so that noise looks like
+    noise."""
 
     def __init__(self, values: Sequence[float], top: float, bottom: float) -> None:
         low, high = (min(values), max(values)) if values else (0.0, 0.0)

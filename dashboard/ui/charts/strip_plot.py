@@ -54,7 +54,8 @@ class StripRow:
 
 @dataclass(frozen=True)
 class StripPlot:
-    """The plot: values are in `unit`, rows in order of how much they hold; `left_out` counts rows that are in the table only."""
+    """The plot: values are in `unit`, rows in order of how much they hold; `left_out` counts rows
+    that are in the table only."""
 
     title: str
     unit: str
@@ -68,14 +69,23 @@ class StripPlot:
         """What it says in a sentence."""
         if not self.rows:
             return f"{self.title}: no instance to show."
-        return f"{self.title}, one mark per instance. " + "; ".join(f"{row.place}: {row.counts}, {row.change}" for row in self.rows) + "."
+        return (
+            f"{self.title}, one mark per instance. "
+            + "; ".join(f"{row.place}: {row.counts}, {row.change}" for row in self.rows)
+            + "."
+        )
 
     def as_json(self) -> dict[str, Any]:
         """What the browser draws."""
         return {
             "unit": self.unit,
             "rows": [
-                {"place": row.short, "counts": row.counts, "change": row.change, **{arm: self._arm(getattr(row, arm)) for arm in ARMS}}
+                {
+                    "place": row.short,
+                    "counts": row.counts,
+                    "change": row.change,
+                    **{arm: self._arm(getattr(row, arm)) for arm in ARMS},
+                }
                 for row in self.rows
             ],
         }
@@ -100,7 +110,15 @@ def points_from_evidence(row: Mapping[str, Any]) -> list[StripPoint]:
         if value is None or dot.get("arm") not in ARMS:
             continue
         place = format_cohort(str(dot.get("stratum") or ""), str(dot.get("bucket") or ""))
-        points.append(StripPoint(str(dot.get("instance") or ""), dot["arm"], place, value, int(read_number(dot, "n") or 0)))
+        points.append(
+            StripPoint(
+                str(dot.get("instance") or ""),
+                dot["arm"],
+                place,
+                value,
+                int(read_number(dot, "n") or 0),
+            )
+        )
     return points
 
 
@@ -112,13 +130,21 @@ def build_strip_plot(title: str, points: Iterable[StripPoint]) -> StripPlot:
             row = rows.setdefault(point.place, StripRow(point.place))
             (row.baseline if point.arm == "baseline" else row.candidate).append(point)
     ordered = sorted(rows.values(), key=lambda row: (-row.weight, row.place))
-    top = max((point.value for row in ordered for point in row.baseline + row.candidate), default=0.0)
+    top = max(
+        (point.value for row in ordered for point in row.baseline + row.candidate), default=0.0
+    )
     factor, unit = duration_scale(top)
     short, shared = shorten_cohorts(row.place for row in ordered[:MAX_ROWS])
     for row in ordered[:MAX_ROWS]:
         row.short = short[row.place]
-    return StripPlot(title, unit, factor, ordered[:MAX_ROWS], max(0, len(ordered) - MAX_ROWS), shared)
+    return StripPlot(
+        title, unit, factor, ordered[:MAX_ROWS], max(0, len(ordered) - MAX_ROWS), shared
+    )
 
 
 def _mean(points: list[StripPoint]) -> float | None:
-    return math.exp(math.fsum(math.log(point.value) for point in points) / len(points)) if points else None
+    return (
+        math.exp(math.fsum(math.log(point.value) for point in points) / len(points))
+        if points
+        else None
+    )

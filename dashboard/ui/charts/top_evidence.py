@@ -12,7 +12,8 @@ MAX_EVIDENCE = 3
 
 @dataclass(frozen=True)
 class TopEvidence:
-    """A heading with its label, one figure, what stands beside it, and a line below; `code` is agent text."""
+    """A heading with its label, one figure, what stands beside it, and a line below; `code` is
+    agent text."""
 
     title: str
     figure: str
@@ -25,11 +26,20 @@ class TopEvidence:
     code: str = ""
 
 
-def select_top_evidence(rows: Sequence[EvidenceRow], causes: Iterable[TopEvidence]) -> list[TopEvidence]:
-    """The rows that drive the verdict and the first cause; without any, what the judge regards as worse."""
-    found = [row for row in rows if row.drives] or [row for row in rows if row.judged and row.label == "REGRESSED"]
+def select_top_evidence(
+    rows: Sequence[EvidenceRow], causes: Iterable[TopEvidence]
+) -> list[TopEvidence]:
+    """The rows that drive the verdict and the first cause; without any, what the judge regards as
+    worse."""
+    found = [row for row in rows if row.drives] or [
+        row for row in rows if row.judged and row.label == "REGRESSED"
+    ]
     cause = list(causes)[:1]
-    return [_proof(row) for row in found[: MAX_EVIDENCE - len(cause)]] + cause if found or cause else []
+    return (
+        [_proof(row) for row in found[: MAX_EVIDENCE - len(cause)]] + cause
+        if found or cause
+        else []
+    )
 
 
 def _proof(row: EvidenceRow) -> TopEvidence:
@@ -37,7 +47,11 @@ def _proof(row: EvidenceRow) -> TopEvidence:
     if row.interval:
         beside = f"{row.spread}, {row.effect}" if row.effect else row.spread
         agree = f"{row.agreeing} strata agree" if row.agreeing else ""
-        below = "; ".join(part for part in (f"{row.baseline} to {row.candidate}", row.frozen.window_said, agree) if part)
+        below = "; ".join(
+            part
+            for part in (f"{row.baseline} to {row.candidate}", row.frozen.window_said, agree)
+            if part
+        )
         return TopEvidence(title, row.change, beside, below, row.label, row.drives, row.caution)
     return TopEvidence(
         title,

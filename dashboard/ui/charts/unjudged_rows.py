@@ -27,56 +27,91 @@ DETAILS = {
 }
 UNITS = {"recompiles": "per hour", "compile": "s", "cold_start": "s"}
 """Base units of the metrics whose charts name another one."""
-METRICS_SHOWN: tuple[Metric, ...] = tuple(metric for metric in metric_values.TRENDS if metric is not metric_values.COLD_START)
+METRICS_SHOWN: tuple[Metric, ...] = tuple(
+    metric for metric in metric_values.TRENDS if metric is not metric_values.COLD_START
+)
 
 
-def build_observed_rows(baseline: Side, candidate: Side, *, clock: Clock, judged: Container[str]) -> list[EvidenceRow]:
+def build_observed_rows(
+    baseline: Side, candidate: Side, *, clock: Clock, judged: Container[str]
+) -> list[EvidenceRow]:
     """A row for each metric that the judge did not speak about and that at least one side has."""
     rows = []
     for metric in METRICS_SHOWN:
         base, cand = (_read_metric(metric, side) for side in (baseline, candidate))
-        if metric.key in judged or not (any(known is not None for known in (base, cand)) or _has_bound(metric, baseline, candidate)):
+        if metric.key in judged or not (
+            any(known is not None for known in (base, cand))
+            or _has_bound(metric, baseline, candidate)
+        ):
             continue
         detail = DETAILS.get(metric.key, metric.unit)
-        if metric is metric_values.THROUGHPUT and any(calls and calls.wall for calls, _ in (baseline, candidate)):
+        if metric is metric_values.THROUGHPUT and any(
+            calls and calls.wall for calls, _ in (baseline, candidate)
+        ):
             detail = metric_values.ENGINE_THROUGHPUT.unit
         if metric.kind == "duration":
             excluded = describe_excluded_calls(baseline[0], candidate[0])
-            detail = "GPU time" if clock == "gpu" else ", ".join(part for part in ("wall time", excluded) if part)
-        rows.append(_row(metric, detail, base, cand, metric.below(baseline[0]), metric.below(candidate[0])))
+            detail = (
+                "GPU time"
+                if clock == "gpu"
+                else ", ".join(part for part in ("wall time", excluded) if part)
+            )
+        rows.append(
+            _row(metric, detail, base, cand, metric.below(baseline[0]), metric.below(candidate[0]))
+        )
     return rows
 
 
-def fill_observed_levels(rows: Sequence[EvidenceRow], baseline: Side, candidate: Side) -> list[EvidenceRow]:
-    """The judge's rows; where an engine's buckets kept it from comparing, the levels are those that were observed."""
+def fill_observed_levels(
+    rows: Sequence[EvidenceRow], baseline: Side, candidate: Side
+) -> list[EvidenceRow]:
+    """The judge's rows; where an engine's buckets kept it from comparing, the levels are those that
+    were observed."""
     quantiles = {metric.key: metric for metric in (metric_values.P50, metric_values.P99)}
     return [
-        _fill_observed_level(row, quantiles[row.key], baseline, candidate) if row.unresolved and row.key in quantiles else row
+        _fill_observed_level(row, quantiles[row.key], baseline, candidate)
+        if row.unresolved and row.key in quantiles
+        else row
         for row in rows
     ]
 
 
 def _fill_observed_level(row: EvidenceRow, metric: Metric, *sides: Side) -> EvidenceRow:
-    base, cand = (metric_values.format_metric(metric, metric.read(*side), metric.below(side[0])) for side in sides)
+    base, cand = (
+        metric_values.format_metric(metric, metric.read(*side), metric.below(side[0]))
+        for side in sides
+    )
     before, after = sides
     known = (metric.below(before[0]), metric.below(after[0]))
     numbers = _build_change(metric, metric.read(*before), metric.read(*after), *known)
-    frozen = replace(numbers, label=row.label, judged=row.judged, region=row.frozen.region, change=None)
+    frozen = replace(
+        numbers, label=row.label, judged=row.judged, region=row.frozen.region, change=None
+    )
     return replace(row, baseline=base, candidate=cand, frozen=frozen, window="", matched="")
 
 
-def add_stalled_calls(rows: Sequence[EvidenceRow], baseline: CallTotals | None, candidate: CallTotals | None) -> list[EvidenceRow]:
-    """The rows, where recompiles name the calls that waited for a compilation: a rate of 0 an hour leaves those of young instances out."""
+def add_stalled_calls(
+    rows: Sequence[EvidenceRow], baseline: CallTotals | None, candidate: CallTotals | None
+) -> list[EvidenceRow]:
+    """The rows, where recompiles name the calls that waited for a compilation: a rate of 0 an hour
+    leaves those of young instances out."""
     sides = [side.stalled for side in (baseline, candidate) if side is not None and side.reporting]
     if len(sides) < 2 or not any(sides):
         return list(rows)
     said = f"stalled calls: {words.number(sides[0])} and {words.number(sides[1])}"
-    noted = (replace(row, excluded="; ".join(part for part in (row.excluded, said) if part)) for row in rows)
-    return [new if row.key == metric_values.RECOMPILES.key else row for row, new in zip(rows, noted, strict=True)]
+    noted = (
+        replace(row, excluded="; ".join(part for part in (row.excluded, said) if part))
+        for row in rows
+    )
+    return [
+        new if row.key == metric_values.RECOMPILES.key else row
+        for row, new in zip(rows, noted, strict=True)
+    ]
 
 
 def describe_excluded_calls(*sides: CallTotals | None) -> str:
-    """Which calls are in no quantile of wall time: warm-up, and without stalled calls those too that compiled later."""
+    """Which calls are in no quantile of wall time: warm-up, and without stalled calls those too
+    that compiled later."""
     known = [side for side in sides if side is not None]
     if not all(side.callers for side in known):
         return "without calls that compiled: an agent does not report stalled calls"
@@ -86,19 +121,29 @@ def describe_excluded_calls(*sides: CallTotals | None) -> str:
 
 def _read_metric(metric: Metric, side: Side) -> float | None:
     found = metric.read(*side)
-    # A version that started before the window compiled nothing in it; that is no compile time of zero.
+    # A version that started before the window compiled nothing in it; that is no compile time of
+    # zero.
     return None if metric is metric_values.COMPILE and not found else found
 
 
 def cold_start_row(starts: Sequence[StartRow], baseline: int, candidate: int) -> list[EvidenceRow]:
     """The median start of both sides, where somebody started."""
     base, cand = (
-        [start.cold_start for start in starts if start.version_id == version and start.cold_start is not None]
+        [
+            start.cold_start
+            for start in starts
+            if start.version_id == version and start.cold_start is not None
+        ]
         for version in (baseline, candidate)
     )
     if not base and not cand:
         return []
-    row = _row(metric_values.COLD_START, "median start", median(base) if base else None, median(cand) if cand else None)
+    row = _row(
+        metric_values.COLD_START,
+        "median start",
+        median(base) if base else None,
+        median(cand) if cand else None,
+    )
     return [row]
 
 
@@ -131,10 +176,16 @@ def _row(
 
 
 def _build_change(
-    metric: Metric, base: float | None, cand: float | None, base_below: QuantileBound | None, cand_below: QuantileBound | None
+    metric: Metric,
+    base: float | None,
+    cand: float | None,
+    base_below: QuantileBound | None,
+    cand_below: QuantileBound | None,
 ) -> Change:
     """The two values; where only a bound is known the bound, and no change."""
-    unit = {"duration": "s", "share": "share", "size": "bytes"}.get(metric.kind, UNITS.get(metric.key, metric.unit))
+    unit = {"duration": "s", "share": "share", "size": "bytes"}.get(
+        metric.kind, UNITS.get(metric.key, metric.unit)
+    )
     relative = base and cand is not None and unit not in ("share", "per hour")
     return Change(
         metric=metric.key,

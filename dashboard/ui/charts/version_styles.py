@@ -1,4 +1,5 @@
-"""Who is drawn how: grey square for the baseline, blue circle for the version under judgement, series 3 to 6 for others."""
+"""Who is drawn how: grey square for the baseline, blue circle for the version under judgement,
+series 3 to 6 for others."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,9 +22,18 @@ class VersionStyle:
         return ROLES.get(self.slot, "other")
 
 
-def assign_version_styles(*, judged: int | None, baseline: int | None, newest_first: Iterable[tuple[int, str]]) -> list[VersionStyle]:
-    """At most six versions: the judged one, its baseline, then others in order of deployment, the newest of them kept."""
+def assign_version_styles(
+    *, judged: int | None, baseline: int | None, newest_first: Iterable[tuple[int, str]]
+) -> list[VersionStyle]:
+    """At most six versions: the judged one, its baseline, then others in order of deployment, the
+    newest of them kept."""
     names = dict(newest_first)
-    drawn = [VersionStyle(id, names[id], slot) for id, slot in ((judged, JUDGED), (baseline, BASELINE)) if id in names and id is not None]
+    drawn = [
+        VersionStyle(id, names[id], slot)
+        for id, slot in ((judged, JUDGED), (baseline, BASELINE))
+        if id in names and id is not None
+    ]
     rest = [id for id in names if id not in (judged, baseline)][: len(OTHERS)]
-    return drawn + [VersionStyle(id, names[id], slot) for id, slot in zip(rest, OTHERS, strict=False)]
+    return drawn + [
+        VersionStyle(id, names[id], slot) for id, slot in zip(rest, OTHERS, strict=False)
+    ]

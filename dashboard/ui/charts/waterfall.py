@@ -1,4 +1,5 @@
-"""One cold start as steps: compilations cut into torch's phases, gaps that nothing explains, and their places in a drawing."""
+"""One cold start as steps: compilations cut into torch's phases, gaps that nothing explains, and
+their places in a drawing."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ PHASES: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("Autotuning", ("autotune",), 8),
     ("CUDA graphs", ("cuda_graphs",), 8),
 )
-"""What the phases of compilations are called here, in the order in which torch works, and their shades."""
+"""What the phases of compilations are called here, in the order in which torch works, and their
+shades."""
 OF_STAGES = {"autotune": "Autotuning", "cuda graphs": "CUDA graphs"}
 NAMES = {
     "before init": "Process start to init",
@@ -38,7 +40,28 @@ SHADES = {
     "first compiled call": 1,
 }
 MARK_SHADE = 3
-TICKS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+TICKS = (
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    14400,
+    43200,
+    86400,
+)
 LEFT, RIGHT, TOP, ROW, BAR = 176.0, 700.0, 18, 28, 16
 TEXT_ROOM = 560.0
 
@@ -61,7 +84,8 @@ class Step:
 
 @dataclass(frozen=True)
 class WaterfallBar:
-    """A row of the drawing, in its coordinates: the parts of its bar, the words after it and those before it."""
+    """A row of the drawing, in its coordinates: the parts of its bar, the words after it and those
+    before it."""
 
     name: str
     y: int
@@ -88,24 +112,40 @@ class Waterfall:
         return self.height - 22
 
 
-def build_steps(total: float, stages: Sequence[tuple[str, float, float]], phases: Mapping[str, float]) -> list[Step]:
-    """The stages in order, compilations cut into phases where these fit into them, and the gaps between all of them."""
+def build_steps(
+    total: float, stages: Sequence[tuple[str, float, float]], phases: Mapping[str, float]
+) -> list[Step]:
+    """The stages in order, compilations cut into phases where these fit into them, and the gaps
+    between all of them."""
     steps: list[Step] = []
     staged = {OF_STAGES[name] for name, _, _ in stages if name in OF_STAGES}
     for name, begin, seconds in sorted(stages, key=lambda stage: stage[1]):
-        steps += _split_phases(begin, seconds, phases, staged) if name == COMPILE else [_stage(name, begin, seconds)]
+        steps += (
+            _split_phases(begin, seconds, phases, staged)
+            if name == COMPILE
+            else [_stage(name, begin, seconds)]
+        )
     return steps + _gaps(total, stages)
 
 
 def _stage(name: str, begin: float, seconds: float) -> Step:
     if name in OF_STAGES:
         return Step(OF_STAGES[name], begin, seconds, 8)
-    return Step(NAMES.get(name, name), begin, seconds, SHADES.get(name, MARK_SHADE), name not in NAMES)
+    return Step(
+        NAMES.get(name, name), begin, seconds, SHADES.get(name, MARK_SHADE), name not in NAMES
+    )
 
 
-def _split_phases(begin: float, seconds: float, phases: Mapping[str, float], staged: set[str]) -> list[Step]:
-    """Phases are sums over all compilations; where threads compiled at once they are more than the time that passed."""
-    known = [(name, sum(phases.get(key, 0.0) for key in keys), shade) for name, keys, shade in PHASES if name not in staged]
+def _split_phases(
+    begin: float, seconds: float, phases: Mapping[str, float], staged: set[str]
+) -> list[Step]:
+    """Phases are sums over all compilations; where threads compiled at once they are more than the
+    time that passed."""
+    known = [
+        (name, sum(phases.get(key, 0.0) for key in keys), shade)
+        for name, keys, shade in PHASES
+        if name not in staged
+    ]
     known = [one for one in known if one[1] > 0]
     if not known or sum(one[1] for one in known) > seconds * 1.02:
         return [Step(NAMES[COMPILE], begin, seconds, SHADES[COMPILE])]
@@ -135,7 +175,8 @@ def sum_by_name(steps: Iterable[Step]) -> dict[str, float]:
 
 
 def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -> Waterfall:
-    """A row a name, on an axis that holds the whole start and the budget if it is not too far away."""
+    """A row a name, on an axis that holds the whole start and the budget if it is not too far
+    away."""
     shown = budget if budget is not None and budget <= 4 * total else None
     most = max(total, shown or 0.0, 1e-3)
     scale = (RIGHT - LEFT) / most
@@ -147,7 +188,10 @@ def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -
             WaterfallBar(
                 name="Unaccounted" if name == UNACCOUNTED else name,
                 y=TOP + 9 + ROW * place,
-                parts=[(round(LEFT + step.begin * scale, 1), round(max(1.0, step.seconds * scale), 1)) for step in own],
+                parts=[
+                    (round(LEFT + step.begin * scale, 1), round(max(1.0, step.seconds * scale), 1))
+                    for step in own
+                ],
                 css=own[0].css,
                 after=round(after + 6, 1),
                 took=words.duration(seconds),
@@ -157,7 +201,9 @@ def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -
         )
     return Waterfall(
         bars=bars,
-        ticks=[(round(LEFT + at * scale, 1), words.duration(at) if at else "0") for at in ticks(most)],
+        ticks=[
+            (round(LEFT + at * scale, 1), words.duration(at) if at else "0") for at in ticks(most)
+        ],
         budget=round(LEFT + shown * scale, 1) if shown is not None else None,
         height=TOP + ROW * len(bars) + 30,
     )

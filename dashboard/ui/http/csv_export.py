@@ -12,7 +12,8 @@ from django.http import HttpResponse
 
 FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 FORMULA_INSIDE_PATTERN = re.compile(r"([;\t\r\n]['\" ]*)(?=[=+\-@＝＋－＠])")
-"""A formula behind a character that parts cells where a spreadsheet's language or settings choose it."""
+"""A formula behind a character that parts cells where a spreadsheet's language or settings choose
+it."""
 
 
 def csv_response(rows: Iterable[Sequence[Any]], filename: str) -> HttpResponse:
@@ -26,7 +27,8 @@ def csv_response(rows: Iterable[Sequence[Any]], filename: str) -> HttpResponse:
 
 
 def escape_csv_cell(value: Any) -> Any:
-    """A text that a spreadsheet would take for a formula is quoted, at its start and where it might be parted."""
+    """A text that a spreadsheet would take for a formula is quoted, at its start and where it might
+    be parted."""
     if value is None or not isinstance(value, str):
         return "" if value is None else value
     text = FORMULA_INSIDE_PATTERN.sub(r"\1'", value)

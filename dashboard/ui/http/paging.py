@@ -13,7 +13,8 @@ MAX_PAGE_NUMBER = 10_000
 
 @dataclass(frozen=True)
 class TablePage:
-    """One page of `total` rows; numbers begin at 1, an address is empty where there is no such page."""
+    """One page of `total` rows; numbers begin at 1, an address is empty where there is no such
+    page."""
 
     number: int
     size: int
@@ -40,12 +41,18 @@ class TablePage:
 def read_page_number(query: QueryDict, *, name: str = "page") -> int:
     """The page the address asks for; anything strange is the first."""
     text = query.get(name, "")
-    return min(max(int(text), 1), MAX_PAGE_NUMBER) if text.isascii() and text.isdecimal() and len(text) < 6 else 1
+    return (
+        min(max(int(text), 1), MAX_PAGE_NUMBER)
+        if text.isascii() and text.isdecimal() and len(text) < 6
+        else 1
+    )
 
 
 def paginate(query: QueryDict, *, total: int, size: int, name: str = "page") -> TablePage:
     """The page of the address, the last one where there are fewer."""
     number = min(read_page_number(query, name=name), max(1, -(-total // size)))
-    before = replace_query(query, **{name: str(number - 1) if number > 2 else ""}) if number > 1 else ""
+    before = (
+        replace_query(query, **{name: str(number - 1) if number > 2 else ""}) if number > 1 else ""
+    )
     after = replace_query(query, **{name: str(number + 1)}) if number * size < total else ""
     return TablePage(number, size, total, before, after)

@@ -1,4 +1,5 @@
-"""Parts of pages that are fetched again: an ETag over what is said, so that an unchanged part costs 304 and no redraw."""
+"""Parts of pages that are fetched again: an ETag over what is said, so that an unchanged part costs
+304 and no redraw."""
 
 import hashlib
 import json
@@ -30,13 +31,18 @@ def respond_json(request: HttpRequest, content: dict[str, Any]) -> HttpResponse:
     """JSON with a tag over all of it, or 304 for who has it already."""
     body = json.dumps(content, cls=DjangoJSONEncoder, separators=(",", ":"))
     etag = f'"{hashlib.blake2b(body.encode(), digest_size=12).hexdigest()}"'
-    response = HttpResponse(status=304) if _has_etag(request, etag) else HttpResponse(body, content_type="application/json")
+    response = (
+        HttpResponse(status=304)
+        if _has_etag(request, etag)
+        else HttpResponse(body, content_type="application/json")
+    )
     response["ETag"] = etag
     return mark_uncached(response)
 
 
 def _has_etag(request: HttpRequest, etag: str) -> bool:
-    """Whether the asker has this already; a tag that was sent with a compressed answer is marked as weak."""
+    """Whether the asker has this already; a tag that was sent with a compressed answer is marked as
+    weak."""
     return request.headers.get("If-None-Match", "").removeprefix("W/") == etag
 
 

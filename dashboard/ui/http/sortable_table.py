@@ -1,4 +1,5 @@
-"""Tables that are sorted by the server, with the order in the address, so that a link shows what its sender saw."""
+"""Tables that are sorted by the server, with the order in the address, so that a link shows what
+its sender saw."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Column:
-    """A head: its words, the key it is sorted by (empty: not sortable), the word of the glossary that explains it, and its side."""
+    """A head: its words, the key it is sorted by (empty: not sortable), the word of the glossary
+    that explains it, and its side."""
 
     label: str
     sort: str = ""
@@ -28,7 +30,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Head:
-    """A head as it is drawn: `url` sorts by it, or turns the order round; `place` tells two tables of one page apart."""
+    """A head as it is drawn: `url` sorts by it, or turns the order round; `place` tells two tables
+    of one page apart."""
 
     column: Column
     url: str = ""
@@ -44,14 +47,18 @@ class Order:
     descending: bool
 
     @classmethod
-    def read(cls, query: QueryDict, columns: Sequence[Column], default: str, *, name: str = "sort") -> Order:
+    def read(
+        cls, query: QueryDict, columns: Sequence[Column], default: str, *, name: str = "sort"
+    ) -> Order:
         """The order of the address; one that the table does not have is the default."""
         known = {column.sort for column in columns if column.sort} | {default.removeprefix("-")}
         asked = query.get(name, "")
         text = asked if asked.removeprefix("-") in known else default
         return cls(text.removeprefix("-"), text.startswith("-"))
 
-    def heads(self, query: QueryDict, columns: Sequence[Column], *, name: str = "sort", page: str = "page") -> list[Head]:
+    def heads(
+        self, query: QueryDict, columns: Sequence[Column], *, name: str = "sort", page: str = "page"
+    ) -> list[Head]:
         """Every head with its link; a change of the order leads back to the first page."""
         return [self._head(query, column, name, page) for column in columns]
 
@@ -74,7 +81,9 @@ class Order:
         key = keys[self.key]
         rows = list(rows)
         known = [row for row in rows if key(row) is not None]
-        return sorted(known, key=key, reverse=self.descending) + [row for row in rows if key(row) is None]
+        return sorted(known, key=key, reverse=self.descending) + [
+            row for row in rows if key(row) is None
+        ]
 
 
 def _reverse_field(field_name: str) -> str:

@@ -1,4 +1,5 @@
-"""Static files that come out of installed Python packages: Chart.js from django-unfold, Plotly from plotly."""
+"""Static files that come out of installed Python packages: Chart.js from django-unfold, Plotly from
+plotly."""
 
 from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
@@ -44,5 +45,7 @@ def _source(path: str) -> Path:
     package, inside = PACKAGED_FILES[path]
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"the package {package} is not installed; pip install -r requirements.txt brings it")
+        raise FileNotFoundError(
+            f"the package {package} is not installed; pip install -r requirements.txt brings it"
+        )
     return Path(spec.submodule_search_locations[0]) / inside

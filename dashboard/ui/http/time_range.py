@@ -1,4 +1,5 @@
-"""The ranges a page can show, and the part of its address that says which: relative, from one time to another, or since the deployment."""
+"""The ranges a page can show, and the part of its address that says which: relative, from one time
+to another, or since the deployment."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ SINCE_DEPLOYMENT = "deployment"
 
 @dataclass(frozen=True)
 class RangePreset:
-    """One choice of the Fleet page: its name in the address, its words, its bin and how many bins, in minutes."""
+    """One choice of the Fleet page: its name in the address, its words, its bin and how many bins,
+    in minutes."""
 
     key: str
     label: str
@@ -33,7 +35,8 @@ class RangePreset:
 RANGE_PRESETS = (
     RangePreset("1h", "1\u00a0h", 1, 60),
     RangePreset("6h", "6\u00a0h", 5, 72),
-    # In hours: a day of minutes of a whole fleet is forty times as many rows, and a line of this size shows no more.
+    # In hours: a day of minutes of a whole fleet is forty times as many rows, and a line of this
+    # size shows no more.
     RangePreset("24h", "24\u00a0h", 60, 24),
     RangePreset("7d", "7\u00a0d", 120, 84),
 )
@@ -44,7 +47,8 @@ DEFAULT_SPAN = "6h"
 
 @dataclass(frozen=True)
 class TimeRange:
-    """What a page shows: minutes since 1970, `last` exclusive. `note` says what of the address could not be."""
+    """What a page shows: minutes since 1970, `last` exclusive. `note` says what of the address
+    could not be."""
 
     key: str
     first: int
@@ -59,8 +63,12 @@ class TimeRange:
         return self.last - self.first
 
     def bins(self, *, minutes_from: int) -> Bins:
-        """Equal bins, as many as a chart can show; what begins before the minutes that are kept is drawn in hours."""
-        step = next((step for step in BIN_STEPS_MINUTES if self.minutes <= step * MAX_BINS), BIN_STEPS_MINUTES[-1])
+        """Equal bins, as many as a chart can show; what begins before the minutes that are kept is
+        drawn in hours."""
+        step = next(
+            (step for step in BIN_STEPS_MINUTES if self.minutes <= step * MAX_BINS),
+            BIN_STEPS_MINUTES[-1],
+        )
         window = Bins.ending(self.last, self.minutes, step)
         return window if step < 60 and window.first >= minutes_from else self._hours()
 
@@ -68,13 +76,17 @@ class TimeRange:
         """Whole hours or more, the first and the running one in it."""
         end = -(-self.last // 60) * 60
         minutes = self.minutes if self.key in SPAN_MINUTES else end - self.first
-        step = next((step for step in BIN_STEPS_MINUTES if step >= 60 and minutes <= step * MAX_BINS), BIN_STEPS_MINUTES[-1])
+        step = next(
+            (step for step in BIN_STEPS_MINUTES if step >= 60 and minutes <= step * MAX_BINS),
+            BIN_STEPS_MINUTES[-1],
+        )
         return Bins.ending(end, minutes, step)
 
 
 @dataclass(frozen=True)
 class RangePicker:
-    """The choice as a template draws it: links, the ends of the range as the form shows them, and what else the address holds."""
+    """The choice as a template draws it: links, the ends of the range as the form shows them, and
+    what else the address holds."""
 
     links: list[tuple[str, str, bool]]
     chosen: TimeRange
@@ -108,14 +120,22 @@ def build_window(chosen: RangePreset) -> BinnedRange:
     return BinnedRange(start=start, end=end, bin=chosen.bin)
 
 
-def read_time_range(query: QueryDict, *, now: int, since: int | None = None, usual: str = DEFAULT_SPAN) -> TimeRange:
-    """The range of an address. `since` is when the deployment began; `until` alone moves a relative range back."""
+def read_time_range(
+    query: QueryDict, *, now: int, since: int | None = None, usual: str = DEFAULT_SPAN
+) -> TimeRange:
+    """The range of an address. `since` is when the deployment began; `until` alone moves a relative
+    range back."""
     if "from" in query or "to" in query:
         return _read_custom_range(query, now=now, since=since, usual=usual)
     key = query.get("range", usual)
     key = key if key in SPAN_MINUTES or (key == SINCE_DEPLOYMENT and since is not None) else usual
     if key == SINCE_DEPLOYMENT:
-        return TimeRange(SINCE_DEPLOYMENT, min(max(since or 0, now - MAX_RANGE_MINUTES), now - 1), now, "since deployment")
+        return TimeRange(
+            SINCE_DEPLOYMENT,
+            min(max(since or 0, now - MAX_RANGE_MINUTES), now - 1),
+            now,
+            "since deployment",
+        )
     until = _minute(query.get("until", ""))
     if until is not None and now - MAX_RANGE_MINUTES < until < now:
         return TimeRange(key, until - SPAN_MINUTES[key], until, format_span(key), live=False)
@@ -123,8 +143,12 @@ def read_time_range(query: QueryDict, *, now: int, since: int | None = None, usu
 
 
 def _read_custom_range(query: QueryDict, *, now: int, since: int | None, usual: str) -> TimeRange:
-    """From one time to another, cut to what can be kept; a strange one is refused in words and the usual range is shown."""
-    first, last = _minute(query.get("from", "")), _minute(query.get("to", "")) if query.get("to") else now
+    """From one time to another, cut to what can be kept; a strange one is refused in words and the
+    usual range is shown."""
+    first, last = (
+        _minute(query.get("from", "")),
+        _minute(query.get("to", "")) if query.get("to") else now,
+    )
     wrong = ""
     if first is None or last is None:
         name = "from" if first is None else "to"
@@ -142,9 +166,19 @@ def _read_custom_range(query: QueryDict, *, now: int, since: int | None, usual: 
     if last > now:
         notes.append("The range ends now: nothing is reported beyond.")
     if first < now - MAX_RANGE_MINUTES:
-        notes.append(f"It begins where the last {MAX_RANGE_MINUTES // 1440} days do: nothing is kept for longer.")
+        notes.append(
+            f"It begins where the last {MAX_RANGE_MINUTES // 1440} days do: nothing is "
+            "kept for longer."
+        )
     first, last = max(first, now - MAX_RANGE_MINUTES), min(last, now)
-    return TimeRange("custom", first, last, words.format_coarse_duration((last - first) * 60), live=last == now, note=" ".join(notes))
+    return TimeRange(
+        "custom",
+        first,
+        last,
+        words.format_coarse_duration((last - first) * 60),
+        live=last == now,
+        note=" ".join(notes),
+    )
 
 
 def _minute(text: str) -> int | None:
@@ -164,14 +198,32 @@ def format_span(span: str) -> str:
 
 
 def build_range_picker(
-    query: QueryDict, chosen: TimeRange, *, deployed: bool = False, spans: Sequence[str] = tuple(SPAN_MINUTES)
+    query: QueryDict,
+    chosen: TimeRange,
+    *,
+    deployed: bool = False,
+    spans: Sequence[str] = tuple(SPAN_MINUTES),
 ) -> RangePicker:
     """The links and the form of the choice; every other part of the address stays as it is."""
     gone = {"from": "", "to": "", "until": ""}
-    links = [(format_span(key), replace_query(query, range=key, **gone), key == chosen.key) for key in spans]
+    links = [
+        (format_span(key), replace_query(query, range=key, **gone), key == chosen.key)
+        for key in spans
+    ]
     if deployed:
-        links.append(("Since deployment", replace_query(query, range=SINCE_DEPLOYMENT, **gone), chosen.key == SINCE_DEPLOYMENT))
-    kept = [(name, value) for name, values in query.lists() if name not in (*gone, "range", "page") for value in values]
+        links.append(
+            (
+                "Since deployment",
+                replace_query(query, range=SINCE_DEPLOYMENT, **gone),
+                chosen.key == SINCE_DEPLOYMENT,
+            )
+        )
+    kept = [
+        (name, value)
+        for name, values in query.lists()
+        if name not in (*gone, "range", "page")
+        for value in values
+    ]
     return RangePicker(links, chosen, kept)
 
 

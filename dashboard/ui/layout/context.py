@@ -1,4 +1,5 @@
-"""What every page needs besides its own rows: the project, the projects of the person, their role, how many alerts are open."""
+"""What every page needs besides its own rows: the project, the projects of the person, their role,
+how many alerts are open."""
 
 from typing import Any
 
@@ -62,7 +63,12 @@ def _list_limits_reached(project: Project) -> dict[str, str]:
     """A sentence for each kind of which a limit was reached within the last day."""
     limits = read_limits(project.settings)
     rows = list_reached_limits(project_id=project.pk, now=clock.unix())
-    return {row.kind: describe_limit(kind=row.kind, limit=getattr(limits, row.kind), example=row.example) for row in rows}
+    return {
+        row.kind: describe_limit(
+            kind=row.kind, limit=getattr(limits, row.kind), example=row.example
+        )
+        for row in rows
+    }
 
 
 def _initials(user: User) -> str:

@@ -1,4 +1,5 @@
-"""What the door and the frame of every page ask about a person: one query for them, their projects, roles, and what waits in each."""
+"""What the door and the frame of every page ask about a person: one query for them, their projects,
+roles, and what waits in each."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ from dashboard.projects.models import Member, Project, Role
 
 @dataclass(frozen=True)
 class Membership:
-    """One project of a person; `switched` is whether something is switched in it now, `over_limit` whether a limit was reached within a
-    day: what there is none of is not asked for."""
+    """One project of a person; `switched` is whether something is switched in it now, `over_limit`
+    whether a limit was reached within a day: what there is none of is not asked for."""
 
     project: Project
     role: Role
@@ -32,7 +33,8 @@ class Membership:
 
 
 def find_person_with_projects(user_id: int) -> User | None:
-    """The person, with their projects kept for `list_memberships`; whoever has no project is asked for once more."""
+    """The person, with their projects kept for `list_memberships`; whoever has no project is asked
+    for once more."""
     rows = list(_members(user_id).select_related("project", "user"))
     if not rows:
         return User.objects.filter(pk=user_id).first()
@@ -42,20 +44,32 @@ def find_person_with_projects(user_id: int) -> User | None:
 
 
 def list_memberships(user: User | AnonymousUser) -> list[Membership]:
-    """The projects of a person by name, with their role in each: as they were read with the person, at the start of the request."""
+    """The projects of a person by name, with their role in each: as they were read with the person,
+    at the start of the request."""
     if not isinstance(user, User) or not user.is_active:
         return []
     read: list[Membership] | None = getattr(user, "memberships_read", None)
-    return read if read is not None else [_membership(row) for row in _members(user.pk).select_related("project")]
+    return (
+        read
+        if read is not None
+        else [_membership(row) for row in _members(user.pk).select_related("project")]
+    )
 
 
 def _members(user_id: int) -> QuerySet[Member]:
-    waiting = Alert.objects.filter(project=OuterRef("project")).exclude(state=AlertState.RESOLVED).order_by().values("project")
+    waiting = (
+        Alert.objects.filter(project=OuterRef("project"))
+        .exclude(state=AlertState.RESOLVED)
+        .order_by()
+        .values("project")
+    )
     reached = LimitReached.objects.exclude(kind=COUNTER).filter(
         project=OuterRef("project"), last_at__gte=clock.at(clock.unix() - SHOWN_FOR_S)
     )
     rows = Member.objects.filter(user_id=user_id).annotate(
-        open_alerts=Coalesce(Subquery(waiting.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0),
+        open_alerts=Coalesce(
+            Subquery(waiting.annotate(n=Count("pk")).values("n"), output_field=IntegerField()), 0
+        ),
         switched=Exists(Switch.objects.filter(project=OuterRef("project"), ended_at=None)),
         over_limit=Exists(reached),
     )

@@ -1,4 +1,5 @@
-"""The pages of a project in the order of the bar: what each is called, which addresses belong to it, and the key that leads there."""
+"""The pages of a project in the order of the bar: what each is called, which addresses belong to
+it, and the key that leads there."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from django.urls import reverse
 
 @dataclass(frozen=True)
 class Section:
-    """One entry of the bar. `names` are beginnings of names of addresses that belong to it; `key` follows `g` on the keyboard."""
+    """One entry of the bar. `names` are beginnings of names of addresses that belong to it; `key`
+    follows `g` on the keyboard."""
 
     key: str
     label: str
@@ -18,7 +20,12 @@ class Section:
 
 
 SECTIONS = (
-    Section("f", "Fleet", "fleet", ("fleet", "model", "compare", "version", "baseline", "instance", "rank", "switch")),
+    Section(
+        "f",
+        "Fleet",
+        "fleet",
+        ("fleet", "model", "compare", "version", "baseline", "instance", "rank", "switch"),
+    ),
     Section("n", "Findings", "findings", ("finding",)),
     Section("a", "Alerts", "alerts", ("alert", "grades")),
     Section("s", "Setup", "setup", ("setup", "command_key", "key_make", "channel")),
@@ -26,7 +33,20 @@ SECTIONS = (
         "e",
         "Settings",
         "judging",
-        ("judging", "rule", "guide", "maintenance", "keys", "key_add", "key_remove", "member", "settings", "audit", "data", "budget"),
+        (
+            "judging",
+            "rule",
+            "guide",
+            "maintenance",
+            "keys",
+            "key_add",
+            "key_remove",
+            "member",
+            "settings",
+            "audit",
+            "data",
+            "budget",
+        ),
     ),
     Section("h", "Health", "health", ("health",)),
 )
@@ -34,7 +54,8 @@ SECTIONS = (
 
 @dataclass(frozen=True)
 class NavigationLink:
-    """One entry as it is drawn; `current` is `page` on the page itself, `true` on a page below it, else empty."""
+    """One entry as it is drawn; `current` is `page` on the page itself, `true` on a page below it,
+    else empty."""
 
     key: str
     label: str
@@ -50,4 +71,6 @@ def build_navigation(slug: str, here: str) -> list[NavigationLink]:
 
 def _link(section: Section, slug: str, here: str) -> NavigationLink:
     current = "page" if here == section.name else "true" if here.startswith(section.names) else ""
-    return NavigationLink(section.key, section.label, reverse(section.name, args=[slug]), section.name, current)
+    return NavigationLink(
+        section.key, section.label, reverse(section.name, args=[slug]), section.name, current
+    )

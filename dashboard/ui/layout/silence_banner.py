@@ -14,7 +14,8 @@ from dashboard.fleet.metrics.silence import Silence
 
 @dataclass(frozen=True)
 class SilenceBanner:
-    """What stopped, when the last of them reported, and the alert that says so, where one is open."""
+    """What stopped, when the last of them reported, and the alert that says so, where one is
+    open."""
 
     title: str
     last_at: datetime
@@ -24,7 +25,8 @@ class SilenceBanner:
 def silence_banner(
     silence: Silence | None, alerts: Iterable[Alert], *, model_id: int | None = None, name: str = ""
 ) -> SilenceBanner | None:
-    """Of the fleet, or of one model; after half an hour, when the instances are listed no longer, from the alert alone."""
+    """Of the fleet, or of one model; after half an hour, when the instances are listed no longer,
+    from the alert alone."""
     alert = next((one for one in alerts if _is_about(one, model_id)), None)
     number = alert.number if alert else None
     if silence is not None:

@@ -48,9 +48,14 @@ def build_verdict_rows(grades: AlertQuality) -> list[VerdictRow]:
 
 def build_outcome_rows(grades: AlertQuality) -> list[OutcomeRow]:
     """Every outcome there is, those that count first; what never happened is there with 0."""
-    counts = {outcome: sum(graded.outcomes[outcome] for graded in grades.graded) for outcome in _labels()}
+    counts = {
+        outcome: sum(graded.outcomes[outcome] for graded in grades.graded) for outcome in _labels()
+    }
     order = [TRUE_POSITIVE, FALSE_POSITIVE, NOT_GRADED]
-    rows = [OutcomeRow(label, counts[outcome], grade_outcome(outcome)) for outcome, label in _labels().items()]
+    rows = [
+        OutcomeRow(label, counts[outcome], grade_outcome(outcome))
+        for outcome, label in _labels().items()
+    ]
     return sorted(rows, key=lambda row: order.index(row.grade))
 
 
@@ -58,7 +63,11 @@ def format_share(share: Proportion) -> str:
     """A percentage where there are enough to say one."""
     if share.value is None:
         return "nothing graded yet"
-    return _percent(share.value) if share.enough else f"{share.part} of {share.whole}: too few for a percentage"
+    return (
+        _percent(share.value)
+        if share.enough
+        else f"{share.part} of {share.whole}: too few for a percentage"
+    )
 
 
 def format_interval(share: Proportion) -> str:
@@ -78,7 +87,9 @@ def _row(graded: OutcomeCounts) -> VerdictRow:
     total = sum(graded.outcomes.values())
     counts = (graded.count(TRUE_POSITIVE), graded.count(FALSE_POSITIVE), graded.count(NOT_GRADED))
     kind = graded.worst if graded.worst in VerdictKind.values else VerdictKind.WATCH
-    return VerdictRow(kind, total, *counts, format_share(graded.precision), format_interval(graded.precision))
+    return VerdictRow(
+        kind, total, *counts, format_share(graded.precision), format_interval(graded.precision)
+    )
 
 
 def _labels() -> dict[str, str]:

@@ -1,12 +1,16 @@
-"""What to do about a graph break, by the number in torch's id of it: each id that torch's registry lists belongs to one remedy."""
+"""What to do about a graph break, by the number in torch's id of it: each id that torch's registry
+lists belongs to one remedy."""
 
 from __future__ import annotations
 
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
-        "The code raises an error here, in eager too: call the function uncompiled with the same arguments, and correct what it reports.",
-        "0 2 10 11 12 20 21 28 50 51 54 57 61 62 63 70 76 81 88 91 111 112 119 132 136 137 154 155 160 167 182 184 186 193 195 "
-        "196 234 245 248 249 252 258 259 260 265 268 285 286 297 300 305 359 871 2549 2922 4315 4393 5195 7312 7596 7637",
+        "The code raises an error here, in eager too: call the function uncompiled with "
+        "the same arguments, and correct what it reports.",
+        "0 2 10 11 12 20 21 28 50 51 54 57 61 62 63 70 76 81 88 91 111 112 119 132 136 137 "
+        "154 155 160 167 182 184 186 193 195 "
+        "196 234 245 248 249 252 258 259 260 265 268 285 286 297 300 305 359 871 2549 2922 "
+        "4315 4393 5195 7312 7596 7637",
     ),
     (
         "Unwrap the tensor subclass or the nested tensor before the compiled function.",
@@ -17,15 +21,19 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "3 24 94 120 253 8335",
     ),
     (
-        "Torch fails by itself here: move the call out of the compiled function, report it to PyTorch with this id, and try a newer torch.",
-        "4 27 47 52 77 80 89 93 116 118 122 168 170 175 178 188 205 274 275 284 295 304 306 307 315 316 320 321 322 323 329 330 "
+        "Torch fails by itself here: move the call out of the compiled function, report it "
+        "to PyTorch with this id, and try a newer torch.",
+        "4 27 47 52 77 80 89 93 116 118 122 168 170 175 178 188 205 274 275 284 295 304 "
+        "306 307 315 316 320 321 322 323 329 330 "
         "331 333 338 344 354 4749 4841 6890 6999 9648",
     ),
     (
         "Dynamo does not trace this operation of the object: do it before "
         "the compiled function, or use a plain list, tuple, dict or number.",
-        "5 6 23 113 150 162 174 180 187 190 194 201 207 217 255 256 261 270 280 282 289 368 369 459 755 811 1220 1275 1584 1752 "
-        "2404 2483 2544 2852 3006 3241 3383 3697 3775 3934 4240 4347 4411 4880 5380 5458 5565 5904 6012 6025 6053 6215 6622 "
+        "5 6 23 113 150 162 174 180 187 190 194 201 207 217 255 256 261 270 280 282 289 "
+        "368 369 459 755 811 1220 1275 1584 1752 "
+        "2404 2483 2544 2852 3006 3241 3383 3697 3775 3934 4240 4347 4411 4880 5380 5458 "
+        "5565 5904 6012 6025 6053 6215 6622 "
         "7230 7286 7510 7786 7906 7968 8315 8435 9137 9198 9458 9522 9548 9561",
     ),
     (
@@ -34,7 +42,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "7 8 9 60 71 147 148 151 177 287 808 9277 9672",
     ),
     (
-        "Set torch._dynamo.config.compiled_autograd = True, or register the hook outside of the compiled function.",
+        "Set torch._dynamo.config.compiled_autograd = True, or register the hook outside "
+        "of the compiled function.",
         "13 29 83 100 101 165 166 7444",
     ),
     (
@@ -42,20 +51,25 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "14",
     ),
     (
-        "Convert the sparse tensor to a dense one before the compiled function, or leave the sparse part outside.",
+        "Convert the sparse tensor to a dense one before the compiled function, or leave "
+        "the sparse part outside.",
         "15 129 130 277 374 1501",
     ),
     (
-        "Give torch.cond, scan, map or while_loop pure functions of tensors: no mutation, no aliasing, and outputs of the same structure.",
-        "17 40 41 42 67 68 73 74 102 301 302 303 308 309 310 311 312 313 314 317 318 319 324 325 326 327 332 334 335 336 337 "
+        "Give torch.cond, scan, map or while_loop pure functions of tensors: no mutation, "
+        "no aliasing, and outputs of the same structure.",
+        "17 40 41 42 67 68 73 74 102 301 302 303 308 309 310 311 312 313 314 317 318 319 "
+        "324 325 326 327 332 334 335 336 337 "
         "339 340 341 342 343 345 349 350 351 355 356 1177 1380 4413 6017",
     ),
     (
-        "Compute with the size as a plain int before the compiled function, or mark the dimension static (torch._dynamo.mark_static).",
+        "Compute with the size as a plain int before the compiled function, or mark the "
+        "dimension static (torch._dynamo.mark_static).",
         "18 143 214 224",
     ),
     (
-        "Reduce the autograd.Function to a static forward and backward with tensors, or wrap its call in torch.compiler.disable.",
+        "Reduce the autograd.Function to a static forward and backward with tensors, or "
+        "wrap its call in torch.compiler.disable.",
         "19 85 138 139 140 144 145 346 347 348 352 2019 2464 4372 6297",
     ),
     (
@@ -63,15 +77,18 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "22 69",
     ),
     (
-        "The code asks for this break: remove the call (graph_break, skip_frame, step_unsupported, comptime) that the place names.",
+        "The code asks for this break: remove the call (graph_break, skip_frame, "
+        "step_unsupported, comptime) that the place names.",
         "25 30 269 4297 4636",
     ),
     (
-        "Keep to plain nn.Module access: no custom __getattribute__, constant indices, and no changes of the module while it runs.",
+        "Keep to plain nn.Module access: no custom __getattribute__, constant indices, and "
+        "no changes of the module while it runs.",
         "31 32 121 153 161 189 202 211 243 281",
     ),
     (
-        "The value has to travel to the CPU: keep it a tensor, or set torch._dynamo.config.capture_scalar_outputs = True.",
+        "The value has to travel to the CPU: keep it a tensor, or set "
+        "torch._dynamo.config.capture_scalar_outputs = True.",
         "33 38 109 124 218",
     ),
     (
@@ -79,7 +96,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "34 171 288 9158 9840",
     ),
     (
-        "A branch depends on a tensor's values: use torch.where or torch.cond, or decide on a plain number that is known before.",
+        "A branch depends on a tensor's values: use torch.where or torch.cond, or decide "
+        "on a plain number that is known before.",
         "35 360",
     ),
     (
@@ -101,7 +119,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "43",
     ),
     (
-        "Ask for inference mode outside of the compiled function, and hand the answer over as a bool.",
+        "Ask for inference mode outside of the compiled function, and hand the answer over "
+        "as a bool.",
         "45 46",
     ),
     (
@@ -109,20 +128,24 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "53",
     ),
     (
-        "Hand tensors and plain numbers to the operator: Dynamo cannot put this argument into a graph.",
+        "Hand tensors and plain numbers to the operator: Dynamo cannot put this argument "
+        "into a graph.",
         "55",
     ),
     (
-        "Change the tensor's data or attributes outside of the compiled function, or make a new tensor.",
+        "Change the tensor's data or attributes outside of the compiled function, or make "
+        "a new tensor.",
         "56 58 72 213 215 220 222 569",
     ),
     (
         "Move the call (print, open, time and the like) out of "
-        "the compiled function; a logging function may be put into torch._dynamo.config.reorderable_logging_functions.",
+        "the compiled function; a logging function may be put into "
+        "torch._dynamo.config.reorderable_logging_functions.",
         "59 291 296",
     ),
     (
-        "This break follows from another one inside the loop, the comprehension or the function it calls: resolve that one first.",
+        "This break follows from another one inside the loop, the comprehension or the "
+        "function it calls: resolve that one first.",
         "65 96 2669 5696 6276 7000 7425 9898",
     ),
     (
@@ -134,11 +157,13 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "75 8977",
     ),
     (
-        "Give the marked function tensors, plain numbers and registered pytree classes only, and let it return the same.",
+        "Give the marked function tensors, plain numbers and registered pytree classes "
+        "only, and let it return the same.",
         "78 236 238 239 251 353 2520 3840 6210",
     ),
     (
-        "Dynamo does not know this Python instruction: write the expression in a simpler way, or move it out of the compiled function.",
+        "Dynamo does not know this Python instruction: write the expression in a simpler "
+        "way, or move it out of the compiled function.",
         "79 82 200 6604",
     ),
     (
@@ -146,23 +171,28 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "84 97 131 169 197 198 254 271 358 467 781 4271 7502 8887",
     ),
     (
-        "Torch needs a constant here: write the value as a literal, or hand it over as a plain number or text.",
+        "Torch needs a constant here: write the value as a literal, or hand it over as a "
+        "plain number or text.",
         "86",
     ),
     (
-        "The compiled function returns or keeps an object that Dynamo cannot rebuild: return tensors and plain containers of them.",
+        "The compiled function returns or keeps an object that Dynamo cannot rebuild: "
+        "return tensors and plain containers of them.",
         "92 199 1297 1319 4778 9528",
     ),
     (
-        "Raise and inspect the exception outside of the compiled function: Dynamo traces plain raise and except alone.",
+        "Raise and inspect the exception outside of the compiled function: Dynamo traces "
+        "plain raise and except alone.",
         "95 135 273 9625",
     ),
     (
-        "Somebody disabled compilation of this function: remove torch.compiler.disable, or call it outside of the compiled one.",
+        "Somebody disabled compilation of this function: remove torch.compiler.disable, or "
+        "call it outside of the compiled one.",
         "98 99",
     ),
     (
-        "Detach what the compiled function takes or returns (detach()), or take the gradient outside of it.",
+        "Detach what the compiled function takes or returns (detach()), or take the "
+        "gradient outside of it.",
         "104 371 372",
     ),
     (
@@ -174,7 +204,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "106 232",
     ),
     (
-        "Draw with torch.randint or torch.rand in place of random_ or uniform_ with these arguments.",
+        "Draw with torch.randint or torch.rand in place of random_ or uniform_ with these "
+        "arguments.",
         "107 110",
     ),
     (
@@ -182,7 +213,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "108",
     ),
     (
-        "Use a plain loop in place of this function of itertools, or call it outside of the compiled function.",
+        "Use a plain loop in place of this function of itertools, or call it outside of "
+        "the compiled function.",
         "114 115 133 134 152 192",
     ),
     (
@@ -190,7 +222,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "117 146 156 208 283 292 299 6270 7489",
     ),
     (
-        "Call backward() and torch.autograd.grad outside of the compiled function, or compile the forward alone.",
+        "Call backward() and torch.autograd.grad outside of the compiled function, or "
+        "compile the forward alone.",
         "123 181 442 1042 1140 1381 1724 4927 5748 6663 7054 9186",
     ),
     (
@@ -206,7 +239,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "141 176 191 4501 4608 5976 9316",
     ),
     (
-        "Compile the whole torch.func transform, as torch.compile(torch.vmap(f)), not a function inside of it.",
+        "Compile the whole torch.func transform, as torch.compile(torch.vmap(f)), not a "
+        "function inside of it.",
         "149 7299 9741",
     ),
     (
@@ -218,7 +252,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "172",
     ),
     (
-        "Torch cannot export this: make the parameters in __init__ and remove hooks of the backward pass before the export.",
+        "Torch cannot export this: make the parameters in __init__ and remove hooks of the "
+        "backward pass before the export.",
         "173 244",
     ),
     (
@@ -226,23 +261,28 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "179 4198",
     ),
     (
-        "Use plain constants (int, str, bool) as keys, or build the dictionary or set before the compiled function.",
+        "Use plain constants (int, str, bool) as keys, or build the dictionary or set "
+        "before the compiled function.",
         "183 203 204 257 278 364 365 366 367 682 2861 5849",
     ),
     (
-        "Open and close the profiler, the annotation or the context inside the compiled function, or outside: not across its border.",
+        "Open and close the profiler, the annotation or the context inside the compiled "
+        "function, or outside: not across its border.",
         "209 212 279 370",
     ),
     (
-        "This torch is built without torch.distributed: leave the collective out, or install a build that has it.",
+        "This torch is built without torch.distributed: leave the collective out, or "
+        "install a build that has it.",
         "210",
     ),
     (
-        "Call the Triton kernel by kernel[grid](...) with plain arguments, or wrap it with torch.library.triton_op.",
+        "Call the Triton kernel by kernel[grid](...) with plain arguments, or wrap it with "
+        "torch.library.triton_op.",
         "216 361 3326 4026 6735",
     ),
     (
-        'The backend fails on the graph: try backend="eager", then "aot_eager", to see where, and leave the operator it names outside.',
+        'The backend fails on the graph: try backend="eager", then "aot_eager", to see '
+        "where, and leave the operator it names outside.",
         "219",
     ),
     (
@@ -266,7 +306,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "246",
     ),
     (
-        "Compile the Python code itself: TorchScript functions and objects cannot be traced, so call them outside.",
+        "Compile the Python code itself: TorchScript functions and objects cannot be "
+        "traced, so call them outside.",
         "266 267 357 2977 4695",
     ),
     (
@@ -274,15 +315,18 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "272 276",
     ),
     (
-        "Draw random numbers with torch, or set torch._dynamo.config.use_numpy_random_stream = False.",
+        "Draw random numbers with torch, or set "
+        "torch._dynamo.config.use_numpy_random_stream = False.",
         "298",
     ),
     (
-        "Do not set torch._dynamo.config.inline_inbuilt_nn_modules = False: torch needs it to trace functional_call.",
+        "Do not set torch._dynamo.config.inline_inbuilt_nn_modules = False: torch needs it "
+        "to trace functional_call.",
         "328",
     ),
     (
-        "Create the opaque object before the compiled function, and reach its members through custom operators (torch.library.custom_op).",
+        "Create the opaque object before the compiled function, and reach its members "
+        "through custom operators (torch.library.custom_op).",
         "362 363 1739 2078 7685 8656 8843 9567",
     ),
     (
@@ -290,7 +334,8 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "373",
     ),
     (
-        "Set TORCHDYNAMO_ENABLE_P2P_COMPILATION=1, or send and receive outside of the compiled function.",
+        "Set TORCHDYNAMO_ENABLE_P2P_COMPILATION=1, or send and receive outside of the "
+        "compiled function.",
         "1750 2696 3343 9300 9860",
     ),
     (

@@ -1,4 +1,5 @@
-"""What the compile caches spared each version and what they did not, and why: by count and by the seconds of whole compilations."""
+"""What the compile caches spared each version and what they did not, and why: by count and by the
+seconds of whole compilations."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from dashboard.ui import words
 from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.selectors.caches import CacheData
 
-NAMES = {"fx": "FX graph", "aot": "AOTAutograd", "autotune": "Autotune", "bundle": "Triton bundle", "mega": "Mega-cache"}
+NAMES = {
+    "fx": "FX graph",
+    "aot": "AOTAutograd",
+    "autotune": "Autotune",
+    "bundle": "Triton bundle",
+    "mega": "Mega-cache",
+}
 ANSWERS = ("hit", "miss", "bypass")
 CAUSES_SHOWN = 8
 WARM, NONE_WARM = "the last warm instance", "the last that compiled: none was warm"
@@ -34,7 +41,8 @@ class AnswerTally:
 
 @dataclass(frozen=True)
 class CacheRow:
-    """One cache of one version: compilations and their time for each answer, a dash where there was none."""
+    """One cache of one version: compilations and their time for each answer, a dash where there was
+    none."""
 
     name: str
     cells: list[tuple[str, str, str]]
@@ -42,7 +50,8 @@ class CacheRow:
     share: str
     """Hits among hits and misses, by count."""
     of_seconds: str
-    """The same by seconds: a hit takes less time than the miss it spares, so this share is the smaller one."""
+    """The same by seconds: a hit takes less time than the miss it spares, so this share is the
+    smaller one."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +90,17 @@ def caches_table(drawn: Sequence[VersionStyle], facts: CacheData) -> CachesTable
     for one in facts.answered:
         by_version.setdefault(one.version_id, []).append(one)
     versions = [
-        _version(version, by_version[version.id]) for version in drawn if any(one.answers for one in by_version.get(version.id, []))
+        _version(version, by_version[version.id])
+        for version in drawn
+        if any(one.answers for one in by_version.get(version.id, []))
     ]
     causes = _causes(drawn, facts)
     return CachesTable(versions, causes[:CAUSES_SHOWN], max(0, len(causes) - CAUSES_SHOWN))
 
 
 def format_cause(cause: str, compared: MissExplanation | None) -> str:
-    """The agent's own cause; where it knew no earlier run, what the comparison with another instance says."""
+    """The agent's own cause; where it knew no earlier run, what the comparison with another
+    instance says."""
     if cause != NO_EARLIER_RUN or compared is None or not compared.against:
         return cause
     return f"{compared.cause}, compared with {compared.against}"
@@ -110,7 +122,12 @@ def _row(cache: str, answered: Sequence[VersionCacheAnswers]) -> CacheRow | None
         return None
     hit, miss = tallies["hit"], tallies["miss"]
     cells = [_cell(answer, tallies[answer]) for answer in ANSWERS]
-    return CacheRow(NAMES[cache], cells, _share(hit.compilations, miss.compilations), _share(hit.seconds, miss.seconds))
+    return CacheRow(
+        NAMES[cache],
+        cells,
+        _share(hit.compilations, miss.compilations),
+        _share(hit.seconds, miss.seconds),
+    )
 
 
 def _share(hit: float, miss: float) -> str:
@@ -119,24 +136,47 @@ def _share(hit: float, miss: float) -> str:
 
 def _cell(answer: str, tally: AnswerTally) -> tuple[str, str, str]:
     title = {"hit": "Hits", "miss": "Misses", "bypass": "Bypassed"}[answer]
-    return title, words.number(tally.compilations), words.duration(tally.seconds) if tally.compilations else ""
+    return (
+        title,
+        words.number(tally.compilations),
+        words.duration(tally.seconds) if tally.compilations else "",
+    )
 
 
 def _causes(drawn: Sequence[VersionStyle], facts: CacheData) -> list[MissCause]:
-    """The most costly first. What agents could not explain is explained by comparison, as far as that goes."""
+    """The most costly first. What agents could not explain is explained by comparison, as far as
+    that goes."""
     found: dict[tuple[int, str, str], AnswerTally] = {}
     for one in facts.answered:
         if one.miss:
-            found.setdefault((one.version_id, one.miss, ""), AnswerTally()).add(one.compilations, one.seconds)
+            found.setdefault((one.version_id, one.miss, ""), AnswerTally()).add(
+                one.compilations, one.seconds
+            )
     for two in facts.unexplained:
-        known, rest = facts.compared.get(two.instance_id), found.get((two.version_id, NO_EARLIER_RUN, ""))
+        known, rest = (
+            facts.compared.get(two.instance_id),
+            found.get((two.version_id, NO_EARLIER_RUN, "")),
+        )
         if known is not None and known.against and rest is not None:
             against = f"compared with {known.against}, {WARM if known.warm else NONE_WARM}"
-            found.setdefault((two.version_id, known.cause, against), AnswerTally()).add(two.compilations, two.seconds)
+            found.setdefault((two.version_id, known.cause, against), AnswerTally()).add(
+                two.compilations, two.seconds
+            )
             rest.add(-two.compilations, -two.seconds)
     versions = {version.id: version for version in drawn}
-    shown = [(key, tally) for key, tally in found.items() if tally.compilations > 0 and key[0] in versions]
+    shown = [
+        (key, tally)
+        for key, tally in found.items()
+        if tally.compilations > 0 and key[0] in versions
+    ]
     return [
-        MissCause(versions[version], text, f"{words.plural(tally.compilations, 'compilation')}, {words.duration(tally.seconds)}", against)
-        for (version, text, against), tally in sorted(shown, key=lambda item: (-item[1].seconds, item[0]))
+        MissCause(
+            versions[version],
+            text,
+            f"{words.plural(tally.compilations, 'compilation')}, {words.duration(tally.seconds)}",
+            against,
+        )
+        for (version, text, against), tally in sorted(
+            shown, key=lambda item: (-item[1].seconds, item[0])
+        )
     ]

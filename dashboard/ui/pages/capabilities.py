@@ -1,4 +1,5 @@
-"""Explanations of what a process can report, for every key of the capability tables that agents and readers of engines write."""
+"""Explanations of what a process can report, for every key of the capability tables that agents and
+readers of engines write."""
 
 from __future__ import annotations
 
@@ -64,14 +65,25 @@ class Capability:
 
 def explain_capability(key: str) -> str:
     """The explanation of a key; empty for a key of an agent that is newer than this dashboard."""
-    return "how long calls of this part of the engine take" if key.startswith(LATENCY_OF) else CAPABILITY_MEANINGS.get(key, "")
+    return (
+        "how long calls of this part of the engine take"
+        if key.startswith(LATENCY_OF)
+        else CAPABILITY_MEANINGS.get(key, "")
+    )
 
 
 def explain_capabilities(table: Any) -> list[Capability]:
     """What the process cannot report first."""
     found = []
     for key, answer in table.items() if isinstance(table, Mapping) else ():
-        said, why = (str(answer[0]), str(answer[1])) if isinstance(answer, list | tuple) and len(answer) > 1 else (str(answer), "")
+        said, why = (
+            (str(answer[0]), str(answer[1]))
+            if isinstance(answer, list | tuple) and len(answer) > 1
+            else (str(answer), "")
+        )
         found.append(Capability(key.replace("_", " "), explain_capability(key), said, why))
     order = ("no", "partly")
-    return sorted(found, key=lambda one: (order.index(one.answer) if one.answer in order else len(order), one.name))
+    return sorted(
+        found,
+        key=lambda one: (order.index(one.answer) if one.answer in order else len(order), one.name),
+    )

@@ -1,4 +1,5 @@
-"""A change between two versions for programs, and the rows of the Compare page: numbers with their unit, ISO 8601 times."""
+"""A change between two versions for programs, and the rows of the Compare page: numbers with their
+unit, ISO 8601 times."""
 
 from __future__ import annotations
 
@@ -12,14 +13,42 @@ from dashboard.regressions.evidence_reader import RATES, Change
 from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow
 
 COLUMNS = (
-    *("metric", "title", "detail", "region", "unit", "baseline_version", "candidate_version", "baseline", "candidate"),
-    *("baseline_at_most", "candidate_at_most", "change_ratio", "change_low_ratio", "change_high_ratio", "label", "judged", "drives"),
-    *("window", "window_minutes", "excluded_baseline", "excluded_candidate", "strata_agreeing", "strata", "since"),
+    *(
+        "metric",
+        "title",
+        "detail",
+        "region",
+        "unit",
+        "baseline_version",
+        "candidate_version",
+        "baseline",
+        "candidate",
+    ),
+    *(
+        "baseline_at_most",
+        "candidate_at_most",
+        "change_ratio",
+        "change_low_ratio",
+        "change_high_ratio",
+        "label",
+        "judged",
+        "drives",
+    ),
+    *(
+        "window",
+        "window_minutes",
+        "excluded_baseline",
+        "excluded_candidate",
+        "strata_agreeing",
+        "strata",
+        "since",
+    ),
 )
 
 
 def serialize_change(change: Change) -> dict[str, Any]:
-    """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio minus 1, and None for a rate."""
+    """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio
+    minus 1, and None for a rate."""
     told = asdict(change)
     excluded, minutes, _ = told.pop("excluded"), told.pop("minutes"), told.pop("newest")
     before, after = excluded or (None, None)
@@ -38,7 +67,8 @@ def serialize_change(change: Change) -> dict[str, Any]:
 
 
 def serialize_row(row: EvidenceRow) -> dict[str, Any]:
-    """A row of the evidence table; `label` is NOT JUDGED or MUTED where the row only shows what was observed."""
+    """A row of the evidence table; `label` is NOT JUDGED or MUTED where the row only shows what was
+    observed."""
     return serialize_change(row.frozen) | {
         "title": row.title,
         "detail": row.detail,
@@ -52,10 +82,20 @@ def serialize_row(row: EvidenceRow) -> dict[str, Any]:
 
 def serialize_span(span: Span | None) -> dict[str, str] | None:
     """The time of observed rows, the end exclusive."""
-    return {"first": clock.at_minute(span.first).isoformat(), "last": clock.at_minute(span.last).isoformat()} if span else None
+    return (
+        {
+            "first": clock.at_minute(span.first).isoformat(),
+            "last": clock.at_minute(span.last).isoformat(),
+        }
+        if span
+        else None
+    )
 
 
 def rows_table(rows: Sequence[EvidenceRow], baseline: str, candidate: str) -> list[list[Any]]:
     """The same as a table."""
-    told = [serialize_row(row) | {"baseline_version": baseline, "candidate_version": candidate} for row in rows]
+    told = [
+        serialize_row(row) | {"baseline_version": baseline, "candidate_version": candidate}
+        for row in rows
+    ]
     return [list(COLUMNS), *([one[name] for name in COLUMNS] for one in told)]

@@ -1,4 +1,5 @@
-"""How the newest process of each version started: its stages one after the other, and what none of them explains."""
+"""How the newest process of each version started: its stages one after the other, and what none of
+them explains."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ MARK_SHADE = 5
 
 @dataclass(frozen=True)
 class StartStage:
-    """A stretch of the start; begin and width of its bar are percent of the whole. `is_mark`: named by the job."""
+    """A stretch of the start; begin and width of its bar are percent of the whole. `is_mark`: named
+    by the job."""
 
     name: str
     begins: str
@@ -67,7 +69,9 @@ class VersionStart:
     """How much of it was not in the compile caches, and mostly why."""
 
 
-def cold_starts(drawn: Sequence[VersionStyle], instances: Iterable[InstanceData], caches: CacheData) -> list[VersionStart]:
+def cold_starts(
+    drawn: Sequence[VersionStyle], instances: Iterable[InstanceData], caches: CacheData
+) -> list[VersionStart]:
     """One for each version that has one, in the order of the versions."""
     by_version: dict[int, list[tuple[InstanceData, ColdStartData]]] = {}
     for instance in instances:
@@ -76,13 +80,29 @@ def cold_starts(drawn: Sequence[VersionStyle], instances: Iterable[InstanceData]
     found = []
     for version in drawn:
         if version.id in by_version:
-            instance, newest = max(by_version[version.id], key=lambda one: (bool(one[1].stages), one[0].started_minute))
+            instance, newest = max(
+                by_version[version.id], key=lambda one: (bool(one[1].stages), one[0].started_minute)
+            )
             why = _missed(caches.starts.get(instance.id, ()), caches.compared.get(instance.id))
-            found.append(_start(version, instance, newest, [start.total for _, start in by_version[version.id]], why))
+            found.append(
+                _start(
+                    version,
+                    instance,
+                    newest,
+                    [start.total for _, start in by_version[version.id]],
+                    why,
+                )
+            )
     return found
 
 
-def _start(version: VersionStyle, instance: InstanceData, newest: ColdStartData, totals: list[float], missed: str) -> VersionStart:
+def _start(
+    version: VersionStyle,
+    instance: InstanceData,
+    newest: ColdStartData,
+    totals: list[float],
+    missed: str,
+) -> VersionStart:
     usual = f"median of {words.plural(len(totals), 'start')} {words.duration(median(totals))}"
     return VersionStart(
         version=version,
@@ -117,5 +137,9 @@ def _stage(start: ColdStartData, name: str, begin: float, seconds: float) -> Sta
         width=round(min(100 - left, 100 * seconds / whole), 2),
         shade=SHADES.get(name, MARK_SHADE),
         is_mark=name not in NAMES,
-        said=", ".join(f"{phase.replace('_', ' ')} {words.duration(value)}" for phase, value in phases if value >= 0.005 * start.total),
+        said=", ".join(
+            f"{phase.replace('_', ' ')} {words.duration(value)}"
+            for phase, value in phases
+            if value >= 0.005 * start.total
+        ),
     )

@@ -1,4 +1,5 @@
-"""What the Compare page says, from the facts it read: with a verdict its evidence, without one what was observed and no claim."""
+"""What the Compare page says, from the facts it read: with a verdict its evidence, without one what
+was observed and no claim."""
 
 from __future__ import annotations
 
@@ -7,18 +8,45 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
-from dashboard.fleet.metrics.aggregate import CallTotals, Clock, ProcessTotals, all_report_stalls, choose_clock, sum_calls
+from dashboard.fleet.metrics.aggregate import (
+    CallTotals,
+    Clock,
+    ProcessTotals,
+    all_report_stalls,
+    choose_clock,
+    sum_calls,
+)
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import ModelVersion
 from dashboard.regressions.evidence_reader import read_number
 from dashboard.ui import words
 from dashboard.ui.charts.cohort_labels import format_cohort
-from dashboard.ui.charts.evidence_table import METRIC_TITLES, MUTED, EvidenceRow, Raw, build_evidence_rows
+from dashboard.ui.charts.evidence_table import (
+    METRIC_TITLES,
+    MUTED,
+    EvidenceRow,
+    Raw,
+    build_evidence_rows,
+)
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.latency_histograms import Panel, build_panels, merge_cells, panels_json
-from dashboard.ui.charts.strip_plot import StripPlot, StripPoint, build_strip_plot, points_from_evidence
-from dashboard.ui.charts.unjudged_rows import add_stalled_calls, build_observed_rows, cold_start_row, fill_observed_levels
-from dashboard.ui.pages.configuration import ConfigurationDiff, compare_configurations, format_values
+from dashboard.ui.charts.strip_plot import (
+    StripPlot,
+    StripPoint,
+    build_strip_plot,
+    points_from_evidence,
+)
+from dashboard.ui.charts.unjudged_rows import (
+    add_stalled_calls,
+    build_observed_rows,
+    cold_start_row,
+    fill_observed_levels,
+)
+from dashboard.ui.pages.configuration import (
+    ConfigurationDiff,
+    compare_configurations,
+    format_values,
+)
 from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
 from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
 from dashboard.ui.selectors.compare import CompareData
@@ -72,7 +100,8 @@ class ComparePage:
     notes: list[str]
     about: list[str]
     why_eager: list[tuple[int, ModelVersion, EagerBreakdown]]
-    """Slot, version and breakdown of both sides; empty where every known call of both ran compiled."""
+    """Slot, version and breakdown of both sides; empty where every known call of both ran
+    compiled."""
 
     def drawn(self) -> dict[str, Any]:
         """What the browser draws."""
@@ -96,15 +125,27 @@ class ComparePage:
     @property
     def conclusion(self) -> str:
         """What the interval plot says in a sentence."""
-        judged = [f"{row.title} {row.change} ({row.spread}), {row.label}" for row in self.rows if row.judged]
-        return "Changes with their intervals, right is worse. " + ("; ".join(judged) + "." if judged else "Nothing is judged.")
+        judged = [
+            f"{row.title} {row.change} ({row.spread}), {row.label}"
+            for row in self.rows
+            if row.judged
+        ]
+        return "Changes with their intervals, right is worse. " + (
+            "; ".join(judged) + "." if judged else "Nothing is judged."
+        )
 
 
 def compare_page(facts: CompareData, *, clock_asked: str = "") -> ComparePage:
     """Puts the page together."""
     a, b = facts.pair
     evidence: Raw = facts.verdict.evidence if facts.verdict else {}
-    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else choose_clock(facts.calls)
+    chosen: Clock = (
+        "wall"
+        if clock_asked == "wall"
+        else "gpu"
+        if clock_asked == "gpu"
+        else choose_clock(facts.calls)
+    )
     rows = build_evidence_rows(evidence, verdict=facts.verdict.kind if facts.verdict else "")
     said = {row.trend for row in rows}
     sides = [_side(facts, version.pk, chosen) for version in (a, b)]
@@ -136,18 +177,28 @@ def compare_page(facts: CompareData, *, clock_asked: str = "") -> ComparePage:
 
 
 def _why_eager(facts: CompareData) -> list[tuple[int, ModelVersion, EagerBreakdown]]:
-    sides = [(slot, version, facts.why_eager.get(version.pk, EagerBreakdown())) for slot, version in enumerate(facts.pair, 1)]
+    sides = [
+        (slot, version, facts.why_eager.get(version.pk, EagerBreakdown()))
+        for slot, version in enumerate(facts.pair, 1)
+    ]
     return sides if any(why.lines for _, _, why in sides) else []
 
 
 def _differs(facts: CompareData) -> TraitDifferences:
     """What tells the candidate's instances from the baseline's."""
-    bad, good = ([one.id for one in facts.instances if one.version_id == side.version_id] for side in (facts.b, facts.a))
-    after, before = (f"instances of {version.name}" for version in (facts.b.version, facts.a.version))
+    bad, good = (
+        [one.id for one in facts.instances if one.version_id == side.version_id]
+        for side in (facts.b, facts.a)
+    )
+    after, before = (
+        f"instances of {version.name}" for version in (facts.b.version, facts.a.version)
+    )
     return compare_traits(facts.traits, bad, good, bad_words=after, good_words=before)
 
 
-def _side(facts: CompareData, version: int, chosen: Clock) -> tuple[CallTotals | None, ProcessTotals | None]:
+def _side(
+    facts: CompareData, version: int, chosen: Clock
+) -> tuple[CallTotals | None, ProcessTotals | None]:
     mine = [row for row in facts.calls if row.version_id == version]
     calls, processes = sum_calls(mine, chosen, all_report_stalls(facts.calls)), ProcessTotals()
     for point in facts.processes:
@@ -161,30 +212,56 @@ def _strata(facts: CompareData) -> dict[int, str]:
 
 
 def _strip(facts: CompareData, evidence: Raw, chosen: Clock) -> tuple[StripPlot, str]:
-    """The judge's dots of the level it judged; without a verdict the newest hour of every instance."""
+    """The judge's dots of the level it judged; without a verdict the newest hour of every
+    instance."""
     for name, title in (("gpu_p50", "p50, GPU time"), ("p50", "p50, wall time")):
         for row in evidence.get("evidence") or []:
-            points = points_from_evidence(row) if isinstance(row, Mapping) and row.get("metric") == name else []
+            points = (
+                points_from_evidence(row)
+                if isinstance(row, Mapping) and row.get("metric") == name
+                else []
+            )
             if points:
                 more = read_number(row, "dots_left_out") or 0
                 rest = f"; {more:.0f} more marks would lie between these" if more else ""
-                return build_strip_plot(title, points), f"the level that was judged, in matched minutes{rest}"
+                return build_strip_plot(
+                    title, points
+                ), f"the level that was judged, in matched minutes{rest}"
     title = "p50, GPU time" if chosen == "gpu" else "p50, wall time"
-    return build_strip_plot(title, _observed_points(facts, chosen)), "observed in the newest hour of both, not judged"
+    return build_strip_plot(
+        title, _observed_points(facts, chosen)
+    ), "observed in the newest hour of both, not judged"
 
 
 def _observed_points(facts: CompareData, chosen: Clock) -> list[StripPoint]:
     names = {instance.id: instance for instance in facts.instances}
     callers = chosen == "wall" and all(row.stalled_count is not None for row in facts.points)
-    pairs = [((row.instance_id, row.series_id), row.gpu if chosen == "gpu" else row.latency) for row in facts.points]
-    pairs += [((row.instance_id, row.series_id), row.stalled) for row in facts.points] if callers else []
+    pairs = [
+        ((row.instance_id, row.series_id), row.gpu if chosen == "gpu" else row.latency)
+        for row in facts.points
+    ]
+    pairs += (
+        [((row.instance_id, row.series_id), row.stalled) for row in facts.points] if callers else []
+    )
     merged = merge_packed_by_key(pairs)
     points = []
     for (instance_id, series_id), sketch in merged.items():
-        series, instance, value = facts.series[series_id], names.get(instance_id), sketch.quantile(0.5)
+        series, instance, value = (
+            facts.series[series_id],
+            names.get(instance_id),
+            sketch.quantile(0.5),
+        )
         if instance and value is not None:
             arm = "baseline" if series.version_id == facts.a.version_id else "candidate"
-            points.append(StripPoint(instance.name, arm, format_cohort(series.stratum, series.bucket), value, sketch.count))
+            points.append(
+                StripPoint(
+                    instance.name,
+                    arm,
+                    format_cohort(series.stratum, series.bucket),
+                    value,
+                    sketch.count,
+                )
+            )
     return points
 
 
@@ -197,42 +274,67 @@ def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareData) ->
             what = str(entry.get("what") or "some calls")
             found.append(
                 ExcludedPart(
-                    METRIC_TITLES[what][0] if what in METRIC_TITLES else what, NOT_COMPARED_REASONS.get(why, why.replace("_", " ")) + size
+                    METRIC_TITLES[what][0] if what in METRIC_TITLES else what,
+                    NOT_COMPARED_REASONS.get(why, why.replace("_", " ")) + size,
                 )
             )
     muted = [row.title for row in rows if row.label == MUTED]
     if muted:
-        found.append(ExcludedPart(", ".join(muted), "muted in the settings of this model or project: shown, and not part of the verdict"))
+        found.append(
+            ExcludedPart(
+                ", ".join(muted),
+                "muted in the settings of this model or project: shown, and not part of "
+                "the verdict",
+            )
+        )
     observed = [row.title for row in rows if not row.judged and row.label != MUTED]
     if observed:
         found.append(
             ExcludedPart(
-                ", ".join(observed), "shown but not judged: plain differences, with every shift of shapes, machines and load in them"
+                ", ".join(observed),
+                "shown but not judged: plain differences, with every shift of shapes, "
+                "machines and load in them",
             )
         )
     if facts.verdict:
-        found.append(ExcludedPart("First 5 min of each instance", "warming up; not in the judged rows"))
+        found.append(
+            ExcludedPart("First 5 min of each instance", "warming up; not in the judged rows")
+        )
     return found
 
 
 def _how(evidence: Raw) -> str:
-    """The ways of comparing that are in the verdict; rows from before there was more than one were compared side by side."""
+    """The ways of comparing that are in the verdict; rows from before there was more than one were
+    compared side by side."""
     layouts = [str(one) for one in evidence.get("layouts") or ["side_by_side"]]
     return "; in part ".join(COMPARISON_METHODS.get(one, one.replace("_", " ")) for one in layouts)
 
 
 def _notes(evidence: Raw) -> list[str]:
-    """A shifted mix apart from the change within it, and what else differs between the instances."""
+    """A shifted mix apart from the change within it, and what else differs between the
+    instances."""
     notes = []
     for shift in evidence.get("mix_shift") or []:
         change = read_number(shift, "change") if isinstance(shift, Mapping) else None
         if change is not None and abs(change) >= 0.001:
             where, level = shift.get("region", "the region"), shift.get("metric", "the level")
-            notes.append(f"Shape mix of {where}: worth {words.change(change)} of {level}, already taken out")
-    different = [entry for entry in evidence.get("environment") or [] if isinstance(entry, Mapping) and entry.get("key")]
+            notes.append(
+                f"Shape mix of {where}: worth {words.change(change)} of {level}, already taken out"
+            )
+    different = [
+        entry
+        for entry in evidence.get("environment") or []
+        if isinstance(entry, Mapping) and entry.get("key")
+    ]
     if different:
-        said = [f"{entry['key']} {format_values(entry.get('baseline'))} to {format_values(entry.get('candidate'))}" for entry in different]
-        more = f"; {len(said) - ALSO_SHOWN} more under Configuration" if len(said) > ALSO_SHOWN else ""
+        said = [
+            f"{entry['key']} {format_values(entry.get('baseline'))} to "
+            f"{format_values(entry.get('candidate'))}"
+            for entry in different
+        ]
+        more = (
+            f"; {len(said) - ALSO_SHOWN} more under Configuration" if len(said) > ALSO_SHOWN else ""
+        )
         notes.append(f"What else differs: {'; '.join(said[:ALSO_SHOWN])}{more}")
     return notes
 

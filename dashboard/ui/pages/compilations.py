@@ -1,4 +1,5 @@
-"""Recent compilations as a person reads them: what, why, how long in which phase, and whether somebody waited for it."""
+"""Recent compilations as a person reads them: what, why, how long in which phase, and whether
+somebody waited for it."""
 
 from __future__ import annotations
 
@@ -78,7 +79,11 @@ class Compilation:
         event = self.event
         mode = event.mode if event.mode not in ("default", event.backend) else ""
         dynamic = {"yes": "dynamic", "no": "not dynamic"}.get(event.dynamic, "")
-        return ", ".join(part for part in (event.backend, mode, dynamic, "fullgraph" if event.fullgraph else "") if part)
+        return ", ".join(
+            part
+            for part in (event.backend, mode, dynamic, "fullgraph" if event.fullgraph else "")
+            if part
+        )
 
     @property
     def said(self) -> str:
@@ -113,10 +118,17 @@ def compilations(
 
 def _seconds(event: CompileEvent) -> list[tuple[str, float]]:
     found = event.phases.items() if isinstance(event.phases, dict) else ()
-    seconds = [(str(name), float(value)) for name, value in found if isinstance(value, int | float) and value > 0 and name != "total"]
-    # PostgreSQL does not keep the order of the keys, so the order in which torch works is said here.
+    seconds = [
+        (str(name), float(value))
+        for name, value in found
+        if isinstance(value, int | float) and value > 0 and name != "total"
+    ]
+    # PostgreSQL does not keep the order of the keys, so the order in which torch works is said
+    # here.
     order = list(SHADES)
-    return sorted(seconds, key=lambda item: order.index(item[0]) if item[0] in SHADES else len(order))
+    return sorted(
+        seconds, key=lambda item: order.index(item[0]) if item[0] in SHADES else len(order)
+    )
 
 
 def _phases(event: CompileEvent) -> list[Phase]:
@@ -126,7 +138,15 @@ def _phases(event: CompileEvent) -> list[Phase]:
     start = 0.0
     for name, value in seconds:
         width = 100 * value / whole
-        phases.append(Phase(name.replace("_", " "), words.duration(value), round(start, 2), round(width, 2), SHADES.get(name, 3)))
+        phases.append(
+            Phase(
+                name.replace("_", " "),
+                words.duration(value),
+                round(start, 2),
+                round(width, 2),
+                SHADES.get(name, 3),
+            )
+        )
         start += width
     return phases
 

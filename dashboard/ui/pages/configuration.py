@@ -1,4 +1,5 @@
-"""What is configured differently on the two sides, and which of it can explain a change in compiling."""
+"""What is configured differently on the two sides, and which of it can explain a change in
+compiling."""
 
 from __future__ import annotations
 
@@ -65,8 +66,11 @@ class ConfigurationDiff:
     keys: int
 
 
-def compare_configurations(rows: Iterable[Configuration], baseline: int, candidate: int) -> ConfigurationDiff:
-    """Every key whose values are not the same on both sides, or not in the same shares of the instances."""
+def compare_configurations(
+    rows: Iterable[Configuration], baseline: int, candidate: int
+) -> ConfigurationDiff:
+    """Every key whose values are not the same on both sides, or not in the same shares of the
+    instances."""
     sides: dict[int, list[dict[str, str]]] = {baseline: [], candidate: []}
     for version, identity, components in rows:
         if version in sides:
@@ -74,7 +78,10 @@ def compare_configurations(rows: Iterable[Configuration], baseline: int, candida
     keys = {key for side in sides.values() for instance in side for key in instance}
     found = [
         Difference(
-            one.key, format_values(one.baseline), format_values(one.candidate), any(part in one.key.lower() for part in EXPLAINING_KEYS)
+            one.key,
+            format_values(one.baseline),
+            format_values(one.candidate),
+            any(part in one.key.lower() for part in EXPLAINING_KEYS),
         )
         for one in diff_environments(sides[baseline], sides[candidate])
     ]
@@ -82,8 +89,13 @@ def compare_configurations(rows: Iterable[Configuration], baseline: int, candida
 
 
 def format_values(values: Any) -> str:
-    """Values with the number of instances that have each, most frequent first; one that all have stands alone."""
-    told = [(str(value) or "unset", count) for value, count in values] if isinstance(values, list | tuple) else []
+    """Values with the number of instances that have each, most frequent first; one that all have
+    stands alone."""
+    told = (
+        [(str(value) or "unset", count) for value, count in values]
+        if isinstance(values, list | tuple)
+        else []
+    )
     if len(told) <= 1:
         return told[0][0] if told else "unset"
     more = f" and {len(told) - VALUES_SHOWN} more" if len(told) > VALUES_SHOWN else ""

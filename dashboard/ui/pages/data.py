@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from dashboard.projects.cardinality_limits import LIMIT_PERIODS, read_limits
 from dashboard.projects.models import Project
 from dashboard.projects.rate_limit import read_rate, read_waiting_limit
-from dashboard.projects.retention import RETENTION_BOUNDS_DAYS, RETENTION_LABELS, Retention, describe_day_bounds, read_retention
+from dashboard.projects.retention import (
+    RETENTION_BOUNDS_DAYS,
+    RETENTION_LABELS,
+    Retention,
+    describe_day_bounds,
+    read_retention,
+)
 
 NAMES = {
     "instance_minutes": "Minutes of instances",
@@ -16,7 +22,13 @@ NAMES = {
     "version_hours": "Hours of versions",
     "compile_events": "Compilations",
 }
-THINGS = {"environment": "Environments", "series": "Series", "version": "Versions", "instance": "Instances", "finding": "Findings"}
+THINGS = {
+    "environment": "Environments",
+    "series": "Series",
+    "version": "Versions",
+    "instance": "Instances",
+    "finding": "Findings",
+}
 
 
 @dataclass
@@ -54,7 +66,11 @@ class DataPage:
 
 def data_page(project: Project, given: DataInput | None = None) -> DataPage:
     """From the project's settings alone; fields keep what was typed into them."""
-    kept, defaults, limits = read_retention(project.settings).as_dict(), Retention().as_dict(), read_limits(project.settings).as_dict()
+    kept, defaults, limits = (
+        read_retention(project.settings).as_dict(),
+        Retention().as_dict(),
+        read_limits(project.settings).as_dict(),
+    )
     rows = [
         DaysRow(
             name=name,
@@ -86,7 +102,9 @@ def days_read(post: Mapping[str, str]) -> DataInput:
     given = DataInput({name: str(post.get(name, "")).strip() for name in NAMES})
     for name, text in given.text.items():
         if text and not (text.isascii() and text.isdecimal() and len(text) <= 6):
-            given.errors[name] = explain_days_error(name, f"“{text[:40]}”", describe_day_bounds(name))
+            given.errors[name] = explain_days_error(
+                name, f"“{text[:40]}”", describe_day_bounds(name)
+            )
         else:
             given.days[name] = int(text) if text else Retention().as_dict()[name]
     return given

@@ -1,4 +1,5 @@
-"""What the page of one finding says: who showed it, what to do about it, and who ran without it since."""
+"""What the page of one finding says: who showed it, what to do about it, and who ran without it
+since."""
 
 from __future__ import annotations
 
@@ -9,11 +10,20 @@ from datetime import datetime
 from dashboard.common import clock
 from dashboard.fleet.fold.fingerprint import normalise
 from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS
-from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, FrameCompilation, VersionRun, VersionSighting
+from dashboard.fleet.selectors.findings.finding_detail import (
+    FindingDetail,
+    FrameCompilation,
+    VersionRun,
+    VersionSighting,
+)
 from dashboard.fleet.selectors.findings.finding_list import EnvironmentState
 from dashboard.fleet.selectors.findings.findings import CERTAIN_KINDS
 from dashboard.ui import words
-from dashboard.ui.charts.finding_timeline import FindingTimeline, VersionSpan, build_finding_timeline
+from dashboard.ui.charts.finding_timeline import (
+    FindingTimeline,
+    VersionSpan,
+    build_finding_timeline,
+)
 from dashboard.ui.charts.guard_advice import (
     GuardRemedy,
     ObservedValues,
@@ -29,12 +39,14 @@ from dashboard.ui.pages.remedies import build_break_url, find_remedy
 
 FIRST_LINES = 8
 ENOUGH_MINUTES = 60
-"""A version that ran for so long without it proves something; what it compiles, it compiles at its start."""
+"""A version that ran for so long without it proves something; what it compiles, it compiles at its
+start."""
 
 
 @dataclass(frozen=True)
 class CleanVersion:
-    """A version that reported and never showed it: how long, and how often it compiled the frame of the finding."""
+    """A version that reported and never showed it: how long, and how often it compiled the frame of
+    the finding."""
 
     version: str
     environment: str
@@ -49,9 +61,15 @@ class CleanVersion:
         """What that says, in words; a version that has not run for long says nothing yet."""
         ran = words.duration(self.minutes * 60)
         if self.minutes < ENOUGH_MINUTES:
-            return f"too early to tell: {ran} of reports, {words.duration(ENOUGH_MINUTES * 60)} are needed"
+            return (
+                f"too early to tell: {ran} of reports, {words.duration(ENOUGH_MINUTES * 60)} "
+                "are needed"
+            )
         if self.compilations:
-            where = f"{words.plural(self.compilations, 'compilation')} of the same place on {words.plural(self.instances, 'instance')}"
+            where = (
+                f"{words.plural(self.compilations, 'compilation')} of the same place on "
+                f"{words.plural(self.instances, 'instance')}"
+            )
             return f"gone: {ran} of reports and {where} without it"
         return f"gone: {ran} of reports without it"
 
@@ -100,7 +118,9 @@ def finding_page(detail: FindingDetail) -> FindingPage:
     finding = detail.finding
     lines = finding.text.strip().splitlines() or [finding.where or "no text"]
     several = len({seen.environment for seen in detail.versions}) > 1
-    lives = [EnvironmentState(life.environment, life.state, life.since_minute) for life in detail.lives]
+    lives = [
+        EnvironmentState(life.environment, life.state, life.since_minute) for life in detail.lives
+    ]
     normalised = normalise(finding.text)
     return FindingPage(
         detail=detail,
@@ -122,9 +142,19 @@ def finding_page(detail: FindingDetail) -> FindingPage:
 
 
 def _time(detail: FindingDetail) -> FindingTimeline:
-    ran = (VersionSpan(one.version_id, one.version, one.environment, one.first, one.last + 1) for one in detail.ran)
+    ran = (
+        VersionSpan(one.version_id, one.version, one.environment, one.first, one.last + 1)
+        for one in detail.ran
+    )
     shown = (
-        VersionSpan(one.version_id, one.version, one.environment, _minute(one.first_seen_at), _minute(one.last_seen_at) + 1, one.count)
+        VersionSpan(
+            one.version_id,
+            one.version,
+            one.environment,
+            _minute(one.first_seen_at),
+            _minute(one.last_seen_at) + 1,
+            one.count,
+        )
         for one in detail.versions
     )
     return build_finding_timeline(ran=ran, shown=shown, now=clock.minute_of(clock.unix()))
@@ -136,13 +166,20 @@ def _minute(at: datetime) -> int:
 
 def _way_out(detail: FindingDetail) -> GuardAdvice:
     found = find_varying_input(detail.finding.text)
-    recompiled = [one for one in detail.compiled if one.kind == "recompile" and one.reason_kind not in REPEAT_REASONS and _same(found, one)]
+    recompiled = [
+        one
+        for one in detail.compiled
+        if one.kind == "recompile" and one.reason_kind not in REPEAT_REASONS and _same(found, one)
+    ]
     values = count_observed_values(one.reason for one in recompiled)
-    return GuardAdvice(found, values, _headroom(detail.compiled), list_guard_remedies(found, values))
+    return GuardAdvice(
+        found, values, _headroom(detail.compiled), list_guard_remedies(found, values)
+    )
 
 
 def _same(found: VaryingInput | None, one: FrameCompilation) -> bool:
-    """Whether a recompilation tells of the same thing; a frame may have several guards that fail."""
+    """Whether a recompilation tells of the same thing; a frame may have several guards that
+    fail."""
     return find_varying_input(one.reason) in (None, found)
 
 
@@ -161,8 +198,14 @@ def _without(detail: FindingDetail) -> list[CleanVersion]:
     shown_from = _first_minutes(detail.versions, detail.ran)
     found = []
     for ran in detail.ran:
-        if (ran.version_id, ran.environment) not in seen and ran.first > shown_from.get(ran.environment, ran.first):
-            there = [one for one in detail.compiled if (one.version_id, one.environment) == (ran.version_id, ran.environment)]
+        if (ran.version_id, ran.environment) not in seen and ran.first > shown_from.get(
+            ran.environment, ran.first
+        ):
+            there = [
+                one
+                for one in detail.compiled
+                if (one.version_id, one.environment) == (ran.version_id, ran.environment)
+            ]
             found.append(
                 CleanVersion(
                     version=ran.version,
@@ -177,9 +220,15 @@ def _without(detail: FindingDetail) -> list[CleanVersion]:
     return found
 
 
-def _first_minutes(versions: Iterable[VersionSighting], ran: Iterable[VersionRun]) -> dict[str, int]:
-    """By environment, when the newest version that showed it was deployed; a version deployed before that is no proof of a fix."""
-    seen = {(row.version_id, row.environment): clock.minute_of(row.first_seen_at.timestamp()) for row in versions}
+def _first_minutes(
+    versions: Iterable[VersionSighting], ran: Iterable[VersionRun]
+) -> dict[str, int]:
+    """By environment, when the newest version that showed it was deployed; a version deployed
+    before that is no proof of a fix."""
+    seen = {
+        (row.version_id, row.environment): clock.minute_of(row.first_seen_at.timestamp())
+        for row in versions
+    }
     started = {(one.version_id, one.environment): one.first for one in ran}
     newest: dict[str, int] = {}
     for key, first_seen in seen.items():

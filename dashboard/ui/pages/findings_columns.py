@@ -1,4 +1,5 @@
-"""Findings of two versions side by side: new, in both, gone; and the frames that stay eager until a restart."""
+"""Findings of two versions side by side: new, in both, gone; and the frames that stay eager until a
+restart."""
 
 from __future__ import annotations
 
@@ -61,8 +62,8 @@ class FindingState:
 
 @dataclass(frozen=True)
 class FindingLine:
-    """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped. `hint` says what to do, where that is
-    known, and `page` is torch's own page about it."""
+    """One finding in words; `text`, `more` and `where` are the agent's and are only ever escaped.
+    `hint` says what to do, where that is known, and `page` is torch's own page about it."""
 
     kind: str
     text: str
@@ -103,19 +104,42 @@ class EagerFallback:
 
 
 def findings_columns(
-    findings: Iterable[FindingData], *, judged: tuple[int, str] | None, baseline: tuple[int, str] | None
+    findings: Iterable[FindingData],
+    *,
+    judged: tuple[int, str] | None,
+    baseline: tuple[int, str] | None,
 ) -> list[FindingsColumn]:
     """New, in both and gone; with one version only, what it shows."""
-    rows = sorted(findings, key=lambda finding: (not finding.certain, finding.text == NO_EARLIER_RUN))
+    rows = sorted(
+        findings, key=lambda finding: (not finding.certain, finding.text == NO_EARLIER_RUN)
+    )
     if judged is None:
         return []
     if baseline is None:
         return [
-            _column("same", "Seen in", judged[1], judged, [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions])
+            _column(
+                "same",
+                "Seen in",
+                judged[1],
+                judged,
+                [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions],
+            )
         ]
-    new = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] not in row.versions]
-    both = [(row, row.versions[judged[0]]) for row in rows if judged[0] in row.versions and baseline[0] in row.versions]
-    gone = [(row, row.versions[baseline[0]]) for row in rows if baseline[0] in row.versions and judged[0] not in row.versions]
+    new = [
+        (row, row.versions[judged[0]])
+        for row in rows
+        if judged[0] in row.versions and baseline[0] not in row.versions
+    ]
+    both = [
+        (row, row.versions[judged[0]])
+        for row in rows
+        if judged[0] in row.versions and baseline[0] in row.versions
+    ]
+    gone = [
+        (row, row.versions[baseline[0]])
+        for row in rows
+        if baseline[0] in row.versions and judged[0] not in row.versions
+    ]
     return [
         _column("new", "New in", judged[1], judged, new),
         _column("same", "In both", "", judged, both),
@@ -123,14 +147,20 @@ def findings_columns(
     ]
 
 
-def list_eager_fallbacks(instances: Iterable[InstanceData], version_ids: Sequence[int]) -> list[EagerFallback]:
+def list_eager_fallbacks(
+    instances: Iterable[InstanceData], version_ids: Sequence[int]
+) -> list[EagerFallback]:
     """Latched frames per version, on how many instances; versions in the order given."""
     known: Counter[int] = Counter()
     seen: Counter[tuple[int, str, str]] = Counter()
     for instance in instances:
         known[instance.version_id] += 1
         frames = {
-            (str(frame.get("frame") or "a frame"), str(frame.get("cause") or frame.get("reason") or "")) for frame in instance.latched_eager
+            (
+                str(frame.get("frame") or "a frame"),
+                str(frame.get("cause") or frame.get("reason") or ""),
+            )
+            for frame in instance.latched_eager
         }
         seen.update((instance.version_id, frame, cause) for frame, cause in frames)
     found = [
@@ -138,11 +168,16 @@ def list_eager_fallbacks(instances: Iterable[InstanceData], version_ids: Sequenc
         for (version, frame, cause), count in seen.items()
         if version in version_ids
     ]
-    return sorted(found, key=lambda one: (version_ids.index(one.version_id), -one.instances, one.frame))
+    return sorted(
+        found, key=lambda one: (version_ids.index(one.version_id), -one.instances, one.frame)
+    )
 
 
-def list_causes(latched: Iterable[EagerFallback], columns: Iterable[FindingsColumn], judged: int | None) -> list[TopEvidence]:
-    """What may stand as the cause: a frame latched in the judged version, else its first new finding."""
+def list_causes(
+    latched: Iterable[EagerFallback], columns: Iterable[FindingsColumn], judged: int | None
+) -> list[TopEvidence]:
+    """What may stand as the cause: a frame latched in the judged version, else its first new
+    finding."""
     found = [
         TopEvidence(
             title="Cause",
@@ -158,7 +193,14 @@ def list_causes(latched: Iterable[EagerFallback], columns: Iterable[FindingsColu
     for column in columns:
         if column.key == "new":
             found += [
-                TopEvidence("New finding", line.kind, line.facts, "", tag="new", code=line.where or line.text)
+                TopEvidence(
+                    "New finding",
+                    line.kind,
+                    line.facts,
+                    "",
+                    tag="new",
+                    code=line.where or line.text,
+                )
                 for line in column.lines
                 if line.text != NO_EARLIER_RUN
             ]
@@ -166,14 +208,22 @@ def list_causes(latched: Iterable[EagerFallback], columns: Iterable[FindingsColu
 
 
 def _column(
-    key: str, title: str, version: str, seen_in: tuple[int, str], rows: list[tuple[FindingData, FindingSighting]]
+    key: str,
+    title: str,
+    version: str,
+    seen_in: tuple[int, str],
+    rows: list[tuple[FindingData, FindingSighting]],
 ) -> FindingsColumn:
-    return FindingsColumn(key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows), seen_in)
+    return FindingsColumn(
+        key, title, version, [_line(row, seen) for row, seen in rows[:SHOWN]], len(rows), seen_in
+    )
 
 
 def _line(finding: FindingData, seen: FindingSighting) -> FindingLine:
     lines = finding.text.strip().splitlines() or [""]
-    facts = words.plural(seen.count, "time") + (f" on {words.plural(seen.instances, 'instance')}" if seen.instances else "")
+    facts = words.plural(seen.count, "time") + (
+        f" on {words.plural(seen.instances, 'instance')}" if seen.instances else ""
+    )
     facts += f", {words.duration(seen.seconds)}" if seen.seconds else ""
     return FindingLine(
         kind=KINDS.get(finding.kind, finding.kind.replace("_", " ")),

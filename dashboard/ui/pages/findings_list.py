@@ -102,7 +102,12 @@ def _row(row: ListedFinding, several: bool) -> FindingRow:
 
 def format_states(lives: Sequence[EnvironmentState], several: bool) -> list[FindingStateLabel]:
     """States in words."""
-    return [FindingStateLabel(life.state, life.environment if several else "", clock.at_minute(life.since_minute)) for life in lives]
+    return [
+        FindingStateLabel(
+            life.state, life.environment if several else "", clock.at_minute(life.since_minute)
+        )
+        for life in lives
+    ]
 
 
 def first_line(text: str) -> str:

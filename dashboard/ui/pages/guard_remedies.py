@@ -1,4 +1,5 @@
-"""What to do about a guard that fails: found by torch's words for the failed check, or by torch's name for the kind of guard."""
+"""What to do about a guard that fails: found by torch's words for the failed check, or by torch's
+name for the kind of guard."""
 
 from __future__ import annotations
 
@@ -9,45 +10,131 @@ _MODULE_INT = (
     "torch._dynamo.config.allow_unspec_int_on_nn_module = True."
 )
 _VALUE = (
-    "The value is compiled in. Hand a number over as a 0-d tensor or mark it dynamic (dynamic=True); "
+    "The value is compiled in. Hand a number over as a 0-d tensor or mark it dynamic "
+    "(dynamic=True); "
     "of a text or another constant use few values, each its own code."
 )
-_FLAG = "A flag is compiled in: each of its two values needs its own code; decide on it before the compiled function if it varies more."
+_FLAG = (
+    "A flag is compiled in: each of its two values needs its own code; decide on it before the "
+    "compiled function if it varies more."
+)
 _NAN = "One call has NaN where another has a number: hand the value over as a 0-d tensor."
-_OBJECT = "Another object at each call: create the function, module or object once, outside of the call, and hand over the same one."
-_DEAD = "The object that the code was compiled for was deleted: keep it alive, and do not create it for each call."
-_TYPE = "The type of this object changes from call to call: hand over one type, or compile a function for each."
+_OBJECT = (
+    "Another object at each call: create the function, module or object once, outside of the "
+    "call, and hand over the same one."
+)
+_DEAD = (
+    "The object that the code was compiled for was deleted: keep it alive, and do not create "
+    "it for each call."
+)
+_TYPE = (
+    "The type of this object changes from call to call: hand over one type, or compile a "
+    "function for each."
+)
 _SCRIPTED = "Another TorchScript class at each call: hand over objects of one class."
-_NONE = "The argument is None in some calls: hand over a tensor or None always, or compile a function for each."
-_LENGTH = "The length of a list, tuple or dictionary changes from call to call: hand over a tensor, or a fixed number of items."
-_KEYS = "The keys of a dictionary, or their order, change from call to call: build it with the same keys in the same order."
+_NONE = (
+    "The argument is None in some calls: hand over a tensor or None always, or compile a "
+    "function for each."
+)
+_LENGTH = (
+    "The length of a list, tuple or dictionary changes from call to call: hand over a tensor, "
+    "or a fixed number of items."
+)
+_KEYS = (
+    "The keys of a dictionary, or their order, change from call to call: build it with the "
+    "same keys in the same order."
+)
 _MEMBERS = "A dictionary or set has this key in some calls alone: give it the same keys always."
-_CHANGED_DICT = "A dictionary or module changed after it was compiled: finish changing it before the first call."
-_HAS = "An attribute is there in some calls alone: set it in __init__, to None where it has no value."
-_ITERATOR = "An iterator begins elsewhere at each call: hand over a list or tensor, or make the iterator inside the compiled function."
-_ALIAS = "The same tensor is handed over twice in some calls, or is not: clone() one of them, or call always alike."
-_OVERLAP = "Inputs share storage in some calls and not in others: clone() views of one tensor before the call."
-_STATE = "A global setting of torch changed between calls, or from thread to thread: set it once in each thread, before the first call."
-_GRAD = "Calls alternate between training and no_grad: keep to one around every call, or compile a function for each."
+_CHANGED_DICT = (
+    "A dictionary or module changed after it was compiled: finish changing it before the first "
+    "call."
+)
+_HAS = (
+    "An attribute is there in some calls alone: set it in __init__, to None where it has no value."
+)
+_ITERATOR = (
+    "An iterator begins elsewhere at each call: hand over a list or tensor, or make the "
+    "iterator inside the compiled function."
+)
+_ALIAS = (
+    "The same tensor is handed over twice in some calls, or is not: clone() one of them, or "
+    "call always alike."
+)
+_OVERLAP = (
+    "Inputs share storage in some calls and not in others: clone() views of one tensor before "
+    "the call."
+)
+_STATE = (
+    "A global setting of torch changed between calls, or from thread to thread: set it once in "
+    "each thread, before the first call."
+)
+_GRAD = (
+    "Calls alternate between training and no_grad: keep to one around every call, or compile a "
+    "function for each."
+)
 _AUTOCAST = "Calls alternate with and without autocast: keep it the same around every call."
-_THREADS = "torch.set_num_threads was called between calls, or differs from thread to thread: set it once, before the first call."
-_DETERMINISM = "torch.use_deterministic_algorithms changed between calls: set it once, before the first call."
-_PRECISION = "The precision of matrix products (TF32, reduced reductions) changed between calls: set it once, before the first call."
-_DEFAULT_DTYPE = "torch.set_default_dtype changed between calls: set it once, before the first call."
-_MODES = "A torch function mode or __torch_function__ is on in some calls alone: keep it the same around every call."
-_DEVICE_DEFAULT = "The default device changes between calls: set it once, or name the device where tensors are made."
-_FUNCTORCH = "Calls alternate between torch.func transforms (vmap, grad): compile the whole transform, each as a function of its own."
+_THREADS = (
+    "torch.set_num_threads was called between calls, or differs from thread to thread: set it "
+    "once, before the first call."
+)
+_DETERMINISM = (
+    "torch.use_deterministic_algorithms changed between calls: set it once, before the first call."
+)
+_PRECISION = (
+    "The precision of matrix products (TF32, reduced reductions) changed between calls: set it "
+    "once, before the first call."
+)
+_DEFAULT_DTYPE = (
+    "torch.set_default_dtype changed between calls: set it once, before the first call."
+)
+_MODES = (
+    "A torch function mode or __torch_function__ is on in some calls alone: keep it the same "
+    "around every call."
+)
+_DEVICE_DEFAULT = (
+    "The default device changes between calls: set it once, or name the device where tensors "
+    "are made."
+)
+_FUNCTORCH = (
+    "Calls alternate between torch.func transforms (vmap, grad): compile the whole transform, "
+    "each as a function of its own."
+)
 _DUAL = "Calls alternate inside and outside of forward-mode AD: compile a function for each."
-_SAVED_HOOKS = "Hooks for saved tensors (checkpointing, offloading) are on in some calls alone: keep them the same around every call."
-_FSDP = "FSDP's state differs between calls, as in forward and backward: warm up one whole training step."
-_SUBCLASS = "The metadata of a tensor subclass differs from call to call (as its quantisation): use one layout for each compiled function."
-_PLACEMENT = "The mesh or placement of a DTensor differs from call to call: redistribute to one layout before the compiled function."
-_OPAQUE = "An opaque object says that it changed: hand over the same object, or compile a function for each."
-_HOOKS = "Hooks of a module were added or removed between calls: register them before the first call, and keep them."
-_MARKS = "A dimension is marked dynamic or static in some calls alone: mark the tensor the same way (torch._dynamo.mark_dynamic) always."
-_LAMBDA = "Torch checked this with Python code of its own: look at what the guard names, and keep it the same from call to call."
+_SAVED_HOOKS = (
+    "Hooks for saved tensors (checkpointing, offloading) are on in some calls alone: keep them "
+    "the same around every call."
+)
+_FSDP = (
+    "FSDP's state differs between calls, as in forward and backward: warm up one whole "
+    "training step."
+)
+_SUBCLASS = (
+    "The metadata of a tensor subclass differs from call to call (as its quantisation): use "
+    "one layout for each compiled function."
+)
+_PLACEMENT = (
+    "The mesh or placement of a DTensor differs from call to call: redistribute to one layout "
+    "before the compiled function."
+)
+_OPAQUE = (
+    "An opaque object says that it changed: hand over the same object, or compile a function "
+    "for each."
+)
+_HOOKS = (
+    "Hooks of a module were added or removed between calls: register them before the first "
+    "call, and keep them."
+)
+_MARKS = (
+    "A dimension is marked dynamic or static in some calls alone: mark the tensor the same way "
+    "(torch._dynamo.mark_dynamic) always."
+)
+_LAMBDA = (
+    "Torch checked this with Python code of its own: look at what the guard names, and keep it "
+    "the same from call to call."
+)
 _SHAPES = (
-    "The sizes cross a bound that the code was compiled for: keep them on one side, pad, or mark the range "
+    "The sizes cross a bound that the code was compiled for: keep them on one side, pad, "
+    "or mark the range "
     "(torch._dynamo.mark_dynamic with min and max)."
 )
 _SIZE = (
@@ -56,16 +143,28 @@ _SIZE = (
 )
 _ONE_SIZE = (
     "The code holds for one size: look for a branch or a reshape on it. "
-    "Sizes 0 and 1 are always compiled in, unless torch._dynamo.decorators.mark_unbacked marks them."
+    "Sizes 0 and 1 are always compiled in, unless torch._dynamo.decorators.mark_unbacked "
+    "marks them."
 )
-_TENSOR = "The tensor differs in type, size, layout or device from call to call: hand over tensors of one kind."
+_TENSOR = (
+    "The tensor differs in type, size, layout or device from call to call: hand over tensors "
+    "of one kind."
+)
 _STRIDE = "Hand the input over contiguous, or in one memory layout."
 _RANK = "Call with one number of dimensions, or compile a function for each."
 _DTYPE = "Call with one data type, or compile a function for each."
 _DEVICE = "Call with tensors of one device, or compile a function for each."
-_REQUIRES_GRAD = "Call with one setting of requires_grad: wrap inference in torch.no_grad() or inference_mode()."
-_DISPATCH = "Calls alternate between inference_mode, no_grad and training, or between tensor types: keep to one."
-_BACKEND = "The function is compiled again and again with new options: call torch.compile once and keep what it returns."
+_REQUIRES_GRAD = (
+    "Call with one setting of requires_grad: wrap inference in torch.no_grad() or inference_mode()."
+)
+_DISPATCH = (
+    "Calls alternate between inference_mode, no_grad and training, or between tensor types: "
+    "keep to one."
+)
+_BACKEND = (
+    "The function is compiled again and again with new options: call torch.compile once and "
+    "keep what it returns."
+)
 _TRAINING = "The module alternates between train() and eval(): compile one for each."
 _RACE = "Warm the function up in one thread before the others may call it."
 
@@ -134,7 +233,8 @@ GUARDS = {
     "TYPE_MATCH": _TYPE,
     "WEAKREF_ALIVE": _DEAD,
 }
-"""By torch's name for the kind of guard: the methods of its GuardBuilder, and the guards of its C++ code."""
+"""By torch's name for the kind of guard: the methods of its GuardBuilder, and the guards of its C++
+code."""
 
 _CHECKS: tuple[tuple[str, str], ...] = (
     (r"^race:", _RACE),
@@ -182,7 +282,11 @@ _CHECKS: tuple[tuple[str, str], ...] = (
     (r" is (?!not )\S+$", _ALIAS),
     (r"\.(size|stride|storage_offset|numel)\(\)?.* == ", _ONE_SIZE),
     (r"\bEq\(|[Ss]hape guard failed.*==", _ONE_SIZE),
-    (r"\.(size|stride|storage_offset|numel)\(|<=|>=|\b(Ne|Lt|Le|Gt|Ge|Mod)\(|[Ss]hape guard| < | > | != ", _SHAPES),
+    (
+        r"\.(size|stride|storage_offset|numel)\(|<=|>=|\b(Ne|Lt|Le|Gt|Ge|Mod)\(|[Ss]hape "
+        r"guard| < | > | != ",
+        _SHAPES,
+    ),
     (r"== (True|False)$", _FLAG),
     (r"\bself('\])?\.\S+ == ", _MODULE_INT),
     (r" == ", _VALUE),

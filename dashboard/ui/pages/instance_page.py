@@ -1,4 +1,5 @@
-"""What the page of one instance says: how it is and why, what it runs on, what it cannot tell, and how it does beside its version."""
+"""What the page of one instance says: how it is and why, what it runs on, what it cannot tell, and
+how it does beside its version."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from dashboard.fleet.fold.roles import is_helper
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.models import Instance, InstanceState
-from dashboard.fleet.selectors.instances.instance_detail import FrameHistory, InstanceFinding, RegionVsOthers
+from dashboard.fleet.selectors.instances.instance_detail import (
+    FrameHistory,
+    InstanceFinding,
+    RegionVsOthers,
+)
 from dashboard.fleet.selectors.instances.instance_states import (
     compute_hung_limit_s,
     describe_end,
@@ -36,7 +41,8 @@ HEADER_KEYS = ("id", "started", "model", "version", "environment", "simulated")
 
 @dataclass(frozen=True)
 class InstanceAttribute:
-    """One key of its identity or configuration; `usual` is what most others of its version have, where that is another value."""
+    """One key of its identity or configuration; `usual` is what most others of its version have,
+    where that is another value."""
 
     key: str
     value: str
@@ -122,7 +128,14 @@ def instance_page(
         known=_known(instance, configurations),
         regions=[_region(one) for one in regions],
         findings=[
-            FindingLine(one.finding_id, format_kind(one.kind), first_line(one.text), one.count, one.last_seen_at) for one in findings
+            FindingLine(
+                one.finding_id,
+                format_kind(one.kind),
+                first_line(one.text),
+                one.count,
+                one.last_seen_at,
+            )
+            for one in findings
         ],
         compilations=compilations,
     )
@@ -134,31 +147,55 @@ def style_version(instance: Instance) -> list[VersionStyle]:
 
 
 def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> str:
-    compiling = f"compiling `{instance.compiling_frame or 'a frame'}` for {words.duration(instance.compiling_for)}"
+    compiling = (
+        f"compiling `{instance.compiling_frame or 'a frame'}` for "
+        f"{words.duration(instance.compiling_for)}"
+    )
     if state == InstanceState.ENDED:
         return f"It {describe_end(instance)}, as its last report says."
     if state == InstanceState.SILENT:
-        doing = f"Last seen {compiling}." if instance.compiling_for else "Nothing was compiling when it was last seen."
-        return f"No report for {words.duration(silent_for)} and no end reported: what became of it is unknown. {doing}"
+        doing = (
+            f"Last seen {compiling}."
+            if instance.compiling_for
+            else "Nothing was compiling when it was last seen."
+        )
+        return (
+            f"No report for {words.duration(silent_for)} and no end reported: what became of "
+            f"it is unknown. {doing}"
+        )
     if state == InstanceState.STARTING:
-        return "It reports, and has neither called nor compiled anything yet. It counts as an instance from its first call or compilation."
+        return (
+            "It reports, and has neither called nor compiled anything yet. It counts as an "
+            "instance from its first call or compilation."
+        )
     if state == InstanceState.HUNG:
-        return f"Stuck: {compiling}, where {words.duration(compute_hung_limit_s(instance))} is already far too long."
+        return (
+            f"Stuck: {compiling}, where {words.duration(compute_hung_limit_s(instance))} is "
+            "already far too long."
+        )
     if state == InstanceState.COMPILING:
         return f"It is {compiling}."
     if state in (InstanceState.EAGER, InstanceState.DEGRADED):
         share = instance.eager_calls / instance.known_calls if instance.known_calls else 0.0
         calls = (
-            f"{words.percent(share)} of the calls of its newest window ran eager" if share else "Frames of it run eager until it restarts"
+            f"{words.percent(share)} of the calls of its newest window ran eager"
+            if share
+            else "Frames of it run eager until it restarts"
         )
         return f"{calls}."
     if state == InstanceState.WARMING:
         return "It started lately and has not said that it is ready."
     if state == InstanceState.BLIND:
         why = explain_missing_capabilities(instance)
-        return f"It reports, but cannot tell whether calls run compiled{f' ({why})' if why else ''}; no claim is made about that."
+        return (
+            "It reports, but cannot tell whether calls run "
+            f"compiled{f' ({why})' if why else ''}; no claim is made about that."
+        )
     if is_helper(instance):
-        return f"It reports, and only helps its job as {instance.role}: it is not counted as an instance."
+        return (
+            f"It reports, and only helps its job as {instance.role}: it is not counted as an "
+            "instance."
+        )
     return "It reports, and nothing about it is unusual."
 
 
@@ -169,14 +206,20 @@ def _more(instance: Instance, history: FrameHistory | None) -> Iterator[str]:
     if instance.compiling_usual:
         times = instance.compiling_for / instance.compiling_usual
         longest = words.duration(instance.compiling_usual)
-        yield f"That frame took {longest} at most before in this process; now it is {words.number(round(times, 1))} times as long."
+        yield (
+            f"That frame took {longest} at most before in this process; now it is "
+            f"{words.number(round(times, 1))} times as long."
+        )
     else:
         yield "This process has not compiled that frame before."
     if history is None:
         yield "No finished compilation of that frame is known on any instance of the model."
     else:
         known = words.plural(history.count, "known compilation")
-        yield f"The {known} of it took {words.duration(history.typical)} at the median and {words.duration(history.longest)} at most."
+        yield (
+            f"The {known} of it took {words.duration(history.typical)} at the median and "
+            f"{words.duration(history.longest)} at most."
+        )
 
 
 def _latched(instance: Instance) -> list[tuple[str, str, datetime | None]]:
@@ -185,21 +228,37 @@ def _latched(instance: Instance) -> list[tuple[str, str, datetime | None]]:
         if isinstance(frame, Mapping):
             at = frame.get("at")
             cause = str(frame.get("reason") or frame.get("cause") or "")
-            known = clock.at(at) if isinstance(at, int | float) and not isinstance(at, bool) and 0 < at < 1e11 else None
+            known = (
+                clock.at(at)
+                if isinstance(at, int | float) and not isinstance(at, bool) and 0 < at < 1e11
+                else None
+            )
             found.append((str(frame.get("frame") or "a frame"), cause, known))
     return found
 
 
 def _known(instance: Instance, configurations: Iterable[Configuration]) -> list[InstanceAttribute]:
     """Identity and configuration by name, those that most others have otherwise first."""
-    others = [dict(_flat(identity, components)) for version, identity, components in configurations if version == instance.version_id]
+    others = [
+        dict(_flat(identity, components))
+        for version, identity, components in configurations
+        if version == instance.version_id
+    ]
     others = others if len(others) > 1 else []
     found = []
-    for key, value in {key: value for key, value in _flat(instance.identity, instance.components) if key not in HEADER_KEYS}.items():
+    for key, value in {
+        key: value
+        for key, value in _flat(instance.identity, instance.components)
+        if key not in HEADER_KEYS
+    }.items():
         counts = Counter(other.get(key, "") for other in others)
         usual, count = counts.most_common(1)[0] if counts else (value, 0)
         differs = key not in IDENTITY_KEYS and usual != value and count * 2 > len(others)
-        found.append(InstanceAttribute(key, value, (usual or "not set") if differs else "", count, len(others)))
+        found.append(
+            InstanceAttribute(
+                key, value, (usual or "not set") if differs else "", count, len(others)
+            )
+        )
     return sorted(found, key=lambda one: (not one.usual, one.key))
 
 
@@ -221,17 +280,32 @@ def _mean(known: QuantileBound | None) -> str:
 def _region(one: RegionVsOthers) -> RegionLine:
     own = one.own
     ratio = own.p50 / one.p50 if own.p50 is not None and one.p50 else None
-    rank = f"slower than {one.slower_than} of {words.plural(one.others, 'other')}" if one.others and own.p50 is not None else ""
+    rank = (
+        f"slower than {one.slower_than} of {words.plural(one.others, 'other')}"
+        if one.others and own.p50 is not None
+        else ""
+    )
     if one.others and own.p50_below:
         rank = "not ranked: its p50 is known as a bound alone"
     return RegionLine(
         region=one.series.region,
-        place=", ".join(part for part in (one.series.stratum, f"shapes {one.series.bucket}" if one.series.bucket else "") if part),
+        place=", ".join(
+            part
+            for part in (
+                one.series.stratum,
+                f"shapes {one.series.bucket}" if one.series.bucket else "",
+            )
+            if part
+        ),
         calls=own.calls,
         p50=_level(own.p50, own.p50_below),
-        p50_beside=f"{words.change(ratio - 1)} beside {words.duration(one.p50)}" if ratio is not None and one.p50 else _mean(own.p50_below),
+        p50_beside=f"{words.change(ratio - 1)} beside {words.duration(one.p50)}"
+        if ratio is not None and one.p50
+        else _mean(own.p50_below),
         p99=_level(own.p99, own.p99_below),
-        p99_beside=f"beside {words.duration(one.p99)}" if one.p99 is not None else _mean(own.p99_below),
+        p99_beside=f"beside {words.duration(one.p99)}"
+        if one.p99 is not None
+        else _mean(own.p99_below),
         eager=words.percent(own.eager) if own.eager is not None else "",
         eager_beside=f"beside {words.percent(one.eager)}" if one.eager is not None else "",
         why=own.why,

@@ -1,4 +1,5 @@
-"""What the Instances page says: a row each with its state and its strip of time beside its version."""
+"""What the Instances page says: a row each with its state and its strip of time beside its
+version."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.models import Instance, InstanceState
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_heatmap import Heatmap, HeatmapCell
-from dashboard.fleet.selectors.instances.instance_states import RULES, SEVERITY, eager_share, has_ended
+from dashboard.fleet.selectors.instances.instance_states import (
+    RULES,
+    SEVERITY,
+    eager_share,
+    has_ended,
+)
 from dashboard.fleet.selectors.instances.instances import ReportingInstance
 from dashboard.fleet.selectors.job_groups import Server
 from dashboard.ui import words
@@ -36,14 +42,17 @@ class InstancesPageRow:
     started: datetime
     eager: str
     server: str = ""
-    """The server that begins with this row, and of which processes it consists; empty: none begins here."""
+    """The server that begins with this row, and of which processes it consists; empty: none begins
+    here."""
     helpers: str = ""
     """What helps the job of this row, said at its first row."""
 
     @property
     def calm(self) -> bool:
         """Healthy or ended in order, and nothing lost: a phone shows less of it."""
-        well = self.told.state == InstanceState.HEALTHY or (self.told.state == InstanceState.ENDED and not self.told.ended_badly)
+        well = self.told.state == InstanceState.HEALTHY or (
+            self.told.state == InstanceState.ENDED and not self.told.ended_badly
+        )
         return well and not self.told.losses
 
 
@@ -74,8 +83,13 @@ def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
         helpers=format_helpers(Counter(one.role for one in facts.helpers)),
         states=[(state, counts[state]) for state in SEVERITY if counts[state]],
         rules=[(rule.state, rule.words) for rule in RULES],
-        differs=compare_traits(facts.traits, facts.bad, facts.good, bad_words=_bad_words(counts), good_words=GOOD_WORDS),
-        versions=sorted({(row.version_id, row.version.name) for row, _ in facts.everyone}, key=lambda one: one[1]),
+        differs=compare_traits(
+            facts.traits, facts.bad, facts.good, bad_words=_bad_words(counts), good_words=GOOD_WORDS
+        ),
+        versions=sorted(
+            {(row.version_id, row.version.name) for row, _ in facts.everyone},
+            key=lambda one: one[1],
+        ),
         gpus=sorted({row.gpu for row, _ in facts.everyone if row.gpu}),
         environments=sorted({deployment.environment for deployment in facts.deployments}),
         jobs=len({row.job for row, _ in facts.everyone if row.job and row.world_size > 1}),
@@ -84,8 +98,14 @@ def instances_page(facts: InstancesData, measure: Measure) -> InstancesPage:
 
 def _bad_words(counts: Counter[InstanceState]) -> str:
     """Only the states that there are; all of them where there is none to name."""
-    named = [state.value for state in BAD_STATES if counts[state]] or [state.value for state in BAD_STATES]
-    return f"{', '.join(named[:-1])} or {named[-1]} instances" if len(named) > 1 else f"{named[0]} instances"
+    named = [state.value for state in BAD_STATES if counts[state]] or [
+        state.value for state in BAD_STATES
+    ]
+    return (
+        f"{', '.join(named[:-1])} or {named[-1]} instances"
+        if len(named) > 1
+        else f"{named[0]} instances"
+    )
 
 
 def _rows(facts: InstancesData, measure: Measure) -> list[InstancesPageRow]:
@@ -93,19 +113,31 @@ def _rows(facts: InstancesData, measure: Measure) -> list[InstancesPageRow]:
     groups, said = facts.groups, set[Server]()
     rows = []
     for instance, _ in facts.shown:
-        row, group, server = _row(instance, facts, measure), groups.group_of(instance), groups.server_of(instance)
+        row, group, server = (
+            _row(instance, facts, measure),
+            groups.group_of(instance),
+            groups.server_of(instance),
+        )
         if group not in said:
             said.add(group)
             helpers = format_helpers(groups.helpers_of(group))
-            parts = ", ".join(part for part in (format_helpers(groups.roles_of(group)), helpers) if part)
+            parts = ", ".join(
+                part for part in (format_helpers(groups.roles_of(group)), helpers) if part
+            )
             named = f"Server on {instance.host}" + (f", job {instance.job}" if instance.job else "")
-            row = replace(row, server=f"{named}: {parts}") if server else replace(row, helpers=helpers)
+            row = (
+                replace(row, server=f"{named}: {parts}")
+                if server
+                else replace(row, helpers=helpers)
+            )
         rows.append(row)
     return rows
 
 
 def _row(instance: Instance, facts: InstancesData, measure: Measure) -> InstancesPageRow:
-    told = instance_row(ReportingInstance(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now())
+    told = instance_row(
+        ReportingInstance(instance, facts.missing.get(instance.instance_id, 0)), {}, clock.now()
+    )
     strip = build_heatmap_row(list_slot_values(facts.levels, instance.pk, measure), measure)
     share = eager_share(instance)
     return InstancesPageRow(
@@ -142,13 +174,24 @@ def format_value(value: Value, measure: Measure) -> str:
 
 def _said(strip: HeatmapRow, levels: Heatmap, instance: Instance, measure: Measure) -> str:
     if strip.worst is None:
-        return "no report in this range" if not levels.cells.get(instance.pk) else "nothing of this was reported in this range"
+        return (
+            "no report in this range"
+            if not levels.cells.get(instance.pk)
+            else "nothing of this was reported in this range"
+        )
     values = list_slot_values(levels, instance.pk, measure)
     worst = f"highest {format_value(values[strip.worst], measure)}"
     # A process that began in the middle of a slot showed nothing before that.
-    at = max(clock.at_minute(levels.slots.span.first + strip.worst * levels.slots.step), instance.started_at)
-    since = (clock.minute_of(instance.started_at.timestamp()) - levels.slots.span.first) // levels.slots.step
-    missing = sum(value is None for value in values[max(0, since) :])  # before it started there was nothing to report
+    at = max(
+        clock.at_minute(levels.slots.span.first + strip.worst * levels.slots.step),
+        instance.started_at,
+    )
+    since = (
+        clock.minute_of(instance.started_at.timestamp()) - levels.slots.span.first
+    ) // levels.slots.step
+    missing = sum(
+        value is None for value in values[max(0, since) :]
+    )  # before it started there was nothing to report
     gaps = f"; {words.plural(missing, 'gap')}" if missing else ""
     return f"{worst} at {clock.format_timestamp(at)}{gaps}"
 
@@ -156,8 +199,13 @@ def _said(strip: HeatmapRow, levels: Heatmap, instance: Instance, measure: Measu
 def serialize_rows(page: InstancesPage) -> list[dict[str, Any]]:
     """The rows of this page as data, with every cell of their strips."""
     levels = page.facts.levels
-    starts = [levels.slots.span.first + slot * levels.slots.step for slot in range(levels.slots.count)]
-    return [_told(instance, state, page.facts.missing, page.measure, levels, starts) for instance, state in page.facts.shown]
+    starts = [
+        levels.slots.span.first + slot * levels.slots.step for slot in range(levels.slots.count)
+    ]
+    return [
+        _told(instance, state, page.facts.missing, page.measure, levels, starts)
+        for instance, state in page.facts.shown
+    ]
 
 
 def serialize_ending(instance: Instance) -> dict[str, Any]:
@@ -171,7 +219,12 @@ def serialize_ending(instance: Instance) -> dict[str, Any]:
 
 
 def _told(
-    instance: Instance, state: InstanceState, missing: Mapping[str, int], measure: Measure, levels: Heatmap, starts: list[int]
+    instance: Instance,
+    state: InstanceState,
+    missing: Mapping[str, int],
+    measure: Measure,
+    levels: Heatmap,
+    starts: list[int],
 ) -> dict[str, Any]:
     return {
         "id": instance.instance_id,
@@ -193,5 +246,7 @@ def _told(
         "late_windows": instance.late_windows,
         "missing_windows": missing.get(instance.instance_id, 0),
         "eager_share": eager_share(instance) if instance.known_calls else None,
-        measure.key: dict(zip(map(str, starts), list_slot_values(levels, instance.pk, measure), strict=True)),
+        measure.key: dict(
+            zip(map(str, starts), list_slot_values(levels, instance.pk, measure), strict=True)
+        ),
     }

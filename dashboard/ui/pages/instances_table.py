@@ -1,4 +1,5 @@
-"""The instances of a model that reported of late: state, clock, what came late and what was lost, the most serious first."""
+"""The instances of a model that reported of late: state, clock, what came late and what was lost,
+the most serious first."""
 
 from __future__ import annotations
 
@@ -69,15 +70,29 @@ class InstancesTable:
     rules: list[tuple[InstanceState, str]]
 
 
-def instances_table(reporting: Sequence[ReportingInstance], drawn: Sequence[VersionStyle], now: datetime) -> InstancesTable:
+def instances_table(
+    reporting: Sequence[ReportingInstance], drawn: Sequence[VersionStyle], now: datetime
+) -> InstancesTable:
     """Everything about them; `now` decides who is silent. What only helps a job has no row."""
     slots = {version.id: version.slot for version in drawn}
     rows = [instance_row(one, slots, now) for one in reporting if not is_helper(one.instance)]
-    helpers = format_helpers(Counter(one.instance.role for one in reporting if is_helper(one.instance) and is_reporting(one.instance, now)))
+    helpers = format_helpers(
+        Counter(
+            one.instance.role
+            for one in reporting
+            if is_helper(one.instance) and is_reporting(one.instance, now)
+        )
+    )
     counts = Counter(row.state for row in rows)
     rows.sort(key=lambda row: (SEVERITY.index(row.state), not row.losses, not row.clock, row.name))
     rules = [(rule.state, rule.words) for rule in RULES]
-    return InstancesTable(rows[:SHOWN], [(state, counts[state]) for state in SEVERITY if counts[state]], len(rows), helpers, rules)
+    return InstancesTable(
+        rows[:SHOWN],
+        [(state, counts[state]) for state in SEVERITY if counts[state]],
+        len(rows),
+        helpers,
+        rules,
+    )
 
 
 def instance_row(one: ReportingInstance, slots: Mapping[int, int], now: datetime) -> InstanceRow:
@@ -110,9 +125,11 @@ def format_place(instance: Instance) -> str:
 
 
 def format_helpers(roles: Mapping[str, int]) -> str:
-    """Processes that only help a job, such as "4 data workers, 1 parent"; empty where there is none."""
+    """Processes that only help a job, such as "4 data workers, 1 parent"; empty where there is
+    none."""
     return ", ".join(
-        words.plural(roles[role], *HELPERS.get(role, (role,))) for role in sorted(roles, key=lambda role: (-roles[role], role))
+        words.plural(roles[role], *HELPERS.get(role, (role,)))
+        for role in sorted(roles, key=lambda role: (-roles[role], role))
     )
 
 
@@ -127,9 +144,16 @@ def explain_state(state: InstanceState, instance: Instance) -> str:
         frame = f"{instance.compiling_frame} for " if instance.compiling_frame else "for "
         return frame + words.duration(instance.compiling_for)
     if state == InstanceState.BLIND:
-        return f"no {' and '.join(name.replace('_', ' ') for name in list_missing_capabilities(instance))}"
+        missing = [name.replace("_", " ") for name in list_missing_capabilities(instance)]
+        return f"no {' and '.join(missing)}"
     if state in (InstanceState.EAGER, InstanceState.DEGRADED):
-        frames = sorted({str(frame.get("frame")) for frame in instance.latched_eager if isinstance(frame, dict) and frame.get("frame")})
+        frames = sorted(
+            {
+                str(frame.get("frame"))
+                for frame in instance.latched_eager
+                if isinstance(frame, dict) and frame.get("frame")
+            }
+        )
         share = f"{words.percent(eager_share(instance))} of calls" if eager_share(instance) else ""
         return "; ".join(part for part in (share, ", ".join(frames)) if part)
     return ""

@@ -1,4 +1,5 @@
-"""What the Judging page says: every setting with its default, unit and effect, where its value comes from, and what was changed."""
+"""What the Judging page says: every setting with its default, unit and effect, where its value
+comes from, and what was changed."""
 
 from __future__ import annotations
 
@@ -63,19 +64,26 @@ class SettingGroup:
     def changed(self) -> list[str]:
         """What is set differently on this layer, in words."""
         return [
-            f"{lower_label(row.label)} {row.given}{format_unit(row.setting)}" for row in self.rows if row.changed and row.given != "yes"
+            f"{lower_label(row.label)} {row.given}{format_unit(row.setting)}"
+            for row in self.rows
+            if row.changed and row.given != "yes"
         ]
 
     @property
     def told(self) -> str:
         """What is in force, on one line."""
         numbers = [row for row in self.rows if not row.choice]
-        return ", ".join(f"{lower_label(row.label)} {row.given or row.below}{format_unit(row.setting)}" for row in numbers)
+        return ", ".join(
+            f"{lower_label(row.label)} {row.given or row.below}{format_unit(row.setting)}"
+            for row in numbers
+        )
 
     @property
     def muted(self) -> bool:
         """Whether the metric is only shown, whichever layer says so."""
-        return any(row.setting.key == "muted" and (row.given or row.below) == "yes" for row in self.rows)
+        return any(
+            row.setting.key == "muted" and (row.given or row.below) == "yes" for row in self.rows
+        )
 
     @property
     def open(self) -> bool:
@@ -147,13 +155,25 @@ def read_settings_input(posted: Mapping[str, str], facts: DetectionData) -> Sett
 def build_detection_page(facts: DetectionData, given: SettingsInput | None = None) -> DetectionPage:
     """Puts the page together; `given` is a form that was not taken."""
     names = list_settings()
-    texts = given.texts if given else {name: names[name].said(value) for name, value in facts.own.items()}
+    texts = (
+        given.texts
+        if given
+        else {name: names[name].said(value) for name, value in facts.own.items()}
+    )
     errors = given.errors if given else {}
-    rows = [_row(setting, facts, texts.get(name, ""), errors.get(name, "")) for name, setting in names.items()]
+    rows = [
+        _row(setting, facts, texts.get(name, ""), errors.get(name, ""))
+        for name, setting in names.items()
+    ]
     keys = dict.fromkeys(row.setting.metric for row in rows)
-    groups = [SettingGroup(key, *_titled(key), [row for row in rows if row.setting.metric == key]) for key in keys]
+    groups = [
+        SettingGroup(key, *_titled(key), [row for row in rows if row.setting.metric == key])
+        for key in keys
+    ]
     changes = [_change(entry) for entry in facts.changes]
-    return DetectionPage(facts, groups, _learned(facts), changes, error=next(iter(errors.values()), ""))
+    return DetectionPage(
+        facts, groups, _learned(facts), changes, error=next(iter(errors.values()), "")
+    )
 
 
 def _row(setting: Setting, facts: DetectionData, text: str, error: str) -> SettingRow:
@@ -173,8 +193,14 @@ def _titled(key: str) -> tuple[str, str]:
     if not key:
         return "All metrics", "how sure a verdict has to be"
     title, detail = METRICS.get(key, (key.replace("_", " ").capitalize(), ""))
-    stand_ins = any(isinstance(metric, RatioMetric) and metric.instead_of == key for metric in PRODUCTION.metrics)
-    return title, "wall time, or GPU time where calls return before the GPU is done" if stand_ins else detail
+    stand_ins = any(
+        isinstance(metric, RatioMetric) and metric.instead_of == key
+        for metric in PRODUCTION.metrics
+    )
+    return (
+        title,
+        "wall time, or GPU time where calls return before the GPU is done" if stand_ins else detail,
+    )
 
 
 def lower_label(label: str) -> str:
@@ -194,7 +220,8 @@ def _learned(facts: DetectionData) -> list[VarianceRow]:
         if learned is None:
             continue
         spread = ", ".join(
-            f"{words.percent(variance**0.5)} after {words.format_coarse_duration(at * 60)}" for at, variance in _some(learned.variance)
+            f"{words.percent(variance**0.5)} after {words.format_coarse_duration(at * 60)}"
+            for at, variance in _some(learned.variance)
         )
         assumed = prior[0][1] ** 0.5 if prior else getattr(metric, "dispersion", None)
         if not prior and learned.dispersion is not None:
@@ -207,7 +234,9 @@ def _learned(facts: DetectionData) -> list[VarianceRow]:
                 in_force=learned.pairs >= ENOUGH_PAIRS,
                 spread=spread or "not seen yet",
                 assumed=words.percent(assumed) if assumed is not None else "nothing",
-                day=words.percent(learned.day_variance**0.5) if learned.day_variance is not None else "",
+                day=words.percent(learned.day_variance**0.5)
+                if learned.day_variance is not None
+                else "",
             )
         )
     return found
@@ -226,7 +255,12 @@ def _change(entry: AuditEntry) -> SettingChange:
         if setting is None:
             said.append(f"{name}: {before} to {after}")
             continue
-        was, now = ("not set" if value is None else f"{setting.said(value)}{format_unit(setting)}" for value in (before, after))
+        was, now = (
+            "not set" if value is None else f"{setting.said(value)}{format_unit(setting)}"
+            for value in (before, after)
+        )
         said.append(f"{setting.title}: {was} to {now}")
     of_model = isinstance(entry.after, dict) and "model" in entry.after
-    return SettingChange(entry.at, entry.actor_name, f"for {entry.subject}" if of_model else "for all models", said)
+    return SettingChange(
+        entry.at, entry.actor_name, f"for {entry.subject}" if of_model else "for all models", said
+    )

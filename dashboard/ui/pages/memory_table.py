@@ -1,4 +1,5 @@
-"""Memory of each version: what its highest instance held, how fast that grows, and how often a GPU ran out."""
+"""Memory of each version: what its highest instance held, how fast that grows, and how often a GPU
+ran out."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ class MemoryRow:
 
 def memory_rows(drawn: Sequence[VersionStyle], memory: Mapping[int, MemoryData]) -> list[MemoryRow]:
     """The versions of which anything is known."""
-    return [MemoryRow(version, list(zip(HEADS, _cells(memory[version.id]), strict=True))) for version in drawn if version.id in memory]
+    return [
+        MemoryRow(version, list(zip(HEADS, _cells(memory[version.id]), strict=True)))
+        for version in drawn
+        if version.id in memory
+    ]
 
 
 def _cells(facts: MemoryData) -> list[str]:
@@ -46,7 +51,11 @@ def _cells(facts: MemoryData) -> list[str]:
         _size(facts.host_rss),
         UNKNOWN if facts.host_rss_slope is None else f"{words.signed_size(facts.host_rss_slope)}/h",
         _size(facts.workers_rss),
-        words.plural(facts.ooms, "time") if facts.ooms else UNKNOWN if facts.gpu_allocated is None else "never",
+        words.plural(facts.ooms, "time")
+        if facts.ooms
+        else UNKNOWN
+        if facts.gpu_allocated is None
+        else "never",
     ]
 
 

@@ -1,4 +1,5 @@
-"""What the Model page says: banner, trends, versions, findings and compilations, from the facts it read."""
+"""What the Model page says: banner, trends, versions, findings and compilations, from the facts it
+read."""
 
 from __future__ import annotations
 
@@ -32,10 +33,21 @@ from dashboard.ui.charts.version_styles import JUDGED, VersionStyle
 from dashboard.ui.pages.caches import CachesTable, caches_table
 from dashboard.ui.pages.cold_starts import VersionStart, cold_starts
 from dashboard.ui.pages.compilations import Compilation, compilations
-from dashboard.ui.pages.findings_columns import EagerFallback, FindingsColumn, findings_columns, list_causes, list_eager_fallbacks
+from dashboard.ui.pages.findings_columns import (
+    EagerFallback,
+    FindingsColumn,
+    findings_columns,
+    list_causes,
+    list_eager_fallbacks,
+)
 from dashboard.ui.pages.instances_table import InstancesTable, instances_table
 from dashboard.ui.pages.memory_table import MemoryRow, memory_rows
-from dashboard.ui.pages.versions_table import ADOPTION_MINUTES, VersionNumbers, VersionRow, version_rows
+from dashboard.ui.pages.versions_table import (
+    ADOPTION_MINUTES,
+    VersionNumbers,
+    VersionRow,
+    version_rows,
+)
 from dashboard.ui.selectors.model import ModelData
 
 ALERTING_KINDS = (VerdictKind.ROLL_BACK, VerdictKind.WATCH)
@@ -84,19 +96,31 @@ class ModelPage:
 
     @property
     def not_drawn(self) -> int:
-        """Versions of the environment that the charts leave out: no report in the range, or more than six."""
+        """Versions of the environment that the charts leave out: no report in the range, or more
+        than six."""
         return len(self.facts.standing.latest) - len(self.facts.drawn)
 
 
 def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
     """Puts the page together; `clock_asked` is wall or gpu where the address says so."""
-    chosen: Clock = "wall" if clock_asked == "wall" else "gpu" if clock_asked == "gpu" else choose_clock(facts.calls)
+    chosen: Clock = (
+        "wall"
+        if clock_asked == "wall"
+        else "gpu"
+        if clock_asked == "gpu"
+        else choose_clock(facts.calls)
+    )
     standing, verdict = facts.standing, facts.standing.verdict
     evidence = build_evidence_rows(verdict.evidence, verdict=verdict.kind) if verdict else []
-    judged, baseline = ((version.id, version.name) if version else None for version in (_slot(facts, 2), _slot(facts, 1)))
+    judged, baseline = (
+        (version.id, version.name) if version else None
+        for version in (_slot(facts, 2), _slot(facts, 1))
+    )
     columns = findings_columns(facts.findings, judged=judged, baseline=baseline)
     latched = list_eager_fallbacks(facts.instances, [version.id for version in facts.drawn])
-    by_cause = sorted(facts.alerts, key=lambda alert: alert.cause)  # that of a verdict before that of silence
+    by_cause = sorted(
+        facts.alerts, key=lambda alert: alert.cause
+    )  # that of a verdict before that of silence
     loud = verdict is not None and verdict.kind in ALERTING_KINDS
     trends, versions = _numbers_shown(facts, chosen, evidence)
     return ModelPage(
@@ -105,7 +129,11 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
         gpu_known=any(row.gpu_count for row in facts.calls),
         evidence=evidence,
         certain=fact_lines(verdict.evidence, sentence=verdict.sentence) if verdict else [],
-        proofs=select_top_evidence(evidence, list_causes(latched, columns, judged[0] if judged else None)) if loud else [],
+        proofs=select_top_evidence(
+            evidence, list_causes(latched, columns, judged[0] if judged else None)
+        )
+        if loud
+        else [],
         alert=next((alert for alert in by_cause if _open_on(alert, standing.judged)), None),
         trends=trends,
         marks=_marks(facts),
@@ -113,7 +141,9 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
         versions=versions,
         columns=columns,
         latched=latched,
-        compilations=compilations(facts.events, facts.drawn, facts.instances, facts.caches.compared),
+        compilations=compilations(
+            facts.events, facts.drawn, facts.instances, facts.caches.compared
+        ),
         starts=cold_starts(facts.drawn, facts.instances, facts.caches),
         memory=memory_rows(facts.drawn, facts.memory),
         caches=caches_table(facts.drawn, facts.caches),
@@ -121,14 +151,24 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
     )
 
 
-def _numbers_shown(facts: ModelData, chosen: Clock, evidence: list[EvidenceRow]) -> tuple[list[Trend], list[VersionRow]]:
+def _numbers_shown(
+    facts: ModelData, chosen: Clock, evidence: list[EvidenceRow]
+) -> tuple[list[Trend], list[VersionRow]]:
     """The charts and the table, from the same tallies."""
     window, standing = facts.asked.window, facts.standing
-    calls = bin_calls(facts.calls, window, chosen, all_report_stalls((*facts.calls, *facts.own_calls)))
+    calls = bin_calls(
+        facts.calls, window, chosen, all_report_stalls((*facts.calls, *facts.own_calls))
+    )
     processes = bin_processes(facts.processes, window)
     budget = resolve_budgets(facts.model).cold_start
     trends = build_trends(
-        window=window, drawn=facts.drawn, calls=calls, processes=processes, starts=facts.instances, clock=chosen, budget=budget
+        window=window,
+        drawn=facts.drawn,
+        calls=calls,
+        processes=processes,
+        starts=facts.instances,
+        clock=chosen,
+        budget=budget,
     )
     rows = version_rows(
         deployments=standing.latest,
@@ -144,7 +184,11 @@ def _numbers_shown(facts: ModelData, chosen: Clock, evidence: list[EvidenceRow])
 
 
 def _open_on(alert: Alert, deployment: Deployment | None) -> bool:
-    return deployment is not None and alert.deployment_id == deployment.pk and alert.state != AlertState.RESOLVED
+    return (
+        deployment is not None
+        and alert.deployment_id == deployment.pk
+        and alert.state != AlertState.RESOLVED
+    )
 
 
 def _slot(facts: ModelData, slot: int) -> VersionStyle | None:
@@ -170,11 +214,23 @@ def _marks(facts: ModelData) -> list[TrendMark]:
         known.add(deployment.version_id)
         if window.first < deployment.started_minute <= window.last:
             marks.append(
-                TrendMark(deployment.started_minute, "deployment", f"{deployment.version.name}{again}", slots.get(deployment.version_id, 0))
+                TrendMark(
+                    deployment.started_minute,
+                    "deployment",
+                    f"{deployment.version.name}{again}",
+                    slots.get(deployment.version_id, 0),
+                )
             )
     for told in facts.posted:
         by = f" by {told.by}" if told.by else ""
-        marks.append(TrendMark(clock.minute_of(told.at.timestamp()), "posted", f"CI: {told.version_name}{by}", link=told.link))
+        marks.append(
+            TrendMark(
+                clock.minute_of(told.at.timestamp()),
+                "posted",
+                f"CI: {told.version_name}{by}",
+                link=told.link,
+            )
+        )
     for alert in facts.alerts:
         minute = clock.minute_of(alert.opened_at.timestamp())
         if window.first <= minute <= window.last:
@@ -187,23 +243,32 @@ def _word(kind: str) -> str:
     return VerdictKind(kind).label if kind in VerdictKind.values else kind
 
 
-def _numbers(facts: ModelData, calls: CallGrid, processes: ProcessGrid, chosen: Clock) -> dict[int, VersionNumbers]:
-    """Each listed version in the range, or over its own last day where it had no report in the range."""
+def _numbers(
+    facts: ModelData, calls: CallGrid, processes: ProcessGrid, chosen: Clock
+) -> dict[int, VersionNumbers]:
+    """Each listed version in the range, or over its own last day where it had no report in the
+    range."""
     day = TimeBins(0, 1 << 40, 1 << 40)
     callers = all_report_stalls((*facts.calls, *facts.own_calls))
-    own_calls, own_processes = bin_calls(facts.own_calls, day, chosen, callers), bin_processes(facts.own_processes, day)
+    own_calls, own_processes = (
+        bin_calls(facts.own_calls, day, chosen, callers),
+        bin_processes(facts.own_processes, day),
+    )
     all_calls, all_processes = sum_call_bins(calls), sum_process_bins(processes)
     found = {}
     for id in facts.asked.tabled or facts.standing.listed:
         if id in calls or id in processes:
             found[id] = VersionNumbers(all_calls.get(id), all_processes.get(id), own=False)
         else:
-            found[id] = VersionNumbers(own_calls.get(id, {}).get(0), own_processes.get(id, {}).get(0), own=True)
+            found[id] = VersionNumbers(
+                own_calls.get(id, {}).get(0), own_processes.get(id, {}).get(0), own=True
+            )
     return found
 
 
 def _shares(facts: ModelData) -> dict[int, float]:
-    """The share of the environment's calls that each version took in the newest minutes of the range."""
+    """The share of the environment's calls that each version took in the newest minutes of the
+    range."""
     step = 60 if facts.asked.hourly else 1
     newest = max((row.minute for row in facts.calls), default=0)
     since = newest - max(ADOPTION_MINUTES, step) + step
@@ -216,12 +281,19 @@ def _shares(facts: ModelData) -> dict[int, float]:
 
 
 def tabulate_charts(page: ModelPage, drawn: Sequence[VersionStyle]) -> list[dict[str, Any]]:
-    """Every chart's numbers as one table a version: a row a bin, a column a chart; bins without a report are left out."""
+    """Every chart's numbers as one table a version: a row a bin, a column a chart; bins without a
+    report are left out."""
     window = page.facts.asked.window
-    charts = [trend for trend in page.trends if (trend.note or not trend.empty) and trend.key != "cold_start"]
+    charts = [
+        trend
+        for trend in page.trends
+        if (trend.note or not trend.empty) and trend.key != "cold_start"
+    ]
     tables = []
     for version in drawn:
-        lines = [next(line for line in trend.lines if line.slot == version.slot) for trend in charts]
+        lines = [
+            next(line for line in trend.lines if line.slot == version.slot) for trend in charts
+        ]
         rows = [
             {
                 "minute": start,
@@ -232,5 +304,12 @@ def tabulate_charts(page: ModelPage, drawn: Sequence[VersionStyle]) -> list[dict
             if any(format_bin(line, place) for line in lines)
         ]
         heads = [f"{trend.title}, {trend.unit}" for trend in charts]
-        tables.append({"version": version, "heads": heads, "rows": rows, "missing": words.number(window.count - len(rows))})
+        tables.append(
+            {
+                "version": version,
+                "heads": heads,
+                "rows": rows,
+                "missing": words.number(window.count - len(rows)),
+            }
+        )
     return tables

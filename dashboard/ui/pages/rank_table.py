@@ -13,7 +13,12 @@ from dashboard.fleet.models import CompileEvent, Instance, InstanceState
 from dashboard.fleet.selectors.compilations.cache_outcomes import derive_cache_answer
 from dashboard.fleet.selectors.instances.instance_states import instance_state
 from dashboard.regressions.judge.certain_facts import FRESH_MINUTES
-from dashboard.regressions.judge.rank_divergence import COUNTED_KINDS, Divergence, RankCompilation, find_divergences
+from dashboard.regressions.judge.rank_divergence import (
+    COUNTED_KINDS,
+    Divergence,
+    RankCompilation,
+    find_divergences,
+)
 from dashboard.regressions.judge.text.ranks import describe_divergence
 from dashboard.regressions.rank_facts import TRANSIENT_KINDS, make_rank, read_stage
 from dashboard.ui import words
@@ -31,7 +36,8 @@ class RankDifference:
     certain: bool
     at: datetime
     passed: bool
-    """It was over when it was seen, and that is too long ago to say that the ranks are apart now."""
+    """It was over when it was seen, and that is too long ago to say that the ranks are apart
+    now."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class RankRow:
     pattern: str
     answers: str
     graphs: str
-    """A hash of all graphs that the caches were asked for first: ranks of the same hash asked for the same; empty: none was told."""
+    """A hash of all graphs that the caches were asked for first: ranks of the same hash asked for
+    the same; empty: none was told."""
     graphs_told: int
     another_graph: bool
     eager: str
@@ -60,7 +67,8 @@ class RankRow:
 
     @property
     def calm(self) -> bool:
-        """It compiles like the others: a phone shows only where it is, how it is and when it last reported."""
+        """It compiles like the others: a phone shows only where it is, how it is and when it last
+        reported."""
         return not (self.apart or self.another_graph or self.now)
 
 
@@ -76,7 +84,8 @@ class RankTable:
 
     @property
     def urgent(self) -> list[RankRow]:
-        """The rows as the page has them: those that differ, then those that are not well, each in the order of ranks."""
+        """The rows as the page has them: those that differ, then those that are not well, each in
+        the order of ranks."""
         return sorted(self.rows, key=lambda row: (not row.apart, row.state in QUIET, row.rank))
 
     @property
@@ -90,16 +99,27 @@ class RankTable:
         return sum(line.certain and line.passed for line in self.lines)
 
 
-def build_rank_table(instances: Sequence[Instance], compiled: Mapping[int, Sequence[CompileEvent]]) -> RankTable:
+def build_rank_table(
+    instances: Sequence[Instance], compiled: Mapping[int, Sequence[CompileEvent]]
+) -> RankTable:
     """Puts the board together."""
-    ranks = [make_rank(one, [_compiled(event) for event in compiled.get(one.pk, ())]) for one in instances]
+    ranks = [
+        make_rank(one, [_compiled(event) for event in compiled.get(one.pk, ())])
+        for one in instances
+    ]
     found = find_divergences(ranks)
     apart = {rank for one in found if one.certain for rank in one.ranks}
     other = {rank for one in found if one.kind == "graph" for rank in one.ranks}
     size = max((one.world_size for one in instances), default=0)
     return RankTable(
-        rows=[_row(one, compiled.get(one.pk, ()), one.rank in apart, one.rank in other) for one in instances],
-        lines=[RankDifference(describe_divergence(one), one.certain, clock.at(one.at), _passed(one)) for one in found],
+        rows=[
+            _row(one, compiled.get(one.pk, ()), one.rank in apart, one.rank in other)
+            for one in instances
+        ],
+        lines=[
+            RankDifference(describe_divergence(one), one.certain, clock.at(one.at), _passed(one))
+            for one in found
+        ],
         missing=max(0, size - len(instances)),
         stages=len({rank.stage for rank in ranks}),
         graphs=any(event.cache_key for events in compiled.values() for event in events),
@@ -112,7 +132,15 @@ def _passed(one: Divergence) -> bool:
 
 def _compiled(event: CompileEvent) -> RankCompilation:
     place = f"{event.file}:{event.line}" if event.file else ""
-    return RankCompilation(event.at.timestamp(), event.frame, place, event.kind, event.outcome, event.cache_key, derive_cache_answer(event))
+    return RankCompilation(
+        event.at.timestamp(),
+        event.frame,
+        place,
+        event.kind,
+        event.outcome,
+        event.cache_key,
+        derive_cache_answer(event),
+    )
 
 
 def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
@@ -124,12 +152,18 @@ def _graphs(events: Sequence[CompileEvent]) -> dict[tuple[str, int, str], str]:
     return {place: key for place, key in first.items() if key}
 
 
-def _row(one: Instance, events: Sequence[CompileEvent], apart: bool, another_graph: bool) -> RankRow:
+def _row(
+    one: Instance, events: Sequence[CompileEvent], apart: bool, another_graph: bool
+) -> RankRow:
     graphs = _graphs(events)
     kinds = Counter(event.kind for event in events)
     answers = [derive_cache_answer(event) for event in events]
     counted = Counter(answer for answer in answers if answer)
-    compiling = f"{one.compiling_frame or 'a frame'} for {words.duration(one.compiling_for)}" if one.compiling_for else ""
+    compiling = (
+        f"{one.compiling_frame or 'a frame'} for {words.duration(one.compiling_for)}"
+        if one.compiling_for
+        else ""
+    )
     return RankRow(
         rank=one.rank,
         instance_id=one.instance_id,
@@ -140,9 +174,14 @@ def _row(one: Instance, events: Sequence[CompileEvent], apart: bool, another_gra
         again=kinds["recompile"],
         seconds=words.duration(sum(event.total or 0.0 for event in events)) if events else "",
         newest=events[-1].compile_id if events else "",
-        pattern="".join(LETTERS.get(answer, "?") for answer in answers[:PATTERN]) + ("…" if len(answers) > PATTERN else ""),
+        pattern="".join(LETTERS.get(answer, "?") for answer in answers[:PATTERN])
+        + ("…" if len(answers) > PATTERN else ""),
         answers=", ".join(f"{count} {answer}" for answer, count in sorted(counted.items())),
-        graphs=hashlib.sha256(repr(sorted(graphs.items())).encode("utf-8", "replace")).hexdigest()[:GRAPHS_SHOWN] if graphs else "",
+        graphs=hashlib.sha256(repr(sorted(graphs.items())).encode("utf-8", "replace")).hexdigest()[
+            :GRAPHS_SHOWN
+        ]
+        if graphs
+        else "",
         graphs_told=len(graphs),
         another_graph=another_graph,
         eager=words.percent(one.eager_calls / one.known_calls) if one.known_calls else "",

@@ -1,4 +1,5 @@
-"""Live cache entries of each frame against the limit in force; at the limit torch compiles no further variant, and calls run eager."""
+"""Live cache entries of each frame against the limit in force; at the limit torch compiles no
+further variant, and calls run eager."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Frame = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class CacheEntries:
-    """Cache entries of a code object after its newest compilation; None: not reported. `limit` is None where nothing limits them."""
+    """Cache entries of a code object after its newest compilation; None: not reported. `limit` is
+    None where nothing limits them."""
 
     count: int | None = None
     limit: int | None = None
@@ -30,7 +32,11 @@ class CacheEntries:
     @property
     def left(self) -> int | None:
         """How many more variants are compiled; None where no limit is known."""
-        return max(0, self.limit - self.count) if self.limit is not None and self.count is not None else None
+        return (
+            max(0, self.limit - self.count)
+            if self.limit is not None and self.count is not None
+            else None
+        )
 
     @property
     def words(self) -> str:
@@ -43,7 +49,8 @@ class CacheEntries:
 
     @property
     def pips(self) -> list[tuple[int, bool]]:
-        """Where each mark is drawn, and whether an entry fills it; none where they are too many or no limit is known."""
+        """Where each mark is drawn, and whether an entry fills it; none where they are too many or
+        no limit is known."""
         if self.limit is None or self.count is None or self.limit > MOST_PIPS:
             return []
         return [(number * PIP, number < self.count) for number in range(self.limit)]
@@ -76,34 +83,68 @@ class FrameHeadroom:
 
 
 def find_fullest(newest: Iterable[CacheEntries]) -> CacheEntries:
-    """The one with the least room left; one without a limit only where none has one, and unknown entries last."""
-    return min(newest, key=lambda one: (one.left is None, one.left or 0, one.count is None, -(one.count or 0)), default=CacheEntries())
+    """The one with the least room left; one without a limit only where none has one, and unknown
+    entries last."""
+    return min(
+        newest,
+        key=lambda one: (one.left is None, one.left or 0, one.count is None, -(one.count or 0)),
+        default=CacheEntries(),
+    )
 
 
-def list_frame_headroom(events: Iterable[VersionCompilation], own: Sequence[ProcessStart]) -> list[FrameHeadroom]:
+def list_frame_headroom(
+    events: Iterable[VersionCompilation], own: Sequence[ProcessStart]
+) -> list[FrameHeadroom]:
     """The frames with the least room first; `events` are in the order in which they ended."""
     newest: dict[Frame, dict[int, CacheEntries]] = {}
     reasons: dict[Frame, Counter[str]] = {}
     for event in events:
         if event.kind in COUNTED_KINDS:
             key = (event.frame, event.file, event.line)
-            newest.setdefault(key, {})[event.instance_id] = CacheEntries(event.entries, event.entry_limit)
+            newest.setdefault(key, {})[event.instance_id] = CacheEntries(
+                event.entries, event.entry_limit
+            )
             if said := summarize_reason(event.reason_kind, event.reason):
                 reasons.setdefault(key, Counter())[said] += 1
     names = {one.id: one.name for one in own}
-    latched = Counter(str(fact.get("frame") or "") for process in own for fact in process.latched if fact.get("cause", "limit") == "limit")
-    rows = [_room(key, found, reasons.get(key, Counter()), names, latched[key[0]]) for key, found in newest.items()]
-    return sorted(rows, key=lambda row: (-bool(row.latched), row.entries.left is None, row.entries.left or 0, row.frame, row.place))
+    latched = Counter(
+        str(fact.get("frame") or "")
+        for process in own
+        for fact in process.latched
+        if fact.get("cause", "limit") == "limit"
+    )
+    rows = [
+        _room(key, found, reasons.get(key, Counter()), names, latched[key[0]])
+        for key, found in newest.items()
+    ]
+    return sorted(
+        rows,
+        key=lambda row: (
+            -bool(row.latched),
+            row.entries.left is None,
+            row.entries.left or 0,
+            row.frame,
+            row.place,
+        ),
+    )
 
 
-def _room(key: Frame, newest: dict[int, CacheEntries], reasons: Counter[str], names: dict[int, str], latched: int) -> FrameHeadroom:
+def _room(
+    key: Frame,
+    newest: dict[int, CacheEntries],
+    reasons: Counter[str],
+    names: dict[int, str],
+    latched: int,
+) -> FrameHeadroom:
     frame, file, line = key
     most = find_fullest(newest.values())
     return FrameHeadroom(
         frame=frame or "a frame",
         place=f"{file}:{line}" if file else "",
         entries=most,
-        most=next((names.get(instance, "") for instance, entries in newest.items() if entries == most), ""),
+        most=next(
+            (names.get(instance, "") for instance, entries in newest.items() if entries == most), ""
+        ),
         instances=len(newest),
         untold=sum(one.count is None for one in newest.values()),
         latched=latched,
@@ -118,4 +159,8 @@ def format_nearest_limit(rows: Sequence[FrameHeadroom]) -> str:
         return ""
     if rows[0].latched:
         return f"reached on {words.plural(rows[0].latched, 'instance')}"
-    return f"{rows[0].entries.count} of {rows[0].entries.limit}" if rows[0].entries.left is not None else ""
+    return (
+        f"{rows[0].entries.count} of {rows[0].entries.limit}"
+        if rows[0].entries.left is not None
+        else ""
+    )

@@ -18,8 +18,9 @@ MAX_TITLE_LENGTH = 120
 
 @dataclass(frozen=True)
 class SearchHit:
-    """One result; `mark` is the shape before it, which says of what kind it is and not how it does, `seen` when it was last seen. A title
-    that is a `sentence` may name code between backticks; a name is shown as it is."""
+    """One result; `mark` is the shape before it, which says of what kind it is and not how it does,
+    `seen` when it was last seen. A title that is a `sentence` may name code between backticks; a
+    name is shown as it is."""
 
     url: str
     title: str
@@ -42,34 +43,63 @@ def build_hits(slug: str, found: SearchResults) -> list[HitGroup]:
     """Kinds without a result are left out."""
     groups = [
         HitGroup("Models", [_model(slug, row) for row in found.models], "models" in found.more),
-        HitGroup("Versions", [_version(slug, row) for row in found.versions], "versions" in found.more),
+        HitGroup(
+            "Versions", [_version(slug, row) for row in found.versions], "versions" in found.more
+        ),
         HitGroup("Alerts", [_alert(slug, row) for row in found.alerts], "alerts" in found.more),
-        HitGroup("Findings", [_finding(slug, row) for row in found.findings], "findings" in found.more),
-        HitGroup("Instances", [_instance(slug, row) for row in found.instances], "instances" in found.more),
+        HitGroup(
+            "Findings", [_finding(slug, row) for row in found.findings], "findings" in found.more
+        ),
+        HitGroup(
+            "Instances",
+            [_instance(slug, row) for row in found.instances],
+            "instances" in found.more,
+        ),
     ]
     return [group for group in groups if group.hits]
 
 
 def _model(slug: str, row: WatchedModel) -> SearchHit:
-    return SearchHit(_page(slug, row.pk), row.name, "simulated" if row.simulated else "", "model", row.last_seen_at)
+    return SearchHit(
+        _page(slug, row.pk),
+        row.name,
+        "simulated" if row.simulated else "",
+        "model",
+        row.last_seen_at,
+    )
 
 
 def _version(slug: str, row: ModelVersion) -> SearchHit:
     return SearchHit(
-        reverse("version", args=[slug, row.model_id, row.pk]), row.name, f"of {row.model.name}", "deployment", row.last_seen_at
+        reverse("version", args=[slug, row.model_id, row.pk]),
+        row.name,
+        f"of {row.model.name}",
+        "deployment",
+        row.last_seen_at,
     )
 
 
 def _alert(slug: str, row: Alert) -> SearchHit:
     beside = f"{row.get_state_display().lower()}, {row.deployment.model.name}"
     return SearchHit(
-        reverse("alert", args=[slug, row.number]), f"A-{row.number} {row.title}", beside, row.worst, row.opened_at, sentence=True
+        reverse("alert", args=[slug, row.number]),
+        f"A-{row.number} {row.title}",
+        beside,
+        row.worst,
+        row.opened_at,
+        sentence=True,
     )
 
 
 def _finding(slug: str, row: Finding) -> SearchHit:
     url = reverse("finding", args=[slug, row.pk])
-    return SearchHit(url, row.text[:MAX_TITLE_LENGTH], f"{format_kind(row.kind)}, {row.model.name}", "finding", row.last_seen_at)
+    return SearchHit(
+        url,
+        row.text[:MAX_TITLE_LENGTH],
+        f"{format_kind(row.kind)}, {row.model.name}",
+        "finding",
+        row.last_seen_at,
+    )
 
 
 def _instance(slug: str, row: Instance) -> SearchHit:

@@ -1,4 +1,5 @@
-"""Tries settings on the last days before they hold: bounded work, one trial at a time, and what was left out is counted."""
+"""Tries settings on the last days before they hold: bounded work, one trial at a time, and what was
+left out is counted."""
 
 from __future__ import annotations
 
@@ -30,14 +31,18 @@ class Backtest:
     hours_each: int = HOURS_EACH
 
 
-def build_settings_lookup(*, facts: DetectionData, values: dict[str, Value]) -> Callable[[int], Settings]:
+def build_settings_lookup(
+    *, facts: DetectionData, values: dict[str, Value]
+) -> Callable[[int], Settings]:
     """The settings of a model's id if these values were saved on this page."""
     project_id = facts.project.pk
     book = SettingsResolver(project_id=project_id)
 
     def of(model_id: int) -> Settings:
         if facts.model is not None:
-            return book.resolve_with(project_id=project_id, overrides=merge_layers(facts.of_project, values))
+            return book.resolve_with(
+                project_id=project_id, overrides=merge_layers(facts.of_project, values)
+            )
         own = book.overrides(project_id=project_id, model_id=model_id)
         return book.resolve_with(project_id=project_id, overrides=merge_layers(values, own))
 

@@ -1,4 +1,5 @@
-"""What is different about the bad instances, in words: ranked by how well each trait separates, with the counts."""
+"""What is different about the bad instances, in words: ranked by how well each trait separates,
+with the counts."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class TraitDifferences:
 
     @property
     def weak(self) -> list[DifferenceLine]:
-        """The others, which are shown when they are asked for: among a few instances each has a host of its own."""
+        """The others, which are shown when they are asked for: among a few instances each has a
+        host of its own."""
         return [line for line in self.lines if line.sure != "clear"]
 
     @property
@@ -59,13 +61,22 @@ class TraitDifferences:
             return f"There are no {self.bad_words}."
         if not self.good:
             return f"There are no {self.good_words} to compare with."
-        return "Nothing that is known of them differs: neither machine nor libraries, configuration, caches, shapes or findings."
+        return (
+            "Nothing that is known of them differs: neither machine nor libraries, "
+            "configuration, caches, shapes or findings."
+        )
 
 
 def compare_traits(
-    traits: Mapping[int, Mapping[str, str]], bad: Collection[int], good: Collection[int], *, bad_words: str, good_words: str
+    traits: Mapping[int, Mapping[str, str]],
+    bad: Collection[int],
+    good: Collection[int],
+    *,
+    bad_words: str,
+    good_words: str,
 ) -> TraitDifferences:
-    """Compares these instances; those without known traits are left out, and where one side is empty nobody asked for traits."""
+    """Compares these instances; those without known traits are left out, and where one side is
+    empty nobody asked for traits."""
     if not bad or not good:
         return TraitDifferences([], 0, len(bad), len(good), bad_words, good_words)
     sides = [[traits[id] for id in sorted(ids) if id in traits] for ids in (bad, good)]
@@ -76,9 +87,15 @@ def compare_traits(
 
 def _line(one: Separation, bad_words: str, good_words: str) -> DifferenceLine:
     if one.absent:
-        counts = f"{_of(one.good_with, one.good)} {good_words} and {_of(one.bad_with, one.bad)} {bad_words}"
+        counts = (
+            f"{_of(one.good_with, one.good)} {good_words} and {_of(one.bad_with, one.bad)} "
+            f"{bad_words}"
+        )
     else:
-        counts = f"{_of(one.bad_with, one.bad)} {bad_words} and {_of(one.good_with, one.good)} {good_words}"
+        counts = (
+            f"{_of(one.bad_with, one.bad)} {bad_words} and {_of(one.good_with, one.good)} "
+            f"{good_words}"
+        )
     return DifferenceLine(
         key=one.key,
         value=(one.value or "not set")[:VALUE_SHOWN],

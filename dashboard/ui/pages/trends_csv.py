@@ -12,12 +12,22 @@ from dashboard.ui.pages.model import ModelPage
 
 def tabulate_bins(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
     """A row a version and bin; a shaded chart has the ends of its interval beside its value."""
-    shaded = {trend.key for trend in charts if any(line.low for line in trend.lines)} if len(charts) == 1 else set()
+    shaded = (
+        {trend.key for trend in charts if any(line.low for line in trend.lines)}
+        if len(charts) == 1
+        else set()
+    )
     bounded = {trend.key for trend in charts if any(line.below for line in trend.lines)}
-    heads = [head for trend in charts for head in _heads(trend, shaded=trend.key in shaded, bounded=trend.key in bounded)]
+    heads = [
+        head
+        for trend in charts
+        for head in _heads(trend, shaded=trend.key in shaded, bounded=trend.key in bounded)
+    ]
     rows: list[list[Any]] = [["version", "time", *heads]]
     for version in page.facts.drawn:
-        lines = [next(line for line in trend.lines if line.slot == version.slot) for trend in charts]
+        lines = [
+            next(line for line in trend.lines if line.slot == version.slot) for trend in charts
+        ]
         for place, start in enumerate(page.facts.asked.window.starts()):
             cells: list[float | None] = []
             for trend, line in zip(charts, lines, strict=True):
@@ -31,20 +41,41 @@ def tabulate_bins(page: ModelPage, charts: Sequence[Trend]) -> list[list[Any]]:
 
 
 def _heads(trend: Trend, *, shaded: bool, bounded: bool) -> list[str]:
-    """Those of one chart; the bound and the mean are of bins whose quantile lies in an engine's first bucket."""
+    """Those of one chart; the bound and the mean are of bins whose quantile lies in an engine's
+    first bucket."""
     heads = [
         f"{trend.title} ({trend.unit})",
-        *(("95 % low, sampling error of calls", "95 % high, sampling error of calls") if shaded else ()),
+        *(
+            ("95 % low, sampling error of calls", "95 % high, sampling error of calls")
+            if shaded
+            else ()
+        ),
     ]
-    return heads + ([f"{trend.title} below ({trend.unit})", f"mean ({trend.unit})"] if bounded else [])
+    return heads + (
+        [f"{trend.title} below ({trend.unit})", f"mean ({trend.unit})"] if bounded else []
+    )
 
 
 def tabulate_starts(page: ModelPage) -> list[list[Any]]:
     """A row a start; every one, also those that a chart has no room for."""
-    window, names = page.facts.asked.window, {version.id: version.name for version in page.facts.drawn}
+    window, names = (
+        page.facts.asked.window,
+        {version.id: version.name for version in page.facts.drawn},
+    )
     rows: list[list[Any]] = [["version", "time", "instance", "cold start (s)"]]
-    begun = [one for one in page.facts.instances if one.cold_start is not None and one.version_id in names]
+    begun = [
+        one
+        for one in page.facts.instances
+        if one.cold_start is not None and one.version_id in names
+    ]
     for one in sorted(begun, key=lambda one: one.started_minute):
         if window.first <= one.started_minute < window.last:
-            rows.append([names[one.version_id], clock.at_minute(int(one.started_minute)).isoformat(), one.name, one.cold_start])
+            rows.append(
+                [
+                    names[one.version_id],
+                    clock.at_minute(int(one.started_minute)).isoformat(),
+                    one.name,
+                    one.cold_start,
+                ]
+            )
     return rows

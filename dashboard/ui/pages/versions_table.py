@@ -1,4 +1,5 @@
-"""The table of versions: when each ran, how much of the traffic it has, and its key numbers beside the baseline's."""
+"""The table of versions: when each ran, how much of the traffic it has, and its key numbers beside
+the baseline's."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ SHOWN = (*COLUMNS, metric_values.COLD_START)
 
 def versions_columns(*, whole: bool) -> tuple[Column, ...]:
     """The heads; by what was counted it is sorted where all versions are on one page."""
-    counted = [Column(metric.title, metric.key if whole else "", right=True, most_first=True) for metric in SHOWN]
+    counted = [
+        Column(metric.title, metric.key if whole else "", right=True, most_first=True)
+        for metric in SHOWN
+    ]
     return (
         Column("Version", "name"),
         Column("Verdict"),
@@ -58,7 +62,8 @@ def _number_at(place: int) -> Callable[[VersionRow], float | None]:
 
 @dataclass(frozen=True)
 class VersionNumbers:
-    """What a version did in its span; `own` says that it was its own last day, not the range of the page."""
+    """What a version did in its span; `own` says that it was its own last day, not the range of the
+    page."""
 
     calls: CallTotals | None
     processes: ProcessTotals | None
@@ -117,16 +122,30 @@ def version_rows(
 ) -> list[VersionRow]:
     """A row a version, in the order of `numbers`."""
     slots = {version.id: version.slot for version in drawn}
-    judged, baseline = (next((id for id, slot in slots.items() if slot == wanted), None) for wanted in (2, 1))
+    judged, baseline = (
+        next((id for id, slot in slots.items() if slot == wanted), None) for wanted in (2, 1)
+    )
     order = [id for id in numbers if id in deployments]
-    starts = {id: [i.cold_start for i in instances if i.version_id == id and i.cold_start is not None] for id in order}
+    starts = {
+        id: [i.cold_start for i in instances if i.version_id == id and i.cold_start is not None]
+        for id in order
+    }
     base = numbers.get(baseline) if baseline is not None else None
     rows = []
     for id in order:
         own = numbers[id]
         cells = [_cell(metric, own, base, id, judged, baseline, evidence) for metric in COLUMNS]
-        cells = [replace(cell, why=why_eager.get(id)) if cell.title == metric_values.EAGER.title else cell for cell in cells]
-        cells.append(_cold_start(starts[id], starts.get(baseline, []) if baseline is not None else [], id == baseline))
+        cells = [
+            replace(cell, why=why_eager.get(id))
+            if cell.title == metric_values.EAGER.title
+            else cell
+            for cell in cells
+        ]
+        cells.append(
+            _cold_start(
+                starts[id], starts.get(baseline, []) if baseline is not None else [], id == baseline
+            )
+        )
         hours = own.processes.covered / 3600 if own.processes else None
         deployment = deployments[id]
         rows.append(
@@ -161,21 +180,51 @@ def _cell(
         return _recompiled(own)
     text = metric_values.format_metric(metric, value)
     if (known := metric.below(own.calls)) is not None:
-        return VersionCell(metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound)
+        return VersionCell(
+            metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound
+        )
     if id == baseline:
-        return VersionCell(metric.title, text, "baseline" if value is not None else "", number=value)
-    change = metric_values.format_difference(metric, value, metric.read(base.calls, base.processes)) if base and base.own == own.own else ""
-    said = next((row for row in evidence if row.trend == metric.key and row.judged), None) if id == judged and change else None
-    css = "" if said is None else "drives" if said.red else "caution" if said.caution else "worse" if said.label == "REGRESSED" else ""
+        return VersionCell(
+            metric.title, text, "baseline" if value is not None else "", number=value
+        )
+    change = (
+        metric_values.format_difference(metric, value, metric.read(base.calls, base.processes))
+        if base and base.own == own.own
+        else ""
+    )
+    said = (
+        next((row for row in evidence if row.trend == metric.key and row.judged), None)
+        if id == judged and change
+        else None
+    )
+    css = (
+        ""
+        if said is None
+        else "drives"
+        if said.red
+        else "caution"
+        if said.caution
+        else "worse"
+        if said.label == "REGRESSED"
+        else ""
+    )
     return VersionCell(metric.title, text, change, css, value)
 
 
 def _recompiled(own: VersionNumbers) -> VersionCell:
-    """The count, with the first minutes of an instance, and the calls that waited for a compilation: a rate would fall with every hour."""
-    title, count = metric_values.RECOMPILES.title, own.processes.recompiles if own.processes else None
+    """The count, with the first minutes of an instance, and the calls that waited for a
+    compilation: a rate would fall with every hour."""
+    title, count = (
+        metric_values.RECOMPILES.title,
+        own.processes.recompiles if own.processes else None,
+    )
     if count is None:
         return VersionCell(title, "–")
-    waited = f"{words.plural(own.calls.stalled, 'stalled call')}" if own.calls and own.calls.reporting else ""
+    waited = (
+        f"{words.plural(own.calls.stalled, 'stalled call')}"
+        if own.calls and own.calls.reporting
+        else ""
+    )
     return VersionCell(title, words.number(count), waited, number=float(count))
 
 
@@ -189,7 +238,9 @@ def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Versi
     return VersionCell(
         title,
         words.duration(value),
-        metric_values.format_difference(metric_values.COLD_START, value, median(base)) if base else "",
+        metric_values.format_difference(metric_values.COLD_START, value, median(base))
+        if base
+        else "",
         "",
         value,
     )

@@ -1,4 +1,5 @@
-"""What an alert belongs to, as pages show it: alerts that share what they run on, and a version that alarms in several environments."""
+"""What an alert belongs to, as pages show it: alerts that share what they run on, and a version
+that alarms in several environments."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ MAX_ALERTS_SHOWN = 12
 
 @dataclass(frozen=True)
 class AlertFilter:
-    """The alerts of one group or of one version, as the address asks for; None where it does not."""
+    """The alerts of one group or of one version, as the address asks for; None where it does
+    not."""
 
     group: int | None = None
     version: int | None = None
@@ -33,12 +35,15 @@ class AlertFilter:
     def rows(self, alerts: QuerySet[Alert]) -> QuerySet[Alert]:
         """Of these alerts, the ones that were asked for."""
         alerts = alerts if self.group is None else alerts.filter(group_id=self.group)
-        return alerts if self.version is None else alerts.filter(deployment__version_id=self.version)
+        return (
+            alerts if self.version is None else alerts.filter(deployment__version_id=self.version)
+        )
 
 
 @dataclass(frozen=True)
 class RelatedAlerts:
-    """The others that an alert belongs to: what they share, or that they are the same version elsewhere."""
+    """The others that an alert belongs to: what they share, or that they are the same version
+    elsewhere."""
 
     title: str
     others: Sequence[Alert]
@@ -54,23 +59,34 @@ def find_related_alerts(*, alert: Alert) -> RelatedAlerts | None:
     """One query; None of an alert that stands alone."""
     if alert.cause != AlertCause.REGRESSION:
         return None
-    same_version = Q(deployment__version_id=alert.deployment.version_id) & ~Q(deployment__environment=alert.deployment.environment)
+    same_version = Q(deployment__version_id=alert.deployment.version_id) & ~Q(
+        deployment__environment=alert.deployment.environment
+    )
     wanted = same_version & ~Q(state=AlertState.RESOLVED) & Q(cause=AlertCause.REGRESSION)
     if alert.group_id is not None:
         wanted |= Q(group_id=alert.group_id)
     rows = for_project(Alert, alert.project).filter(wanted).exclude(pk=alert.pk)
     others = list(
-        rows.select_related("deployment__model", "deployment__version").defer("ran_on").order_by("-number")[: MAX_ALERTS_SHOWN * 10]
+        rows.select_related("deployment__model", "deployment__version")
+        .defer("ran_on")
+        .order_by("-number")[: MAX_ALERTS_SHOWN * 10]
     )
     if alert.group is not None:
         return RelatedAlerts(alert.group.title, others, environment=True)
     return (
-        RelatedAlerts(f"{alert.deployment.version.name} alarms in other environments, too", others, environment=False) if others else None
+        RelatedAlerts(
+            f"{alert.deployment.version.name} alarms in other environments, too",
+            others,
+            environment=False,
+        )
+        if others
+        else None
     )
 
 
 def attach_other_environments(*, project: Project, alerts: Iterable[Alert]) -> None:
-    """Gives each of these alerts `elsewhere`, what is open on its version in other environments; one query."""
+    """Gives each of these alerts `elsewhere`, what is open on its version in other environments;
+    one query."""
     rows = list(alerts)
     versions = {alert.deployment.version_id for alert in rows if alert.state != AlertState.RESOLVED}
     open_now = (
@@ -79,14 +95,24 @@ def attach_other_environments(*, project: Project, alerts: Iterable[Alert]) -> N
         .exclude(state=AlertState.RESOLVED)
     )
     places: dict[int, list[tuple[str, int]]] = {}
-    for version, environment, number in open_now.values_list("deployment__version_id", "deployment__environment", "number").order_by(
-        "number"
-    ):
+    for version, environment, number in open_now.values_list(
+        "deployment__version_id", "deployment__environment", "number"
+    ).order_by("number"):
         places.setdefault(version, []).append((environment, number))
     for alert in rows:
-        known = places.get(alert.deployment.version_id, []) if alert.state != AlertState.RESOLVED else []
-        vars(alert)["elsewhere"] = [(place, number) for place, number in known if place != alert.deployment.environment]
+        known = (
+            places.get(alert.deployment.version_id, [])
+            if alert.state != AlertState.RESOLVED
+            else []
+        )
+        vars(alert)["elsewhere"] = [
+            (place, number) for place, number in known if place != alert.deployment.environment
+        ]
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= MAX_ID else None
+    return (
+        int(text)
+        if text.isascii() and text.isdigit() and len(text) < 19 and int(text) <= MAX_ID
+        else None
+    )

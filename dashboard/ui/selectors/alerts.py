@@ -19,7 +19,12 @@ from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict, VerdictKind
-from dashboard.ui.selectors.alert_groups import AlertFilter, RelatedAlerts, attach_other_environments, find_related_alerts
+from dashboard.ui.selectors.alert_groups import (
+    AlertFilter,
+    RelatedAlerts,
+    attach_other_environments,
+    find_related_alerts,
+)
 
 MAX_ALERTS_LISTED = 200
 """As many as a file has."""
@@ -38,11 +43,13 @@ class AlertData:
     posted: list[DeploymentMark]
     together: RelatedAlerts | None
     title_at: datetime | None
-    """When the verdict was given that the numbers of the title are of; None where no verdict is known."""
+    """When the verdict was given that the numbers of the title are of; None where no verdict is
+    known."""
 
 
 DEFAULT_ORDER = ("waiting", "taken", "-opened_at", "-pk")
-"""Open ones first, ROLL BACK before the others, what nobody has taken before what somebody has, then the newest."""
+"""Open ones first, ROLL BACK before the others, what nobody has taken before what somebody has,
+then the newest."""
 
 
 def list_alerts(
@@ -60,12 +67,24 @@ def list_alerts(
         .select_related("deployment__version", "deployment__model", "owner", "group")
         .defer("ran_on")
     )
-    urgency = Case(When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2)
+    urgency = Case(
+        When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2
+    )
     waiting = Case(When(state=AlertState.RESOLVED, then=3), default=urgency)
     taken = Case(When(state=AlertState.OPEN, then=0), default=1)
-    named = {"waiting": waiting, "taken": taken, "urgency": urgency, "model_name": Lower("deployment__model__name")}
+    named = {
+        "waiting": waiting,
+        "taken": taken,
+        "urgency": urgency,
+        "model_name": Lower("deployment__model__name"),
+    }
     # What has not ended has no end: it comes last in both directions.
-    by_field = [F(one.removeprefix("-")).desc(nulls_last=True) if one.startswith("-") else F(one).asc(nulls_last=True) for one in order]
+    by_field = [
+        F(one.removeprefix("-")).desc(nulls_last=True)
+        if one.startswith("-")
+        else F(one).asc(nulls_last=True)
+        for one in order
+    ]
     found = list(rows.annotate(**named).order_by(*by_field)[first : first + most])
     attach_other_environments(project=project, alerts=found)
     return found
@@ -76,14 +95,17 @@ def count_alerts(*, project: Project, open_only: bool, narrowed: AlertFilter) ->
     return _query_filtered_alerts(project, open_only, narrowed).count()
 
 
-def _query_filtered_alerts(project: Project, open_only: bool, narrowed: AlertFilter | None) -> QuerySet[Alert]:
+def _query_filtered_alerts(
+    project: Project, open_only: bool, narrowed: AlertFilter | None
+) -> QuerySet[Alert]:
     rows = for_project(Alert, project)
     rows = narrowed.rows(rows) if narrowed else rows
     return rows.exclude(state=AlertState.RESOLVED) if open_only else rows
 
 
 def count_alerts_by_state(*, project: Project) -> dict[str, int]:
-    """How many alerts there are, how many have not ended, and how many of those are open, acknowledged and snoozed."""
+    """How many alerts there are, how many have not ended, and how many of those are open,
+    acknowledged and snoozed."""
     by_state = {state.value: Count("pk", filter=Q(state=state)) for state in AlertState}
     counts = for_project(Alert, project).aggregate(total=Count("pk"), **by_state)
     return counts | {"waiting": counts["total"] - counts[AlertState.RESOLVED]}
@@ -103,12 +125,18 @@ def read_alert_data(*, project: Project, number: int) -> AlertData:
     alert = alert_or_404(project=project, number=number)
     deployment = alert.deployment
     events = AlertEvent.objects.filter(alert=alert).select_related("verdict").order_by("-at", "-pk")
-    deliveries = Delivery.objects.filter(alert=alert).select_related("channel").order_by("-created_at", "-pk")
+    deliveries = (
+        Delivery.objects.filter(alert=alert)
+        .select_related("channel")
+        .order_by("-created_at", "-pk")
+    )
     return AlertData(
         alert=alert,
         events=list(events[:MAX_ALERTS_LISTED]),
         deliveries=list(deliveries[:MAX_ALERTS_LISTED]),
-        guide=for_project(RollbackGuide, project).filter(model_name=alert.deployment.model.name).first(),
+        guide=for_project(RollbackGuide, project)
+        .filter(model_name=alert.deployment.model.name)
+        .first(),
         verdict=resolve_current_verdict(deployment_id=alert.deployment_id),
         channels=for_project(Channel, project).filter(enabled=True).count(),
         posted=list_marks(
@@ -124,14 +152,23 @@ def read_alert_data(*, project: Project, number: int) -> AlertData:
 
 
 def _find_title_time(alert: Alert) -> datetime | None:
-    """The title keeps the numbers of the newest verdict that is WATCH or worse; a verdict row goes on, the title does not."""
+    """The title keeps the numbers of the newest verdict that is WATCH or worse; a verdict row goes
+    on, the title does not."""
     if alert.verdict is None or rank_severity(alert.verdict.kind):
         return alert.verdict.created_at if alert.verdict else None
     severe = [kind for kind in VerdictKind if rank_severity(kind)]
-    rows = Verdict.objects.filter(deployment=alert.deployment, pk__lt=alert.verdict.pk, kind__in=severe)
+    rows = Verdict.objects.filter(
+        deployment=alert.deployment, pk__lt=alert.verdict.pk, kind__in=severe
+    )
     return rows.order_by("-pk").values_list("created_at", flat=True).first()
 
 
 def _alerts(project: Project) -> QuerySet[Alert]:
-    related = ("deployment__version", "deployment__model", "owner", "group", "verdict__baseline__version")
+    related = (
+        "deployment__version",
+        "deployment__model",
+        "owner",
+        "group",
+        "verdict__baseline__version",
+    )
     return for_project(Alert, project).select_related(*related).defer("ran_on")

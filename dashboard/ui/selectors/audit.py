@@ -30,7 +30,11 @@ class AuditFilter:
     @property
     def query(self) -> dict[str, str]:
         """What stands in the address."""
-        return {name: value for name, value in (("action", self.action), ("who", self.who), ("about", self.about)) if value}
+        return {
+            name: value
+            for name, value in (("action", self.action), ("who", self.who), ("about", self.about))
+            if value
+        }
 
 
 def query_audit_entries(*, project: Project, wanted: AuditFilter) -> QuerySet[AuditEntry]:
@@ -45,13 +49,17 @@ def query_audit_entries(*, project: Project, wanted: AuditFilter) -> QuerySet[Au
 
 def read_audit_page(*, project: Project, wanted: AuditFilter, number: int) -> Page[AuditEntry]:
     """One page; a number beyond the end is the last one."""
-    return Paginator(query_audit_entries(project=project, wanted=wanted), PAGE_SIZE).get_page(number)
+    return Paginator(query_audit_entries(project=project, wanted=wanted), PAGE_SIZE).get_page(
+        number
+    )
 
 
 def list_audit_choices(*, project: Project) -> tuple[list[str], list[str]]:
     """The groups of actions and the names that occur."""
     rows = for_project(AuditEntry, project)
-    actions = {action.partition(".")[0] for action in rows.values_list("action", flat=True).distinct()}
+    actions = {
+        action.partition(".")[0] for action in rows.values_list("action", flat=True).distinct()
+    }
     return sorted(actions), sorted(rows.values_list("actor_name", flat=True).distinct())
 
 
@@ -60,7 +68,11 @@ def format_audit_value(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, dict):
-        text = ", ".join(f"{name.replace('_', ' ')}: {_format_value(one, name)}" for name, one in value.items() if one not in ("", None))
+        text = ", ".join(
+            f"{name.replace('_', ' ')}: {_format_value(one, name)}"
+            for name, one in value.items()
+            if one not in ("", None)
+        )
     else:
         text = _format_value(value)
     return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"

@@ -1,4 +1,5 @@
-"""What the Model page reads of the compile caches: answers, causes of misses, and comparisons where the agents knew no cause."""
+"""What the Model page reads of the compile caches: answers, causes of misses, and comparisons where
+the agents knew no cause."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from dashboard.fleet.selectors.compilations.cache_answers import (
     list_unexplained_misses,
     read_cache_answers,
 )
-from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation, find_miss_causes
+from dashboard.fleet.selectors.compilations.cache_miss_causes import (
+    MissExplanation,
+    find_miss_causes,
+)
 from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.fleet.selectors.versions.version_series import Span
 
@@ -34,7 +38,13 @@ class CacheData:
 
 
 def read_cache_data(
-    *, project_id: int, model_id: int, version_ids: Collection[int], environment: str, span: Span, instances: Iterable[InstanceData]
+    *,
+    project_id: int,
+    model_id: int,
+    version_ids: Collection[int],
+    environment: str,
+    span: Span,
+    instances: Iterable[InstanceData],
 ) -> CacheData:
     """One query, and six more where something has to be compared."""
     wanted: dict[str, Any] = {
@@ -44,10 +54,25 @@ def read_cache_data(
         "first": span.first,
         "last": span.last + 1,
     }
-    newest = sorted((one for one in instances if one.start is not None), key=lambda one: -one.started_minute)[:MOST_STARTS]
+    newest = sorted(
+        (one for one in instances if one.start is not None), key=lambda one: -one.started_minute
+    )[:MOST_STARTS]
     since = clock.at_minute(int(newest[-1].started_minute)) if newest else None
-    answered, starts = read_cache_answers(within=wanted, project_id=project_id, started=[one.id for one in newest], since=since)
-    unexplained = list_unexplained_misses(wanted) if any(one.miss == NO_EARLIER_RUN for one in answered) else []
+    answered, starts = read_cache_answers(
+        within=wanted, project_id=project_id, started=[one.id for one in newest], since=since
+    )
+    unexplained = (
+        list_unexplained_misses(wanted)
+        if any(one.miss == NO_EARLIER_RUN for one in answered)
+        else []
+    )
     unknown = {one.instance_id for one in unexplained}
-    unknown |= {id for id, causes in starts.items() if any(one.cause == NO_EARLIER_RUN for one in causes)}
-    return CacheData(answered, unexplained, starts, find_miss_causes(project_id=project_id, model_id=model_id, instance_ids=unknown))
+    unknown |= {
+        id for id, causes in starts.items() if any(one.cause == NO_EARLIER_RUN for one in causes)
+    }
+    return CacheData(
+        answered,
+        unexplained,
+        starts,
+        find_miss_causes(project_id=project_id, model_id=model_id, instance_ids=unknown),
+    )

@@ -1,4 +1,5 @@
-"""What the Compare page reads across the stages: two versions of a model, over the time in which both ran."""
+"""What the Compare page reads across the stages: two versions of a model, over the time in which
+both ran."""
 
 from __future__ import annotations
 
@@ -10,8 +11,16 @@ from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.fleet.retention import find_first_kept_minute
 from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
-from dashboard.fleet.selectors.instances.instance_traits import MAX_INSTANCES, Traits, read_instance_traits
-from dashboard.fleet.selectors.instances.instances import Configuration, InstanceData, read_configured_instances
+from dashboard.fleet.selectors.instances.instance_traits import (
+    MAX_INSTANCES,
+    Traits,
+    read_instance_traits,
+)
+from dashboard.fleet.selectors.instances.instances import (
+    Configuration,
+    InstanceData,
+    read_configured_instances,
+)
 from dashboard.fleet.selectors.versions.comparison_spans import find_comparison_spans, needs_hours
 from dashboard.fleet.selectors.versions.eager_causes import parse_eager_causes, query_eager_causes
 from dashboard.fleet.selectors.versions.version_series import (
@@ -38,7 +47,8 @@ STRIP_MINUTES = 60
 
 @dataclass(frozen=True)
 class CompareQuery:
-    """What the address asks for; `minutes` and `within` limit the span, without both it is since the deployment."""
+    """What the address asks for; `minutes` and `within` limit the span, without both it is since
+    the deployment."""
 
     a: int | None
     b: int | None
@@ -50,7 +60,8 @@ class CompareQuery:
 
 @dataclass
 class CompareData:
-    """Everything the page shows; `a` is the baseline, `b` the candidate. `verdict` is of exactly this pair."""
+    """Everything the page shows; `a` is the baseline, `b` the candidate. `verdict` is of exactly
+    this pair."""
 
     model: WatchedModel
     standing: ModelVerdicts
@@ -80,12 +91,18 @@ class CompareData:
         return self.a.version, self.b.version
 
 
-def read_compare_data(*, model: WatchedModel, asked: CompareQuery) -> tuple[ModelVerdicts, CompareData | None]:
-    """Reads the pair in a fixed number of queries; None where there are no two versions to compare."""
+def read_compare_data(
+    *, model: WatchedModel, asked: CompareQuery
+) -> tuple[ModelVerdicts, CompareData | None]:
+    """Reads the pair in a fixed number of queries; None where there are no two versions to
+    compare."""
     named = tuple(id for id in (asked.a, asked.b) if id is not None)
     standing = read_model_verdicts(model=model, environment=asked.environment, always=named)
     judged, baseline = standing.pair
-    a, b = (standing.latest.get(id) if id is not None else None for id in (asked.a or baseline, asked.b or judged))
+    a, b = (
+        standing.latest.get(id) if id is not None else None
+        for id in (asked.a or baseline, asked.b or judged)
+    )
     if a is None or b is None or a.version_id == b.version_id:
         return standing, None
     return standing, _read_data(model, asked, standing, a, b)
@@ -100,22 +117,35 @@ def _traits(project_id: int, instances: list[InstanceData]) -> dict[int, Traits]
     if not taken:
         return {}
     since, newest = min(one.started_minute for one in taken), max(one.state_minute for one in taken)
-    return read_instance_traits(project_id=project_id, instance_ids=[one.id for one in taken], since=clock.at(since * 60), newest=newest)
+    return read_instance_traits(
+        project_id=project_id,
+        instance_ids=[one.id for one in taken],
+        since=clock.at(since * 60),
+        newest=newest,
+    )
 
 
-def _find_verdict(standing: ModelVerdicts, a: Deployment, b: Deployment) -> tuple[Verdict | None, bool]:
-    """The verdict on this pair: the one that stands, which is read already, or an earlier one; and whether they were compared only the
-    other way round."""
+def _find_verdict(
+    standing: ModelVerdicts, a: Deployment, b: Deployment
+) -> tuple[Verdict | None, bool]:
+    """The verdict on this pair: the one that stands, which is read already, or an earlier one; and
+    whether they were compared only the other way round."""
     stands = standing.verdicts.get(b.pk)
     return (stands, False) if stands and stands.baseline_id == a.pk else find_pair_verdict(a, b)
 
 
-def _read_data(model: WatchedModel, asked: CompareQuery, standing: ModelVerdicts, a: Deployment, b: Deployment) -> CompareData:
+def _read_data(
+    model: WatchedModel, asked: CompareQuery, standing: ModelVerdicts, a: Deployment, b: Deployment
+) -> CompareData:
     project, environment, ids = model.project_id, standing.environment, [a.version_id, b.version_id]
     spans, together = find_comparison_spans(a, b, asked.minutes, asked.within)
-    hourly = needs_hours(spans.values(), kept_from=find_first_kept_minute(project=model.project, now=clock.unix()))
+    hourly = needs_hours(
+        spans.values(), kept_from=find_first_kept_minute(project=model.project, now=clock.unix())
+    )
     series = read_outermost_series(project_id=project, version_ids=ids, environment=environment)
-    whole = asked.within or Span(min(span.first for span in spans.values()), max(span.last for span in spans.values()))
+    whole = asked.within or Span(
+        min(span.first for span in spans.values()), max(span.last for span in spans.values())
+    )
     outside = list_scraped_versions(series.values())
     regions = read_region_seconds(project_id=project, series=series, span=whole, hourly=hourly)
     region = asked.region if asked.region in regions else next(iter(regions), "")
@@ -128,7 +158,9 @@ def _read_data(model: WatchedModel, asked: CompareQuery, standing: ModelVerdicts
     verdict, turned = _find_verdict(standing, a, b)
     last = max((span.last for span in spans.values()), default=whole.last)
     recent = Span(max(whole.first, last - STRIP_MINUTES), last)
-    instances, configurations = read_configured_instances(project_id=project, version_ids=ids, environment=environment)
+    instances, configurations = read_configured_instances(
+        project_id=project, version_ids=ids, environment=environment
+    )
     return CompareData(
         model=model,
         standing=standing,
@@ -145,8 +177,12 @@ def _read_data(model: WatchedModel, asked: CompareQuery, standing: ModelVerdicts
         calls=parse_call_points(calls, series, hourly=hourly),
         processes=parse_process_points(processes, outside, hourly=hourly),
         instances=instances,
-        points=[] if verdict or not together else read_instance_points(project_id=project, series=list(series), span=recent),
-        findings=list_version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
+        points=[]
+        if verdict or not together
+        else read_instance_points(project_id=project, series=list(series), span=recent),
+        findings=list_version_findings(
+            project_id=project, model_id=model.pk, version_ids=ids, environment=environment
+        ),
         configurations=configurations,
         traits=_traits(project, instances),
         why_eager=parse_eager_causes(eager, series),

@@ -1,4 +1,5 @@
-"""Verdicts, changes, acceptances and open alerts for the Fleet page: at most four queries for any fleet."""
+"""Verdicts, changes, acceptances and open alerts for the Fleet page: at most four queries for any
+fleet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ CHANGES_SHOWN = 12
 
 @dataclass
 class FleetVerdicts:
-    """What stands now for each deployment that is live or has an open alert, and what was said anew since the start of the range."""
+    """What stands now for each deployment that is live or has an open alert, and what was said anew
+    since the start of the range."""
 
     current: dict[int, Verdict]
     changes: Sequence[Verdict]
@@ -25,8 +27,11 @@ class FleetVerdicts:
     """Deployments whose version somebody accepted as the new normal."""
 
 
-def read_fleet_verdicts(*, project_id: int, start_minute: int, environment: str = "", alerts: bool = True) -> FleetVerdicts:
-    """Standing verdicts of live deployments by deployment, and changes of verdict inside the range, newest first.
+def read_fleet_verdicts(
+    *, project_id: int, start_minute: int, environment: str = "", alerts: bool = True
+) -> FleetVerdicts:
+    """Standing verdicts of live deployments by deployment, and changes of verdict inside the range,
+    newest first.
 
     `alerts` says whether the project has an open alert at all."""
     of_live = Q(deployment__ended_minute=None)
@@ -41,12 +46,20 @@ def read_fleet_verdicts(*, project_id: int, start_minute: int, environment: str 
     rows = Verdict.objects.filter(live | changed, project_id=project_id)
     if environment:
         rows = rows.filter(deployment__environment=environment)
-    choices = BaselineChoice.objects.filter(version=OuterRef("deployment__version"), environment=OuterRef("deployment__environment"))
+    choices = BaselineChoice.objects.filter(
+        version=OuterRef("deployment__version"), environment=OuterRef("deployment__environment")
+    )
     rows = rows.annotate(accepted=Exists(choices.filter(kind="accept")))
-    rows = (annotate_open_alert(rows) if alerts else rows).select_related("deployment__version", "deployment__model", "baseline__version")
+    rows = (annotate_open_alert(rows) if alerts else rows).select_related(
+        "deployment__version", "deployment__model", "baseline__version"
+    )
     found = list(rows.order_by("-created_at", "-pk"))
     since = clock.at_minute(start_minute)
-    current = [row for row in found if row.current and (row.deployment.ended_minute is None or getattr(row, "open_alert", None))]
+    current = [
+        row
+        for row in found
+        if row.current and (row.deployment.ended_minute is None or getattr(row, "open_alert", None))
+    ]
     return FleetVerdicts(
         current={row.deployment_id: row for row in apply_open_alerts(current)},
         changes=[row for row in found if _is_change(row, since)][:CHANGES_SHOWN],
@@ -56,7 +69,9 @@ def read_fleet_verdicts(*, project_id: int, start_minute: int, environment: str 
 
 def list_open_alerts(*, project_id: int) -> list[Alert]:
     """Alerts that are not resolved, newest first."""
-    return list(query_open_alerts(project_id=project_id).select_related("deployment").order_by("-opened_at"))
+    return list(
+        query_open_alerts(project_id=project_id).select_related("deployment").order_by("-opened_at")
+    )
 
 
 def query_open_alerts(*, project_id: int) -> QuerySet[Alert]:
@@ -65,7 +80,8 @@ def query_open_alerts(*, project_id: int) -> QuerySet[Alert]:
 
 
 def _is_change(row: Verdict, since: datetime) -> bool:
-    """A first verdict counts unless it only says that there is nothing to say yet; one that an open alert outlives changes nothing."""
+    """A first verdict counts unless it only says that there is nothing to say yet; one that an open
+    alert outlives changes nothing."""
     if row.current and getattr(row, "open_alert", None) and not rank_severity(row.kind):
         return False
     before = row.previous_kind or VerdictKind.NOT_ENOUGH_DATA

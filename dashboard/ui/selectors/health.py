@@ -1,4 +1,5 @@
-"""What the Health page shows: the line of the whole installation, and what became of one project's reports and messages."""
+"""What the Health page shows: the line of the whole installation, and what became of one project's
+reports and messages."""
 
 from __future__ import annotations
 
@@ -19,13 +20,24 @@ from dashboard import __version__
 from dashboard.alerts.models import Channel, Delivery, DeliveryState
 from dashboard.alerts.selectors import count_deliveries_by_state
 from dashboard.common import clock
-from dashboard.common.health import Check, database_check, disk_check, list_heartbeats, migrations_check, worker_state, workers_check
+from dashboard.common.health import (
+    Check,
+    database_check,
+    disk_check,
+    list_heartbeats,
+    migrations_check,
+    worker_state,
+    workers_check,
+)
 from dashboard.common.models import Heartbeat
 from dashboard.fleet.fold.counters import COUNTER_MAX
 from dashboard.fleet.models import Instance, InstanceState, StorageMeasure
 from dashboard.fleet.models.limits import COUNTER
 from dashboard.fleet.selectors.instances.instance_states import SEVERITY, instance_state
-from dashboard.fleet.selectors.instances.recent_instances import count_recent_helpers, list_recent_instances
+from dashboard.fleet.selectors.instances.recent_instances import (
+    count_recent_helpers,
+    list_recent_instances,
+)
 from dashboard.fleet.selectors.limits import LimitOverflow, count_limit_overflows
 from dashboard.fleet.table_sizes import GOAL_BYTES_A_DAY
 from dashboard.ingest.health import inbox_check
@@ -146,18 +158,31 @@ class HealthData:
         alive = [worker for worker, state in self.workers if state != "gone"]
         if not alive:
             return "not known: no worker tells"
-        return f"{self.redis_away} does not answer; workers sweep without it" if self.redis_away else "answers"
+        return (
+            f"{self.redis_away} does not answer; workers sweep without it"
+            if self.redis_away
+            else "answers"
+        )
 
     @property
     def redis_away(self) -> str:
-        """Host and port of a Redis that a worker cannot use, empty if all can: it is well without, and whoever runs it should know."""
-        return next((worker.broker for worker, state in self.workers if state != "gone" and worker.broker), "")
+        """Host and port of a Redis that a worker cannot use, empty if all can: it is well without,
+        and whoever runs it should know."""
+        return next(
+            (worker.broker for worker, state in self.workers if state != "gone" and worker.broker),
+            "",
+        )
 
     @property
     def answers_in(self) -> str:
-        """Seconds the database takes, coarse enough that a page that is fetched again is mostly the same."""
+        """Seconds the database takes, coarse enough that a page that is fetched again is mostly the
+        same."""
         took = self.database.value or 0.0
-        return f"<{words.SPACE}{words.duration(FAST_ANSWER_S)}" if took < FAST_ANSWER_S else words.duration(round(took, 2))
+        return (
+            f"<{words.SPACE}{words.duration(FAST_ANSWER_S)}"
+            if took < FAST_ANSWER_S
+            else words.duration(round(took, 2))
+        )
 
     def _found(self, name: str) -> Check:
         return next(check for check in self.checks if check.name == name)
@@ -165,7 +190,9 @@ class HealthData:
     @property
     def last_fold(self) -> datetime | None:
         """When any worker last ended a fold."""
-        return max((worker.folded_at for worker, _ in self.workers if worker.folded_at), default=None)
+        return max(
+            (worker.folded_at for worker, _ in self.workers if worker.folded_at), default=None
+        )
 
 
 def read_health_data(*, project: Project) -> HealthData:
@@ -173,9 +200,19 @@ def read_health_data(*, project: Project) -> HealthData:
     bars, taken, taken_bytes = _bars(project)
     elsewhere = count_poison_reports() - (here := count_poison_reports(project))
     waiting = Delivery.objects.filter(project=project, state=DeliveryState.WAITING)
-    limits, over = read_limits(project.settings).as_dict(), count_limit_overflows(project_id=project.pk, now=clock.unix())
+    limits, over = (
+        read_limits(project.settings).as_dict(),
+        count_limit_overflows(project_id=project.pk, now=clock.unix()),
+    )
     return HealthData(
-        checks=[database_check(), migrations_check(), inbox_check(), judge_check(), workers_check(), disk_check()],
+        checks=[
+            database_check(),
+            migrations_check(),
+            inbox_check(),
+            judge_check(),
+            workers_check(),
+            disk_check(),
+        ],
         workers=[(beat, worker_state(beat)) for beat in list_heartbeats()],
         waiting=count_inbox_reports(),
         waiting_here=count_inbox_reports_up_to(project.pk, read_waiting_limit(project.settings)),
@@ -184,7 +221,11 @@ def read_health_data(*, project: Project) -> HealthData:
         taken=taken,
         taken_bytes=taken_bytes,
         refused=_count_refusals(project),
-        poison=list(for_project(PoisonReport, project).defer("identity", "report").order_by("-id")[:MAX_LISTED]),
+        poison=list(
+            for_project(PoisonReport, project)
+            .defer("identity", "report")
+            .order_by("-id")[:MAX_LISTED]
+        ),
         poison_here=here,
         poison_elsewhere=elsewhere,
         processes=_processes(project),
@@ -192,11 +233,19 @@ def read_health_data(*, project: Project) -> HealthData:
         losses=_losses(project),
         deliveries=count_deliveries_by_state(project),
         oldest_delivery=waiting.aggregate(oldest=Min("created_at"))["oldest"],
-        channels_off=list(for_project(Channel, project).filter(enabled=False).order_by("name", "pk")[:MAX_LISTED]),
+        channels_off=list(
+            for_project(Channel, project).filter(enabled=False).order_by("name", "pk")[:MAX_LISTED]
+        ),
         stands_on=_list_runtime_versions(),
         database_size=_database_size(),
-        storage=[(one, GOAL_BYTES_A_DAY[one.of]) for one in StorageMeasure.objects.order_by("of") if one.of in GOAL_BYTES_A_DAY],
-        over=[(one, limits[one.kind], LIMIT_PERIODS[one.kind]) for one in over if one.kind in limits],
+        storage=[
+            (one, GOAL_BYTES_A_DAY[one.of])
+            for one in StorageMeasure.objects.order_by("of")
+            if one.of in GOAL_BYTES_A_DAY
+        ],
+        over=[
+            (one, limits[one.kind], LIMIT_PERIODS[one.kind]) for one in over if one.kind in limits
+        ],
         saturated=next((one for one in over if one.kind == COUNTER), None),
     )
 
@@ -208,7 +257,9 @@ def _bars(project: Project) -> tuple[list[HourBar], int, int]:
         refused[hour] = refused.get(hour, 0) + count
     now = int(clock.unix() // 3600)
     hours = range(now - HISTORY_HOURS + 1, now + 1)
-    most = max((intake.get(hour, (0, 0))[0] + refused.get(hour, 0) for hour in hours), default=0) or 1
+    most = (
+        max((intake.get(hour, (0, 0))[0] + refused.get(hour, 0) for hour in hours), default=0) or 1
+    )
     bars = []
     for place, hour in enumerate(hours):
         taken, bad = intake.get(hour, (0, 0))[0], refused.get(hour, 0)
@@ -222,22 +273,33 @@ def _bars(project: Project) -> tuple[list[HourBar], int, int]:
                 round(CHART_HEIGHT * bad / most, 1),
             )
         )
-    return bars, sum(reports for reports, _ in intake.values()), sum(size for _, size in intake.values())
+    return (
+        bars,
+        sum(reports for reports, _ in intake.values()),
+        sum(size for _, size in intake.values()),
+    )
 
 
 def _count_refusals(project: Project) -> list[tuple[str, str, int, int]]:
     """Code, meaning, how many in this hour and in the day, the most frequent first."""
-    meanings: dict[str, Any] = {code: meaning for code, (_, meaning) in ERROR_CODES.items()} | dict(REJECTED_CODES)
+    meanings: dict[str, Any] = {code: meaning for code, (_, meaning) in ERROR_CODES.items()} | dict(
+        REJECTED_CODES
+    )
     now, day, hour = int(clock.unix() // 3600), dict[str, int](), dict[str, int]()
     for at, code, count in list_refusals_by_hour(project=project, hours=HISTORY_HOURS):
         day[code] = day.get(code, 0) + count
         hour[code] = hour.get(code, 0) + (count if at == now else 0)
-    return [(code, meanings.get(code, ""), hour[code], count) for code, count in sorted(day.items(), key=lambda item: -item[1])]
+    return [
+        (code, meanings.get(code, ""), hour[code], count)
+        for code, count in sorted(day.items(), key=lambda item: -item[1])
+    ]
 
 
 def _processes(project: Project) -> list[tuple[InstanceState, int]]:
     now = clock.now()
-    states = Counter(instance_state(one, now) for one in list_recent_instances(project_id=project.pk))
+    states = Counter(
+        instance_state(one, now) for one in list_recent_instances(project_id=project.pk)
+    )
     return [(state, states[state]) for state in SEVERITY if states[state]]
 
 
@@ -252,17 +314,28 @@ def _losses(project: Project) -> list[tuple[Instance, list[tuple[str, int]]]]:
     rows = for_project(Instance, project).filter(lost).select_related("model", "version")
     found: list[tuple[Instance, list[tuple[str, int]]]] = []
     for one in rows.order_by("-last_seen_at")[:MAX_LISTED]:
-        counts = {name: missing.get(one.instance_id, 0) if name == "missing" else getattr(one, name) for name in LOSSES}
+        counts = {
+            name: missing.get(one.instance_id, 0) if name == "missing" else getattr(one, name)
+            for name in LOSSES
+        }
         found.append((one, [(LOSSES[name], count) for name, count in counts.items() if count]))
     return found
 
 
 def _list_runtime_versions() -> list[tuple[str, str]]:
     with connection.cursor() as cursor:
-        cursor.execute("SHOW server_version" if connection.vendor == "postgresql" else "SELECT sqlite_version()")
+        cursor.execute(
+            "SHOW server_version"
+            if connection.vendor == "postgresql"
+            else "SELECT sqlite_version()"
+        )
         [version] = cursor.fetchone()
     engine = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
-    mode = "embedded: one process does everything" if settings.EMBEDDED else "full: web, worker and beat apart"
+    mode = (
+        "embedded: one process does everything"
+        if settings.EMBEDDED
+        else "full: web, worker and beat apart"
+    )
     return [
         ("compilewatch", __version__),
         ("Mode", mode),

@@ -1,4 +1,5 @@
-"""What the Instances page reads: who reported in the range, how each did beside its version, and what the bad ones have in common."""
+"""What the Instances page reads: who reported in the range, how each did beside its version, and
+what the bad ones have in common."""
 
 from __future__ import annotations
 
@@ -11,9 +12,21 @@ from dashboard.fleet.fold.roles import is_counted, is_helper
 from dashboard.fleet.models import Deployment, Instance, InstanceState, WatchedModel
 from dashboard.fleet.names import process_name
 from dashboard.fleet.selectors.instances.instance_heatmap import Heatmap, Slots, read_heatmap
-from dashboard.fleet.selectors.instances.instance_list import count_missing_windows, list_instances_since
-from dashboard.fleet.selectors.instances.instance_states import SEVERITY, eager_share, has_failed, instance_state
-from dashboard.fleet.selectors.instances.instance_traits import MAX_INSTANCES, Traits, read_instance_traits
+from dashboard.fleet.selectors.instances.instance_list import (
+    count_missing_windows,
+    list_instances_since,
+)
+from dashboard.fleet.selectors.instances.instance_states import (
+    SEVERITY,
+    eager_share,
+    has_failed,
+    instance_state,
+)
+from dashboard.fleet.selectors.instances.instance_traits import (
+    MAX_INSTANCES,
+    Traits,
+    read_instance_traits,
+)
 from dashboard.fleet.selectors.job_groups import NO_SERVER, Groups, Server
 from dashboard.fleet.selectors.versions.version_series import read_outermost_series
 from dashboard.fleet.selectors.versions.versions import list_model_deployments
@@ -75,18 +88,31 @@ class InstancesData:
 
 
 def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> InstancesData:
-    """A fixed number of queries: three for the list, four for the strips, one for what differs where some are bad and some are not."""
+    """A fixed number of queries: three for the list, four for the strips, one for what differs
+    where some are bad and some are not."""
     deployments = list_model_deployments(project_id=model.project_id, model_id=model.pk)
     environment = _environment(deployments, asked.environment)
     now = clock.now()
-    rows = list_instances_since(project_id=model.project_id, model_id=model.pk, environment=environment, since=asked.since)
+    rows = list_instances_since(
+        project_id=model.project_id, model_id=model.pk, environment=environment, since=asked.since
+    )
     found = [(row, instance_state(row, now)) for row in rows if _matches_query(row, asked)]
     everyone = [pair for pair in found if not is_helper(pair[0])]
-    helpers = [row for row, state in found if is_helper(row) and state not in (InstanceState.SILENT, InstanceState.ENDED)]
-    fitting = _sort_pairs([pair for pair in everyone if not asked.state or pair[1] == asked.state], helpers, asked)
+    helpers = [
+        row
+        for row, state in found
+        if is_helper(row) and state not in (InstanceState.SILENT, InstanceState.ENDED)
+    ]
+    fitting = _sort_pairs(
+        [pair for pair in everyone if not asked.state or pair[1] == asked.state], helpers, asked
+    )
     first = (min(asked.page, max(1, -(-len(fitting) // asked.size))) - 1) * asked.size
     shown = fitting[first : first + asked.size]
-    series = read_outermost_series(project_id=model.project_id, version_ids={row.version_id for row, _ in shown}, environment=environment)
+    series = read_outermost_series(
+        project_id=model.project_id,
+        version_ids={row.version_id for row, _ in shown},
+        environment=environment,
+    )
     facts = InstancesData(
         environment=environment,
         deployments=deployments,
@@ -94,22 +120,36 @@ def read_instances_data(*, model: WatchedModel, asked: InstancesQuery) -> Instan
         fitting=fitting,
         shown=shown,
         helpers=helpers,
-        levels=read_heatmap(project_id=model.project_id, instance_ids=[row.pk for row, _ in shown], series=series, slots=asked.slots),
-        missing=count_missing_windows(project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]),
+        levels=read_heatmap(
+            project_id=model.project_id,
+            instance_ids=[row.pk for row, _ in shown],
+            series=series,
+            slots=asked.slots,
+        ),
+        missing=count_missing_windows(
+            project_id=model.project_id, instance_ids=[row.instance_id for row, _ in shown]
+        ),
     )
     _compare(facts, model.project_id)
     return facts
 
 
 def _compare(facts: InstancesData, project_id: int) -> None:
-    """The bad ones first, so that none of them is left out where there are more than are compared."""
+    """The bad ones first, so that none of them is left out where there are more than are
+    compared."""
     facts.bad = [row.pk for row, state in facts.everyone if state in BAD_STATES]
-    facts.good = [row.pk for row, state in facts.everyone if state not in BAD_STATES and is_counted(row) and not has_failed(row)]
+    facts.good = [
+        row.pk
+        for row, state in facts.everyone
+        if state not in BAD_STATES and is_counted(row) and not has_failed(row)
+    ]
     if facts.bad and facts.good:
         few = {*facts.bad[: MAX_INSTANCES // 2], *facts.good[: MAX_INSTANCES // 2]}
         rows = [row for row, _ in facts.everyone if row.pk in few]
         since, newest = min(row.started_at for row in rows), max(row.last_minute for row in rows)
-        facts.traits = read_instance_traits(project_id=project_id, instance_ids=few, since=since, newest=newest)
+        facts.traits = read_instance_traits(
+            project_id=project_id, instance_ids=few, since=since, newest=newest
+        )
 
 
 def _environment(deployments: list[Deployment], asked: str) -> str:
@@ -123,21 +163,34 @@ def _matches_query(row: Instance, asked: InstancesQuery) -> bool:
         return False
     if asked.gpu and row.gpu != asked.gpu:
         return False
-    return not asked.text or asked.text.lower() in f"{process_name(row)} {row.host} {row.instance_id} {row.job}".lower()
+    return (
+        not asked.text
+        or asked.text.lower()
+        in f"{process_name(row)} {row.host} {row.instance_id} {row.job}".lower()
+    )
 
 
-def _sort_pairs(pairs: list[InstanceWithState], helpers: list[Instance], asked: InstancesQuery) -> list[InstanceWithState]:
-    """In the order that is asked for, the processes of one server next to each other, at the place of the first of them."""
+def _sort_pairs(
+    pairs: list[InstanceWithState], helpers: list[Instance], asked: InstancesQuery
+) -> list[InstanceWithState]:
+    """In the order that is asked for, the processes of one server next to each other, at the place
+    of the first of them."""
     groups = Groups([*(row for row, _ in pairs), *helpers])
     ranks = {row.pk: _rank(row, state, asked.sort) for row, state in pairs}
     first: dict[Server, tuple[float | str | int, ...]] = {}
     for row, _ in pairs:
         if server := groups.server_of(row):
-            first[server] = (max if asked.descending else min)(ranks[row.pk], first.get(server, ranks[row.pk]))
+            first[server] = (max if asked.descending else min)(
+                ranks[row.pk], first.get(server, ranks[row.pk])
+            )
 
     def place(pair: InstanceWithState) -> tuple[object, ...]:
         server = groups.server_of(pair[0])
-        return (first[server], server, ranks[pair[0].pk]) if server else (ranks[pair[0].pk], NO_SERVER, ranks[pair[0].pk])
+        return (
+            (first[server], server, ranks[pair[0].pk])
+            if server
+            else (ranks[pair[0].pk], NO_SERVER, ranks[pair[0].pk])
+        )
 
     return sorted(pairs, key=place, reverse=asked.descending)
 

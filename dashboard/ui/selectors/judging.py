@@ -42,7 +42,11 @@ def read_detection_data(*, project: Project, model: WatchedModel | None) -> Dete
     """A fixed number of queries."""
     book = SettingsResolver(project_id=project.pk)
     of_project = filter_known(book.overrides(project_id=project.pk))
-    own = filter_known(book.overrides(project_id=project.pk, model_id=model.pk)) if model else of_project
+    own = (
+        filter_known(book.overrides(project_id=project.pk, model_id=model.pk))
+        if model
+        else of_project
+    )
     pairs = for_project(HealthyPair, project).exclude(taught={})
     return DetectionData(
         project=project,
@@ -66,6 +70,9 @@ def _changes(project: Project, model: WatchedModel | None) -> list[AuditEntry]:
 
 
 def list_changed_settings(entry: AuditEntry) -> list[tuple[str, Any, Any]]:
-    """Name, before and after of every setting that an entry tells of; None where the layer below held."""
+    """Name, before and after of every setting that an entry tells of; None where the layer below
+    held."""
     before, after = (side if isinstance(side, dict) else {} for side in (entry.before, entry.after))
-    return [(name, before.get(name), after.get(name)) for name in sorted({*before, *after} - {"model"})]
+    return [
+        (name, before.get(name), after.get(name)) for name in sorted({*before, *after} - {"model"})
+    ]

@@ -1,4 +1,5 @@
-"""What the Switch page shows: who asked for what, which instances applied it, and what changed since; and what other pages say of it."""
+"""What the Switch page shows: who asked for what, which instances applied it, and what changed
+since; and what other pages say of it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,11 @@ from typing import Any
 
 from dashboard.alerts.kill_switch.health_check import measure_recent
 from dashboard.alerts.kill_switch.models import Switch, SwitchEvent
-from dashboard.alerts.kill_switch.rollout import MAX_REPORT_AGE, list_allowed_verbs, uses_symmetric_key
+from dashboard.alerts.kill_switch.rollout import (
+    MAX_REPORT_AGE,
+    list_allowed_verbs,
+    uses_symmetric_key,
+)
 from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Instance, WatchedModel
 from dashboard.fleet.names import process_name
@@ -24,8 +29,11 @@ RECEIPT_LABELS = {
 }
 
 
-def list_live_kill_switches(*, project_id: int, model_id: int | None = None, environment: str = "") -> list[Switch]:
-    """What is switched now, in a project, of a model or in an environment; the oldest first, in one query."""
+def list_live_kill_switches(
+    *, project_id: int, model_id: int | None = None, environment: str = ""
+) -> list[Switch]:
+    """What is switched now, in a project, of a model or in an environment; the oldest first, in one
+    query."""
     rows = Switch.objects.filter(project_id=project_id, ended_at=None)
     if model_id is not None:
         rows = rows.filter(version__model_id=model_id)
@@ -75,19 +83,33 @@ class KillSwitchData:
 def read_kill_switch_data(*, model: WatchedModel, environment: str) -> KillSwitchData:
     """In eight queries at most."""
     live = (
-        Instance.objects.filter(model=model, last_seen_at__gte=clock.now() - MAX_REPORT_AGE).exclude(where_helping()).exclude(where_ended())
+        Instance.objects.filter(model=model, last_seen_at__gte=clock.now() - MAX_REPORT_AGE)
+        .exclude(where_helping())
+        .exclude(where_ended())
     )
     live = live.select_related("version")
     found = list(live.order_by("environment", "version_id", "job", "rank", "instance_id"))
-    environments = sorted({one.environment for one in found} | ({environment} if environment else set()))
+    environments = sorted(
+        {one.environment for one in found} | ({environment} if environment else set())
+    )
     environment = environment or next(iter(environments), "")
-    rows = [KillSwitchInstance(one, list_allowed_verbs(one)) for one in found if one.environment == environment][:MAX_INSTANCES]
+    rows = [
+        KillSwitchInstance(one, list_allowed_verbs(one))
+        for one in found
+        if one.environment == environment
+    ][:MAX_INSTANCES]
     newest: dict[int, CommandReceipt] = {}
-    for receipt in CommandReceipt.objects.filter(instance__in=[row.instance.pk for row in rows]).order_by("at", "pk"):
+    for receipt in CommandReceipt.objects.filter(
+        instance__in=[row.instance.pk for row in rows]
+    ).order_by("at", "pk"):
         newest[receipt.instance_id] = receipt
     for row in rows:
         row.receipt = newest.get(row.instance.pk)
-    history = Switch.objects.filter(version__model=model, environment=environment).select_related("version").order_by("-asked_at")
+    history = (
+        Switch.objects.filter(version__model=model, environment=environment)
+        .select_related("version")
+        .order_by("-asked_at")
+    )
     switches = list(history[: MAX_SWITCHES_SHOWN + 1])
     now = next((one for one in switches if one.ended_at is None), None)
     shown = now or next(iter(switches), None)
@@ -110,10 +132,14 @@ def read_kill_switch_data(*, model: WatchedModel, environment: str) -> KillSwitc
 
 
 def _changes(switch: Switch, instances: list[int]) -> list[tuple[str, float | None, float | None]]:
-    """p95, memory and failed calls: in the minutes before, and in the last ones on the instances where it is in force."""
+    """p95, memory and failed calls: in the minutes before, and in the last ones on the instances
+    where it is in force."""
     place: dict[str, Any] = {"version_id": switch.version_id, "environment": switch.environment}
     present = measure_recent(project_id=switch.project_id, **place, instances=instances)
-    return [(name, _get_measurement(name, switch.before), _get_measurement(name, present)) for name in ("p95", "memory", "errors", "calls")]
+    return [
+        (name, _get_measurement(name, switch.before), _get_measurement(name, present))
+        for name in ("p95", "memory", "errors", "calls")
+    ]
 
 
 def _get_measurement(name: str, measured: dict[str, Any]) -> float | None:

@@ -1,4 +1,5 @@
-"""What Settings > Members and Settings > Keys read: members, open invitations, keys of every kind."""
+"""What Settings > Members and Settings > Keys read: members, open invitations, keys of every
+kind."""
 
 from __future__ import annotations
 
@@ -34,8 +35,13 @@ class MembersData:
 
     @property
     def only_admin(self) -> int | None:
-        """The person who may neither go nor lose the role, because nobody else would administer the project."""
-        admins = [member.user_id for member in self.members if member.role == Role.ADMIN and member.user.is_active]
+        """The person who may neither go nor lose the role, because nobody else would administer the
+        project."""
+        admins = [
+            member.user_id
+            for member in self.members
+            if member.role == Role.ADMIN and member.user.is_active
+        ]
         return admins[0] if len(admins) == 1 else None
 
 
@@ -53,4 +59,6 @@ def list_revoked_keys(*, project: Project) -> list[Key]:
 
 def list_active_keys(*, project: Project) -> list[Key]:
     """Keys that are not revoked, with who made them."""
-    return list(list_live_keys(project).select_related("created_by").order_by("kind", "-created_at", "-pk"))
+    return list(
+        list_live_keys(project).select_related("created_by").order_by("kind", "-created_at", "-pk")
+    )

@@ -1,4 +1,5 @@
-"""What the Model page reads across the stages: which version is judged against which, and everything both did."""
+"""What the Model page reads across the stages: which version is judged against which, and
+everything both did."""
 
 from __future__ import annotations
 
@@ -16,10 +17,21 @@ from dashboard.common.raw_queries import fetch_objects_together
 from dashboard.fleet.deployment_marks import list_newest_marks
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.metrics.time_bins import TimeBins
-from dashboard.fleet.models import CompileEvent, Deployment, DeploymentMark, ModelVersion, WatchedModel
+from dashboard.fleet.models import (
+    CompileEvent,
+    Deployment,
+    DeploymentMark,
+    ModelVersion,
+    WatchedModel,
+)
 from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
 from dashboard.fleet.selectors.findings.findings import FindingData, list_version_findings
-from dashboard.fleet.selectors.instances.instances import InstanceData, ReportingInstance, list_reporting_instances, list_version_instances
+from dashboard.fleet.selectors.instances.instances import (
+    InstanceData,
+    ReportingInstance,
+    list_reporting_instances,
+    list_version_instances,
+)
 from dashboard.fleet.selectors.instances.memory import MemoryData
 from dashboard.fleet.selectors.instances.recent_instances import GONE_AFTER_S
 from dashboard.fleet.selectors.versions.version_series import (
@@ -31,7 +43,11 @@ from dashboard.fleet.selectors.versions.version_series import (
 )
 from dashboard.fleet.selectors.versions.versions import MAX_DEPLOYMENTS, list_model_deployments
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
-from dashboard.regressions.selectors import BaselineChoices, group_baseline_choices, list_baseline_choices
+from dashboard.regressions.selectors import (
+    BaselineChoices,
+    group_baseline_choices,
+    list_baseline_choices,
+)
 from dashboard.ui.charts.version_styles import VersionStyle, assign_version_styles
 from dashboard.ui.selectors.caches import CacheData, read_cache_data
 from dashboard.ui.selectors.rollups import read_rollups
@@ -72,7 +88,8 @@ class ModelVerdicts:
     judged: Deployment | None
     baseline: ModelVersion | None
     all_deployments: bool = True
-    """False where there are more of them than are read, so that the first of a version may be missing."""
+    """False where there are more of them than are read, so that the first of a version may be
+    missing."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -90,12 +107,21 @@ class ModelVerdicts:
     @property
     def pair(self) -> tuple[int | None, int | None]:
         """Judged and baseline, as version ids."""
-        return (self.judged.version_id if self.judged else None, self.baseline.pk if self.baseline else None)
+        return (
+            self.judged.version_id if self.judged else None,
+            self.baseline.pk if self.baseline else None,
+        )
 
     @property
     def listed(self) -> list[int]:
         """The judged version, its baseline, then the newest others, as many as a page lists."""
-        return list(dict.fromkeys(id for id in (*self.pair, *list(self.latest)[:MAX_VERSIONS_LISTED]) if id is not None))
+        return list(
+            dict.fromkeys(
+                id
+                for id in (*self.pair, *list(self.latest)[:MAX_VERSIONS_LISTED])
+                if id is not None
+            )
+        )
 
     def drawn(self, wanted: Sequence[int]) -> list[VersionStyle]:
         """How each of these versions is drawn; a chart takes six."""
@@ -103,7 +129,11 @@ class ModelVerdicts:
         if self.baseline:
             names.setdefault(self.baseline.pk, self.baseline.name)
         judged, baseline = self.pair
-        return assign_version_styles(judged=judged, baseline=baseline, newest_first=[(id, names[id]) for id in wanted if id in names])
+        return assign_version_styles(
+            judged=judged,
+            baseline=baseline,
+            newest_first=[(id, names[id]) for id in wanted if id in names],
+        )
 
 
 @dataclass
@@ -134,12 +164,21 @@ class ModelData:
     @property
     def accepted(self) -> BaselineChoice | None:
         """The acceptance of the judged version, if there is one."""
-        return self.chosen.accepted.get(self.standing.judged.version_id) if self.standing.judged else None
+        return (
+            self.chosen.accepted.get(self.standing.judged.version_id)
+            if self.standing.judged
+            else None
+        )
 
 
-def read_model_data(*, model: WatchedModel, asked: ModelQuery, standing: ModelVerdicts | None = None) -> ModelData:
-    """Reads the page in a fixed number of queries, however long the history is; `standing` where it is read already."""
-    standing = standing or read_model_verdicts(model=model, environment=asked.environment, version_id=asked.version_id)
+def read_model_data(
+    *, model: WatchedModel, asked: ModelQuery, standing: ModelVerdicts | None = None
+) -> ModelData:
+    """Reads the page in a fixed number of queries, however long the history is; `standing` where it
+    is read already."""
+    standing = standing or read_model_verdicts(
+        model=model, environment=asked.environment, version_id=asked.version_id
+    )
     project, environment, hourly = model.project_id, standing.environment, asked.hourly
     span = Span(asked.window.first, asked.window.last)
     charted = standing.listed
@@ -149,12 +188,20 @@ def read_model_data(*, model: WatchedModel, asked: ModelQuery, standing: ModelVe
     series = read_outermost_series(project_id=project, version_ids=wanted, environment=environment)
     regions = read_region_seconds(project_id=project, series=series, span=span, hourly=hourly)
     region = asked.region if asked.region in regions else next(iter(regions), "")
-    own = {id: _last_day(standing.latest[id]) for id in wanted if id not in in_window and id in standing.latest}
+    own = {
+        id: _last_day(standing.latest[id])
+        for id in wanted
+        if id not in in_window and id in standing.latest
+    }
     ids = [version.id for version in drawn]
-    instances = list_version_instances(project_id=project, version_ids=wanted, environment=environment)
+    instances = list_version_instances(
+        project_id=project, version_ids=wanted, environment=environment
+    )
     events, alerts, posted, chosen = _read_events(model, standing, ids, asked.window)
     place = {"project_id": project, "environment": environment}
-    counted = read_rollups(place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly)
+    counted = read_rollups(
+        place=place, series=series, region=region, spans=in_window, own=own, hourly=hourly
+    )
     return ModelData(
         model=model,
         asked=asked,
@@ -165,7 +212,9 @@ def read_model_data(*, model: WatchedModel, asked: ModelQuery, standing: ModelVe
         calls=counted.calls,
         processes=counted.processes,
         instances=instances,
-        findings=list_version_findings(project_id=project, model_id=model.pk, version_ids=ids, environment=environment),
+        findings=list_version_findings(
+            project_id=project, model_id=model.pk, version_ids=ids, environment=environment
+        ),
         events=events,
         alerts=alerts,
         own_calls=counted.own_calls,
@@ -173,7 +222,12 @@ def read_model_data(*, model: WatchedModel, asked: ModelQuery, standing: ModelVe
         memory=counted.memory,
         why_eager=counted.why_eager,
         caches=read_cache_data(
-            project_id=project, model_id=model.pk, version_ids=ids, environment=environment, span=span, instances=instances
+            project_id=project,
+            model_id=model.pk,
+            version_ids=ids,
+            environment=environment,
+            span=span,
+            instances=instances,
         ),
         chosen=chosen,
         posted=posted,
@@ -184,19 +238,34 @@ def read_model_data(*, model: WatchedModel, asked: ModelQuery, standing: ModelVe
 def _read_events(
     model: WatchedModel, standing: ModelVerdicts, version_ids: Sequence[int], window: TimeBins
 ) -> tuple[list[CompileEvent], list[Alert], list[DeploymentMark], BaselineChoices]:
-    """In one query: the newest compilations of the window, alerts that are not resolved and those of the window, the newest first, what CI
-    told of it, the oldest first, and which baseline operators chose."""
+    """In one query: the newest compilations of the window, alerts that are not resolved and those
+    of the window, the newest first, what CI told of it, the oldest first, and which baseline
+    operators chose."""
     project, environment = model.project_id, standing.environment
     first, last = clock.at_minute(window.first), clock.at_minute(window.last)
-    compiled: dict[str, Any] = {"project_id": project, "version_ids": version_ids, "environment": environment}
-    warned = Alert.objects.filter(project_id=project, deployment__model=model, deployment__environment=environment)
+    compiled: dict[str, Any] = {
+        "project_id": project,
+        "version_ids": version_ids,
+        "environment": environment,
+    }
+    warned = Alert.objects.filter(
+        project_id=project, deployment__model=model, deployment__environment=environment
+    )
     warned = warned.exclude(cause=AlertCause.FLEET_SILENCE).filter(
         ~Q(state=AlertState.RESOLVED) | Q(opened_at__gte=first)
     )  # before the newest are taken: an open one may be old
     events, alerts, posted, choices = fetch_objects_together(
-        list_newest_compile_events(**compiled, first=window.first, last=window.last + 1, most=MAX_EVENTS_SHOWN),
+        list_newest_compile_events(
+            **compiled, first=window.first, last=window.last + 1, most=MAX_EVENTS_SHOWN
+        ),
         warned.select_related("deployment").order_by("-opened_at")[:MAX_ALERTS_READ],
-        list_newest_marks(project_id=project, model_name=model.name, environment=environment, first=first, last=last),
+        list_newest_marks(
+            project_id=project,
+            model_name=model.name,
+            environment=environment,
+            first=first,
+            last=last,
+        ),
         list_baseline_choices(model=model, environment=environment),
     )
     for choice in choices:
@@ -211,10 +280,17 @@ def _read_events(
 
 
 def read_model_verdicts(
-    *, model: WatchedModel, environment: str = "", version_id: int | None = None, always: Sequence[int] = ()
+    *,
+    model: WatchedModel,
+    environment: str = "",
+    version_id: int | None = None,
+    always: Sequence[int] = (),
 ) -> ModelVerdicts:
-    """Deployments and verdicts; the judged one is what the address names, else the most urgent, else the newest that is live."""
-    everywhere = list_model_deployments(project_id=model.project_id, model_id=model.pk, always=tuple(always))
+    """Deployments and verdicts; the judged one is what the address names, else the most urgent,
+    else the newest that is live."""
+    everywhere = list_model_deployments(
+        project_id=model.project_id, model_id=model.pk, always=tuple(always)
+    )
     verdicts = _verdicts(model, version_id, always)
     environments = sorted({deployment.environment for deployment in everywhere})
     ranked = sorted(everywhere, key=lambda deployment: _urgency(deployment, verdicts), reverse=True)
@@ -225,14 +301,31 @@ def read_model_verdicts(
         (row for row in ranked if row.environment == environment), None
     )
     baseline = _baseline(here, judged, verdicts)
-    return ModelVerdicts(environment, environments, here, verdicts, judged, baseline, all_deployments=len(everywhere) < MAX_DEPLOYMENTS)
+    return ModelVerdicts(
+        environment,
+        environments,
+        here,
+        verdicts,
+        judged,
+        baseline,
+        all_deployments=len(everywhere) < MAX_DEPLOYMENTS,
+    )
 
 
-def _verdicts(model: WatchedModel, version_id: int | None, always: Sequence[int]) -> dict[int, Verdict]:
-    """What stands for each deployment. Evidence is large, and only one is shown: it comes along for those that may be."""
-    shown = Q(deployment__ended_minute=None) | Q(deployment__version_id__in=[id for id in (version_id, *always) if id is not None])
-    rows = Verdict.objects.filter(project_id=model.project_id, deployment__model=model, current=True).defer("evidence")
-    rows = rows.select_related("deployment", "baseline__version").annotate(shown_evidence=Case(When(shown, then=F("evidence"))))
+def _verdicts(
+    model: WatchedModel, version_id: int | None, always: Sequence[int]
+) -> dict[int, Verdict]:
+    """What stands for each deployment. Evidence is large, and only one is shown: it comes along for
+    those that may be."""
+    shown = Q(deployment__ended_minute=None) | Q(
+        deployment__version_id__in=[id for id in (version_id, *always) if id is not None]
+    )
+    rows = Verdict.objects.filter(
+        project_id=model.project_id, deployment__model=model, current=True
+    ).defer("evidence")
+    rows = rows.select_related("deployment", "baseline__version").annotate(
+        shown_evidence=Case(When(shown, then=F("evidence")))
+    )
     found = list(annotate_open_alert(rows))
     for row in found:
         evidence = getattr(row, "shown_evidence", None)
@@ -241,7 +334,9 @@ def _verdicts(model: WatchedModel, version_id: int | None, always: Sequence[int]
     return {row.deployment_id: row for row in apply_open_alerts(found)}
 
 
-def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[bool, bool, int, int]:
+def _urgency(
+    deployment: Deployment, verdicts: Mapping[int, Verdict]
+) -> tuple[bool, bool, int, int]:
     live = deployment.ended_minute is None
     verdict = verdicts.get(deployment.pk)
     return (
@@ -252,25 +347,34 @@ def _urgency(deployment: Deployment, verdicts: Mapping[int, Verdict]) -> tuple[b
     )
 
 
-def _baseline(here: list[Deployment], judged: Deployment | None, verdicts: Mapping[int, Verdict]) -> ModelVersion | None:
+def _baseline(
+    here: list[Deployment], judged: Deployment | None, verdicts: Mapping[int, Verdict]
+) -> ModelVersion | None:
     """What the verdict compared with; without a verdict the version that was deployed before."""
     if judged is None:
         return None
     verdict = verdicts.get(judged.pk)
     if verdict is not None and verdict.baseline is not None:
         return verdict.baseline.version
-    others = [row for row in here if row.version_id != judged.version_id and not row.version.is_other]
+    others = [
+        row for row in here if row.version_id != judged.version_id and not row.version.is_other
+    ]
     before = [row for row in others if row.started_minute <= judged.started_minute]
     return before[0].version if before else None
 
 
 def _clip_spans(standing: ModelVerdicts, wanted: Sequence[int], span: Span) -> dict[int, Span]:
-    """The versions with data in the span, each over as much of it as it was deployed: a year is long, most versions are not."""
+    """The versions with data in the span, each over as much of it as it was deployed: a year is
+    long, most versions are not."""
     newest: dict[int, int] = {}
     oldest: dict[int, int] = {}
     for deployment in standing.deployments:
-        newest[deployment.version_id] = max(newest.get(deployment.version_id, 0), deployment.last_minute)
-        oldest[deployment.version_id] = min(oldest.get(deployment.version_id, span.last), deployment.started_minute)
+        newest[deployment.version_id] = max(
+            newest.get(deployment.version_id, 0), deployment.last_minute
+        )
+        oldest[deployment.version_id] = min(
+            oldest.get(deployment.version_id, span.last), deployment.started_minute
+        )
     known = standing.all_deployments
     return {
         id: Span(
@@ -288,4 +392,6 @@ def _last_day(deployment: Deployment) -> Span:
 
 def _list_reporting(model: WatchedModel, environment: str) -> list[ReportingInstance]:
     since = clock.now() - timedelta(seconds=GONE_AFTER_S)
-    return list_reporting_instances(project_id=model.project_id, model_id=model.pk, environment=environment, since=since)
+    return list_reporting_instances(
+        project_id=model.project_id, model_id=model.pk, environment=environment, since=since
+    )

@@ -1,4 +1,5 @@
-"""Calls, processes and memory of versions, as the Model page draws and lists them: everything that is added up, in one query."""
+"""Calls, processes and memory of versions, as the Model page draws and lists them: everything that
+is added up, in one query."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from dashboard.fleet.selectors.versions.version_series import (
 
 @dataclass(frozen=True)
 class Rollups:
-    """The points of the range, those of own last days, and the memory of the versions in the range."""
+    """The points of the range, those of own last days, and the memory of the versions in the
+    range."""
 
     calls: list[CallPoint]
     own_calls: list[CallPoint]
@@ -45,7 +47,8 @@ def read_rollups(
     own: Mapping[int, Span],
     hourly: bool,
 ) -> Rollups:
-    """`place` is the project and the environment; `spans` are of the versions in the range, `own` of those outside it, by hours."""
+    """`place` is the project and the environment; `spans` are of the versions in the range, `own`
+    of those outside it, by hours."""
     drawn = {id: facts for id, facts in series.items() if facts.region == region}
     outside, project = list_scraped_versions(series.values()), place["project_id"]
     found = fetch_rows_together(

@@ -1,4 +1,5 @@
-"""What Settings > Messages reads: rules, maintenance, channels, and the messages that were given up."""
+"""What Settings > Messages reads: rules, maintenance, channels, and the messages that were given
+up."""
 
 from __future__ import annotations
 
@@ -65,13 +66,32 @@ def read_rules_data(*, project: Project) -> RulesData:
     """A fixed number of queries."""
     dead = for_project(Delivery, project).filter(state=DeliveryState.DEAD)
     listed = dead.annotate(outlived=Case(When(OBSOLETE_MESSAGES, then=True), default=False))
-    by_channel = dead.values_list("channel_id", "channel__name", "channel__enabled").order_by("channel__name", "channel_id")
+    by_channel = dead.values_list("channel_id", "channel__name", "channel__enabled").order_by(
+        "channel__name", "channel_id"
+    )
     return RulesData(
         project=project,
         channels=list(for_project(Channel, project).order_by("name", "pk")),
-        rules=list(for_project(Rule, project).select_related("channel", "escalate_to").order_by("channel__name", "pk")),
-        windows=list(for_project(MaintenanceWindow, project).filter(ends_at__gt=clock.now()).order_by("starts_at", "pk")),
-        given_up=list(listed.select_related("channel", "alert").defer("facts").order_by("-created_at", "-pk")[:MAX_DELIVERIES_LISTED]),
-        given_up_in=[DeadDeliveries(*row) for row in by_channel.annotate(count=Count("pk"), worth=Count("pk", filter=~OBSOLETE_MESSAGES))],
+        rules=list(
+            for_project(Rule, project)
+            .select_related("channel", "escalate_to")
+            .order_by("channel__name", "pk")
+        ),
+        windows=list(
+            for_project(MaintenanceWindow, project)
+            .filter(ends_at__gt=clock.now())
+            .order_by("starts_at", "pk")
+        ),
+        given_up=list(
+            listed.select_related("channel", "alert")
+            .defer("facts")
+            .order_by("-created_at", "-pk")[:MAX_DELIVERIES_LISTED]
+        ),
+        given_up_in=[
+            DeadDeliveries(*row)
+            for row in by_channel.annotate(
+                count=Count("pk"), worth=Count("pk", filter=~OBSOLETE_MESSAGES)
+            )
+        ],
         held=for_project(Delivery, project).filter(state=DeliveryState.HELD).count(),
     )

@@ -1,4 +1,5 @@
-"""What Settings > Roll back reads: every model with what its owners wrote, and the one that is being written."""
+"""What Settings > Roll back reads: every model with what its owners wrote, and the one that is
+being written."""
 
 from __future__ import annotations
 
@@ -37,4 +38,6 @@ def read_runbooks_data(*, project: Project, model_id: int | None) -> RunbooksDat
     rows = [RunbookRow(model, guides.get(model.name)) for model in models.order_by("name", "pk")]
     asked = next((row for row in rows if row.model.pk == model_id), None)
     without = next((row for row in rows if row.guide is None), None)
-    return RunbooksData(rows[:MAX_MODELS_LISTED], asked or without or next(iter(rows), None), len(rows))
+    return RunbooksData(
+        rows[:MAX_MODELS_LISTED], asked or without or next(iter(rows), None), len(rows)
+    )

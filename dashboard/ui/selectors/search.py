@@ -1,4 +1,5 @@
-"""What the search finds in a project: models, versions, findings, instances and alerts, each in one query."""
+"""What the search finds in a project: models, versions, findings, instances and alerts, each in one
+query."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _ALERT_NUMBER = re.compile(r"^(?:a-?)?([0-9]{1,9})$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class SearchResults:
-    """What was found of each kind, the newest first; `more` names the kinds of which there is more."""
+    """What was found of each kind, the newest first; `more` names the kinds of which there is
+    more."""
 
     models: list[WatchedModel] = field(default_factory=list)
     versions: list[ModelVersion] = field(default_factory=list)
@@ -34,7 +36,10 @@ class SearchResults:
     @property
     def count(self) -> int:
         """How many rows are shown."""
-        return sum(len(rows) for rows in (self.models, self.versions, self.findings, self.instances, self.alerts))
+        return sum(
+            len(rows)
+            for rows in (self.models, self.versions, self.findings, self.instances, self.alerts)
+        )
 
 
 def normalize_search_text(text: str) -> str:
@@ -42,8 +47,11 @@ def normalize_search_text(text: str) -> str:
     return " ".join(text[:MAX_TEXT_LENGTH].split())
 
 
-def project_search(*, project_id: int, text: str, each: int = MAX_RESULTS_PER_KIND) -> SearchResults:
-    """Rows in which every word of the text stands somewhere; the text of an alert's number finds that alert first."""
+def project_search(
+    *, project_id: int, text: str, each: int = MAX_RESULTS_PER_KIND
+) -> SearchResults:
+    """Rows in which every word of the text stands somewhere; the text of an alert's number finds
+    that alert first."""
     words = text.split()[:MAX_WORDS]
     if not words:
         return SearchResults()
@@ -56,14 +64,30 @@ def project_search(*, project_id: int, text: str, each: int = MAX_RESULTS_PER_KI
         return found[:each]
 
     models = WatchedModel.objects.filter(_all(words, "name"), project_id=project_id)
-    versions = ModelVersion.objects.filter(_all(words, "name", "model__name"), _any(words, "name"), project_id=project_id)
-    findings = Finding.objects.filter(_all(words, "text", "where", "kind", "model__name"), _any(words, "text", "where", "kind"))
-    instances = Instance.objects.filter(_all(words, "label", "host", "instance_id", "gpu", "job"), project_id=project_id)
+    versions = ModelVersion.objects.filter(
+        _all(words, "name", "model__name"), _any(words, "name"), project_id=project_id
+    )
+    findings = Finding.objects.filter(
+        _all(words, "text", "where", "kind", "model__name"), _any(words, "text", "where", "kind")
+    )
+    instances = Instance.objects.filter(
+        _all(words, "label", "host", "instance_id", "gpu", "job"), project_id=project_id
+    )
     return SearchResults(
         models=take("models", models.order_by("-last_seen_at")),
         versions=take("versions", versions.select_related("model").order_by("-last_seen_at")),
-        findings=take("findings", findings.filter(project_id=project_id).select_related("model", "last_version").order_by("-last_seen_at")),
-        instances=take("instances", instances.select_related("model", "version").defer("identity", "components").order_by("-last_seen_at")),
+        findings=take(
+            "findings",
+            findings.filter(project_id=project_id)
+            .select_related("model", "last_version")
+            .order_by("-last_seen_at"),
+        ),
+        instances=take(
+            "instances",
+            instances.select_related("model", "version")
+            .defer("identity", "components")
+            .order_by("-last_seen_at"),
+        ),
         alerts=take("alerts", _alerts(project_id, text, words)),
         more=frozenset(more),
     )
@@ -73,10 +97,14 @@ def _alerts(project_id: int, text: str, words: list[str]) -> QuerySet[Alert]:
     numbered = _ALERT_NUMBER.match(text)
     number = int(numbered[1]) if numbered else -1
     rows = Alert.objects.filter(
-        _all(words, "title", "deployment__model__name", "deployment__version__name") | Q(number=number), project_id=project_id
+        _all(words, "title", "deployment__model__name", "deployment__version__name")
+        | Q(number=number),
+        project_id=project_id,
     )
     named = Case(When(number=number, then=Value(0)), default=Value(1), output_field=IntegerField())
-    return rows.select_related("deployment__model", "deployment__version").order_by(named, "-opened_at")
+    return rows.select_related("deployment__model", "deployment__version").order_by(
+        named, "-opened_at"
+    )
 
 
 def _all(words: list[str], *names: str) -> Q:

@@ -1,4 +1,5 @@
-"""What the Setup page shows: keys, channels with their last message, and whether the first report has come."""
+"""What the Setup page shows: keys, channels with their last message, and whether the first report
+has come."""
 
 from __future__ import annotations
 
@@ -35,20 +36,33 @@ class Arrival:
     @property
     def starting(self) -> bool:
         """Whether that process has neither called nor compiled anything yet."""
-        return self.instance is not None and instance_state(self.instance, clock.now()) == InstanceState.STARTING
+        return (
+            self.instance is not None
+            and instance_state(self.instance, clock.now()) == InstanceState.STARTING
+        )
 
     @property
     def lately(self) -> bool:
         """Whether the newest came within the last minutes: what came hours ago does not arrive."""
-        return self.instance is not None and clock.now() - self.instance.last_seen_at < RECENT_ARRIVAL_AGE
+        return (
+            self.instance is not None
+            and clock.now() - self.instance.last_seen_at < RECENT_ARRIVAL_AGE
+        )
 
 
 def read_arrival(*, project: Project) -> Arrival:
     """Whether reports come in, in three queries."""
     senders = for_project(Sender, project)
     newest = senders.order_by("-last_seen_at").first()
-    folded = for_project(Instance, project).select_related("model", "version").order_by("-last_seen_at").first()
-    return Arrival(newest.last_seen_at if newest else None, folded, senders.count() if newest else 0)
+    folded = (
+        for_project(Instance, project)
+        .select_related("model", "version")
+        .order_by("-last_seen_at")
+        .first()
+    )
+    return Arrival(
+        newest.last_seen_at if newest else None, folded, senders.count() if newest else 0
+    )
 
 
 def query_ingest_keys(*, project: Project) -> QuerySet[Key]:
@@ -59,6 +73,8 @@ def query_ingest_keys(*, project: Project) -> QuerySet[Key]:
 def list_channels_with_last_delivery(*, project: Project) -> list[tuple[Channel, Delivery | None]]:
     """Channels in order of their making, each with its newest message."""
     newest = Delivery.objects.filter(channel=OuterRef("pk")).order_by("-pk").values("pk")[:1]
-    channels = list(for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk"))
+    channels = list(
+        for_project(Channel, project).annotate(newest=Subquery(newest)).order_by("created_at", "pk")
+    )
     last = Delivery.objects.in_bulk([channel.newest for channel in channels if channel.newest])
     return [(channel, last.get(channel.newest)) for channel in channels]

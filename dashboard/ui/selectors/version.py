@@ -1,4 +1,5 @@
-"""What the Version page reads: where the version runs and what is said of it, how its processes started, compiled and served."""
+"""What the Version page reads: where the version runs and what is said of it, how its processes
+started, compiled and served."""
 
 from __future__ import annotations
 
@@ -8,7 +9,11 @@ from typing import Any
 
 from django.db.models import Case, F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, When
 
-from dashboard.alerts.current_verdict import build_verdict_alerts_subquery, find_divergence_alert, resolve_current_verdict
+from dashboard.alerts.current_verdict import (
+    build_verdict_alerts_subquery,
+    find_divergence_alert,
+    resolve_current_verdict,
+)
 from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
 from dashboard.fleet.budgets import Budgets, resolve_budgets
@@ -74,7 +79,8 @@ class VersionStatus:
 
 @dataclass
 class VersionData:
-    """Everything the page shows; `processes` hold those of the version, its baseline and others of the model, newest first."""
+    """Everything the page shows; `processes` hold those of the version, its baseline and others of
+    the model, newest first."""
 
     model: WatchedModel
     version: ModelVersion
@@ -99,18 +105,30 @@ class VersionData:
     @property
     def own(self) -> list[ProcessStart]:
         """The version's own processes here."""
-        return [one for one in self.processes if one.version_id == self.version.pk and one.environment == self.environment]
+        return [
+            one
+            for one in self.processes
+            if one.version_id == self.version.pk and one.environment == self.environment
+        ]
 
     @property
     def theirs(self) -> list[ProcessStart]:
         """Those of the baseline."""
         baseline = self.standing.baseline
-        return [one for one in self.processes if baseline and one.version_id == baseline.id and one.environment == self.environment]
+        return [
+            one
+            for one in self.processes
+            if baseline and one.version_id == baseline.id and one.environment == self.environment
+        ]
 
     @property
     def own_calls(self) -> list[SeriesCalls]:
         """The version's own series here."""
-        return [one for one in self.served if one.version_id == self.version.pk and one.environment == self.environment]
+        return [
+            one
+            for one in self.served
+            if one.version_id == self.version.pk and one.environment == self.environment
+        ]
 
     @property
     def first_minute(self) -> int:
@@ -119,8 +137,11 @@ class VersionData:
         return max(self.standing.deployment.started_minute, newest - MAX_DAYS * 1440)
 
 
-def read_version_data(*, project_id: int, model_id: int, version_id: int, environment: str = "") -> VersionData | None:
-    """Reads the page in at most eleven queries; None where there is no such version, or nothing has run of it."""
+def read_version_data(
+    *, project_id: int, model_id: int, version_id: int, environment: str = ""
+) -> VersionData | None:
+    """Reads the page in at most eleven queries; None where there is no such version, or nothing has
+    run of it."""
     rows = list(_deployments(project_id, model_id, version_id)[:MAX_DEPLOYMENTS])
     if not rows:
         return None
@@ -145,20 +166,32 @@ def read_version_data(*, project_id: int, model_id: int, version_id: int, enviro
         recordings=recordings,
         answers=_answers(project_id, processes) if missed else [],
         served=[],
-        findings=list_version_findings(model_id=model_id, version_ids=pair, with_lives=False, **place),
+        findings=list_version_findings(
+            model_id=model_id, version_ids=pair, with_lives=False, **place
+        ),
         parities=list_version_parities(version_ids=pair, **place),
     )
-    within: dict[str, Any] = {"version_id": version_id, "first": facts.first_minute, "now": clock.minute_of(now.timestamp())}
+    within: dict[str, Any] = {
+        "version_id": version_id,
+        "first": facts.first_minute,
+        "now": clock.minute_of(now.timestamp()),
+    }
     facts.served = read_series_calls(model_id=model_id, **within, **place)
     facts.why_eager = read_version_eager_causes(**within, **place)
     return facts
 
 
 def _deployments(project_id: int, model_id: int, version_id: int) -> QuerySet[Deployment]:
-    """Newest first, each with what is said of it, the version before it, and its newest open alert."""
-    rows = Deployment.objects.filter(project_id=project_id, model_id=model_id, version_id=version_id)
+    """Newest first, each with what is said of it, the version before it, and its newest open
+    alert."""
+    rows = Deployment.objects.filter(
+        project_id=project_id, model_id=model_id, version_id=version_id
+    )
     earlier = Deployment.objects.filter(
-        project_id=project_id, model_id=model_id, environment=OuterRef("environment"), started_minute__lte=OuterRef("started_minute")
+        project_id=project_id,
+        model_id=model_id,
+        environment=OuterRef("environment"),
+        started_minute__lte=OuterRef("started_minute"),
     ).exclude(Q(version_id=version_id) | Q(version__name=OTHER))
     before = earlier.order_by("-started_minute", "-pk")
     alerts = build_verdict_alerts_subquery(deployment="pk", live_model="live_model")
@@ -186,10 +219,20 @@ def _select_environment(rows: list[Deployment]) -> list[Deployment]:
 
 def _build_status(rows: list[Deployment], here: list[Deployment]) -> VersionStatus:
     row: Any = here[0]
-    said = VersionVerdict(row.said_kind, row.said_sentence, row.said_cause, row.said_since) if row.said_kind else None
-    stands = resolve_current_verdict(deployment_id=row.pk) if said and row.open_alert and not rank_severity(said.kind) else None
+    said = (
+        VersionVerdict(row.said_kind, row.said_sentence, row.said_cause, row.said_since)
+        if row.said_kind
+        else None
+    )
+    stands = (
+        resolve_current_verdict(deployment_id=row.pk)
+        if said and row.open_alert and not rank_severity(said.kind)
+        else None
+    )
     if stands is not None:
-        said = VersionVerdict(stands.kind, stands.sentence, stands.cause, stands.since_minute, stands.outlived)
+        said = VersionVerdict(
+            stands.kind, stands.sentence, stands.cause, stands.since_minute, stands.outlived
+        )
     baseline = None
     if row.compared_id is not None and row.compared_id != row.version_id:
         baseline = OtherVersion(row.compared_id, row.compared_name, True)
@@ -197,10 +240,24 @@ def _build_status(rows: list[Deployment], here: list[Deployment]) -> VersionStat
         baseline = OtherVersion(row.before_id, row.before_name, False)
     environments = sorted({one.environment for one in rows})
     diverged = find_divergence_alert(deployment_id=row.pk) if row.open_alert else None
-    return VersionStatus(row, environments, len(here), said, baseline, row.open_alert, diverged.number if diverged else None)
+    return VersionStatus(
+        row,
+        environments,
+        len(here),
+        said,
+        baseline,
+        row.open_alert,
+        diverged.number if diverged else None,
+    )
 
 
 def _answers(project_id: int, processes: list[ProcessStart]) -> list[ProcessCacheAnswers]:
     """Of all of them: which one was warm is needed to say what a miss differs from."""
     since = min((one.started_at for one in processes), default=None)
-    return read_process_answers(project_id=project_id, instance_ids=[one.id for one in processes], since=since) if since else []
+    return (
+        read_process_answers(
+            project_id=project_id, instance_ids=[one.id for one in processes], since=since
+        )
+        if since
+        else []
+    )

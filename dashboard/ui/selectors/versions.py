@@ -1,4 +1,5 @@
-"""Which versions of a model its table lists: a page of all that ever ran in an environment, in the order that was asked for."""
+"""Which versions of a model its table lists: a page of all that ever ran in an environment, in the
+order that was asked for."""
 
 from __future__ import annotations
 
@@ -30,28 +31,41 @@ class VersionList:
 
     @property
     def whole(self) -> bool:
-        """Whether every version is on this page, so that it can be sorted by what was counted of each."""
+        """Whether every version is on this page, so that it can be sorted by what was counted of
+        each."""
         return self.total <= len(self.ids)
 
 
-SORT_KEYS: dict[str, Callable[[VersionRun], Any]] = {"name": lambda ran: ran.name, "first": lambda ran: ran.first}
+SORT_KEYS: dict[str, Callable[[VersionRun], Any]] = {
+    "name": lambda ran: ran.name,
+    "first": lambda ran: ran.first,
+}
 
 
-def list_versions(*, model: WatchedModel, standing: ModelVerdicts, order: Order, page: int) -> VersionList:
-    """Without a key of `KEYS` the judged version, its baseline, then the others from the newest back; two queries where there are many."""
+def list_versions(
+    *, model: WatchedModel, standing: ModelVerdicts, order: Order, page: int
+) -> VersionList:
+    """Without a key of `KEYS` the judged version, its baseline, then the others from the newest
+    back; two queries where there are many."""
     ran = _list_runs(model, standing)
     if order.key in SORT_KEYS:
         ids = [one.id for one in sorted(ran, key=SORT_KEYS[order.key], reverse=order.descending)]
     else:
         newest = sorted(ran, key=SORT_KEYS["first"], reverse=True)
         known = {one.id for one in ran}
-        ids = list(dict.fromkeys(id for id in (*standing.pair, *(one.id for one in newest)) if id in known))
+        ids = list(
+            dict.fromkeys(id for id in (*standing.pair, *(one.id for one in newest)) if id in known)
+        )
     first = (min(page, max(1, -(-len(ids) // MAX_VERSIONS_LISTED))) - 1) * MAX_VERSIONS_LISTED
     listed = VersionList(ids[first : first + MAX_VERSIONS_LISTED], len(ids))
     missing = set(listed.ids) - set(standing.latest)
     if missing:
-        rows = Deployment.objects.filter(model=model, environment=standing.environment, version_id__in=missing)
-        standing.deployments.extend(rows.select_related("version").order_by("-started_minute", "-pk"))
+        rows = Deployment.objects.filter(
+            model=model, environment=standing.environment, version_id__in=missing
+        )
+        standing.deployments.extend(
+            rows.select_related("version").order_by("-started_minute", "-pk")
+        )
     return listed
 
 
@@ -59,7 +73,9 @@ def _list_runs(model: WatchedModel, standing: ModelVerdicts) -> list[VersionRun]
     if standing.all_deployments:
         found: dict[int, VersionRun] = {}
         for row in standing.deployments:
-            known = found.get(row.version_id, VersionRun(row.version_id, row.version.name, row.started_minute))
+            known = found.get(
+                row.version_id, VersionRun(row.version_id, row.version.name, row.started_minute)
+            )
             found[row.version_id] = known._replace(first=min(known.first, row.started_minute))
         return list(found.values())
     rows = Deployment.objects.filter(model=model, environment=standing.environment).order_by()

@@ -54,24 +54,40 @@ def verdict_badge(kind: str, size: str = "") -> SafeString:
     """The badge of a verdict; a kind this page does not know shows as its own words."""
     known = kind if kind in VerdictKind.values else VerdictKind.NOT_ENOUGH_DATA.value
     text = VerdictKind(kind).label if kind in VerdictKind.values else kind.replace("_", " ").upper()
-    return format_html('<span class="badge {} {}">{}{}</span>', BADGES[VerdictKind(known)], size, icons.draw_mark(known), text)
+    return format_html(
+        '<span class="badge {} {}">{}{}</span>',
+        BADGES[VerdictKind(known)],
+        size,
+        icons.draw_mark(known),
+        text,
+    )
 
 
 @register.simple_tag
 def last_known(outlived: RetainedVerdict | None) -> SafeString | str:
-    """That a verdict is the last known one, since when, and what the data gives now; nothing for a verdict that holds now."""
+    """That a verdict is the last known one, since when, and what the data gives now; nothing for a
+    verdict that holds now."""
     if not outlived:
         return ""
-    now = VerdictKind(outlived.kind_now).label.lower() if outlived.kind_now in VerdictKind.values else outlived.kind_now
+    now = (
+        VerdictKind(outlived.kind_now).label.lower()
+        if outlived.kind_now in VerdictKind.values
+        else outlived.kind_now
+    )
     if outlived.silent:
-        return format_html('<span class="tag line known"><span>A-{} is open; last evaluated {}</span></span>', outlived.alert, now)
+        return format_html(
+            '<span class="tag line known"><span>A-{} is open; last evaluated {}</span></span>',
+            outlived.alert,
+            now,
+        )
     text = '<span class="tag line known"><span>last known {}; {} now; A-{} is open</span></span>'
     return format_html(text, clock_time(outlived.known_at), now, outlived.alert)
 
 
 @register.simple_tag
 def stale_data(deployment: object) -> SafeString | str:
-    """How old the data is that a verdict rests on, where that is too old; nothing while data arrives."""
+    """How old the data is that a verdict rests on, where that is too old; nothing while data
+    arrives."""
     if not isinstance(deployment, Deployment) or stale_minutes(deployment) is None:
         return ""
     text = '<span class="tag line stale"><span>stale: last data {}</span></span>'
@@ -79,9 +95,12 @@ def stale_data(deployment: object) -> SafeString | str:
 
 
 @register.simple_tag
-@lru_cache(maxsize=4096, typed=True)  # a name that was marked as safe is no answer for one of the same letters that was not
+@lru_cache(
+    maxsize=4096, typed=True
+)  # a name that was marked as safe is no answer for one of the same letters that was not
 def version_mark(role: int, name: str = "") -> SafeString:
-    """The shape of a version's role, and its name, which no letters of its own turn round with what stands beside it."""
+    """The shape of a version's role, and its name, which no letters of its own turn round with what
+    stands beside it."""
     if not name:
         return format_html('<span class="ver">{}</span>', icons.version_shape(role))
     return format_html('<span class="ver">{}<bdi>{}</bdi></span>', icons.version_shape(role), name)
@@ -98,14 +117,19 @@ def evidence_label(label: str, drives: bool = False, caution: bool = False) -> S
 
 @register.simple_tag
 def instance_state(state: str, text: str = "", badly: bool = False) -> SafeString:
-    """An instance's state: its shape and its word, or a longer text that contains the word; `badly`: it ended with an error, or by a
-    signal that kills."""
-    return format_html('<span class="state">{}{}</span>', icons.draw_mark("failed" if badly else f"state-{state}"), text or state)
+    """An instance's state: its shape and its word, or a longer text that contains the word;
+    `badly`: it ended with an error, or by a signal that kills."""
+    return format_html(
+        '<span class="state">{}{}</span>',
+        icons.draw_mark("failed" if badly else f"state-{state}"),
+        text or state,
+    )
 
 
 @register.simple_tag
 def explain(key: str, place: str = "") -> SafeString:
-    """A question mark that says what a number means; `place` tells two of the same word on one page apart."""
+    """A question mark that says what a number means; `place` tells two of the same word on one page
+    apart."""
     entry, id = get_entry(key), f"what-{key}{'-' if place else ''}{place}"
     return format_html(
         '<button type="button" class="q" popovertarget="{}" aria-label="What {} means">?</button>'
@@ -122,7 +146,8 @@ def explain(key: str, place: str = "") -> SafeString:
 def copy_button(target: str, what: str = "") -> SafeString:
     """A button that copies the text of the element with this id."""
     return format_html(
-        '<button type="button" class="btn sm copy" data-copy="{}">{}<span data-label>Copy</span>{}</button>',
+        '<button type="button" class="btn sm copy" data-copy="{}">{}<span '
+        "data-label>Copy</span>{}</button>",
         target,
         icons.draw_line_icon("copy"),
         format_html('<span class="vh"> {}</span>', what) if what else "",

@@ -1,4 +1,5 @@
-"""Cells of the Fleet table as tags: an included template costs ten times as much, and a fleet has hundreds of them."""
+"""Cells of the Fleet table as tags: an included template costs ten times as much, and a fleet has
+hundreds of them."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -26,7 +27,8 @@ def _address(prefix: str, name: str, parts: tuple[object, ...]) -> str:
 
 @register.simple_tag
 def address(name: str, *parts: object) -> str:
-    """What `url` gives, looked up once: a fleet is polled, and its hundreds of addresses are the same each time."""
+    """What `url` gives, looked up once: a fleet is polled, and its hundreds of addresses are the
+    same each time."""
     return _address(get_script_prefix(), name, parts)
 
 
@@ -35,8 +37,14 @@ def figure_cell(cell: Cell, absent: str = "no report") -> SafeString:
     """A figure with its change below, in the colour of its verdict; or why there is none."""
     if not cell.text:
         return format_html('<span class="dim">{}</span>', absent)
-    changed = format_html('<span class="delta {}">{}</span>', cell.css, cell.change) if cell.css else cell.change
-    below = format_html('<span class="sub">{}{}</span>', changed, _detail(cell)) if cell.change else ""
+    changed = (
+        format_html('<span class="delta {}">{}</span>', cell.css, cell.change)
+        if cell.css
+        else cell.change
+    )
+    below = (
+        format_html('<span class="sub">{}{}</span>', changed, _detail(cell)) if cell.change else ""
+    )
     return format_html('<span class="big">{}</span>{}', cell.text, below)
 
 
@@ -54,8 +62,14 @@ def other_roles(rows: Iterable[Any]) -> list[int]:
 @register.simple_tag
 def spark_drawn(spark: Spark, end_css: str = "") -> SafeString:
     """The inside of a sparkline: deployments, lines, and a dot where the newest version stands."""
-    parts = [f'<path class="mk" d="M{x} 8V52"/><path class="mkf" d="{diamond}"/>' for x, diamond in spark.marks]
-    parts += [f'<path class="l{" thin" if line.thin else ""} s{line.role}" d="{line.path}"/>' for line in spark.lines]
+    parts = [
+        f'<path class="mk" d="M{x} 8V52"/><path class="mkf" d="{diamond}"/>'
+        for x, diamond in spark.marks
+    ]
+    parts += [
+        f'<path class="l{" thin" if line.thin else ""} s{line.role}" d="{line.path}"/>'
+        for line in spark.lines
+    ]
     if spark.end:
         role, x, y = spark.end
         parts.append(f'<circle class="f{role}{end_css}" cx="{x}" cy="{y}" r="3"/>')
@@ -70,21 +84,43 @@ def quantile_cells(p50: Cell, p99: Cell) -> SafeString:
     return format_html(
         '<dt>p50</dt><dd class="big">{}</dd><dd><span class="delta {}">{}</span></dd>{}'
         '<dt>p99</dt><dd>{}</dd><dd><span class="delta {}">{}</span></dd>{}',
-        *(p50.text, p50.css, p50.change, _detail(p50, "dd"), p99.text, p99.css, p99.change, _detail(p99, "dd")),
+        *(
+            p50.text,
+            p50.css,
+            p50.change,
+            _detail(p50, "dd"),
+            p99.text,
+            p99.css,
+            p99.change,
+            _detail(p99, "dd"),
+        ),
     )
 
 
 @register.simple_tag
-def live_versions(slug: str, model_id: int, versions: Sequence[LiveVersion], environment: str) -> SafeString:
+def live_versions(
+    slug: str, model_id: int, versions: Sequence[LiveVersion], environment: str
+) -> SafeString:
     """Each version that takes calls with its share of them, and below the bar of these shares."""
     asked = f"?env={quote(environment, safe='')}" if environment else ""
-    said = [(one, "no calls" if one.share is None else words.percent(one.share)) for one in versions]
-    listed = ((address("version", slug, model_id, one.id), asked, version_mark(one.role, one.name), share) for one, share in said)
+    said = [
+        (one, "no calls" if one.share is None else words.percent(one.share)) for one in versions
+    ]
+    listed = (
+        (address("version", slug, model_id, one.id), asked, version_mark(one.role, one.name), share)
+        for one, share in said
+    )
     drawn = ((one.role, one.x, one.width) for one in versions if one.share)
     return format_html(
-        '<ul class="adopt">{}<li><svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" '
-        'aria-label="Share of calls: {}"><rect class="track" width="100" height="6"/>{}</svg></li></ul>',
-        format_html_join("", '<li><a class="plain" href="{}{}">{}</a><span class="num mid">{}</span></li>', listed),
+        '<ul class="adopt">{}<li><svg class="bar" viewBox="0 0 100 6" '
+        'preserveAspectRatio="none" role="img" '
+        'aria-label="Share of calls: {}"><rect class="track" width="100" '
+        'height="6"/>{}</svg></li></ul>',
+        format_html_join(
+            "",
+            '<li><a class="plain" href="{}{}">{}</a><span class="num mid">{}</span></li>',
+            listed,
+        ),
         ", ".join(f"{one.name} {share}" for one, share in said),
         format_html_join("", '<rect class="f{}" x="{}" y="0" width="{}" height="6"/>', drawn),
     )

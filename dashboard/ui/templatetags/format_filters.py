@@ -1,4 +1,5 @@
-"""Filters that say numbers, durations, sizes and times; None says so in words instead of showing a zero."""
+"""Filters that say numbers, durations, sizes and times; None says so in words instead of showing a
+zero."""
 
 import re
 from collections.abc import Callable
@@ -37,13 +38,16 @@ def format_process_name(one: Instance) -> str:
 
 @register.filter
 def prose(text: str) -> SafeString:
-    """A sentence that may name code between backticks, with its moments in the reader's zone; everything in it stays text, and no name
-    turns the rest of it round."""
+    """A sentence that may name code between backticks, with its moments in the reader's zone;
+    everything in it stays text, and no name turns the rest of it round."""
     text = str(text).translate(BIDI_CONTROLS)
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return _with_times(text)
-    said = (format_html("<code>{}</code>", part) if place % 2 else _with_times(part) for place, part in enumerate(parts))
+    said = (
+        format_html("<code>{}</code>", part) if place % 2 else _with_times(part)
+        for place, part in enumerate(parts)
+    )
     return format_html_join("", "{}", ((part,) for part in said))
 
 
@@ -61,8 +65,11 @@ def _time_or_text(text: str) -> str | SafeString:
 
 @register.filter
 def code_breaks(text: str) -> SafeString:
-    """Code that goes on in the next line after a dot, a slash or a comma, before it is cut within a name."""
-    return format_html_join(mark_safe("<wbr>"), "{}", ((part,) for part in LINE_BREAK_POINTS.split(str(text))))
+    """Code that goes on in the next line after a dot, a slash or a comma, before it is cut within a
+    name."""
+    return format_html_join(
+        mark_safe("<wbr>"), "{}", ((part,) for part in LINE_BREAK_POINTS.split(str(text)))
+    )
 
 
 @register.filter
@@ -109,8 +116,8 @@ def browser(agent: str) -> str:
 
 @register.filter
 def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString:
-    """A time element that the page's script turns into the viewer's zone, else UTC: 23:35 today, 24 Nov 23:35 on other days; `day` always
-    has the date. moments.js writes the same."""
+    """A time element that the page's script turns into the viewer's zone, else UTC: 23:35 today, 24
+    Nov 23:35 on other days; `day` always has the date. moments.js writes the same."""
     if value is None:
         return ABSENT
     now = clock.now()
@@ -118,7 +125,13 @@ def clock_time(value: datetime | None, shape: str = "clock") -> str | SafeString
     if value.date() != now.date() or shape == "day":
         year = "" if value.year == now.year else f" {value.year}"
         text = f"{value.day} {value:%b}{year} {text}"
-    return format_html('<time datetime="{}" data-t="{}" title="{} UTC">{}</time>', value.isoformat(), shape, _exact(value), text)
+    return format_html(
+        '<time datetime="{}" data-t="{}" title="{} UTC">{}</time>',
+        value.isoformat(),
+        shape,
+        _exact(value),
+        text,
+    )
 
 
 @register.filter
@@ -127,7 +140,12 @@ def relative_time(value: datetime | None) -> str | SafeString:
     if value is None:
         return ABSENT
     text = f"{words.format_coarse_duration((clock.now() - value).total_seconds())} ago"
-    return format_html('<time datetime="{}" data-t="ago" title="{} UTC">{}</time>', value.isoformat(), _exact(value), text)
+    return format_html(
+        '<time datetime="{}" data-t="ago" title="{} UTC">{}</time>',
+        value.isoformat(),
+        _exact(value),
+        text,
+    )
 
 
 @register.filter

@@ -1,4 +1,5 @@
-"""Filters of the chart pages: a value out of a mapping, a chart's newest number, a span of minutes."""
+"""Filters of the chart pages: a value out of a mapping, a chart's newest number, a span of
+minutes."""
 
 from collections.abc import Mapping
 from typing import Any

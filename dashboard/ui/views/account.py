@@ -17,7 +17,11 @@ def theme(request: HttpRequest) -> HttpResponse:
     """Sets the theme and goes back to the page it was set from."""
     assert isinstance(request.user, User)
     try:
-        user_theme_set(user=request.user, theme=request.POST.get("theme", ""), address=request.META.get("REMOTE_ADDR"))
+        user_theme_set(
+            user=request.user,
+            theme=request.POST.get("theme", ""),
+            address=request.META.get("REMOTE_ADDR"),
+        )
     except ValidationError:
         return HttpResponseBadRequest("theme must be one of system, light, dark.")
     back = request.POST.get("next", "")
@@ -28,5 +32,6 @@ def theme(request: HttpRequest) -> HttpResponse:
 @require_safe
 @login_required
 def no_password(request: HttpRequest) -> HttpResponse:
-    """Where allauth leads who has no password: whoever comes from the provider gets none here, which would outlive their account there."""
+    """Where allauth leads who has no password: whoever comes from the provider gets none here,
+    which would outlive their account there."""
     return render(request, "account/no_password.html", {"on": "password"})

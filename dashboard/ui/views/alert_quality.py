@@ -9,7 +9,12 @@ from django.views.decorators.http import require_safe
 from dashboard.alerts.alert_quality import MIN_GRADED_ALERTS, PERIOD_DAYS, read_alert_quality
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import mark_uncached
-from dashboard.ui.pages.alert_quality import build_outcome_rows, build_verdict_rows, format_interval, format_share
+from dashboard.ui.pages.alert_quality import (
+    build_outcome_rows,
+    build_verdict_rows,
+    format_interval,
+    format_share,
+)
 
 
 @require_safe

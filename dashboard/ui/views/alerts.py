@@ -13,7 +13,13 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState, EventKind
-from dashboard.alerts.services import AlertActionError, alert_acknowledge, alert_dismiss, alert_resolve, alert_snooze
+from dashboard.alerts.services import (
+    AlertActionError,
+    alert_acknowledge,
+    alert_dismiss,
+    alert_resolve,
+    alert_snooze,
+)
 from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.ui.http.access import ProjectRequest, project_page
@@ -24,7 +30,14 @@ from dashboard.ui.http.time_range import replace_query
 from dashboard.ui.pages.alerts import timeline
 from dashboard.ui.pages.alerts.affected_ranks import alert_ranks
 from dashboard.ui.selectors.alert_groups import AlertFilter
-from dashboard.ui.selectors.alerts import DEFAULT_ORDER, alert_or_404, count_alerts, count_alerts_by_state, list_alerts, read_alert_data
+from dashboard.ui.selectors.alerts import (
+    DEFAULT_ORDER,
+    alert_or_404,
+    count_alerts,
+    count_alerts_by_state,
+    list_alerts,
+    read_alert_data,
+)
 
 COLUMNS = (
     Column("Alert", "number", most_first=True),
@@ -59,7 +72,12 @@ def alerts(request: ProjectRequest) -> HttpResponse:
         total = count_alerts(project=request.project, open_only=open_only, narrowed=narrowed)
     page = paginate(request.GET, total=total, size=PAGE_SIZE)
     rows = list_alerts(
-        project=request.project, open_only=open_only, order=order.by(SORT_FIELDS), narrowed=narrowed, first=page.first, most=PAGE_SIZE
+        project=request.project,
+        open_only=open_only,
+        order=order.by(SORT_FIELDS),
+        narrowed=narrowed,
+        first=page.first,
+        most=PAGE_SIZE,
     )
     context = {
         "project": request.project,
@@ -78,7 +96,11 @@ def alerts(request: ProjectRequest) -> HttpResponse:
     part = render_to_string("ui/alerts/rows.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return mark_uncached(render(request, "ui/alerts/list.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(
+        render(
+            request, "ui/alerts/list.html", context | {"part": part, "etag": fragment_etag(part)}
+        )
+    )
 
 
 @require_safe
@@ -90,7 +112,11 @@ def alert(request: ProjectRequest, number: int) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
     return mark_uncached(
-        render(request, "ui/alerts/page.html", context | {"part": part, "etag": fragment_etag(part), "snoozes": SNOOZE_HOURS})
+        render(
+            request,
+            "ui/alerts/page.html",
+            context | {"part": part, "etag": fragment_etag(part), "snoozes": SNOOZE_HOURS},
+        )
     )
 
 
@@ -102,9 +128,15 @@ def alert_act(request: ProjectRequest, number: int, action: str) -> HttpResponse
     if act is None:
         raise Http404("There is no such action.")
     try:
-        said = act(alert_or_404(project=request.project, number=number), request, request.POST.get("note", "").strip())
+        said = act(
+            alert_or_404(project=request.project, number=number),
+            request,
+            request.POST.get("note", "").strip(),
+        )
     except AlertActionError as error:
-        messages.error(request, str(error).removeprefix("note: ").removeprefix("until: ").capitalize())
+        messages.error(
+            request, str(error).removeprefix("note: ").removeprefix("until: ").capitalize()
+        )
     else:
         messages.success(request, said)
     return redirect("alert", request.project.slug, number)
@@ -115,7 +147,14 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
     one = page.alert
     moments = timeline.build_timeline(page)
     rolled_back = timeline.find_rollback_time(page)
-    worst_at = next((event.at for event in reversed(page.events) if event.verdict and event.verdict.kind == one.worst), None)
+    worst_at = next(
+        (
+            event.at
+            for event in reversed(page.events)
+            if event.verdict and event.verdict.kind == one.worst
+        ),
+        None,
+    )
     return {
         "project": request.project,
         "page": page,
@@ -136,7 +175,9 @@ def _content(request: ProjectRequest, number: int) -> dict[str, Any]:
         "seen_after": timeline.format_delay(one, one.opened_at),
         "worst_after": timeline.format_delay(one, worst_at),
         "acknowledged_after": timeline.format_delay(one, one.acknowledged_at),
-        "acknowledged_by": next((event.actor_name for event in page.events if event.kind == EventKind.ACKNOWLEDGED), ""),
+        "acknowledged_by": next(
+            (event.actor_name for event in page.events if event.kind == EventKind.ACKNOWLEDGED), ""
+        ),
         "rolled_back": rolled_back,
         "level": timeline.find_recovery_kind(page),
         "ended_after": timeline.format_delay(one, rolled_back or one.resolved_at),
@@ -154,7 +195,13 @@ def _snooze(one: Alert, request: ProjectRequest, note: str) -> str:
     hours = request.POST.get("hours", "")
     if hours not in SNOOZE_HOURS:
         raise AlertActionError("choose one of the offered times.")
-    alert_snooze(alert=one, user=request.user, until=clock.now() + timedelta(hours=int(hours)), note=note, address=_address(request))
+    alert_snooze(
+        alert=one,
+        user=request.user,
+        until=clock.now() + timedelta(hours=int(hours)),
+        note=note,
+        address=_address(request),
+    )
     return f"Put aside for {SNOOZE_HOURS[hours]}. It comes back earlier when it gets worse."
 
 

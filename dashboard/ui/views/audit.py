@@ -30,12 +30,18 @@ COLUMNS = ("at", "who", "action", "subject", "before", "after", "address")
 def audit(request: ProjectRequest) -> HttpResponse:
     """A page of the record."""
     wanted = _read_filter(request)
-    page = read_audit_page(project=request.project, wanted=wanted, number=parse_whole_number(request.GET.get("page")) or 1)
+    page = read_audit_page(
+        project=request.project,
+        wanted=wanted,
+        number=parse_whole_number(request.GET.get("page")) or 1,
+    )
     actions, people = list_audit_choices(project=request.project)
     context = {
         "project": request.project,
         "page": page,
-        "rows": [(row, format_audit_value(row.before), format_audit_value(row.after)) for row in page],
+        "rows": [
+            (row, format_audit_value(row.before), format_audit_value(row.after)) for row in page
+        ],
         "wanted": wanted,
         "query": urlencode(wanted.query),
         "actions": actions,
@@ -66,4 +72,6 @@ def audit_csv(request: ProjectRequest) -> HttpResponse:
 
 
 def _read_filter(request: ProjectRequest) -> AuditFilter:
-    return AuditFilter(**{name: request.GET.get(name, "").strip()[:200] for name in ("action", "who", "about")})
+    return AuditFilter(
+        **{name: request.GET.get(name, "").strip()[:200] for name in ("action", "who", "about")}
+    )

@@ -1,4 +1,5 @@
-"""What operators say about baselines on the Model page: pin a version, accept one as the new normal, or let the judge choose again."""
+"""What operators say about baselines on the Model page: pin a version, accept one as the new
+normal, or let the judge choose again."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from django.views.decorators.http import require_POST
 
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
-from dashboard.regressions.baseline_choices import ACCEPT, ChoiceError, baseline_choice_end, baseline_choose
+from dashboard.regressions.baseline_choices import (
+    ACCEPT,
+    ChoiceError,
+    baseline_choice_end,
+    baseline_choose,
+)
 from dashboard.regressions.models import BaselineChoice
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.views.model import model_or_404
@@ -37,7 +43,10 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
         messages.error(request, str(error))
     else:
         done = "is accepted as the new normal" if choice.kind == ACCEPT else "is pinned"
-        messages.success(request, f"{choice.version.name} {done}: versions deployed after it are compared with it.")
+        messages.success(
+            request,
+            f"{choice.version.name} {done}: versions deployed after it are compared with it.",
+        )
     return _redirect_to_model(request, model_id, environment)
 
 
@@ -45,7 +54,9 @@ def baseline_set(request: ProjectRequest, model_id: int) -> HttpResponse:
 @project_page(Role.OPERATOR)
 def baseline_end(request: ProjectRequest, model_id: int, choice_id: int) -> HttpResponse:
     """Lets the judge choose again."""
-    choice = for_project(BaselineChoice, request.project).filter(pk=choice_id, model_id=model_id).first()
+    choice = (
+        for_project(BaselineChoice, request.project).filter(pk=choice_id, model_id=model_id).first()
+    )
     if choice is None:
         raise Http404("There is no such choice.")
     baseline_choice_end(choice=choice, actor=request.user, address=request.META.get("REMOTE_ADDR"))
@@ -54,4 +65,8 @@ def baseline_end(request: ProjectRequest, model_id: int, choice_id: int) -> Http
 
 
 def _redirect_to_model(request: ProjectRequest, model_id: int, environment: str) -> HttpResponse:
-    return redirect(reverse("model", args=[request.project.slug, model_id]) + "?" + urlencode({"env": environment}))
+    return redirect(
+        reverse("model", args=[request.project.slug, model_id])
+        + "?"
+        + urlencode({"env": environment})
+    )

@@ -16,7 +16,14 @@ from dashboard.fleet.models import WatchedModel
 from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
-from dashboard.ui.http.time_range import SINCE_DEPLOYMENT, SPAN_MINUTES, TimeRange, build_range_picker, read_time_range, replace_query
+from dashboard.ui.http.time_range import (
+    SINCE_DEPLOYMENT,
+    SPAN_MINUTES,
+    TimeRange,
+    build_range_picker,
+    read_time_range,
+    replace_query,
+)
 from dashboard.ui.pages.change_exports import rows_table, serialize_row, serialize_span
 from dashboard.ui.pages.compare import ComparePage, compare_page
 from dashboard.ui.selectors.compare import CompareQuery, read_compare_data
@@ -41,10 +48,19 @@ def compare_json(request: ProjectRequest, model_id: int) -> HttpResponse:
     """Every row and what the charts draw."""
     page = _page_or_404(request, model_id)
     found = page.facts.why_eager
-    why = {version.name: found[version.pk].as_dict() for version in page.facts.pair if version.pk in found}
+    why = {
+        version.name: found[version.pk].as_dict()
+        for version in page.facts.pair
+        if version.pk in found
+    }
     rows, changed = [serialize_row(row) for row in page.rows], asdict(page.differs)["lines"]
-    spans = {version.name: serialize_span(page.facts.spans.get(version.pk)) for version in page.facts.pair}
-    return JsonResponse({"rows": rows, "spans": spans, "changed": changed, "why_eager": why, **page.drawn()})
+    spans = {
+        version.name: serialize_span(page.facts.spans.get(version.pk))
+        for version in page.facts.pair
+    }
+    return JsonResponse(
+        {"rows": rows, "spans": spans, "changed": changed, "why_eager": why, **page.drawn()}
+    )
 
 
 @require_safe
@@ -61,7 +77,10 @@ def compare_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
 
 def _tabulate_instances(page: ComparePage) -> list[list[Any]]:
     points = [point for row in page.strip.rows for point in (*row.baseline, *row.candidate)]
-    return [["where", "instance", "side", "seconds", "calls"], *([p.place, p.instance, p.arm, p.value, p.n] for p in points)]
+    return [
+        ["where", "instance", "side", "seconds", "calls"],
+        *([p.place, p.instance, p.arm, p.value, p.n] for p in points),
+    ]
 
 
 def _tabulate_histograms(page: ComparePage) -> list[list[Any]]:
@@ -72,7 +91,9 @@ def _tabulate_histograms(page: ComparePage) -> list[list[Any]]:
             sums = accumulate(curve.shares)
             rows += [
                 [panel.place, curve.role, panel.unit, low, high, share, round(min(1.0, up_to), 4)]
-                for low, high, share, up_to in zip(curve.edges, curve.edges[1:], curve.shares, sums, strict=False)
+                for low, high, share, up_to in zip(
+                    curve.edges, curve.edges[1:], curve.shares, sums, strict=False
+                )
             ]
     return rows
 
@@ -81,12 +102,15 @@ TABLES = {"instances": _tabulate_instances, "densities": _tabulate_histograms}
 
 
 def _read_time_range(request: ProjectRequest) -> TimeRange:
-    """The range of the address: usually since the deployment; a relative one ends where the time of both does, which may be long ago."""
+    """The range of the address: usually since the deployment; a relative one ends where the time of
+    both does, which may be long ago."""
     now = clock.minute_of(clock.unix())
     return read_time_range(request.GET, now=now, since=0, usual=SINCE_DEPLOYMENT)
 
 
-def _read(request: ProjectRequest, model_id: int, chosen: TimeRange) -> tuple[WatchedModel, ModelVerdicts, ComparePage | None]:
+def _read(
+    request: ProjectRequest, model_id: int, chosen: TimeRange
+) -> tuple[WatchedModel, ModelVerdicts, ComparePage | None]:
     query = request.GET
     asked = CompareQuery(
         a=parse_whole_number(query.get("a")),
@@ -98,7 +122,11 @@ def _read(request: ProjectRequest, model_id: int, chosen: TimeRange) -> tuple[Wa
     )
     model = model_or_404(request, model_id)
     standing, facts = read_compare_data(model=model, asked=asked)
-    return model, standing, compare_page(facts, clock_asked=query.get("clock", "")) if facts else None
+    return (
+        model,
+        standing,
+        compare_page(facts, clock_asked=query.get("clock", "")) if facts else None,
+    )
 
 
 def _page_or_404(request: ProjectRequest, model_id: int) -> ComparePage:
@@ -109,7 +137,11 @@ def _page_or_404(request: ProjectRequest, model_id: int) -> ComparePage:
 
 
 def _context(
-    request: ProjectRequest, model: WatchedModel, standing: ModelVerdicts, page: ComparePage | None, chosen: TimeRange
+    request: ProjectRequest,
+    model: WatchedModel,
+    standing: ModelVerdicts,
+    page: ComparePage | None,
+    chosen: TimeRange,
 ) -> dict[str, Any]:
     query = request.GET
     context: dict[str, Any] = {
@@ -118,7 +150,12 @@ def _context(
         "page": page,
         "query": query.urlencode(),
         "choices": list(standing.latest.values()),
-        "kept": [(name, value) for name, values in query.lists() if name not in ("a", "b", "env") for value in values],
+        "kept": [
+            (name, value)
+            for name, values in query.lists()
+            if name not in ("a", "b", "env")
+            for value in values
+        ],
     }
     if page is None:
         return context
@@ -126,9 +163,20 @@ def _context(
     a, b = facts.pair
     ran = facts.spans.values()
     if chosen.key != "custom" and ran:
-        chosen = replace(chosen, first=min(span.first for span in ran), last=max(span.last for span in ran))
-    asked = facts.verdict and request.membership.open_alerts  # what a project has none of is not asked for
-    alert = facts.b.alerts.filter(cause=AlertCause.REGRESSION).exclude(state="resolved").order_by("-opened_at").first() if asked else None
+        chosen = replace(
+            chosen, first=min(span.first for span in ran), last=max(span.last for span in ran)
+        )
+    asked = (
+        facts.verdict and request.membership.open_alerts
+    )  # what a project has none of is not asked for
+    alert = (
+        facts.b.alerts.filter(cause=AlertCause.REGRESSION)
+        .exclude(state="resolved")
+        .order_by("-opened_at")
+        .first()
+        if asked
+        else None
+    )
     return context | {
         "facts": facts,
         "verdict": facts.verdict,
@@ -138,9 +186,13 @@ def _context(
         "data": page.drawn(),
         "several_strata": len(facts.series) > 2,
         "picker": build_range_picker(query, chosen, deployed=True, spans=SPANS_SHOWN),
-        "regions": [(name, replace_query(query, region=name), name == facts.region) for name in facts.regions],
+        "regions": [
+            (name, replace_query(query, region=name), name == facts.region)
+            for name in facts.regions
+        ],
         "clocks": [
-            (words, replace_query(query, clock=key), key == page.clock) for key, words in (("gpu", "GPU time"), ("wall", "Wall time"))
+            (words, replace_query(query, clock=key), key == page.clock)
+            for key, words in (("gpu", "GPU time"), ("wall", "Wall time"))
         ],
         "swap": replace_query(query, a=str(b.pk), b=str(a.pk)),
         "span_a": facts.spans.get(a.pk),

@@ -29,16 +29,27 @@ def data_save(request: ProjectRequest) -> HttpResponse:
     given = days_read(request.POST)
     if not given.errors:
         try:
-            retention_set(project=request.project, changes=given.days, actor=request.user, address=request.META.get("REMOTE_ADDR"))
+            retention_set(
+                project=request.project,
+                changes=given.days,
+                actor=request.user,
+                address=request.META.get("REMOTE_ADDR"),
+            )
         except RetentionError as error:
             given.errors[error.name] = explain_days_error(error.name, error.given, error.expected)
     if given.errors:
         messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
         return _render(request, given=given, status=400)
-    messages.success(request, "Saved. What is older goes at the next clean-up, within an hour; what is gone does not come back.")
+    messages.success(
+        request,
+        "Saved. What is older goes at the next clean-up, within an hour; what is gone does "
+        "not come back.",
+    )
     return redirect("data", request.project.slug)
 
 
-def _render(request: ProjectRequest, *, given: DataInput | None = None, status: int = 200) -> HttpResponse:
+def _render(
+    request: ProjectRequest, *, given: DataInput | None = None, status: int = 200
+) -> HttpResponse:
     context = {"project": request.project, "page": data_page(request.project, given)}
     return mark_uncached(render(request, "ui/settings/data.html", context, status=status))

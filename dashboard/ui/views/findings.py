@@ -13,7 +13,13 @@ from dashboard.common import clock
 from dashboard.fleet.selectors.compilations.cache_miss_costs import read_miss_costs
 from dashboard.fleet.selectors.findings.finding_days import count_findings_by_day
 from dashboard.fleet.selectors.findings.finding_detail import FindingDetail, read_finding_detail
-from dashboard.fleet.selectors.findings.finding_list import SORTS, STATES, FindingFilter, FindingList, read_finding_list
+from dashboard.fleet.selectors.findings.finding_list import (
+    SORTS,
+    STATES,
+    FindingFilter,
+    FindingList,
+    read_finding_list,
+)
 from dashboard.fleet.selectors.versions.fleet_page import list_environments
 from dashboard.ui.charts.findings_by_day import build_findings_by_day, days_table
 from dashboard.ui.http.access import ProjectRequest, project_page
@@ -45,24 +51,39 @@ COLUMNS = (
 def findings(request: ProjectRequest) -> HttpResponse:
     """The list."""
     query, wanted = request.GET, _read_filter(request.GET)
-    found = read_finding_list(project_id=request.project.pk, wanted=wanted, page=read_page_number(query), size=PAGE_SIZE)
+    found = read_finding_list(
+        project_id=request.project.pk, wanted=wanted, page=read_page_number(query), size=PAGE_SIZE
+    )
     return render(
         request,
         "ui/findings/list.html",
         _choices(request, wanted, found)
         | {
             "rows": finding_rows(found.rows),
-            "days": build_findings_by_day(count_findings_by_day(project_id=request.project.pk, wanted=wanted))
+            "days": build_findings_by_day(
+                count_findings_by_day(project_id=request.project.pk, wanted=wanted)
+            )
             if found.total or wanted.state
             else None,
             "total": found.total,
             "page": paginate(query, total=found.total, size=PAGE_SIZE),
             "wanted": wanted,
             "query": query.urlencode(),
-            "filtered": any((wanted.model_id, wanted.version_id, wanted.kind, wanted.state, wanted.text, wanted.environment)),
+            "filtered": any(
+                (
+                    wanted.model_id,
+                    wanted.version_id,
+                    wanted.kind,
+                    wanted.state,
+                    wanted.text,
+                    wanted.environment,
+                )
+            ),
             "heads": _order(query).heads(query, COLUMNS),
             "sort": query.get("sort", ""),
-            "factors": sum_factors(read_miss_costs(project_id=request.project.pk, now=clock.now())) if wanted.kind == "cache_miss" else [],
+            "factors": sum_factors(read_miss_costs(project_id=request.project.pk, now=clock.now()))
+            if wanted.kind == "cache_miss"
+            else [],
         },
     )
 
@@ -80,9 +101,13 @@ def findings_json(request: ProjectRequest) -> HttpResponse:
 def findings_csv(request: ProjectRequest) -> HttpResponse:
     """The same as a table, or the numbers of the chart over time."""
     if request.GET.get("chart") == "days":
-        days = count_findings_by_day(project_id=request.project.pk, wanted=_read_filter(request.GET))
+        days = count_findings_by_day(
+            project_id=request.project.pk, wanted=_read_filter(request.GET)
+        )
         return csv_response(days_table(days), f"{request.project.slug}-findings-by-day.csv")
-    return csv_response([HEAD, *tabulate_findings(_all(request).rows)], f"{request.project.slug}-findings.csv")
+    return csv_response(
+        [HEAD, *tabulate_findings(_all(request).rows)], f"{request.project.slug}-findings.csv"
+    )
 
 
 @require_safe
@@ -90,7 +115,11 @@ def findings_csv(request: ProjectRequest) -> HttpResponse:
 def finding(request: ProjectRequest, finding_id: int) -> HttpResponse:
     """One finding: who showed it, what to do, who ran without it since."""
     page = finding_page(_detail(request, finding_id))
-    return render(request, "ui/findings/page.html", {"page": page, "detail": page.detail, "finding": page.detail.finding})
+    return render(
+        request,
+        "ui/findings/page.html",
+        {"page": page, "detail": page.detail, "finding": page.detail.finding},
+    )
 
 
 @require_safe
@@ -116,7 +145,14 @@ def finding_json(request: ProjectRequest, finding_id: int) -> HttpResponse:
             "hint": page.hint,
             "pattern_hint": page.varies.remedy,
             "about": page.page,
-            "states": [{"environment": life.environment, "state": life.state, "since_minute": life.since_minute} for life in detail.lives],
+            "states": [
+                {
+                    "environment": life.environment,
+                    "state": life.state,
+                    "since_minute": life.since_minute,
+                }
+                for life in detail.lives
+            ],
             "versions": [asdict(seen) for seen in detail.versions],
             "instances": [asdict(seen) | {"name": seen.name} for seen in detail.instances],
             "way_out": asdict(page.way) if page.way else None,
@@ -143,7 +179,11 @@ def finding_csv(request: ProjectRequest, finding_id: int) -> HttpResponse:
         for seen in detail.versions
     ]
     return csv_response(
-        [["version", "environment", "times", "instances", "seconds", "first seen", "last seen"], *rows], f"finding-{finding_id}.csv"
+        [
+            ["version", "environment", "times", "instances", "seconds", "first seen", "last seen"],
+            *rows,
+        ],
+        f"finding-{finding_id}.csv",
     )
 
 
@@ -151,7 +191,9 @@ def _read_filter(query: QueryDict) -> FindingFilter:
     state = query.get("state", "")
     return FindingFilter(
         model_id=parse_whole_number(query.get("model")),
-        version_id=parse_whole_number(query.get("version")) if parse_whole_number(query.get("model")) is not None else None,
+        version_id=parse_whole_number(query.get("version"))
+        if parse_whole_number(query.get("model")) is not None
+        else None,
         environment=query.get("env", ""),
         kind=query.get("kind", "")[:64],
         state=state if state in STATES else "",
@@ -165,7 +207,9 @@ def _order(query: QueryDict) -> Order:
 
 
 def _all(request: ProjectRequest) -> FindingList:
-    return read_finding_list(project_id=request.project.pk, wanted=_read_filter(request.GET), page=1, size=MAX_EXPORTED)
+    return read_finding_list(
+        project_id=request.project.pk, wanted=_read_filter(request.GET), page=1, size=MAX_EXPORTED
+    )
 
 
 def _detail(request: ProjectRequest, finding_id: int) -> FindingDetail:

@@ -16,7 +16,12 @@ from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.regressions.models import VerdictKind
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
-from dashboard.ui.http.time_range import RANGE_PRESETS, build_window, read_range_preset, replace_query
+from dashboard.ui.http.time_range import (
+    RANGE_PRESETS,
+    build_window,
+    read_range_preset,
+    replace_query,
+)
 from dashboard.ui.layout.silence_banner import silence_banner
 from dashboard.ui.pages.fleet.notes import list_blind_spots, list_changes
 from dashboard.ui.pages.fleet.rows import URGENCY, fleet_rows
@@ -27,7 +32,8 @@ from dashboard.ui.selectors.kill_switch import list_live_kill_switches
 @require_safe
 @project_page()
 def fleet(request: ProjectRequest) -> HttpResponse:
-    """One row per model, the most urgent first; the part that changes is fetched again by the page."""
+    """One row per model, the most urgent first; the part that changes is fetched again by the
+    page."""
     context = fleet_content(request)
     part = render_to_string("ui/fleet/live.html", context, request)
     if request.headers.get("HX-Request"):
@@ -42,11 +48,20 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
     project, environment = request.project, request.GET.get("env", "")
     facts = read_fleet(project=project, window=window, environment=environment)
     any_alert = bool(request.membership.open_alerts)
-    said = read_fleet_verdicts(project_id=project.pk, start_minute=window.start, environment=environment, alerts=any_alert)
+    said = read_fleet_verdicts(
+        project_id=project.pk, start_minute=window.start, environment=environment, alerts=any_alert
+    )
     states = {one.pk: instance_state(one, now) for one in facts.instances}
     alerts = list_open_alerts(project_id=project.pk) if any_alert else []
     of_models = [alert for alert in alerts if alert.cause != AlertCause.FLEET_SILENCE]
-    rows = fleet_rows(facts=facts, said=said, alerts=of_models, window=window, states=states, everywhere=not environment)
+    rows = fleet_rows(
+        facts=facts,
+        said=said,
+        alerts=of_models,
+        window=window,
+        states=states,
+        everywhere=not environment,
+    )
     shown = [row for row in rows if row.kind == request.GET.get("verdict", row.kind)]
     return {
         "project": project,
@@ -62,8 +77,13 @@ def fleet_content(request: ProjectRequest) -> dict[str, Any]:
         "changes": list_changes(facts=facts, verdicts=said.changes, window=window),
         "unseen": list_blind_spots(rows=rows, instances=facts.instances, states=states),
         "verdict": request.GET.get("verdict", ""),
-        "switches": list_live_kill_switches(project_id=project.pk, environment=environment) if request.membership.switched else [],
-        "environments": [(name, replace_query(request.GET, env=name), name == environment) for name in facts.environments],
+        "switches": list_live_kill_switches(project_id=project.pk, environment=environment)
+        if request.membership.switched
+        else [],
+        "environments": [
+            (name, replace_query(request.GET, env=name), name == environment)
+            for name in facts.environments
+        ],
     }
 
 
@@ -84,7 +104,10 @@ def _counts(request: ProjectRequest, kinds: list[str]) -> list[dict[str, Any]]:
 def _controls(request: ProjectRequest) -> dict[str, Any]:
     chosen = read_range_preset(request.GET)
     return {
-        "ranges": [(one.label, replace_query(request.GET, range=one.key), one == chosen) for one in RANGE_PRESETS],
+        "ranges": [
+            (one.label, replace_query(request.GET, range=one.key), one == chosen)
+            for one in RANGE_PRESETS
+        ],
         "all_environments_query": replace_query(request.GET, env=""),
         "kinds": VerdictKind,
     }

@@ -1,4 +1,5 @@
-"""Whether the fleet is better than in the weeks before: a part of the Fleet page once it comes into view, a page, and its rows as files."""
+"""Whether the fleet is better than in the weeks before: a part of the Fleet page once it comes into
+view, a page, and its rows as files."""
 
 from __future__ import annotations
 
@@ -13,10 +14,19 @@ from dashboard.ui.charts.period_comparison.text import NO_VALUES
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import mark_uncached
-from dashboard.ui.selectors.fleet_period_comparison import FleetPeriodComparison, ModelPeriodComparison
+from dashboard.ui.selectors.fleet_period_comparison import (
+    FleetPeriodComparison,
+    ModelPeriodComparison,
+)
 from dashboard.ui.selectors.fleet_period_comparison import read_fleet_period_comparison as weeks_of
 
-LEVELS = ("before_seconds", "after_seconds", "change_ratio", "change_low_ratio", "change_high_ratio")
+LEVELS = (
+    "before_seconds",
+    "after_seconds",
+    "change_ratio",
+    "change_low_ratio",
+    "change_high_ratio",
+)
 COLUMNS = (
     *("model", "environment", "answer", "sentence"),
     *(f"{name}_{field}" for name in ("p50", "p99") for field in LEVELS),
@@ -28,8 +38,14 @@ COLUMNS = (
 @project_page()
 def fleet_period_comparison(request: ProjectRequest) -> HttpResponse:
     """The last four weeks of every model against the four before."""
-    part = "ui/fleet/weeks.html" if request.headers.get("HX-Request") else "ui/fleet/weeks_page.html"
-    shown = {"weeks": _weeks(request), "environment": request.GET.get("env", ""), "query": request.GET.urlencode()}
+    part = (
+        "ui/fleet/weeks.html" if request.headers.get("HX-Request") else "ui/fleet/weeks_page.html"
+    )
+    shown = {
+        "weeks": _weeks(request),
+        "environment": request.GET.get("env", ""),
+        "query": request.GET.urlencode(),
+    }
     return mark_uncached(render(request, part, shown))
 
 
@@ -51,10 +67,24 @@ def fleet_period_comparison_csv(request: ProjectRequest) -> HttpResponse:
 
 
 def _weeks(request: ProjectRequest) -> FleetPeriodComparison:
-    return weeks_of(project=request.project, environment=request.GET.get("env", ""), today=int(clock.unix() // 86400))
+    return weeks_of(
+        project=request.project,
+        environment=request.GET.get("env", ""),
+        today=int(clock.unix() // 86400),
+    )
 
 
 def _flat(row: ModelPeriodComparison) -> dict[str, Any]:
-    cells = [value for number in (row.p50, row.p99) for value in (number.values if number else NO_VALUES)[1:]]
+    cells = [
+        value
+        for number in (row.p50, row.p99)
+        for value in (number.values if number else NO_VALUES)[1:]
+    ]
     cells += (row.served.values if row.served else NO_VALUES)[1:3]
-    return dict(zip(COLUMNS, [row.model.name, row.environment, row.answer, row.sentence, *cells], strict=True))
+    return dict(
+        zip(
+            COLUMNS,
+            [row.model.name, row.environment, row.answer, row.sentence, *cells],
+            strict=True,
+        )
+    )

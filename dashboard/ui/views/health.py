@@ -25,9 +25,14 @@ def health_home(request: HttpRequest) -> HttpResponse:
 @require_safe
 @project_page()
 def health(request: ProjectRequest) -> HttpResponse:
-    """The line of the whole installation, and what became of this project's reports and messages."""
+    """The line of the whole installation, and what became of this project's reports and
+    messages."""
     context = {"project": request.project, "page": read_health_data(project=request.project)}
     part = render_to_string("ui/health/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return mark_uncached(render(request, "ui/health/page.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(
+        render(
+            request, "ui/health/page.html", context | {"part": part, "etag": fragment_etag(part)}
+        )
+    )

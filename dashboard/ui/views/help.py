@@ -1,4 +1,5 @@
-"""Pages about the pages: what the numbers mean, and every component with its states for whoever builds on them."""
+"""Pages about the pages: what the numbers mean, and every component with its states for whoever
+builds on them."""
 
 from __future__ import annotations
 
@@ -23,8 +24,28 @@ from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.sortable_table import Column, Order
 
 TOKENS = {
-    "Surfaces, lines, ink": ("bg", "surface", "surface-2", "surface-3", "line", "line-2", "control-line", "ink", "ink-2", "ink-3"),
-    "Accent and verdicts": ("accent", "accent-ink", "accent-tint", "rollback", "rollback-tint", "watch", "watch-tint", "healthy"),
+    "Surfaces, lines, ink": (
+        "bg",
+        "surface",
+        "surface-2",
+        "surface-3",
+        "line",
+        "line-2",
+        "control-line",
+        "ink",
+        "ink-2",
+        "ink-3",
+    ),
+    "Accent and verdicts": (
+        "accent",
+        "accent-ink",
+        "accent-tint",
+        "rollback",
+        "rollback-tint",
+        "watch",
+        "watch-tint",
+        "healthy",
+    ),
     "Series": tuple(f"series-{number}" for number in range(1, 7)),
     "Phases of a start": tuple(f"phase-{number}" for number in range(1, 9)),
 }
@@ -43,7 +64,18 @@ LABELS = (
     ("NO_CHANGE", False, False),
     ("NOT_ENOUGH_DATA", False, False),
 )
-STATES = ("healthy", "starting", "warming", "degraded", "eager", "compiling", "hung", "silent", "blind", "ended")
+STATES = (
+    "healthy",
+    "starting",
+    "warming",
+    "degraded",
+    "eager",
+    "compiling",
+    "hung",
+    "silent",
+    "blind",
+    "ended",
+)
 ROLES = ((1, "baseline"), (2, "newest"), (3, "third"), (4, "fourth"), (5, "fifth"), (6, "sixth"))
 COLUMNS = (
     Column("Instance", "name"),
@@ -59,7 +91,8 @@ ROWS = (
 
 
 def may_see_components(user: User) -> bool:
-    """Staff, and everybody where one person is alone with a dashboard of their own or builds on it."""
+    """Staff, and everybody where one person is alone with a dashboard of their own or builds on
+    it."""
     return user.is_staff or settings.DEBUG or settings.EMBEDDED
 
 
@@ -77,12 +110,19 @@ def components(request: HttpRequest) -> HttpResponse:
     if not (isinstance(request.user, User) and may_see_components(request.user)):
         raise PermissionDenied("This page is for developers.")
     order = Order.read(request.GET, COLUMNS, "-p50")
-    rows = order.sort_rows(ROWS, {"name": lambda row: row[0], "state": lambda row: row[1], "p50": lambda row: row[2]})
+    rows = order.sort_rows(
+        ROWS, {"name": lambda row: row[0], "state": lambda row: row[1], "p50": lambda row: row[2]}
+    )
     page = paginate(request.GET, total=len(rows), size=2)
     heads = order.heads(request.GET, COLUMNS)
     context: dict[str, Any] = {
         "themes_shown": [
-            {"name": name, "heads": [replace(head, place=f"{name}-{place}") for place, head in enumerate(heads)]}
+            {
+                "name": name,
+                "heads": [
+                    replace(head, place=f"{name}-{place}") for place, head in enumerate(heads)
+                ],
+            }
             for name in ("light", "dark")
         ],
         "tokens": TOKENS,
@@ -96,12 +136,22 @@ def components(request: HttpRequest) -> HttpResponse:
         "spark": spark_draw(
             [
                 (1, {place: (0.0140 + 0.0003 * (place % 5), 0.042) for place in range(48)}),
-                (2, {place: (0.0184 + 0.0002 * (place % 4), 0.061) for place in (*range(30, 38), *range(41, 60))}),
+                (
+                    2,
+                    {
+                        place: (0.0184 + 0.0002 * (place % 4), 0.061)
+                        for place in (*range(30, 38), *range(41, 60))
+                    },
+                ),
             ],
             60,
             [30],
         ),
-        "moments": [clock.now() - timedelta(seconds=8), clock.now() - timedelta(hours=3), clock.now() - timedelta(days=9)],
+        "moments": [
+            clock.now() - timedelta(seconds=8),
+            clock.now() - timedelta(hours=3),
+            clock.now() - timedelta(days=9),
+        ],
         "numbers_said": [None, 0, 0.1134, 18.42, 12345],
     }
     return render(request, "ui/components/page.html", context)

@@ -16,7 +16,11 @@ def home(request: HttpRequest) -> HttpResponse:
     projects = list(list_projects(request.user))
     if len(projects) == 1:
         return redirect("fleet", projects[0].slug)
-    return render(request, "ui/home.html", {"choices": projects, "may_make": may_create_projects(request.user)})
+    return render(
+        request,
+        "ui/home.html",
+        {"choices": projects, "may_make": may_create_projects(request.user)},
+    )
 
 
 @require_safe

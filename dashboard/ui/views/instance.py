@@ -1,4 +1,5 @@
-"""One instance of a model: how it is, what it runs on, and how it does beside its version; the same as JSON and CSV."""
+"""One instance of a model: how it is, what it runs on, and how it does beside its version; the same
+as JSON and CSV."""
 
 from __future__ import annotations
 
@@ -32,11 +33,20 @@ from dashboard.ui.pages.instances_page import serialize_ending
 def instance(request: ProjectRequest, model_id: int, instance_id: str) -> HttpResponse:
     """The page, or its part that is fetched again."""
     page = _page(_instance(request, model_id, instance_id))
-    context = {"project": request.project, "model": page.instance.model, "page": page, "instance": page.instance}
+    context = {
+        "project": request.project,
+        "model": page.instance.model,
+        "page": page,
+        "instance": page.instance,
+    }
     part = render_to_string("ui/instances/one_live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return mark_uncached(render(request, "ui/instances/one.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(
+        render(
+            request, "ui/instances/one.html", context | {"part": part, "etag": fragment_etag(part)}
+        )
+    )
 
 
 @require_safe
@@ -60,7 +70,11 @@ def instance_json(request: ProjectRequest, model_id: int, instance_id: str) -> H
             "more": page.more,
             "last_seen_at": one.last_seen_at,
             "started_at": one.started_at,
-            "compiling": {"frame": one.compiling_frame, "seconds": one.compiling_for, "usual": one.compiling_usual},
+            "compiling": {
+                "frame": one.compiling_frame,
+                "seconds": one.compiling_for,
+                "usual": one.compiling_usual,
+            },
             "identity": one.identity,
             "components": one.components,
             "capabilities": one.capabilities,
@@ -93,15 +107,19 @@ def instance_csv(request: ProjectRequest, model_id: int, instance_id: str) -> Ht
         "why eager",
     ]
     rows = [
-        (*_place(one), one.own.calls, *_times(one), one.own.eager, one.eager, one.own.why.words) for one in read_regions_vs_others(found)
+        (*_place(one), one.own.calls, *_times(one), one.own.eager, one.eager, one.own.why.words)
+        for one in read_regions_vs_others(found)
     ]
     return csv_response([head, *rows], f"instance-{instance_id}.csv")
 
 
 def _times(one: RegionVsOthers) -> tuple[float | None, ...]:
-    """Both quantiles, each with its bound where it has no value, and with that of the others; then the mean."""
+    """Both quantiles, each with its bound where it has no value, and with that of the others; then
+    the mean."""
     own, known = one.own, one.own.p50_below or one.own.p99_below
-    p50_below, p99_below = (found.bound if found else None for found in (own.p50_below, own.p99_below))
+    p50_below, p99_below = (
+        found.bound if found else None for found in (own.p50_below, own.p99_below)
+    )
     return own.p50, p50_below, one.p50, own.p99, p99_below, one.p99, known.mean if known else None
 
 
@@ -119,10 +137,14 @@ def _instance(request: ProjectRequest, model_id: int, instance_id: str) -> Insta
 def _page(found: Instance) -> InstancePage:
     """Reads the page in a fixed number of queries."""
     project, ids = found.project_id, [found.version_id]
-    known, configurations = read_configured_instances(project_id=project, version_ids=ids, environment=found.environment)
+    known, configurations = read_configured_instances(
+        project_id=project, version_ids=ids, environment=found.environment
+    )
     return instance_page(
         found,
-        missing=count_missing_windows(project_id=project, instance_ids=[found.instance_id]).get(found.instance_id, 0),
+        missing=count_missing_windows(project_id=project, instance_ids=[found.instance_id]).get(
+            found.instance_id, 0
+        ),
         regions=read_regions_vs_others(found),
         findings=list_instance_findings(found),
         history=read_frame_history(found),

@@ -23,7 +23,12 @@ from dashboard.ui.http.paging import paginate, read_page_number
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
 from dashboard.ui.http.sortable_table import Column, Order
 from dashboard.ui.http.time_range import replace_query
-from dashboard.ui.pages.instances_page import InstancesPage, instances_page, serialize_ending, serialize_rows
+from dashboard.ui.pages.instances_page import (
+    InstancesPage,
+    instances_page,
+    serialize_ending,
+    serialize_rows,
+)
 from dashboard.ui.selectors.instances import InstancesQuery, read_instances_data
 from dashboard.ui.views.model import model_or_404, parse_whole_number
 
@@ -41,15 +46,29 @@ def instances(request: ProjectRequest, model_id: int) -> HttpResponse:
     part = render_to_string("ui/instances/live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return mark_uncached(render(request, "ui/instances/page.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(
+        render(
+            request, "ui/instances/page.html", context | {"part": part, "etag": fragment_etag(part)}
+        )
+    )
 
 
 @require_safe
 @project_page()
 def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The rows of the page that the address names, with every cell of their strips, and what differs."""
+    """The rows of the page that the address names, with every cell of their strips, and what
+    differs."""
     page = _page(request, model_or_404(request, model_id), PAGE_SIZE)
-    lines = [{"what": one.key, "value": one.value, "counts": one.counts, "sure": one.sure, "also": one.also} for one in page.differs.lines]
+    lines = [
+        {
+            "what": one.key,
+            "value": one.value,
+            "counts": one.counts,
+            "sure": one.sure,
+            "also": one.also,
+        }
+        for one in page.differs.lines
+    ]
     states = {state.value: count for state, count in page.states}
     return JsonResponse(
         {
@@ -67,7 +86,19 @@ def instances_json(request: ProjectRequest, model_id: int) -> HttpResponse:
 def instances_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """Every instance that fits, without the strips."""
     page = _page(request, model_or_404(request, model_id), PAGE_SIZE)
-    head = ["instance", "host", "rank", "job", "version", "gpu", "state", "started", "last report", "clock offset (s)", "late windows"]
+    head = [
+        "instance",
+        "host",
+        "rank",
+        "job",
+        "version",
+        "gpu",
+        "state",
+        "started",
+        "last report",
+        "clock offset (s)",
+        "late windows",
+    ]
     head += ["name", "role", "pid", "ended", "exit code", "exit signal"]
     rows = [
         (
@@ -129,7 +160,9 @@ def _page(request: ProjectRequest, model: WatchedModel, size: int) -> InstancesP
         page=read_page_number(query),
         size=size,
     )
-    return instances_page(read_instances_data(model=model, asked=asked), find_measure(query.get("show", "")))
+    return instances_page(
+        read_instances_data(model=model, asked=asked), find_measure(query.get("show", ""))
+    )
 
 
 def _range(request: ProjectRequest) -> str:
@@ -150,18 +183,36 @@ def _context(request: ProjectRequest, model: WatchedModel, page: InstancesPage) 
         "query": query.urlencode(),
         "range_words": f"{chosen[:-1]}\u00a0{chosen[-1]}",
         "ranges": [
-            (f"{key[:-1]}\u00a0{key[-1]}", replace_query(query, range=key, page=""), key == chosen) for key in SPAN_AND_SLOT_MINUTES
+            (f"{key[:-1]}\u00a0{key[-1]}", replace_query(query, range=key, page=""), key == chosen)
+            for key in SPAN_AND_SLOT_MINUTES
         ],
-        "measures": [(one.title, replace_query(query, show=one.key), one.key == page.measure.key) for one in MEASURES],
+        "measures": [
+            (one.title, replace_query(query, show=one.key), one.key == page.measure.key)
+            for one in MEASURES
+        ],
         "heads": _order(request, strip).heads(query, _columns(strip)),
         "states": [
-            (one, count, replace_query(query, state="" if one == state else one.value, page=""), one == state) for one, count in page.states
+            (
+                one,
+                count,
+                replace_query(query, state="" if one == state else one.value, page=""),
+                one == state,
+            )
+            for one, count in page.states
         ],
         "any_state": replace_query(query, state="", page=""),
-        "wanted": {key: query.get(key, "") for key in ("version", "gpu", "q", "state", "sort", "show", "range")},
+        "wanted": {
+            key: query.get(key, "")
+            for key in ("version", "gpu", "q", "state", "sort", "show", "range")
+        },
         "filtered": any(query.get(key) for key in ("version", "gpu", "q", "state")),
         "environments": [
-            (name, replace_query(query, env=name, version="", page=""), name == page.facts.environment) for name in page.environments
+            (
+                name,
+                replace_query(query, env=name, version="", page=""),
+                name == page.facts.environment,
+            )
+            for name in page.environments
         ],
         "full": len(page.facts.everyone) >= MAX_INSTANCES,
     }

@@ -1,4 +1,5 @@
-"""Settings > Judging: what is called a regression here, how sure it has to be, and what the fleet taught."""
+"""Settings > Judging: what is called a regression here, how sure it has to be, and what the fleet
+taught."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from dashboard.projects.models import Role
 from dashboard.regressions.judging_settings import detection_settings_set
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import mark_uncached
-from dashboard.ui.pages.judging import DetectionPage, SettingsInput, build_detection_page, read_settings_input
+from dashboard.ui.pages.judging import (
+    DetectionPage,
+    SettingsInput,
+    build_detection_page,
+    read_settings_input,
+)
 from dashboard.ui.pages.settings_backtest import Backtest, run_backtest
 from dashboard.ui.selectors.judging import read_detection_data
 from dashboard.ui.views.model import model_or_404, parse_whole_number
@@ -24,7 +30,12 @@ from dashboard.ui.views.model import model_or_404, parse_whole_number
 def detection(request: ProjectRequest) -> HttpResponse:
     """Every setting with what it does; `?model=` shows those of one model."""
     return _render(
-        request, build_detection_page(read_detection_data(project=request.project, model=_model(request, request.GET.get("model"))))
+        request,
+        build_detection_page(
+            read_detection_data(
+                project=request.project, model=_model(request, request.GET.get("model"))
+            )
+        ),
     )
 
 
@@ -38,31 +49,62 @@ def detection_save(request: ProjectRequest) -> HttpResponse:
     if given.errors:
         return _render_refusal(request, build_detection_page(facts, given), given)
     changed = detection_settings_set(
-        project=request.project, model=model, values=given.values, actor=request.user, address=request.META.get("REMOTE_ADDR")
+        project=request.project,
+        model=model,
+        values=given.values,
+        actor=request.user,
+        address=request.META.get("REMOTE_ADDR"),
     )
-    text = "Saved. What is running is judged anew within seconds." if changed else "Nothing was different: nothing is changed."
+    text = (
+        "Saved. What is running is judged anew within seconds."
+        if changed
+        else "Nothing was different: nothing is changed."
+    )
     messages.success(request, text)
-    return redirect(reverse("judging", args=[request.project.slug]) + (f"?model={model.pk}" if model else ""))
+    return redirect(
+        reverse("judging", args=[request.project.slug]) + (f"?model={model.pk}" if model else "")
+    )
 
 
 @require_POST
 @project_page(Role.ADMIN)
 def detection_backtest(request: ProjectRequest) -> HttpResponse:
-    """What the values in the fields would have said in the last days; saves nothing, so the page keeps them in the fields."""
-    facts = read_detection_data(project=request.project, model=_model(request, request.POST.get("model")))
+    """What the values in the fields would have said in the last days; saves nothing, so the page
+    keeps them in the fields."""
+    facts = read_detection_data(
+        project=request.project, model=_model(request, request.POST.get("model"))
+    )
     given = read_settings_input(request.POST, facts)
     if given.errors:
         return _render_refusal(request, build_detection_page(facts, given), given)
-    return _render(request, build_detection_page(facts, given), trial=run_backtest(facts=facts, values=given.values))
+    return _render(
+        request,
+        build_detection_page(facts, given),
+        trial=run_backtest(facts=facts, values=given.values),
+    )
 
 
-def _render_refusal(request: ProjectRequest, page: DetectionPage, given: SettingsInput) -> HttpResponse:
+def _render_refusal(
+    request: ProjectRequest, page: DetectionPage, given: SettingsInput
+) -> HttpResponse:
     messages.error(request, f"Nothing is saved. {next(iter(given.errors.values()))}")
     return _render(request, page, status=400)
 
 
-def _render(request: ProjectRequest, page: DetectionPage, *, trial: Backtest | None = None, status: int = 200) -> HttpResponse:
-    context = {"project": request.project, "page": page, "facts": page.facts, "model": page.facts.model, "trial": trial}
+def _render(
+    request: ProjectRequest,
+    page: DetectionPage,
+    *,
+    trial: Backtest | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "project": request.project,
+        "page": page,
+        "facts": page.facts,
+        "model": page.facts.model,
+        "trial": trial,
+    }
     return mark_uncached(render(request, "ui/judging/page.html", context, status=status))
 
 

@@ -22,7 +22,10 @@ from dashboard.ui.snippets import key_examples
 KINDS = {
     "ing": ("Sends reports", "For jobs. It writes reports and can do nothing else."),
     "api": ("Reads", "For the deploy gate, Prometheus and scripts. It changes nothing."),
-    "dep": ("Tells of deployments", "For CI. It adds a mark to the charts and can do nothing else."),
+    "dep": (
+        "Tells of deployments",
+        "For CI. It adds a mark to the charts and can do nothing else.",
+    ),
 }
 EXPIRY_CHOICES = {"": "never", "30": "in 30 days", "90": "in 90 days", "365": "in a year"}
 
@@ -67,7 +70,9 @@ def key_remove(request: ProjectRequest, key_id: int) -> HttpResponse:
     return redirect("keys", request.project.slug)
 
 
-def _render(request: ProjectRequest, *, made: str = "", made_kind: str = "", status: int = 200) -> HttpResponse:
+def _render(
+    request: ProjectRequest, *, made: str = "", made_kind: str = "", status: int = 200
+) -> HttpResponse:
     context = {
         "project": request.project,
         "live": list_active_keys(project=request.project),
@@ -75,7 +80,9 @@ def _render(request: ProjectRequest, *, made: str = "", made_kind: str = "", sta
         "kinds": [(kind, label, hint) for kind, (label, hint) in KINDS.items()],
         "expires": list(EXPIRY_CHOICES.items()),
         "made": made,
-        "made_example": key_examples(kind=made_kind, address=settings.BASE_URL, key=made) if made else "",
+        "made_example": key_examples(kind=made_kind, address=settings.BASE_URL, key=made)
+        if made
+        else "",
         "given": request.POST if status == 400 else {},
         "now": clock.now(),
     }

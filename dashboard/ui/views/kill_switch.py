@@ -1,4 +1,5 @@
-"""The Switch page of a model: operators freeze a version or run it eager for a while, and everybody sees what became of it."""
+"""The Switch page of a model: operators freeze a version or run it eager for a while, and everybody
+sees what became of it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.alerts.kill_switch.models import Switch
-from dashboard.alerts.kill_switch.services import DURATION_CHOICES_MINUTES, KillSwitchError, kill_switch_begin, kill_switch_end
+from dashboard.alerts.kill_switch.services import (
+    DURATION_CHOICES_MINUTES,
+    KillSwitchError,
+    kill_switch_begin,
+    kill_switch_end,
+)
 from dashboard.projects.command_key import command_key_create
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
@@ -26,8 +32,16 @@ from dashboard.ui.views.setup import setup_answer
 @project_page()
 def kill_switch(request: ProjectRequest, model_id: int) -> HttpResponse:
     """What is in force, what was, and the form."""
-    page = read_kill_switch_data(model=model_or_404(request, model_id), environment=request.GET.get("env", "")[:64])
-    return mark_uncached(render(request, "ui/switch.html", {"page": page, "model": page.model, "minutes": DURATION_CHOICES_MINUTES}))
+    page = read_kill_switch_data(
+        model=model_or_404(request, model_id), environment=request.GET.get("env", "")[:64]
+    )
+    return mark_uncached(
+        render(
+            request,
+            "ui/switch.html",
+            {"page": page, "model": page.model, "minutes": DURATION_CHOICES_MINUTES},
+        )
+    )
 
 
 @require_POST
@@ -35,7 +49,11 @@ def kill_switch(request: ProjectRequest, model_id: int) -> HttpResponse:
 def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
     """Begins one, or says which field is wrong."""
     model, environment = model_or_404(request, model_id), request.POST.get("environment", "")[:64]
-    version = model.versions.select_related("project", "model").filter(name=request.POST.get("version", "")).first()
+    version = (
+        model.versions.select_related("project", "model")
+        .filter(name=request.POST.get("version", ""))
+        .first()
+    )
     try:
         if version is None:
             raise KillSwitchError("version: there is no such version.")
@@ -52,7 +70,11 @@ def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
         field, _, text = str(error).partition(": ")
         messages.error(request, f"Nothing is switched. {field.capitalize()}: {text}")
     else:
-        messages.success(request, f"One instance of {made.version.name} is asked first; the others follow when it stays healthy.")
+        messages.success(
+            request,
+            f"One instance of {made.version.name} is asked first; the others follow when "
+            "it stays healthy.",
+        )
     return _redirect_to_switch(request, model_id, environment)
 
 
@@ -60,7 +82,11 @@ def kill_switch_start(request: ProjectRequest, model_id: int) -> HttpResponse:
 @project_page(Role.OPERATOR)
 def kill_switch_stop(request: ProjectRequest, model_id: int, switch_id: int) -> HttpResponse:
     """Takes one back now."""
-    found = for_project(Switch, request.project).filter(pk=switch_id, version__model_id=model_id).first()
+    found = (
+        for_project(Switch, request.project)
+        .filter(pk=switch_id, version__model_id=model_id)
+        .first()
+    )
     if found is None:
         raise Http404("There is no such switch.")
     kill_switch_end(switch=found, user=request.user, address=request.META.get("REMOTE_ADDR"))
@@ -71,10 +97,17 @@ def kill_switch_stop(request: ProjectRequest, model_id: int, switch_id: int) -> 
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def command_key_new(request: ProjectRequest) -> HttpResponse:
-    """Makes the keys that sign commands. The symmetric one is shown this once, and the one before signs nothing any more."""
-    text = command_key_create(project=request.project, actor=request.user, address=request.META.get("REMOTE_ADDR"))
+    """Makes the keys that sign commands. The symmetric one is shown this once, and the one before
+    signs nothing any more."""
+    text = command_key_create(
+        project=request.project, actor=request.user, address=request.META.get("REMOTE_ADDR")
+    )
     return setup_answer(request, command_key=text)
 
 
 def _redirect_to_switch(request: ProjectRequest, model_id: int, environment: str) -> HttpResponse:
-    return redirect(reverse("switch", args=[request.project.slug, model_id]) + "?" + urlencode({"env": environment}))
+    return redirect(
+        reverse("switch", args=[request.project.slug, model_id])
+        + "?"
+        + urlencode({"env": environment})
+    )

@@ -10,7 +10,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from dashboard.common.mail_address import mail_address_check
-from dashboard.projects.invitations import InvitationError, invitation_create, invitation_revoke, list_open_invitations
+from dashboard.projects.invitations import (
+    InvitationError,
+    invitation_create,
+    invitation_revoke,
+    list_open_invitations,
+)
 from dashboard.projects.members import MemberError, member_remove, member_role_set
 from dashboard.projects.models import Member, Role
 from dashboard.projects.selectors import for_project
@@ -30,22 +35,32 @@ def members(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def member_invite(request: ProjectRequest) -> HttpResponse:
-    """Makes an invitation and shows its link this once, in the answer itself; mails it if an address is given."""
+    """Makes an invitation and shows its link this once, in the answer itself; mails it if an
+    address is given."""
     given = {field: request.POST.get(field, "").strip() for field in ("role", "note", "email")}
     try:
         if given["email"]:
             _mail_check(given["email"])
         made, text = invitation_create(
-            project=request.project, role=given["role"], note=given["note"] or given["email"], actor=request.user, address=_address(request)
+            project=request.project,
+            role=given["role"],
+            note=given["note"] or given["email"],
+            actor=request.user,
+            address=_address(request),
         )
     except InvitationError as error:
         field, _, said = str(error).partition(": ")
-        return _render(request, form=given | {"field": field, "error": said[:1].upper() + said[1:]}, status=400)
+        return _render(
+            request, form=given | {"field": field, "error": said[:1].upper() + said[1:]}, status=400
+        )
     link = settings.ORIGIN + reverse("invitation", args=[text])
     if given["email"]:
         sent = send_invitation_mail(invitation=made, link=link, to=given["email"])
         (messages.success if sent else messages.error)(
-            request, f"It is mailed to {given['email']}." if sent else "The mail server did not take it. Send the link yourself."
+            request,
+            f"It is mailed to {given['email']}."
+            if sent
+            else "The mail server did not take it. Send the link yourself.",
         )
     response = _render(request, made=link, made_role=made.get_role_display())
     response["Cache-Control"] = "no-store"
@@ -75,11 +90,17 @@ def member_role(request: ProjectRequest, user_id: int) -> HttpResponse:
     _member_or_404(request, user_id)
     try:
         member = member_role_set(
-            project=request.project, user_id=user_id, role=request.POST.get("role", ""), actor=request.user, address=_address(request)
+            project=request.project,
+            user_id=user_id,
+            role=request.POST.get("role", ""),
+            actor=request.user,
+            address=_address(request),
         )
     except MemberError as error:
         return _render_refusal(request, error)
-    messages.success(request, f"{member.user.get_username()} is now {member.get_role_display().lower()}.")
+    messages.success(
+        request, f"{member.user.get_username()} is now {member.get_role_display().lower()}."
+    )
     return redirect("members", request.project.slug)
 
 
@@ -89,11 +110,21 @@ def member_end(request: ProjectRequest, user_id: int) -> HttpResponse:
     """Takes a person out of the project."""
     _member_or_404(request, user_id)
     try:
-        member = member_remove(project=request.project, user_id=user_id, actor=request.user, address=_address(request))
+        member = member_remove(
+            project=request.project, user_id=user_id, actor=request.user, address=_address(request)
+        )
     except MemberError as error:
         return _render_refusal(request, error)
-    messages.success(request, f"{member.user.get_username()} is no member any more. Keys they made go on working; see Keys.")
-    return redirect("home") if user_id == request.user.pk else redirect("members", request.project.slug)
+    messages.success(
+        request,
+        f"{member.user.get_username()} is no member any more. Keys they made go on "
+        "working; see Keys.",
+    )
+    return (
+        redirect("home")
+        if user_id == request.user.pk
+        else redirect("members", request.project.slug)
+    )
 
 
 @require_POST
@@ -101,7 +132,12 @@ def member_end(request: ProjectRequest, user_id: int) -> HttpResponse:
 def member_leave(request: ProjectRequest) -> HttpResponse:
     """The person goes by themselves."""
     try:
-        member_remove(project=request.project, user_id=request.user.pk, actor=request.user, address=_address(request))
+        member_remove(
+            project=request.project,
+            user_id=request.user.pk,
+            actor=request.user,
+            address=_address(request),
+        )
     except MemberError as error:
         return _render_refusal(request, error)
     messages.success(request, f"You have left {request.project.name}.")
@@ -115,7 +151,9 @@ def _member_or_404(request: ProjectRequest, user_id: int) -> None:
 
 def _mail_check(text: str) -> None:
     if not settings.MAIL_READY:
-        raise InvitationError("email: this server sends no mail; leave it empty and send the link yourself.")
+        raise InvitationError(
+            "email: this server sends no mail; leave it empty and send the link yourself."
+        )
     try:
         mail_address_check(text)
     except ValueError as error:
@@ -129,7 +167,12 @@ def _render_refusal(request: ProjectRequest, error: MemberError) -> HttpResponse
 
 
 def _render(
-    request: ProjectRequest, *, made: str = "", made_role: str = "", form: dict[str, str] | None = None, status: int = 200
+    request: ProjectRequest,
+    *,
+    made: str = "",
+    made_role: str = "",
+    form: dict[str, str] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     context = {
         "project": request.project,

@@ -22,13 +22,25 @@ from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.paging import paginate, read_page_number
 from dashboard.ui.http.partials import mark_uncached, respond_json
 from dashboard.ui.http.sortable_table import Order
-from dashboard.ui.http.time_range import DEFAULT_SPAN, SPAN_MINUTES, TimeRange, build_range_picker, read_time_range, replace_query
+from dashboard.ui.http.time_range import (
+    DEFAULT_SPAN,
+    SPAN_MINUTES,
+    TimeRange,
+    build_range_picker,
+    read_time_range,
+    replace_query,
+)
 from dashboard.ui.layout.silence_banner import SilenceBanner, silence_banner
 from dashboard.ui.pages.model import ModelPage, model_page, tabulate_charts
 from dashboard.ui.pages.trends_csv import tabulate_bins, tabulate_starts
 from dashboard.ui.pages.versions_table import sort_versions, versions_columns
 from dashboard.ui.selectors.kill_switch import list_live_kill_switches
-from dashboard.ui.selectors.model import MAX_VERSIONS_LISTED, ModelQuery, read_model_data, read_model_verdicts
+from dashboard.ui.selectors.model import (
+    MAX_VERSIONS_LISTED,
+    ModelQuery,
+    read_model_data,
+    read_model_verdicts,
+)
 from dashboard.ui.selectors.versions import list_versions
 
 MAX_REPORT_AGE_MINUTES = 10
@@ -46,29 +58,38 @@ def model(request: ProjectRequest, model_id: int) -> HttpResponse:
 @require_safe
 @project_page()
 def model_json(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The charts' numbers as the page draws them; 304 for who has them. A page that waits for its first charts is told to load again."""
+    """The charts' numbers as the page draws them; 304 for who has them. A page that waits for its
+    first charts is told to load again."""
     page, _ = _page(request, model_id)
     if request.headers.get("HX-Request"):
-        return mark_uncached(HttpResponse(status=204, headers={} if page.silent else {"HX-Refresh": "true"}))
+        return mark_uncached(
+            HttpResponse(status=204, headers={} if page.silent else {"HX-Refresh": "true"})
+        )
     return respond_json(request, _build_charts(page))
 
 
 @require_safe
 @project_page()
 def model_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """A row a version and bin, a column a chart, or the one chart that is asked for; an empty cell means no report."""
+    """A row a version and bin, a column a chart, or the one chart that is asked for; an empty cell
+    means no report."""
     page, _ = _page(request, model_id)
     key = request.GET.get("chart", "")
     if key == COLD_START.key:
         return csv_response(tabulate_starts(page), f"model-{model_id}-{key}.csv")
-    charts = [trend for trend in page.trends if trend.key == key] or [trend for trend in page.trends if trend.key != COLD_START.key]
-    return csv_response(tabulate_bins(page, charts), f"model-{model_id}-{key if len(charts) == 1 else 'trends'}.csv")
+    charts = [trend for trend in page.trends if trend.key == key] or [
+        trend for trend in page.trends if trend.key != COLD_START.key
+    ]
+    return csv_response(
+        tabulate_bins(page, charts), f"model-{model_id}-{key if len(charts) == 1 else 'trends'}.csv"
+    )
 
 
 @require_safe
 @project_page()
 def model_numbers(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The charts' numbers as tables, the baseline's and the judged version's: a part of the page once somebody unfolds it, else a page."""
+    """The charts' numbers as tables, the baseline's and the judged version's: a part of the page
+    once somebody unfolds it, else a page."""
     page, _ = _page(request, model_id)
     drawn = [version for version in page.facts.drawn if version.slot <= 2] or page.facts.drawn[:1]
     context = {
@@ -77,7 +98,11 @@ def model_numbers(request: ProjectRequest, model_id: int) -> HttpResponse:
         "model": page.facts.model,
         "query": request.GET.urlencode(),
     }
-    part = "ui/model_numbers.html" if request.headers.get("HX-Request") else "ui/model_numbers_page.html"
+    part = (
+        "ui/model_numbers.html"
+        if request.headers.get("HX-Request")
+        else "ui/model_numbers_page.html"
+    )
     return mark_uncached(render(request, part, context))
 
 
@@ -101,16 +126,25 @@ def _page(request: ProjectRequest, model_id: int) -> tuple[ModelPage, TimeRange]
     since = standing.judged.started_minute if standing.judged else None
     # A line of a few minutes would be a dot in six hours.
     young = now - found.first_seen_at.timestamp() < 3600
-    chosen = read_time_range(query, now=clock.minute_of(now), since=since, usual="1h" if young else DEFAULT_SPAN)
+    chosen = read_time_range(
+        query, now=clock.minute_of(now), since=since, usual="1h" if young else DEFAULT_SPAN
+    )
     window = chosen.bins(minutes_from=find_first_kept_minute(project=request.project, now=now))
     order = _order(query, whole=True)
-    listed = list_versions(model=found, standing=standing, order=order, page=read_page_number(query, name="vpage"))
+    listed = list_versions(
+        model=found, standing=standing, order=order, page=read_page_number(query, name="vpage")
+    )
     asked = ModelQuery(window, environment, query.get("region", ""), version, tuple(listed.ids))
-    page = model_page(read_model_data(model=found, asked=asked, standing=standing), clock_asked=query.get("clock", ""))
+    page = model_page(
+        read_model_data(model=found, asked=asked, standing=standing),
+        clock_asked=query.get("clock", ""),
+    )
     if listed.whole:
         page.versions = sort_versions(page.versions, order)
     diverged = find_divergence_alert(deployment_id=page.alert.deployment_id) if page.alert else None
-    return replace(page, versions_total=listed.total, ranks_alert=diverged.number if diverged else None), chosen
+    return replace(
+        page, versions_total=listed.total, ranks_alert=diverged.number if diverged else None
+    ), chosen
 
 
 def _order(query: QueryDict, *, whole: bool) -> Order:
@@ -118,15 +152,20 @@ def _order(query: QueryDict, *, whole: bool) -> Order:
 
 
 def _build_charts(page: ModelPage) -> dict[str, Any]:
-    """The charts, and `said`: what the rest of the page rests on. Where that changes, the page has to be loaded again."""
+    """The charts, and `said`: what the rest of the page rests on. Where that changes, the page has
+    to be loaded again."""
     verdict = page.facts.standing.verdict
     said = [verdict.pk if verdict else None, *(version.id for version in page.facts.drawn)]
-    return serialize_trends(page.facts.asked.window, page.facts.drawn, page.trends, page.marks) | {"said": said}
+    return serialize_trends(page.facts.asked.window, page.facts.drawn, page.trends, page.marks) | {
+        "said": said
+    }
 
 
 def _silence(page: ModelPage) -> SilenceBanner | None:
     facts = page.facts
-    found = find_silences((one.instance for one in facts.reporting), clock.now()).models.get(facts.model.pk)
+    found = find_silences((one.instance for one in facts.reporting), clock.now()).models.get(
+        facts.model.pk
+    )
     return silence_banner(found, facts.alerts, model_id=facts.model.pk, name=facts.model.name)
 
 
@@ -146,22 +185,37 @@ def _context(request: ProjectRequest, page: ModelPage, chosen: TimeRange) -> dic
         "data": _build_charts(page),
         "picker": build_range_picker(query, chosen, deployed=facts.standing.judged is not None),
         "environments": [
-            (name, replace_query(query, env=name, version=""), name == facts.standing.environment) for name in facts.standing.environments
+            (name, replace_query(query, env=name, version=""), name == facts.standing.environment)
+            for name in facts.standing.environments
         ],
-        "regions": [(name, replace_query(query, region=name), name == facts.region) for name in facts.regions],
+        "regions": [
+            (name, replace_query(query, region=name), name == facts.region)
+            for name in facts.regions
+        ],
         "clocks": [
-            (words, replace_query(query, clock=name), name == page.clock) for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
+            (words, replace_query(query, clock=name), name == page.clock)
+            for name, words in (("gpu", "GPU time"), ("wall", "Wall time"))
         ],
         "last_minute": last,
         "awaited": chosen.live and (last is None or window.last - last <= MAX_REPORT_AGE_MINUTES),
-        "heads": _order(query, whole=whole).heads(query, versions_columns(whole=whole), name="vsort", page="vpage"),
+        "heads": _order(query, whole=whole).heads(
+            query, versions_columns(whole=whole), name="vsort", page="vpage"
+        ),
         "paged": paginate(query, total=page.versions_total, size=MAX_VERSIONS_LISTED, name="vpage"),
         "switches": list_live_kill_switches(
-            project_id=facts.model.project_id, model_id=facts.model.pk, environment=facts.standing.environment
+            project_id=facts.model.project_id,
+            model_id=facts.model.pk,
+            environment=facts.standing.environment,
         )
         if request.membership.switched
         else [],
-        "last_url": replace_query(query, range=chosen.key if chosen.key in SPAN_MINUTES else "", until=str(last + 1), to="", **{"from": ""})
+        "last_url": replace_query(
+            query,
+            range=chosen.key if chosen.key in SPAN_MINUTES else "",
+            until=str(last + 1),
+            to="",
+            **{"from": ""},
+        )
         if last
         else "",
         "query": query.urlencode(),

@@ -1,4 +1,5 @@
-"""Whether a model is better than in the weeks before: a part of the Model page once it is shown, a page, and its rows as files."""
+"""Whether a model is better than in the weeks before: a part of the Model page once it is shown, a
+page, and its rows as files."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from dashboard.common import clock
-from dashboard.ui.charts.period_comparison.text import PeriodRow, PeriodSummary, PeriodValues, summarize_periods
+from dashboard.ui.charts.period_comparison.text import (
+    PeriodRow,
+    PeriodSummary,
+    PeriodValues,
+    summarize_periods,
+)
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import mark_uncached
@@ -25,7 +31,11 @@ COLUMNS = ("number", "region", *PeriodValues._fields, "how")
 @project_page()
 def period_comparison(request: ProjectRequest, model_id: int) -> HttpResponse:
     """The last four weeks against the four before."""
-    part = "ui/model_periods.html" if request.headers.get("HX-Request") else "ui/model_periods_page.html"
+    part = (
+        "ui/model_periods.html"
+        if request.headers.get("HX-Request")
+        else "ui/model_periods_page.html"
+    )
     return mark_uncached(render(request, part, _context(request, model_id)))
 
 
@@ -43,21 +53,36 @@ def period_comparison_json(request: ProjectRequest, model_id: int) -> HttpRespon
 def period_comparison_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """A row a number."""
     found: PeriodSummary = _context(request, model_id)["told"]
-    return mark_uncached(csv_response([COLUMNS, *(list(_flat(row).values()) for row in found.rows)], f"model-{model_id}-weeks.csv"))
+    return mark_uncached(
+        csv_response(
+            [COLUMNS, *(list(_flat(row).values()) for row in found.rows)],
+            f"model-{model_id}-weeks.csv",
+        )
+    )
 
 
 def _flat(row: PeriodRow) -> dict[str, Any]:
-    return {"number": row.name, "region": row.region or None, **row.values._asdict(), "how": row.how}
+    return {
+        "number": row.name,
+        "region": row.region or None,
+        **row.values._asdict(),
+        "how": row.how,
+    }
 
 
 def _context(request: ProjectRequest, model_id: int) -> dict[str, Any]:
     model, query = model_or_404(request, model_id), request.GET
     standing = read_model_verdicts(model=model, environment=query.get("env", ""))
-    facts = read_period_data(model=model, environment=standing.environment, today=int(clock.unix() // 86400))
+    facts = read_period_data(
+        model=model, environment=standing.environment, today=int(clock.unix() // 86400)
+    )
     return {
         "model": model,
         "environment": standing.environment,
-        "environments": [(name, replace_query(query, env=name), name == standing.environment) for name in standing.environments],
+        "environments": [
+            (name, replace_query(query, env=name), name == standing.environment)
+            for name in standing.environments
+        ],
         "told": summarize_periods(facts.calls, facts.before, facts.after),
         "query": query.urlencode(),
     }

@@ -33,13 +33,19 @@ def project_new(request: HttpRequest) -> HttpResponse:
     name, error = request.POST.get("name", ""), ""
     if request.method == "POST":
         try:
-            project = project_create_from_name(name=name, actor=request.user, address=request.META.get("REMOTE_ADDR"))
+            project = project_create_from_name(
+                name=name, actor=request.user, address=request.META.get("REMOTE_ADDR")
+            )
         except ProjectError as refused:
             error = str(refused)
         else:
-            messages.success(request, f"{project.name} is made. The first report makes it more than a name.")
+            messages.success(
+                request, f"{project.name} is made. The first report makes it more than a name."
+            )
             return redirect("setup", project.slug)
-    return render(request, "ui/project_new.html", {"name": name, "error": error}, status=400 if error else 200)
+    return render(
+        request, "ui/project_new.html", {"name": name, "error": error}, status=400 if error else 200
+    )
 
 
 @never_cache
@@ -67,14 +73,24 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _read_membership(request: HttpRequest, found: Invitation) -> dict[str, Any]:
-    """The membership of whoever looks, if there is one, and whether the invitation gives them more."""
-    member = Member.objects.filter(project=found.project, user=request.user).first() if isinstance(request.user, User) else None
-    return {"member": member, "member_gains": member and not role_includes(Role(member.role), Role(found.role))}
+    """The membership of whoever looks, if there is one, and whether the invitation gives them
+    more."""
+    member = (
+        Member.objects.filter(project=found.project, user=request.user).first()
+        if isinstance(request.user, User)
+        else None
+    )
+    return {
+        "member": member,
+        "member_gains": member and not role_includes(Role(member.role), Role(found.role)),
+    }
 
 
 def _build_user(request: HttpRequest) -> User:
     """The person that the form makes, not stored yet; raises ValidationError by field."""
-    return user_build(username=request.POST.get("username", "").strip(), password=request.POST.get("password", ""))
+    return user_build(
+        username=request.POST.get("username", "").strip(), password=request.POST.get("password", "")
+    )
 
 
 def _errors(error: ValidationError | InvitationError) -> dict[str, list[str]]:
@@ -82,7 +98,10 @@ def _errors(error: ValidationError | InvitationError) -> dict[str, list[str]]:
         return {"all": [str(error).partition(": ")[2].capitalize()]}
     if not hasattr(error, "error_dict"):
         return {"password": error.messages}
-    return {field if field == "username" else "all": texts for field, texts in error.message_dict.items()}
+    return {
+        field if field == "username" else "all": texts
+        for field, texts in error.message_dict.items()
+    }
 
 
 def _enter_project(request: HttpRequest, found: Invitation, user: User) -> HttpResponse:

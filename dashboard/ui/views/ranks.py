@@ -41,12 +41,19 @@ CSV_HEADER = [
 @require_safe
 @project_page()
 def ranks(request: ProjectRequest, model_id: int) -> HttpResponse:
-    """The board of the job that the address names, else of the one that reported last; or its part that is fetched again."""
+    """The board of the job that the address names, else of the one that reported last; or its part
+    that is fetched again."""
     context = _context(request, model_or_404(request, model_id))
     part = render_to_string("ui/instances/ranks_live.html", context, request)
     if request.headers.get("HX-Request"):
         return fragment_response(request, part)
-    return mark_uncached(render(request, "ui/instances/ranks.html", context | {"part": part, "etag": fragment_etag(part)}))
+    return mark_uncached(
+        render(
+            request,
+            "ui/instances/ranks.html",
+            context | {"part": part, "etag": fragment_etag(part)},
+        )
+    )
 
 
 @require_safe
@@ -63,7 +70,20 @@ def ranks_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
     """A row a rank."""
     board = _context(request, model_or_404(request, model_id))["board"]
     rows = [
-        (r.rank, r.instance_id, r.host, r.stage, r.state.value, r.first, r.again, r.newest, r.pattern, r.eager, r.now) for r in board.rows
+        (
+            r.rank,
+            r.instance_id,
+            r.host,
+            r.stage,
+            r.state.value,
+            r.first,
+            r.again,
+            r.newest,
+            r.pattern,
+            r.eager,
+            r.now,
+        )
+        for r in board.rows
     ]
     return csv_response([CSV_HEADER, *rows], f"model-{model_id}-ranks.csv")
 
@@ -71,20 +91,38 @@ def ranks_csv(request: ProjectRequest, model_id: int) -> HttpResponse:
 def _context(request: ProjectRequest, model: WatchedModel) -> dict[str, Any]:
     """Four queries, whatever the size of the job."""
     query = request.GET
-    environments = sorted({one.environment for one in list_model_deployments(project_id=model.project_id, model_id=model.pk)})
+    environments = sorted(
+        {
+            one.environment
+            for one in list_model_deployments(project_id=model.project_id, model_id=model.pk)
+        }
+    )
     asked = query.get("env", "")
     environment = asked if asked in environments else next(iter(environments), "")
     jobs = list_jobs(project_id=model.project_id, model_id=model.pk, environment=environment)
     job = query.get("job", "") or next((one.name for one in jobs), "")
-    instances = list_job_ranks(project_id=model.project_id, model_id=model.pk, environment=environment, job=job) if job else []
-    board = build_rank_table(instances, read_rank_compile_events(project_id=model.project_id, instances=instances))
+    instances = (
+        list_job_ranks(
+            project_id=model.project_id, model_id=model.pk, environment=environment, job=job
+        )
+        if job
+        else []
+    )
+    board = build_rank_table(
+        instances, read_rank_compile_events(project_id=model.project_id, instances=instances)
+    )
     page = paginate(query, total=len(board.rows), size=PAGE_SIZE)
     return {
         "project": request.project,
         "model": model,
         "environment": environment,
-        "environments": [(name, replace_query(query, env=name, job="", page=""), name == environment) for name in environments],
-        "jobs": [(one, replace_query(query, job=one.name, page=""), one.name == job) for one in jobs],
+        "environments": [
+            (name, replace_query(query, env=name, job="", page=""), name == environment)
+            for name in environments
+        ],
+        "jobs": [
+            (one, replace_query(query, job=one.name, page=""), one.name == job) for one in jobs
+        ],
         "job": job,
         "version": instances[0].version.name if instances else "",
         "board": board,

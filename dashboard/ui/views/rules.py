@@ -44,7 +44,12 @@ def rule_make(request: ProjectRequest) -> HttpResponse:
     """Adds a rule, or says which field is wrong."""
     channels = {str(channel.pk): channel for channel in for_project(Channel, request.project)}
     try:
-        rule = rule_add(project=request.project, given=rule_read(request.POST, channels), user=request.user, address=_address(request))
+        rule = rule_add(
+            project=request.project,
+            given=rule_read(request.POST, channels),
+            user=request.user,
+            address=_address(request),
+        )
     except RuleError as error:
         return _render_refusal(request, "rule", error)
     messages.success(request, f"The rule for {rule.channel.name} holds from now on.")
@@ -55,7 +60,12 @@ def rule_make(request: ProjectRequest) -> HttpResponse:
 @project_page(Role.ADMIN)
 def rule_end(request: ProjectRequest, rule_id: int) -> HttpResponse:
     """Removes a rule."""
-    rule = for_project(Rule, request.project).select_related("channel", "escalate_to", "project").filter(pk=rule_id).first()
+    rule = (
+        for_project(Rule, request.project)
+        .select_related("channel", "escalate_to", "project")
+        .filter(pk=rule_id)
+        .first()
+    )
     if rule is None:
         raise Http404("There is no such rule.")
     rule_remove(rule=rule, user=request.user, address=_address(request))
@@ -68,7 +78,12 @@ def rule_end(request: ProjectRequest, rule_id: int) -> HttpResponse:
 def rule_zone(request: ProjectRequest) -> HttpResponse:
     """Sets the clock of the quiet hours."""
     try:
-        time_zone_set(project=request.project, name=request.POST.get("time_zone", "").strip(), user=request.user, address=_address(request))
+        time_zone_set(
+            project=request.project,
+            name=request.POST.get("time_zone", "").strip(),
+            user=request.user,
+            address=_address(request),
+        )
     except RuleError as error:
         return _render_refusal(request, "zone", error)
     messages.success(request, f"Quiet hours go by the clock of {request.project.time_zone}.")
@@ -137,8 +152,13 @@ def channel_redeliver(request: ProjectRequest, channel_id: int) -> HttpResponse:
         raise Http404("There is no such channel.")
 
     def again() -> str:
-        count = redeliver_channel_messages(channel=channel, user=request.user, address=_address(request))
-        return f"{words.number(count)} of {channel.name} are tried again from the start, under the same ids."
+        count = redeliver_channel_messages(
+            channel=channel, user=request.user, address=_address(request)
+        )
+        return (
+            f"{words.number(count)} of {channel.name} are tried again from the start, under "
+            "the same ids."
+        )
 
     return _redeliver(request, again)
 
@@ -158,7 +178,9 @@ def _render_refusal(request: ProjectRequest, form: str, error: RuleError) -> Htt
     return _render(request, form=form, field=field, text=text, status=400)
 
 
-def _render(request: ProjectRequest, *, form: str = "", field: str = "", text: str = "", status: int = 200) -> HttpResponse:
+def _render(
+    request: ProjectRequest, *, form: str = "", field: str = "", text: str = "", status: int = 200
+) -> HttpResponse:
     context = {
         "project": request.project,
         "page": read_rules_data(project=request.project),

@@ -1,4 +1,5 @@
-"""Settings > Roll back: how the owners of each model roll back, as the alert's page and its messages show it."""
+"""Settings > Roll back: how the owners of each model roll back, as the alert's page and its
+messages show it."""
 
 from __future__ import annotations
 
@@ -37,19 +38,49 @@ def runbook_save(request: ProjectRequest) -> HttpResponse:
         raise Http404("There is no such model.")
     try:
         changed = runbook_set(
-            model=model, text=given.get("text", ""), url=given.get("url", ""), user=request.user, address=request.META.get("REMOTE_ADDR")
+            model=model,
+            text=given.get("text", ""),
+            url=given.get("url", ""),
+            user=request.user,
+            address=request.META.get("REMOTE_ADDR"),
         )
     except RunbookError as error:
         field, _, text = str(error).partition(": ")
         messages.error(request, f"Nothing is saved. {text[:1].upper()}{text[1:]}")
-        return _render(request, model_id, field=field, error=text[:1].upper() + text[1:], status=400)
-    messages.success(request, f"The next message about {model.name} shows it." if changed else "That is what was there before.")
-    return redirect(reverse("guides", args=[request.project.slug]) + "?" + urlencode({"model": model.pk}))
+        return _render(
+            request, model_id, field=field, error=text[:1].upper() + text[1:], status=400
+        )
+    messages.success(
+        request,
+        f"The next message about {model.name} shows it."
+        if changed
+        else "That is what was there before.",
+    )
+    return redirect(
+        reverse("guides", args=[request.project.slug]) + "?" + urlencode({"model": model.pk})
+    )
 
 
-def _render(request: ProjectRequest, model_id: int | None, *, field: str = "", error: str = "", status: int = 200) -> HttpResponse:
+def _render(
+    request: ProjectRequest,
+    model_id: int | None,
+    *,
+    field: str = "",
+    error: str = "",
+    status: int = 200,
+) -> HttpResponse:
     page = read_runbooks_data(project=request.project, model_id=model_id)
     guide = page.chosen.guide if page.chosen else None
-    given = request.POST if field else {"text": guide.text if guide else "", "url": guide.url if guide else ""}
-    context = {"project": request.project, "page": page, "given": given, "field": field, "error": error}
+    given = (
+        request.POST
+        if field
+        else {"text": guide.text if guide else "", "url": guide.url if guide else ""}
+    )
+    context = {
+        "project": request.project,
+        "page": page,
+        "given": given,
+        "field": field,
+        "error": error,
+    }
     return mark_uncached(render(request, "ui/settings/guides.html", context, status=status))

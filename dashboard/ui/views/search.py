@@ -1,4 +1,5 @@
-"""The search: a page of results without a script, and the same results as a list under the field with one."""
+"""The search: a page of results without a script, and the same results as a list under the field
+with one."""
 
 from __future__ import annotations
 
@@ -13,7 +14,11 @@ from django.views.decorators.http import require_safe
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_response, mark_uncached
 from dashboard.ui.pages.search_results import SearchHit, build_hits
-from dashboard.ui.selectors.search import MAX_RESULTS_PER_KIND, normalize_search_text, project_search
+from dashboard.ui.selectors.search import (
+    MAX_RESULTS_PER_KIND,
+    normalize_search_text,
+    project_search,
+)
 
 PAGE_RESULTS_PER_KIND = 50
 
@@ -24,15 +29,31 @@ def search(request: ProjectRequest) -> HttpResponse:
     """What the project has under these words."""
     text = normalize_search_text(request.GET.get("q", ""))
     part = bool(request.headers.get("HX-Request"))
-    found = project_search(project_id=request.project.pk, text=text, each=MAX_RESULTS_PER_KIND if part else PAGE_RESULTS_PER_KIND)
+    found = project_search(
+        project_id=request.project.pk,
+        text=text,
+        each=MAX_RESULTS_PER_KIND if part else PAGE_RESULTS_PER_KIND,
+    )
     groups = build_hits(request.project.slug, found)
-    context: dict[str, Any] = {"project": request.project, "q": text, "groups": groups, "count": found.count, "part": part}
+    context: dict[str, Any] = {
+        "project": request.project,
+        "q": text,
+        "groups": groups,
+        "count": found.count,
+        "part": part,
+    }
     if part:
         return fragment_response(request, render_to_string("ui/search/list.html", context, request))
     only = _find_only_hit(groups)
     if only and "go" in request.GET:
         return HttpResponseRedirect(only.url)
-    return mark_uncached(render(request, "ui/search/page.html", context | {"here": reverse("search", args=[request.project.slug])}))
+    return mark_uncached(
+        render(
+            request,
+            "ui/search/page.html",
+            context | {"here": reverse("search", args=[request.project.slug])},
+        )
+    )
 
 
 def _find_only_hit(groups: list[Any]) -> SearchHit | None:

@@ -14,14 +14,24 @@ from django.views.decorators.http import require_POST, require_safe
 from dashboard.accounts.reauthentication import require_reauthentication
 from dashboard.alerts.channels import list_channel_kinds
 from dashboard.alerts.models import Channel
-from dashboard.alerts.services import channel_create, channel_disable, channel_enable, channel_rotate_secret, channel_test
+from dashboard.alerts.services import (
+    channel_create,
+    channel_disable,
+    channel_enable,
+    channel_rotate_secret,
+    channel_test,
+)
 from dashboard.projects.command_key import list_public_keys
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
 from dashboard.projects.services import key_create
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_etag, fragment_response, mark_uncached
-from dashboard.ui.selectors.setup import list_channels_with_last_delivery, query_ingest_keys, read_arrival
+from dashboard.ui.selectors.setup import (
+    list_channels_with_last_delivery,
+    query_ingest_keys,
+    read_arrival,
+)
 from dashboard.ui.snippets import format_command_environment, format_environment, snippets
 
 INGEST_KIND = "ing"
@@ -58,22 +68,33 @@ def setup_channels(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def key_make(request: ProjectRequest) -> HttpResponse:
-    """Makes a key that sends reports and shows it this once, in the answer itself: it is stored nowhere."""
+    """Makes a key that sends reports and shows it this once, in the answer itself: it is stored
+    nowhere."""
     name, address = request.POST.get("name", "").strip()[:100], request.META.get("REMOTE_ADDR")
-    _, text = key_create(project=request.project, kind=INGEST_KIND, name=name, actor=request.user, address=address)
+    _, text = key_create(
+        project=request.project, kind=INGEST_KIND, name=name, actor=request.user, address=address
+    )
     return setup_answer(request, made=text)
 
 
 @require_POST
 @project_page(Role.ADMIN, sure=True)
 def channel_make(request: ProjectRequest) -> HttpResponse:
-    """Adds a channel, or says which field is wrong; what signs a webhook is shown this once, in the answer itself."""
+    """Adds a channel, or says which field is wrong; what signs a webhook is shown this once, in the
+    answer itself."""
     given = {field: request.POST.get(field, "").strip() for field in ("kind", "name", "address")}
     try:
-        channel = channel_create(project=request.project, user=request.user, client=request.META.get("REMOTE_ADDR"), **given)
+        channel = channel_create(
+            project=request.project,
+            user=request.user,
+            client=request.META.get("REMOTE_ADDR"),
+            **given,
+        )
     except ValueError as error:
         field, _, text = str(error).partition(": ")
-        return _page(request, channel_form=given | {"field": field, "error": text or str(error)}, status=400)
+        return _page(
+            request, channel_form=given | {"field": field, "error": text or str(error)}, status=400
+        )
     messages.success(request, f"{channel.name} is added. Send a test to see whether it answers.")
     if not channel.secret:
         return redirect("setup", request.project.slug)
@@ -83,7 +104,8 @@ def channel_make(request: ProjectRequest) -> HttpResponse:
 @require_POST
 @project_page(Role.ADMIN)
 def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpResponse:
-    """Send test, switch on, switch off; another signing secret, which asks again who it is since it is shown."""
+    """Send test, switch on, switch off; another signing secret, which asks again who it is since it
+    is shown."""
     channel = for_project(Channel, request.project).filter(pk=channel_id).first()
     if channel is None or action not in ("test", "enable", "disable", "rotate"):
         raise Http404("There is no such channel.")
@@ -91,13 +113,18 @@ def channel_act(request: ProjectRequest, channel_id: int, action: str) -> HttpRe
         require_reauthentication(request)
         try:
             return setup_answer(
-                request, secret=channel_rotate_secret(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
+                request,
+                secret=channel_rotate_secret(
+                    channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR")
+                ),
             )
         except ValueError as error:
             messages.error(request, str(error))
     elif action == "test":
         channel_test(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
-        messages.success(request, f"A test is on its way to {channel.name}; its answer shows beside the channel.")
+        messages.success(
+            request, f"A test is on its way to {channel.name}; its answer shows beside the channel."
+        )
     elif action == "enable":
         channel_enable(channel=channel, user=request.user, client=request.META.get("REMOTE_ADDR"))
     else:
@@ -146,14 +173,23 @@ def _page(
 
 
 def _arrival(request: ProjectRequest) -> str:
-    return render_to_string("ui/setup/arrival.html", {"heard": read_arrival(project=request.project), "project": request.project})
+    return render_to_string(
+        "ui/setup/arrival.html",
+        {"heard": read_arrival(project=request.project), "project": request.project},
+    )
 
 
 def _keys(request: ProjectRequest) -> str:
-    return render_to_string("ui/setup/keys.html", {"keys": list(query_ingest_keys(project=request.project))})
+    return render_to_string(
+        "ui/setup/keys.html", {"keys": list(query_ingest_keys(project=request.project))}
+    )
 
 
 def _channels(request: ProjectRequest) -> str:
     may_admin = request.membership.role == Role.ADMIN
-    context = {"channels": list_channels_with_last_delivery(project=request.project), "project": request.project, "may_admin": may_admin}
+    context = {
+        "channels": list_channels_with_last_delivery(project=request.project),
+        "project": request.project,
+        "may_admin": may_admin,
+    }
     return render_to_string("ui/setup/channels.html", context)

@@ -1,4 +1,5 @@
-"""The tables of the Fleet, Alerts and Grades pages as JSON and CSV, at the addresses of the pages with an ending."""
+"""The tables of the Fleet, Alerts and Grades pages as JSON and CSV, at the addresses of the pages
+with an ending."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.partials import mark_uncached
 from dashboard.ui.pages.alert_quality import build_outcome_rows, build_verdict_rows
-from dashboard.ui.pages.fleet.exports import COLUMNS, fleet_cells, serialize_fleet_row, serialize_windows
+from dashboard.ui.pages.fleet.exports import (
+    COLUMNS,
+    fleet_cells,
+    serialize_fleet_row,
+    serialize_windows,
+)
 from dashboard.ui.selectors.alert_groups import AlertFilter
 from dashboard.ui.selectors.alerts import list_alerts
 from dashboard.ui.views.fleet import fleet_content
@@ -39,10 +45,16 @@ ALERTS = (
 @require_safe
 @project_page()
 def fleet_json(request: ProjectRequest) -> HttpResponse:
-    """A row a model, in the order of the page, in numbers; `windows` names the time that the values are of."""
+    """A row a model, in the order of the page, in numbers; `windows` names the time that the values
+    are of."""
     content = fleet_content(request)
     return mark_uncached(
-        JsonResponse({"windows": serialize_windows(content["window"]), "models": [serialize_fleet_row(row) for row in content["rows"]]})
+        JsonResponse(
+            {
+                "windows": serialize_windows(content["window"]),
+                "models": [serialize_fleet_row(row) for row in content["rows"]],
+            }
+        )
     )
 
 
@@ -73,7 +85,10 @@ def alerts_csv(request: ProjectRequest) -> HttpResponse:
 def alert_quality_json(request: ProjectRequest) -> HttpResponse:
     """How the alerts of the last days fared, by their worst verdict and by their end."""
     found = read_alert_quality(project=request.project)
-    rows, ends = ([asdict(row) for row in table] for table in (build_verdict_rows(found), build_outcome_rows(found)))
+    rows, ends = (
+        [asdict(row) for row in table]
+        for table in (build_verdict_rows(found), build_outcome_rows(found))
+    )
     return mark_uncached(JsonResponse({"days": PERIOD_DAYS, "verdicts": rows, "ends": ends}))
 
 
@@ -82,24 +97,41 @@ def alert_quality_json(request: ProjectRequest) -> HttpResponse:
 def alert_quality_csv(request: ProjectRequest) -> HttpResponse:
     """A row a verdict."""
     rows = [asdict(row) for row in build_verdict_rows(read_alert_quality(project=request.project))]
-    return _csv(request, "grades", ["kind", "total", "right", "false", "not_graded", "precision", "interval"], rows)
+    return _csv(
+        request,
+        "grades",
+        ["kind", "total", "right", "false", "not_graded", "precision", "interval"],
+        rows,
+    )
 
 
 def _alerts(request: ProjectRequest) -> Sequence[Alert]:
-    return list_alerts(project=request.project, open_only=request.GET.get("state") == "open", narrowed=AlertFilter.read(request.GET))
+    return list_alerts(
+        project=request.project,
+        open_only=request.GET.get("state") == "open",
+        narrowed=AlertFilter.read(request.GET),
+    )
 
 
 def _alert(row: Alert) -> dict[str, Any]:
     deployment = row.deployment
     owner = row.owner.get_username() if row.owner else None
-    about: tuple[str | None, ...] = (deployment.model.name, deployment.version.name, deployment.environment)
+    about: tuple[str | None, ...] = (
+        deployment.model.name,
+        deployment.version.name,
+        deployment.environment,
+    )
     about = (None, None, None) if row.cause == AlertCause.FLEET_SILENCE else about
     said = (row.number, row.title, row.state, row.severity, *about)
     group = row.group.title if row.group else None
-    return dict(zip(ALERTS, (*said, row.opened_at, row.resolved_at, row.outcome, owner, group), strict=True))
+    return dict(
+        zip(ALERTS, (*said, row.opened_at, row.resolved_at, row.outcome, owner, group), strict=True)
+    )
 
 
-def _csv(request: ProjectRequest, name: str, head: Sequence[str], rows: Sequence[dict[str, Any]]) -> HttpResponse:
+def _csv(
+    request: ProjectRequest, name: str, head: Sequence[str], rows: Sequence[dict[str, Any]]
+) -> HttpResponse:
     table = [[_cell(row[column]) for column in head] for row in rows]
     return mark_uncached(csv_response([list(head), *table], f"{request.project.slug}-{name}.csv"))
 

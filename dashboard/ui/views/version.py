@@ -1,4 +1,5 @@
-"""The Version page: what one version does at its start and afterwards, as JSON and CSV too, and the budgets of its model."""
+"""The Version page: what one version does at its start and afterwards, as JSON and CSV too, and the
+budgets of its model."""
 
 from __future__ import annotations
 
@@ -11,12 +12,26 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.fleet.budgets import DEFAULT_STALLED_SHARE, BudgetError, Budgets, budgets_set, check_budget, own_budgets, project_budgets
+from dashboard.fleet.budgets import (
+    DEFAULT_STALLED_SHARE,
+    BudgetError,
+    Budgets,
+    budgets_set,
+    check_budget,
+    own_budgets,
+    project_budgets,
+)
 from dashboard.projects.models import Role
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.csv_export import csv_response
 from dashboard.ui.http.time_range import replace_query
-from dashboard.ui.pages.version.presenter import VersionPage, start_table, version_json, version_page, version_table
+from dashboard.ui.pages.version.presenter import (
+    VersionPage,
+    start_table,
+    version_json,
+    version_page,
+    version_table,
+)
 from dashboard.ui.selectors.version import read_version_data
 from dashboard.ui.views.model import model_or_404, parse_whole_number
 
@@ -45,14 +60,21 @@ def version_as_json(request: ProjectRequest, model_id: int, version_id: int) -> 
 def version_as_csv(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
     """A row a compilation, or a row a stretch of the start that is drawn."""
     if request.GET.get("chart") == "start":
-        return csv_response(start_table(_page(request, model_id, version_id)), f"version-{version_id}-cold-start.csv")
-    return csv_response(version_table(_page(request, model_id, version_id)), f"version-{version_id}-compilations.csv")
+        return csv_response(
+            start_table(_page(request, model_id, version_id)),
+            f"version-{version_id}-cold-start.csv",
+        )
+    return csv_response(
+        version_table(_page(request, model_id, version_id)),
+        f"version-{version_id}-compilations.csv",
+    )
 
 
 @require_POST
 @project_page(Role.OPERATOR)
 def version_budgets(request: ProjectRequest, model_id: int, version_id: int) -> HttpResponse:
-    """Sets what the model, or every model without its own, may take to start, has to serve compiled and may let wait.
+    """Sets what the model, or every model without its own, may take to start, has to serve compiled
+    and may let wait.
 
     An empty field is no budget, for stalled calls the usual one."""
     model = model_or_404(request, model_id)
@@ -85,16 +107,27 @@ def _number(request: ProjectRequest, name: str, unit: float) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise BudgetError(name, f"{LABELS[name]} is {text!r}, expected a number, or nothing for no budget.")
+        raise BudgetError(
+            name, f"{LABELS[name]} is {text!r}, expected a number, or nothing for no budget."
+        )
     return check_budget(name, round(value / unit, 9))
 
 
 def _page(request: ProjectRequest, model_id: int, version_id: int) -> VersionPage:
     query = request.GET
-    facts = read_version_data(project_id=request.project.pk, model_id=model_id, version_id=version_id, environment=query.get("env", ""))
+    facts = read_version_data(
+        project_id=request.project.pk,
+        model_id=model_id,
+        version_id=version_id,
+        environment=query.get("env", ""),
+    )
     if facts is None:
-        raise Http404("There is no such version of this model in this project, or nothing of it has run.")
-    numbers = {name: parse_whole_number(query.get(name)) for name in ("instance", "replicas", "at_once")}
+        raise Http404(
+            "There is no such version of this model in this project, or nothing of it has run."
+        )
+    numbers = {
+        name: parse_whole_number(query.get(name)) for name in ("instance", "replicas", "at_once")
+    }
     return version_page(facts, **numbers)
 
 
@@ -111,9 +144,13 @@ def _context(request: ProjectRequest, page: VersionPage) -> dict[str, Any]:
         "baseline": facts.standing.baseline,
         "query": query.urlencode(),
         "environments": [
-            (name, replace_query(query, env=name, instance=""), name == facts.environment) for name in facts.standing.environments
+            (name, replace_query(query, env=name, instance=""), name == facts.environment)
+            for name in facts.standing.environments
         ],
-        "choose": {row.process.id: replace_query(query, instance=str(row.process.id)) for row in page.starts.rows},
+        "choose": {
+            row.process.id: replace_query(query, instance=str(row.process.id))
+            for row in page.starts.rows
+        },
         "own": _format_budgets(own),
         "below": _format_budgets(below),
         "usual_stalled": _percent(DEFAULT_STALLED_SHARE),
@@ -121,7 +158,11 @@ def _context(request: ProjectRequest, page: VersionPage) -> dict[str, Any]:
 
 
 def _format_budgets(budgets: Budgets) -> dict[str, float | None]:
-    return {"cold_start": budgets.cold_start, "served": _percent(budgets.served), "stalled": _percent(budgets.stalled)}
+    return {
+        "cold_start": budgets.cold_start,
+        "served": _percent(budgets.served),
+        "stalled": _percent(budgets.stalled),
+    }
 
 
 def _percent(share: float | None) -> float | None:

@@ -1,4 +1,5 @@
-"""Jobs below `compilewatch run`: a library named torch that loads at once, programs that call it, and the calls that arrive."""
+"""Jobs below `compilewatch run`: a library named torch that loads at once, programs that call it,
+and the calls that arrive."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def work():
 
 
 def folder_with_torch(folder: Path) -> Path:
-    """Programs import this torch: what starts the agent is asked here, and the real one takes seconds to load."""
+    """Programs import this torch: what starts the agent is asked here, and the real one takes
+    seconds to load."""
     (folder / "library").mkdir()
     (folder / "library/torch.py").write_text(TORCH)
     (folder / "library/work.py").write_text(WORK)
@@ -37,16 +39,39 @@ def folder_with_torch(folder: Path) -> Path:
 
 def variables(folder: Path, endpoint: str, **settings: str) -> dict[str, str]:
     """The environment of a command that a user starts in this folder."""
-    known = environment(**{"ENDPOINT": endpoint, "API_KEY": KEY, "MODEL": "m", "SPOOL": "off", "INTERVAL": "200", **settings})
-    own = {"PYTHONPATH": f"{AGENT}{os.pathsep}{folder / 'library'}", "PATH": f"{Path(sys.executable).parent}:{known['PATH']}"}
+    known = environment(
+        **{
+            "ENDPOINT": endpoint,
+            "API_KEY": KEY,
+            "MODEL": "m",
+            "SPOOL": "off",
+            "INTERVAL": "200",
+            **settings,
+        }
+    )
+    own = {
+        "PYTHONPATH": f"{AGENT}{os.pathsep}{folder / 'library'}",
+        "PATH": f"{Path(sys.executable).parent}:{known['PATH']}",
+    }
     return {**known, **own}
 
 
-def run_below(folder: Path, endpoint: str, *words: str, given: str = "", **other: str) -> subprocess.CompletedProcess[str]:
+def run_below(
+    folder: Path, endpoint: str, *words: str, given: str = "", **other: str
+) -> subprocess.CompletedProcess[str]:
     """Runs `compilewatch run -- WORDS` to its end; `other` are variables that differ."""
     full = [sys.executable, "-m", "compilewatch", "run", "--", *words]
     env = {**variables(folder, endpoint), **other}
-    return subprocess.run(full, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=LIMIT, check=False)
+    return subprocess.run(
+        full,
+        cwd=folder,
+        env=env,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
 
 
 def calls_of_processes(dashboard: Dashboard) -> Counter[int]:

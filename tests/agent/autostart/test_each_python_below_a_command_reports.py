@@ -1,4 +1,5 @@
-"""Each Python process below `compilewatch run` that imports torch reports, however the command starts it."""
+"""Each Python process below `compilewatch run` that imports torch reports, however the command
+starts it."""
 
 from __future__ import annotations
 
@@ -26,8 +27,14 @@ if __name__ == "__main__":
     [process.join() for process in processes]
     assert [process.exitcode for process in processes] == [0, 0]
 """
-FORKS = "import os, work\nif os.fork() == 0:\n    work.work()\n    raise SystemExit\nos.wait()\nwork.work()"
-POOL = "import concurrent.futures as f, work\nwith f.ProcessPoolExecutor(1) as pool: pool.submit(work.work).result()\n"
+FORKS = (
+    "import os, work\nif os.fork() == 0:\n    work.work()\n    raise "
+    "SystemExit\nos.wait()\nwork.work()"
+)
+POOL = (
+    "import concurrent.futures as f, work\nwith f.ProcessPoolExecutor(1) as pool: "
+    "pool.submit(work.work).result()\n"
+)
 COMMANDS = {
     "a file": (["python", "job.py"], 1),
     "a file without python": (["job.py"], 1),
@@ -45,15 +52,30 @@ COMMANDS = {
     "fork": (["python", "children.py", "fork"], 2),
     "a pool": (["python", "pool.py"], 1),
     "os.fork": (["python", "forks.py"], 2),
-    "a program that starts the agent": (["python", "-c", f"import compilewatch; compilewatch.init(version='2'); {WORK}"], 1),
-    "a program without torch": (["python", "-c", "import compilewatch\nf = compilewatch.watch(lambda: None)\nfor _ in range(5): f()"], 1),
+    "a program that starts the agent": (
+        ["python", "-c", f"import compilewatch; compilewatch.init(version='2'); {WORK}"],
+        1,
+    ),
+    "a program without torch": (
+        [
+            "python",
+            "-c",
+            "import compilewatch\nf = compilewatch.watch(lambda: None)\nfor _ in range(5): f()",
+        ],
+        1,
+    ),
 }
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     place = folder_with_torch(tmp_path)
-    for name, text in (("job.py", WORK), ("children.py", CHILDREN), ("forks.py", FORKS), ("pool.py", POOL)):
+    for name, text in (
+        ("job.py", WORK),
+        ("children.py", CHILDREN),
+        ("forks.py", FORKS),
+        ("pool.py", POOL),
+    ):
         (place / name).write_text(text)
     (place / "start.sh").write_text("#!/bin/bash\nset -e\npython job.py\nexec python -m job\n")
     (place / "launch-job").write_text(f"#!{sys.executable}\n{WORK}")
@@ -79,7 +101,9 @@ PATHS = {
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
-def test_the_path_of_the_user_stays_and_needs_no_agent(folder: Path, dashboard: Dashboard, path: str) -> None:
+def test_the_path_of_the_user_stays_and_needs_no_agent(
+    folder: Path, dashboard: Dashboard, path: str
+) -> None:
     """The interpreter that runs the launcher finds the agent by the folder alone."""
     for name in ("torch.py", "work.py"):
         (folder / name).write_text((folder / "library" / name).read_text())
@@ -88,11 +112,18 @@ def test_the_path_of_the_user_stays_and_needs_no_agent(folder: Path, dashboard: 
     venv.create(folder / "bare", with_pip=False)
     program = f"import os; print(os.environ['PYTHONPATH']); {WORK}"
     start = (
-        f"import sys; sys.path.insert(0, {agent!r}); import compilewatch.cli.main as m; m.main(['run', '--', 'python', '-c', {program!r}])"
+        f"import sys; sys.path.insert(0, {agent!r}); import compilewatch.cli.main as m; "
+        f"m.main(['run', '--', 'python', '-c', {program!r}])"
     )
     env = {**variables(folder, dashboard.endpoint), "PYTHONPATH": given}
     done = subprocess.run(
-        [folder / "bare/bin/python", "-c", start], cwd=folder, env=env, capture_output=True, text=True, check=False, timeout=100
+        [folder / "bare/bin/python", "-c", start],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
     )
     assert (done.returncode, done.stderr) == (0, "")
     ours = f"{agent}/compilewatch/autostart"
@@ -102,10 +133,21 @@ def test_the_path_of_the_user_stays_and_needs_no_agent(folder: Path, dashboard: 
 
 
 @pytest.mark.parametrize(
-    "other", [{"PYTHONSAFEPATH": "1"}, {"PYTHONFROZENMODULES": "off"}, {"PYTHONOPTIMIZE": "2"}, {"PYTHONWARNINGS": "error"}], ids=str
+    "other",
+    [
+        {"PYTHONSAFEPATH": "1"},
+        {"PYTHONFROZENMODULES": "off"},
+        {"PYTHONOPTIMIZE": "2"},
+        {"PYTHONWARNINGS": "error"},
+    ],
+    ids=str,
 )
-def test_settings_of_python_keep_it_on(folder: Path, dashboard: Dashboard, other: dict[str, str]) -> None:
-    done = run_below(folder, dashboard.endpoint, "python", "-X", "frozen_modules=off", "job.py", **other)
+def test_settings_of_python_keep_it_on(
+    folder: Path, dashboard: Dashboard, other: dict[str, str]
+) -> None:
+    done = run_below(
+        folder, dashboard.endpoint, "python", "-X", "frozen_modules=off", "job.py", **other
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(calls_of_processes(dashboard).values()) == [5]
 
@@ -132,8 +174,17 @@ SERVERS = {
 def test_each_worker_of_a_server_reports(folder: Path, dashboard: Dashboard, command: str) -> None:
     (folder / "job.py").write_text(APPLICATION)
     port = free_port()
-    full = [sys.executable, "-m", "compilewatch", "run", "--", *command.replace("PORT", str(port)).split()]
-    with subprocess.Popen(full, cwd=folder, env=variables(folder, dashboard.endpoint), start_new_session=True) as process:
+    full = [
+        sys.executable,
+        "-m",
+        "compilewatch",
+        "run",
+        "--",
+        *command.replace("PORT", str(port)).split(),
+    ]
+    with subprocess.Popen(
+        full, cwd=folder, env=variables(folder, dashboard.endpoint), start_new_session=True
+    ) as process:
         server = Service(process, port)
         asked = server.ask(1)
         while len(asked) < 2:
@@ -144,7 +195,8 @@ def test_each_worker_of_a_server_reports(folder: Path, dashboard: Dashboard, com
 
 def test_a_kernel_of_a_notebook_reports(folder: Path, dashboard: Dashboard) -> None:
     program = (
-        "from jupyter_client.manager import start_new_kernel\nmanager, client = start_new_kernel(kernel_name='python3')\n"
+        "from jupyter_client.manager import start_new_kernel\nmanager, client = "
+        "start_new_kernel(kernel_name='python3')\n"
         f"client.execute_interactive({WORK!r})\nclient.stop_channels(); manager.shutdown_kernel()"
     )
     done = run_below(folder, dashboard.endpoint, "python", "-W", "ignore", "-c", program)
@@ -155,15 +207,24 @@ def test_a_kernel_of_a_notebook_reports(folder: Path, dashboard: Dashboard) -> N
 def test_input_output_and_exit_code_pass_through(folder: Path, dashboard: Dashboard) -> None:
     done = run_below(folder, dashboard.endpoint, "bash", "-c", "cat; exit 7", given="text\n")
     assert (done.returncode, done.stdout, done.stderr) == (7, "text\n", "")
-    assert run_below(folder, dashboard.endpoint, "bash", "-c", "yes | head -n 1; echo ${PIPESTATUS[0]}").stdout == "y\n141\n"
+    assert (
+        run_below(
+            folder, dashboard.endpoint, "bash", "-c", "yes | head -n 1; echo ${PIPESTATUS[0]}"
+        ).stdout
+        == "y\n141\n"
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL, signal.SIGUSR1])
-def test_a_signal_reaches_the_command_and_ends_it(folder: Path, dashboard: Dashboard, number: signal.Signals) -> None:
+def test_a_signal_reaches_the_command_and_ends_it(
+    folder: Path, dashboard: Dashboard, number: signal.Signals
+) -> None:
     program = f"{WORK}; print('ready', flush=True); import time; time.sleep(60)"
     full = [sys.executable, "-m", "compilewatch", "run", "--", "python", "-c", program]
     env = variables(folder, dashboard.endpoint)
-    with subprocess.Popen(full, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        full, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
         process.send_signal(number)
         assert process.wait(60) == -number
@@ -171,9 +232,15 @@ def test_a_signal_reaches_the_command_and_ends_it(folder: Path, dashboard: Dashb
     assert sorted(calls_of_processes(dashboard).values()) == expected
 
 
-def test_a_child_with_a_path_of_its_own_is_not_reached_and_runs(folder: Path, dashboard: Dashboard) -> None:
+def test_a_child_with_a_path_of_its_own_is_not_reached_and_runs(
+    folder: Path, dashboard: Dashboard
+) -> None:
     done = run_below(
-        folder, dashboard.endpoint, "bash", "-c", f"PYTHONPATH={folder}/library python job.py; python -I -c pass; python -S -c pass"
+        folder,
+        dashboard.endpoint,
+        "bash",
+        "-c",
+        f"PYTHONPATH={folder}/library python job.py; python -I -c pass; python -S -c pass",
     )
     assert (done.returncode, done.stderr, dashboard.requests) == (0, "", [])
 

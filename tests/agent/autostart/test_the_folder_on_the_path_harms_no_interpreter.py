@@ -1,5 +1,5 @@
-"""The folder that `compilewatch run` puts on PYTHONPATH: an interpreter that the agent does not fit, or a process that runs no model, is as
-without the folder."""
+"""The folder that `compilewatch run` puts on PYTHONPATH: an interpreter that the agent does not
+fit, or a process that runs no model, is as without the folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from tests.agent.pythons import AGENT, PYTHONS
 from tests.agent.server import Dashboard
 
 FILE = AGENT / "compilewatch/autostart/sitecustomize.py"
-LOADED = "import json, sys; print(json.dumps([name for name in sys.modules if name.startswith('compilewatch')]))"
+LOADED = (
+    "import json, sys; print(json.dumps([name for name in sys.modules if "
+    "name.startswith('compilewatch')]))"
+)
 NEXT = "import sys\nprint('next', __name__, __file__)\nclass Kept: pass\n"
 
 
@@ -31,7 +34,14 @@ def test_any_python_3_can_parse_it() -> None:
     for minor in range(sys.version_info.minor + 1):
         ast.parse(FILE.read_text(), feature_version=(3, minor))
     kinds = {type(node) for node in ast.walk(ast.parse(FILE.read_text()))}
-    assert not kinds & {ast.JoinedStr, ast.NamedExpr, ast.AnnAssign, ast.AsyncFunctionDef, ast.Await, ast.Match}
+    assert not kinds & {
+        ast.JoinedStr,
+        ast.NamedExpr,
+        ast.AnnAssign,
+        ast.AsyncFunctionDef,
+        ast.Await,
+        ast.Match,
+    }
 
 
 def test_it_does_nothing_in_a_python_that_is_too_old() -> None:
@@ -39,15 +49,25 @@ def test_it_does_nothing_in_a_python_that_is_too_old() -> None:
         "import sys\nsys.version_info = (3, 4, 0)\ndel sys.orig_argv\nhooks = list(sys.meta_path)\n"
         f"import runpy; runpy.run_path({str(FILE)!r})\nassert sys.meta_path == hooks"
     )
-    done = subprocess.run([sys.executable, "-S", "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS)
-def test_nothing_of_the_agent_is_loaded_before_it_is_needed(folder: Path, dashboard: Dashboard, python: str) -> None:
+def test_nothing_of_the_agent_is_loaded_before_it_is_needed(
+    folder: Path, dashboard: Dashboard, python: str
+) -> None:
     done = run_below(folder, dashboard.endpoint, python, "-c", f"import json, ssl\n{LOADED}")
     assert (done.returncode, json.loads(done.stdout), done.stderr) == (0, [], "")
-    found = run_below(folder, dashboard.endpoint, python, "-c", "import importlib.util as u; u.find_spec('torch'); " + LOADED)
+    found = run_below(
+        folder,
+        dashboard.endpoint,
+        python,
+        "-c",
+        "import importlib.util as u; u.find_spec('torch'); " + LOADED,
+    )
     assert (found.returncode, json.loads(found.stdout), found.stderr) == (0, [], "")
     assert dashboard.requests == []
     used = run_below(folder, dashboard.endpoint, python, "-c", "import work; work.work()")
@@ -62,29 +82,45 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-def test_an_interpreter_without_the_agent_is_left_alone_with_one_line(folder: Path, dashboard: Dashboard) -> None:
+def test_an_interpreter_without_the_agent_is_left_alone_with_one_line(
+    folder: Path, dashboard: Dashboard
+) -> None:
     venv.create(folder / "other", with_pip=False)
     other = str(folder / "other/bin/python")
     (folder / "alone.py").write_text(LIBRARY_ALONE)
     program = (
         "import os, subprocess, sys, work; work.work(); print('worked', flush=True)\n"
-        "if len(sys.argv) == 1: subprocess.run([sys.executable, '-c', sys.orig_argv[2], 'child'], check=True)"
+        "if len(sys.argv) == 1: subprocess.run([sys.executable, '-c', sys.orig_argv[2], "
+        "'child'], check=True)"
     )
-    done = run_below(folder, dashboard.endpoint, "python", "alone.py", str(AGENT), other, "-c", program)
+    done = run_below(
+        folder, dashboard.endpoint, "python", "alone.py", str(AGENT), other, "-c", program
+    )
     assert (done.returncode, done.stdout) == (0, "worked\nworked\n")
-    assert done.stderr == f"compilewatch: off: {other} has no compilewatch of this release; install compilewatch there\n"
+    assert (
+        done.stderr == f"compilewatch: off: {other} has no compilewatch of this release; install "
+        "compilewatch there\n"
+    )
     assert dashboard.requests == []
-    silent = run_below(folder, dashboard.endpoint, "python", "alone.py", str(AGENT), other, "-c", LOADED)
+    silent = run_below(
+        folder, dashboard.endpoint, "python", "alone.py", str(AGENT), other, "-c", LOADED
+    )
     assert (silent.stdout, silent.stderr) == ("[]\n", "")
 
 
-def test_the_next_sitecustomize_runs_as_without_the_folder(folder: Path, dashboard: Dashboard) -> None:
+def test_the_next_sitecustomize_runs_as_without_the_folder(
+    folder: Path, dashboard: Dashboard
+) -> None:
     (folder / "library/sitecustomize.py").write_text(NEXT)
     program = "import sitecustomize, work; sitecustomize.Kept; work.work()"
     done = run_below(folder, dashboard.endpoint, "python", "-c", program)
     # The launcher is a Python too.
     assert done.stdout == f"next sitecustomize {folder}/library/sitecustomize.py\n" * 2
-    assert (done.returncode, done.stderr, sorted(calls_of_processes(dashboard).values())) == (0, "", [5])
+    assert (done.returncode, done.stderr, sorted(calls_of_processes(dashboard).values())) == (
+        0,
+        "",
+        [5],
+    )
 
 
 CHAINS = """
@@ -102,39 +138,67 @@ sys.path.insert(0, here)
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["its folder first", "its folder last"])
-def test_a_sitecustomize_that_runs_the_next_one_itself_runs_once(folder: Path, dashboard: Dashboard, first: bool) -> None:
+def test_a_sitecustomize_that_runs_the_next_one_itself_runs_once(
+    folder: Path, dashboard: Dashboard, first: bool
+) -> None:
     """Tracers such as ddtrace start so."""
     (folder / "tracer").mkdir()
     (folder / "tracer/sitecustomize.py").write_text(CHAINS)
     (folder / "library/sitecustomize.py").write_text("print('next')\n")
     add = "$PWD/tracer:$PYTHONPATH" if first else "${PYTHONPATH%%:*}:$PWD/tracer:${PYTHONPATH#*:}"
-    done = run_below(folder, dashboard.endpoint, "bash", "-c", f'PYTHONPATH="{add}" python -c "import work; work.work()"')
+    done = run_below(
+        folder,
+        dashboard.endpoint,
+        "bash",
+        "-c",
+        f'PYTHONPATH="{add}" python -c "import work; work.work()"',
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split()[1:] == ["chains", "next"]
     assert sorted(calls_of_processes(dashboard).values()) == [5]
 
 
-def test_an_error_of_the_next_sitecustomize_is_reported_as_without_the_folder(folder: Path, dashboard: Dashboard) -> None:
-    (folder / "library/sitecustomize.py").write_text("import sys\nif sys.orig_argv[-1] == 'fails': 1 / 0\n")
-    done = run_below(folder, dashboard.endpoint, "python", "-c", "import work; work.work()", "fails")
+def test_an_error_of_the_next_sitecustomize_is_reported_as_without_the_folder(
+    folder: Path, dashboard: Dashboard
+) -> None:
+    (folder / "library/sitecustomize.py").write_text(
+        "import sys\nif sys.orig_argv[-1] == 'fails': 1 / 0\n"
+    )
+    done = run_below(
+        folder, dashboard.endpoint, "python", "-c", "import work; work.work()", "fails"
+    )
     path = f"{AGENT}{os.pathsep}{folder / 'library'}"
     plain = [sys.executable, "-c", "pass", "fails"]
-    expected = subprocess.run(plain, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True).stderr
+    expected = subprocess.run(
+        plain, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    ).stderr
     assert "ZeroDivisionError" in expected and done.stderr.endswith(expected)
     assert sorted(calls_of_processes(dashboard).values()) == [5]
 
 
-def test_a_torch_that_fails_or_is_not_there_raises_its_own_error(folder: Path, dashboard: Dashboard) -> None:
-    for text, error in (("1 / 0", "ZeroDivisionError"), ("raise ImportError('no CUDA')", "ImportError: no CUDA")):
+def test_a_torch_that_fails_or_is_not_there_raises_its_own_error(
+    folder: Path, dashboard: Dashboard
+) -> None:
+    for text, error in (
+        ("1 / 0", "ZeroDivisionError"),
+        ("raise ImportError('no CUDA')", "ImportError: no CUDA"),
+    ):
         (folder / "library/torch.py").write_text(text)
         done = run_below(folder, dashboard.endpoint, "python", "-c", "import torch")
         assert done.returncode == 1 and error in done.stderr.splitlines()[-1]
-    missing = run_below(folder, dashboard.endpoint, "python", "-c", "import sys; sys.modules['torch'] = None; import torch")
+    missing = run_below(
+        folder,
+        dashboard.endpoint,
+        "python",
+        "-c",
+        "import sys; sys.modules['torch'] = None; import torch",
+    )
     assert missing.returncode == 1 and "ModuleNotFoundError" in missing.stderr
 
 
 LEFT_ALONE = [
-    "python /venv/lib/python3.11/site-packages/torch/_inductor/compile_worker/__main__.py --workers=2",
+    "python /venv/lib/python3.11/site-packages/torch/_inductor/compile_worker/__main__.py "
+    "--workers=2",
     "python -m torch._inductor.compile_worker",
     "python -u -m torch.distributed.run --nproc-per-node 2 train.py",
     "python -Im pip install x",
@@ -161,7 +225,8 @@ WATCHED = [
     "python /jobs/compilewatch_job.py",
     "python -X dev -Wignore --check-hash-based-pycs always train.py",
     "python -X",
-    "python -c|from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5) --multiprocessing-fork",
+    "python -c|from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5) "
+    "--multiprocessing-fork",
     "python -c|from multiprocessing.forkserver import main; main(3)",
     "python -c|import torch; print('resource_tracker')",
 ]
@@ -172,9 +237,23 @@ def test_processes_that_run_no_model_are_left_alone() -> None:
         f"import json, runpy, sys; known = runpy.run_path({str(FILE)!r})\n"
         "print(json.dumps([known['is_left_alone'](words) for words in json.load(sys.stdin)]))"
     )
-    words = [[*line.partition("|")[0].split(), *filter(None, [line.partition("|")[2]])] for line in LEFT_ALONE + WATCHED]
-    joined = [["python", "-cfrom multiprocessing.resource_tracker import main"] if "-cfrom" in one else one for one in words]
-    done = subprocess.run([sys.executable, "-c", program], input=json.dumps(joined), capture_output=True, text=True, check=True)
+    words = [
+        [*line.partition("|")[0].split(), *filter(None, [line.partition("|")[2]])]
+        for line in LEFT_ALONE + WATCHED
+    ]
+    joined = [
+        ["python", "-cfrom multiprocessing.resource_tracker import main"]
+        if "-cfrom" in one
+        else one
+        for one in words
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(joined),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     answers = dict(zip(LEFT_ALONE + WATCHED, json.loads(done.stdout), strict=True))
     assert [line for line, left in answers.items() if left] == LEFT_ALONE
 
@@ -182,6 +261,10 @@ def test_processes_that_run_no_model_are_left_alone() -> None:
 def test_a_tool_below_a_command_reports_nothing(folder: Path, dashboard: Dashboard) -> None:
     (folder / "setup.py").write_text("import work; work.work()")
     done = run_below(
-        folder, dashboard.endpoint, "bash", "-c", "python setup.py build; python -m compilewatch version; python -m pip --version"
+        folder,
+        dashboard.endpoint,
+        "bash",
+        "-c",
+        "python setup.py build; python -m compilewatch version; python -m pip --version",
     )
     assert (done.returncode, done.stderr, dashboard.requests) == (0, "", [])

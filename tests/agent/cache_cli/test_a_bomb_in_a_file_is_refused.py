@@ -1,4 +1,5 @@
-"""A file that unpacks, nests or claims far more than it holds is refused with a sentence that names it, in bounded memory."""
+"""A file that unpacks, nests or claims far more than it holds is refused with a sentence that names
+it, in bounded memory."""
 
 from __future__ import annotations
 
@@ -28,8 +29,18 @@ def bounded(*words: str) -> subprocess.CompletedProcess[str]:
         resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
 
     command = [sys.executable, "-m", "compilewatch", *words]
-    settings = environment(SPOOL="off", ENDPOINT="http://127.0.0.1:9", API_KEY="cw_ing_x", MODEL="m")
-    return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=60, check=False, preexec_fn=limit)
+    settings = environment(
+        SPOOL="off", ENDPOINT="http://127.0.0.1:9", API_KEY="cw_ing_x", MODEL="m"
+    )
+    return subprocess.run(
+        command,
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        preexec_fn=limit,
+    )
 
 
 def packed(path: Path, begins: bytes, unit: bytes, megabytes: int) -> Path:
@@ -50,9 +61,18 @@ def test_a_recording_of_one_endless_line_is_refused(tmp_path: Path, unit: bytes)
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"size": 1 << 40}, {"size": 1 << 62}, {"size": 1 << 80}, {"unix_ms": 1e999}, {"artifacts": {"a": 1e999}}]
+    "wrong",
+    [
+        {"size": 1 << 40},
+        {"size": 1 << 62},
+        {"size": 1 << 80},
+        {"unix_ms": 1e999},
+        {"artifacts": {"a": 1e999}},
+    ],
 )
-def test_a_cache_file_that_claims_more_than_it_holds_is_refused(tmp_path: Path, wrong: dict[str, object]) -> None:
+def test_a_cache_file_that_claims_more_than_it_holds_is_refused(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
     path = tmp_path / "bomb.cache"
     path.write_bytes(MAGIC + json.dumps(HEAD | wrong).encode() + b"\nabcd")
     done = bounded("cache", "load", str(path))

@@ -1,4 +1,5 @@
-"""`compilewatch cache save` and `load` make a start on another machine warm; a file that would not help, or is harmed, changes nothing."""
+"""`compilewatch cache save` and `load` make a start on another machine warm; a file that would not
+help, or is harmed, changes nothing."""
 
 from __future__ import annotations
 
@@ -34,13 +35,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need("a C++ compiler")
     place = tmp_path_factory.mktemp("place")
     (place / "warm_up.py").write_text(WARM_UP)
-    done = on_machine("first", place, "cache", "save", "--model", "ranker", "warm.cache", "--", "python", "warm_up.py")
+    done = on_machine(
+        "first",
+        place,
+        "cache",
+        "save",
+        "--model",
+        "ranker",
+        "warm.cache",
+        "--",
+        "python",
+        "warm_up.py",
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "saved 2 entries (1 aot_autograd, 1 inductor)" in done.stdout
     return place
 
 
-def on_machine(name: str, place: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+def on_machine(
+    name: str, place: Path, *words: str, **settings: str
+) -> subprocess.CompletedProcess[str]:
     """A machine is a folder of compile caches here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(place / name))
@@ -52,7 +66,16 @@ def test_a_start_after_a_load_is_warm_and_says_where_its_hits_came_from(folder: 
     assert (loaded.returncode, loaded.stderr) == (0, "")
     assert "loaded 2 entries (1 aot_autograd, 1 inductor)" in loaded.stdout
     recording = folder / "second.jsonl"
-    done = on_machine("second", folder, "run", "--", "python", "warm_up.py", ENDPOINT=f"file:{recording}", MODEL="ranker")
+    done = on_machine(
+        "second",
+        folder,
+        "run",
+        "--",
+        "python",
+        "warm_up.py",
+        ENDPOINT=f"file:{recording}",
+        MODEL="ranker",
+    )
     assert done.returncode == 0
     (compilation,) = compilations(recording)
     assert compilation.cache == {"fx": "hit", "aot": "hit", "mega": "hit"}
@@ -60,7 +83,16 @@ def test_a_start_after_a_load_is_warm_and_says_where_its_hits_came_from(folder: 
 
 def test_a_start_without_it_is_cold_and_speaks_of_no_mega_cache(folder: Path) -> None:
     recording = folder / "third.jsonl"
-    on_machine("third", folder, "run", "--", "python", "warm_up.py", ENDPOINT=f"file:{recording}", MODEL="ranker")
+    on_machine(
+        "third",
+        folder,
+        "run",
+        "--",
+        "python",
+        "warm_up.py",
+        ENDPOINT=f"file:{recording}",
+        MODEL="ranker",
+    )
     (compilation,) = compilations(recording)
     assert compilation.cache == {"fx": "miss", "aot": "miss"}
 
@@ -100,7 +132,10 @@ def test_a_file_of_another_torch_is_not_loaded_and_the_check_says_the_same(folde
     [
         (lambda data: data[:2000], "is shorter than its header announces"),
         (lambda data: data + b"more", "is longer than its header announces"),
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "its content differs from the saved content"),
+        (
+            lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+            "its content differs from the saved content",
+        ),
         (lambda data: data.replace(b'"size"', b'"sise"', 1), "its header cannot be read"),
         (lambda data: data.replace(b'"size": ', b'"size": -', 1), "its header cannot be read"),
         (lambda data: MAGIC + b"[" * 70_000, "its header cannot be read"),
@@ -108,7 +143,9 @@ def test_a_file_of_another_torch_is_not_loaded_and_the_check_says_the_same(folde
         (lambda data: b"", "is not a file of `compilewatch cache save`"),
     ],
 )
-def test_a_harmed_file_is_one_sentence(folder: Path, tmp_path: Path, harm: object, sentence: str) -> None:
+def test_a_harmed_file_is_one_sentence(
+    folder: Path, tmp_path: Path, harm: object, sentence: str
+) -> None:
     assert callable(harm)
     (tmp_path / "harmed.cache").write_bytes(harm((folder / "warm.cache").read_bytes()))
     done = on_machine("sixth", folder, "cache", "load", str(tmp_path / "harmed.cache"))
@@ -127,8 +164,12 @@ def test_a_harmed_file_is_one_sentence(folder: Path, tmp_path: Path, harm: objec
         ("pass", 1, "nothing to save"),
     ],
 )
-def test_a_program_that_fails_or_compiles_nothing_leaves_no_file(folder: Path, program: str, code: int, sentence: str) -> None:
-    done = on_machine("seventh", folder, "cache", "save", "none.cache", "--", "python", "-c", program)
+def test_a_program_that_fails_or_compiles_nothing_leaves_no_file(
+    folder: Path, program: str, code: int, sentence: str
+) -> None:
+    done = on_machine(
+        "seventh", folder, "cache", "save", "none.cache", "--", "python", "-c", program
+    )
     assert (done.returncode, sentence in done.stdout + done.stderr) == (code, True)
     assert not list(folder.glob("*none.cache*"))
 
@@ -136,12 +177,17 @@ def test_a_program_that_fails_or_compiles_nothing_leaves_no_file(folder: Path, p
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["save", "nowhere/x.cache", "--", "python", "warm_up.py"], "nowhere/x.cache cannot be written: the folder"),
+        (
+            ["save", "nowhere/x.cache", "--", "python", "warm_up.py"],
+            "nowhere/x.cache cannot be written: the folder",
+        ),
         (["save", "x.cache", "--", "torchrun", "warm_up.py"], "cache save accepts one process"),
         (["load", "nothing.cache"], "nothing.cache cannot be read: No such file or directory"),
     ],
 )
-def test_wrong_use_is_one_sentence_before_anything_runs(folder: Path, words: list[str], sentence: str) -> None:
+def test_wrong_use_is_one_sentence_before_anything_runs(
+    folder: Path, words: list[str], sentence: str
+) -> None:
     done = on_machine("eighth", folder, "cache", *words)
     assert (done.returncode, sentence in done.stderr, done.stdout) == (2, True, "")
 

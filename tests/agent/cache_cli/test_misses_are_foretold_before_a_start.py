@@ -1,4 +1,5 @@
-"""`compilewatch cache-check` names before a start what will miss the compile caches, and the start misses for just that."""
+"""`compilewatch cache-check` names before a start what will miss the compile caches, and the start
+misses for just that."""
 
 from __future__ import annotations
 
@@ -44,7 +45,11 @@ def start(place: Path, recording: str, spool: str = "spool", **variables: str) -
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(place / "caches"))
         for name, value in variables.items():
             patch.setenv(name, value)
-        settings = {"ENDPOINT": f"file:{place / recording}", "MODEL": "ranker", "SPOOL": str(place / spool)}
+        settings = {
+            "ENDPOINT": f"file:{place / recording}",
+            "MODEL": "ranker",
+            "SPOOL": str(place / spool),
+        }
         done = command("run", "--", "python", "serve.py", folder=place, **settings)
     assert done.returncode == 0, done.stderr
     return compilations(place / recording)
@@ -55,7 +60,15 @@ def check(place: Path, *words: str, **variables: str) -> tuple[int, dict[str, An
         patch.setenv("TORCHINDUCTOR_CACHE_DIR", str(place / "caches"))
         for name, value in variables.items():
             patch.setenv(name, value)
-        done = command("cache-check", "--model", "ranker", "--json", *words, folder=place, SPOOL=str(place / "spool"))
+        done = command(
+            "cache-check",
+            "--model",
+            "ranker",
+            "--json",
+            *words,
+            folder=place,
+            SPOOL=str(place / "spool"),
+        )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -68,20 +81,37 @@ def test_a_start_in_the_same_environment_is_warm(place: Path) -> None:
     assert compilation.cache == {"fx": "hit", "aot": "hit"}
 
 
-def test_a_variable_that_changes_an_option_is_named_and_the_start_misses_for_it(place: Path) -> None:
-    code, outlook = check(place, TORCHINDUCTOR_EPILOGUE_FUSION="0", TORCHINDUCTOR_MAX_AUTOTUNE_GEMM="1")
-    assert (code, outlook["misses"]) == (1, ["inductor_config: max_autotune_gemm (env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM)"])
-    assert outlook["possible"] == ["env TORCHINDUCTOR_EPILOGUE_FUSION"], "torch does not know this one"
+def test_a_variable_that_changes_an_option_is_named_and_the_start_misses_for_it(
+    place: Path,
+) -> None:
+    code, outlook = check(
+        place, TORCHINDUCTOR_EPILOGUE_FUSION="0", TORCHINDUCTOR_MAX_AUTOTUNE_GEMM="1"
+    )
+    assert (code, outlook["misses"]) == (
+        1,
+        ["inductor_config: max_autotune_gemm (env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM)"],
+    )
+    assert outlook["possible"] == ["env TORCHINDUCTOR_EPILOGUE_FUSION"], (
+        "torch does not know this one"
+    )
     assert outlook["answer"] == f"will miss: {outlook['misses'][0]}"
-    shutil.copytree(place / "spool", place / "other spool")  # the other tests' last run stays the first one
-    (compilation,) = start(place, "changed.jsonl", "other spool", TORCHINDUCTOR_MAX_AUTOTUNE_GEMM="1")
+    shutil.copytree(
+        place / "spool", place / "other spool"
+    )  # the other tests' last run stays the first one
+    (compilation,) = start(
+        place, "changed.jsonl", "other spool", TORCHINDUCTOR_MAX_AUTOTUNE_GEMM="1"
+    )
     assert compilation.cache["fx"] == "miss"
     assert compilation.miss == "env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM"
 
 
 def test_a_variable_with_the_value_that_is_the_default_is_no_certain_miss(place: Path) -> None:
     code, outlook = check(place, TORCHINDUCTOR_MAX_AUTOTUNE="0")
-    assert (code, outlook["misses"], outlook["possible"]) == (0, [], ["env TORCHINDUCTOR_MAX_AUTOTUNE"])
+    assert (code, outlook["misses"], outlook["possible"]) == (
+        0,
+        [],
+        ["env TORCHINDUCTOR_MAX_AUTOTUNE"],
+    )
 
 
 def test_a_folder_without_what_earlier_runs_compiled_is_named(place: Path, tmp_path: Path) -> None:
@@ -101,12 +131,20 @@ def test_people_read_lines_instead_of_an_object(place: Path) -> None:
     ("words", "sentence"),
     [
         (["cache-check"], "needs the name of the model"),
-        (["cache-check", "--model", "unknown"], "no earlier run of 'unknown' is known on this machine"),
-        (["cache-check", "--file", "serve.py"], "serve.py is not a file of `compilewatch cache save`"),
+        (
+            ["cache-check", "--model", "unknown"],
+            "no earlier run of 'unknown' is known on this machine",
+        ),
+        (
+            ["cache-check", "--file", "serve.py"],
+            "serve.py is not a file of `compilewatch cache save`",
+        ),
         (["cache-check", "--file", "nowhere"], "nowhere cannot be read: No such file or directory"),
     ],
 )
-def test_where_nothing_can_be_compared_a_sentence_says_why(place: Path, words: list[str], sentence: str) -> None:
+def test_where_nothing_can_be_compared_a_sentence_says_why(
+    place: Path, words: list[str], sentence: str
+) -> None:
     done = command(*words, folder=place, SPOOL=str(place / "spool"))
     assert done.returncode == 2
     assert sentence in done.stderr
@@ -125,26 +163,46 @@ def ran(**settings: str) -> Run:
 
 
 def test_a_folder_that_cannot_be_written_may_make_every_start_miss(tmp_path: Path) -> None:
-    said = f"cache folder {tmp_path} is not writable: missing entries are compiled again at every start"
-    for access, possible in (({"cache folder access": "read-only"}, [said]), ({"cache folder access": "read and write"}, []), ({}, [])):
-        assert forecast_of("ranker", ran(), {**BEFORE, **access}, None, str(tmp_path)).possible == possible
+    said = (
+        f"cache folder {tmp_path} is not writable: missing entries are compiled again at every "
+        "start"
+    )
+    for access, possible in (
+        ({"cache folder access": "read-only"}, [said]),
+        ({"cache folder access": "read and write"}, []),
+        ({}, []),
+    ):
+        assert (
+            forecast_of("ranker", ran(), {**BEFORE, **access}, None, str(tmp_path)).possible
+            == possible
+        )
 
 
 def test_versions_and_the_type_of_gpu_are_named_the_most_fundamental_first(tmp_path: Path) -> None:
     now = {"torch": "2.13.0", "triton": "3.6", "gpu": "NVIDIA H200"}
-    outlook = forecast_of("ranker", ran(), now, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path))
-    assert outlook.misses[:3] == ["torch 2.12.0 -> 2.13.0", "triton 3.5 -> 3.6", "gpu NVIDIA H100 -> NVIDIA H200"]
+    outlook = forecast_of(
+        "ranker", ran(), now, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path)
+    )
+    assert outlook.misses[:3] == [
+        "torch 2.12.0 -> 2.13.0",
+        "triton 3.5 -> 3.6",
+        "gpu NVIDIA H100 -> NVIDIA H200",
+    ]
 
 
 def test_what_one_side_does_not_know_is_no_difference(tmp_path: Path) -> None:
     (tmp_path / "fxgraph" / "ke" / "fkey").mkdir(parents=True)
     (tmp_path / "fxgraph" / "ke" / "fkey" / "entry").touch()
-    outlook = forecast_of("ranker", ran(), {"torch": "2.12.0"}, KeyParts("", {}, dict(OWN)), str(tmp_path))
+    outlook = forecast_of(
+        "ranker", ran(), {"torch": "2.12.0"}, KeyParts("", {}, dict(OWN)), str(tmp_path)
+    )
     assert outlook.misses == []
 
 
 def test_a_torch_of_the_same_name_and_other_sources_is_told(tmp_path: Path) -> None:
-    outlook = forecast_of("ranker", ran(), BEFORE, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path))
+    outlook = forecast_of(
+        "ranker", ran(), BEFORE, KeyParts("", {}, {**OWN, "torch_version": "other"}), str(tmp_path)
+    )
     assert outlook.misses[0] == "torch: the same version, built from other sources"
 
 
@@ -153,8 +211,14 @@ def test_an_option_that_code_set_is_not_foretold(tmp_path: Path) -> None:
     parts = KeyParts("", here, dict(OWN))
     by_code = ran(**{name: "on"})
     by_code.components["inductor_config max_autotune"] = "hash"
-    assert "inductor_config: max_autotune" not in forecast_of("ranker", by_code, BEFORE, parts, str(tmp_path)).misses
-    assert "inductor_config: max_autotune" in forecast_of("ranker", ran(**{name: "on"}), BEFORE, parts, str(tmp_path)).misses
+    assert (
+        "inductor_config: max_autotune"
+        not in forecast_of("ranker", by_code, BEFORE, parts, str(tmp_path)).misses
+    )
+    assert (
+        "inductor_config: max_autotune"
+        in forecast_of("ranker", ran(**{name: "on"}), BEFORE, parts, str(tmp_path)).misses
+    )
 
 
 def test_a_torch_that_does_not_tell_its_options_is_said_to(tmp_path: Path) -> None:

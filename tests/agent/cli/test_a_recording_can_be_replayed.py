@@ -1,4 +1,5 @@
-"""Reports recorded to a file are sent later, with their times moved so that the last window ends now."""
+"""Reports recorded to a file are sent later, with their times moved so that the last window ends
+now."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def recording(tmp_path: Path) -> Path:
 
 
 def recorded(path: Path) -> list[dict[str, object]]:
-    return [report for line in path.read_text().splitlines() for report in json.loads(line)["reports"]]
+    return [
+        report for line in path.read_text().splitlines() for report in json.loads(line)["reports"]
+    ]
 
 
 def test_every_window_arrives_as_it_was(recording: Path, dashboard: Dashboard) -> None:
@@ -40,12 +43,22 @@ def test_every_window_arrives_as_it_was(recording: Path, dashboard: Dashboard) -
     assert (done.returncode, done.stderr) == (0, "")
     assert dashboard.calls("forward") == 40
     assert list(dashboard.acked.values()) == recorded(recording)
-    assert f"{len(recorded(recording))} windows of 1 instances acknowledged, 0 rejected, 0 not sent" in done.stdout
+    assert (
+        f"{len(recorded(recording))} windows of 1 instances acknowledged, 0 rejected, 0 not sent"
+        in done.stdout
+    )
 
 
-def test_a_second_replay_sends_the_same_instance_and_new_ids_another(recording: Path, dashboard: Dashboard) -> None:
+def test_a_second_replay_sends_the_same_instance_and_new_ids_another(
+    recording: Path, dashboard: Dashboard
+) -> None:
     for words in ([], [], ["--new-ids"]):
-        assert command("replay", str(recording), "--endpoint", dashboard.endpoint, "--key", "k", *words).returncode == 0
+        assert (
+            command(
+                "replay", str(recording), "--endpoint", dashboard.endpoint, "--key", "k", *words
+            ).returncode
+            == 0
+        )
     ids = [request["instance"]["id"] for request in dashboard.requests]
     assert len(set(ids)) == 2
     assert dashboard.calls("forward") == 80
@@ -67,7 +80,9 @@ def test_shifted_times_keep_their_distances(recording: Path, dashboard: Dashboar
     assert abs(after[-1]["window"][1] - time.time()) < 300
     for old, new in zip(before, after, strict=True):
         assert new["window"] == pytest.approx([at + moved for at in old["window"]])  # type: ignore[attr-defined]
-    [mark] = [fact for report in after for fact in report.get("facts", []) if fact["kind"] == "mark"]
+    [mark] = [
+        fact for report in after for fact in report.get("facts", []) if fact["kind"] == "mark"
+    ]
     assert after[0]["window"][0] <= mark["at"] <= after[-1]["window"][1]
 
 
@@ -75,16 +90,27 @@ def test_many_windows_go_in_batches(tmp_path: Path, dashboard: Dashboard) -> Non
     instance = {"id": "a" * 26, "started": 0.0, "model": "m", "version": "1"}
     reports = [{"seq": [i, i], "window": [float(i), float(i + 1)]} for i in range(1, 101)]
     path = tmp_path / "many.jsonl"
-    path.write_text("\n".join(json.dumps({"v": 1, "sent": 1.0, "instance": instance, "reports": [one]}) for one in reports))
+    path.write_text(
+        "\n".join(
+            json.dumps({"v": 1, "sent": 1.0, "instance": instance, "reports": [one]})
+            for one in reports
+        )
+    )
     assert command("replay", str(path), ENDPOINT=dashboard.endpoint, API_KEY="k").returncode == 0
     assert [len(request["reports"]) for request in dashboard.requests] == [32, 32, 32, 4]
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "cannot read"), ("{", "line 1: the body is not JSON"), ('{"v": 1}', "line 1: sent: is missing")],
+    [
+        (None, "cannot read"),
+        ("{", "line 1: the body is not JSON"),
+        ('{"v": 1}', "line 1: sent: is missing"),
+    ],
 )
-def test_a_file_with_nothing_whole_is_one_sentence(tmp_path: Path, content: str | None, said: str) -> None:
+def test_a_file_with_nothing_whole_is_one_sentence(
+    tmp_path: Path, content: str | None, said: str
+) -> None:
     path = tmp_path / "wrong.jsonl"
     if content is not None:
         path.write_text(content)
@@ -97,14 +123,18 @@ def test_half_a_line_is_left_out_and_named(recording: Path, dashboard: Dashboard
     whole = recording.read_bytes()
     other = whole.replace(json.loads(whole.splitlines()[0])["instance"]["id"].encode(), b"b" * 26)
     first, torn = other.splitlines(keepends=True)[0], other.splitlines()[-1][:-40]
-    # One process was killed in the middle of a line, another one went on from there, and was killed as well.
+    # One process was killed in the middle of a line, another one went on from there, and was killed
+    # as well.
     recording.write_bytes(first + torn + whole + torn)
     done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
     assert (done.returncode, done.stderr) == (1, "")
     lines = whole.count(b"\n")
     [said, *left_out] = done.stdout.splitlines()
     assert "windows of 2 instances acknowledged, 0 rejected, 0 not sent" in said
-    assert [line.split(": the body is not JSON")[0] for line in left_out] == ["skipped: line 2", f"skipped: line {lines + 2}"]
+    assert [line.split(": the body is not JSON")[0] for line in left_out] == [
+        "skipped: line 2",
+        f"skipped: line {lines + 2}",
+    ]
     assert len(dashboard.acked) == len(recorded_in(whole)) + len(recorded_in(first))
 
 
@@ -112,9 +142,19 @@ def recorded_in(lines: bytes) -> list[object]:
     return [report for line in lines.splitlines() for report in json.loads(line)["reports"]]
 
 
-def test_a_packed_recording_that_breaks_off_is_sent_up_to_there(recording: Path, dashboard: Dashboard) -> None:
+def test_a_packed_recording_that_breaks_off_is_sent_up_to_there(
+    recording: Path, dashboard: Dashboard
+) -> None:
     instance = {"id": "a" * 26, "started": 0.0, "model": "m", "version": "1"}
-    lines = [{"v": 1, "sent": 1.0, "instance": instance, "reports": [{"seq": [i, i], "window": [0.0, 1.0]}]} for i in range(1, 20_000)]
+    lines = [
+        {
+            "v": 1,
+            "sent": 1.0,
+            "instance": instance,
+            "reports": [{"seq": [i, i], "window": [0.0, 1.0]}],
+        }
+        for i in range(1, 20_000)
+    ]
     packed = gzip.compress("\n".join(map(json.dumps, lines)).encode())
     recording.write_bytes(packed[: len(packed) // 2])
     done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")
@@ -123,7 +163,9 @@ def test_a_packed_recording_that_breaks_off_is_sent_up_to_there(recording: Path,
     assert 0 < len(dashboard.acked) < 20_000
 
 
-def test_a_refused_key_is_said_and_fails(recording: Path, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_key_is_said_and_fails(
+    recording: Path, dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = json.dumps({"cw": 1, "code": "bad_key", "detail": "the key is unknown"}).encode()
     dashboard.scripts = [lambda data: (401, {}, body)] * 99
     done = command("replay", str(recording), ENDPOINT=dashboard.endpoint, API_KEY="k")

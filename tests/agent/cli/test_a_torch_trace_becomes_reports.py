@@ -1,4 +1,5 @@
-"""A folder that torch wrote under TORCH_TRACE becomes the reports that the agent would have sent of compilations."""
+"""A folder that torch wrote under TORCH_TRACE becomes the reports that the agent would have sent of
+compilations."""
 
 from __future__ import annotations
 
@@ -81,19 +82,34 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     folder = tmp_path_factory.mktemp("job")
     (folder / "job.py").write_text(JOB)
     settings = environment(ENDPOINT=f"file:{folder}/agent.jsonl", MODEL="m", VERSION="7")
-    own = {"TORCH_TRACE": f"{folder}/traces", "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    own = {
+        "TORCH_TRACE": f"{folder}/traces",
+        "TORCHINDUCTOR_CACHE_DIR": f"{folder}/cache",
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",
+    }
     words = [sys.executable, "-m", "compilewatch", "run", "--", "python", "job.py"]
-    subprocess.run(words, cwd=folder, env={**settings, **own}, check=True, capture_output=True, timeout=200)
+    subprocess.run(
+        words, cwd=folder, env={**settings, **own}, check=True, capture_output=True, timeout=200
+    )
     return Ran(folder, folder / "traces", recorded(folder / "agent.jsonl")[1])
 
 
 def recorded(path: Path) -> tuple[list[Any], list[Report]]:
     requests = [loads(Request, line) for line in path.read_bytes().splitlines()]
-    return [request.instance for request in requests], [report for request in requests for report in request.reports]
+    return [request.instance for request in requests], [
+        report for request in requests for report in request.reports
+    ]
 
 
 def imported(ran: Ran, name: str) -> tuple[list[Any], list[Report]]:
-    done = command("import-trace", str(ran.traces), *IMPORT, "--to", f"file:{ran.folder / name}", folder=ran.folder)
+    done = command(
+        "import-trace",
+        str(ran.traces),
+        *IMPORT,
+        "--to",
+        f"file:{ran.folder / name}",
+        folder=ran.folder,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "a trace holds no calls and no memory" in done.stdout
     return recorded(ran.folder / name)
@@ -117,41 +133,65 @@ def findings(reports: list[Report], kind: str) -> Counter[tuple[str, str]]:
     return found
 
 
-def test_compilations_are_those_that_the_agent_told(both: tuple[list[Compile], list[Compile], list[Report]]) -> None:
+def test_compilations_are_those_that_the_agent_told(
+    both: tuple[list[Compile], list[Compile], list[Report]],
+) -> None:
     agent, trace, _ = both
     assert len(agent) >= 8
     assert {one.kind for one in agent} >= {"first", "recompile", "backward"}
     for name in ("id", "kind", "frame", "file", "line", "key"):
         assert [getattr(one, name) for one in trace] == [getattr(one, name) for one in agent], name
     assert [one.saved for one in trace] == [one.saved for one in agent]
-    differ = {(mine.frame, mine.outcome, its.outcome) for mine, its in zip(agent, trace, strict=True) if mine.outcome != its.outcome}
+    differ = {
+        (mine.frame, mine.outcome, its.outcome)
+        for mine, its in zip(agent, trace, strict=True)
+        if mine.outcome != its.outcome
+    }
     assert differ == {("strict", "raised", "skipped")}, FULLGRAPH
-    assert [(one.reason_kind, one.reason) for one in trace] == [(one.reason_kind, one.reason) for one in agent]
-    assert any(one.reason_kind == "guard" for one in trace) and any(one.reason_kind == "limit" for one in trace)
+    assert [(one.reason_kind, one.reason) for one in trace] == [
+        (one.reason_kind, one.reason) for one in agent
+    ]
+    assert any(one.reason_kind == "guard" for one in trace) and any(
+        one.reason_kind == "limit" for one in trace
+    )
     asked = ("fx", "aot")
     assert [{cache: one.cache.get(cache) for cache in asked} for one in trace] == [
         {cache: one.cache.get(cache) for cache in asked} for one in agent
     ]
-    assert all(one.at == pytest.approx(other.at, abs=0.1) for one, other in zip(trace, agent, strict=True))
+    assert all(
+        one.at == pytest.approx(other.at, abs=0.1) for one, other in zip(trace, agent, strict=True)
+    )
 
 
-def test_what_a_trace_does_not_say_is_left_empty(both: tuple[list[Compile], list[Compile], list[Report]]) -> None:
+def test_what_a_trace_does_not_say_is_left_empty(
+    both: tuple[list[Compile], list[Compile], list[Report]],
+) -> None:
     empty = Compile(0.0, "", "first", "ok")
     for one in both[1]:
         assert all(getattr(one, name) == getattr(empty, name) for name in NOT_IN_A_TRACE)
     for report in both[2]:
-        assert (report.regions, report.gauges.devices, report.gauges.host_rss, report.gauges.compiling_for) == ([], [], None, None)
+        assert (
+            report.regions,
+            report.gauges.devices,
+            report.gauges.host_rss,
+            report.gauges.compiling_for,
+        ) == ([], [], None, None)
     assert all(finding.kind != "cache_miss" for report in both[2] for finding in report.findings)
 
 
-def test_phases_are_those_that_the_agent_told(both: tuple[list[Compile], list[Compile], list[Report]]) -> None:
+def test_phases_are_those_that_the_agent_told(
+    both: tuple[list[Compile], list[Compile], list[Report]],
+) -> None:
     for mine, its in zip(both[0], both[1], strict=True):
         told = dict(mine.seconds)
-        # Reading headers is timed by the agent's own hook; without it this time is the C++ compiler's and the code generator's.
+        # Reading headers is timed by the agent's own hook; without it this time is the C++
+        # compiler's and the code generator's.
         headers = told.pop("headers", 0.0)
         assert set(its.seconds) == set(told)
         assert its.seconds == pytest.approx(told, abs=0.002 + headers)
-        assert sum(its.seconds.values()) - its.seconds["total"] == pytest.approx(its.seconds["total"], abs=0.001)
+        assert sum(its.seconds.values()) - its.seconds["total"] == pytest.approx(
+            its.seconds["total"], abs=0.001
+        )
 
 
 def test_breaks_guards_and_latched_frames_are_those_that_the_agent_told(
@@ -164,7 +204,12 @@ def test_breaks_guards_and_latched_frames_are_those_that_the_agent_told(
     assert mine.total() == 1
     assert its - mine == findings(ran.agent, "compile_error") and not mine - its, FULLGRAPH
     latched = [
-        [(fact.data["frame"], fact.data["cause"]) for one in side for fact in one.facts if fact.kind == "latched_eager"]
+        [
+            (fact.data["frame"], fact.data["cause"])
+            for one in side
+            for fact in one.facts
+            if fact.kind == "latched_eager"
+        ]
         for side in (ran.agent, trace)
     ]
     assert latched == [[("scaled", "limit")], [("scaled", "limit"), ("strict", "skip")]], FULLGRAPH
@@ -173,12 +218,21 @@ def test_breaks_guards_and_latched_frames_are_those_that_the_agent_told(
 def test_windows_follow_one_another_and_the_identity_is_that_of_the_process(ran: Ran) -> None:
     [identity], reports = imported(ran, "identity.jsonl")
     agent = recorded(ran.folder / "agent.jsonl")[0][-1]
-    assert [report.seq for report in reports] == [(number, number) for number in range(1, len(reports) + 1)]
-    assert all(report.window[0] <= one.at < report.window[1] <= report.window[0] + 10.0 for report in reports for one in report.compiles)
+    assert [report.seq for report in reports] == [
+        (number, number) for number in range(1, len(reports) + 1)
+    ]
+    assert all(
+        report.window[0] <= one.at < report.window[1] <= report.window[0] + 10.0
+        for report in reports
+        for one in report.compiles
+    )
     assert all(before.window[1] <= after.window[0] for before, after in itertools.pairwise(reports))
     for name in ("model", "version", "environment", "kind", "pid", "rank", "torch", "python"):
         assert getattr(identity, name) == getattr(agent, name), name
-    assert (identity.host, identity.capabilities["import_trace"][1]) == ("unknown", "from a TORCH_TRACE folder: no calls, no memory")
+    assert (identity.host, identity.capabilities["import_trace"][1]) == (
+        "unknown",
+        "from a TORCH_TRACE folder: no calls, no memory",
+    )
 
 
 def test_a_second_import_says_the_same(ran: Ran) -> None:
@@ -186,16 +240,30 @@ def test_a_second_import_says_the_same(ran: Ran) -> None:
     for lines, name in ((first, "first.jsonl"), (second, "second.jsonl")):
         imported(ran, name)
         # Only the moment of sending differs.
-        lines += [{**json.loads(line), "sent": 0} for line in (ran.folder / name).read_text().splitlines()]
+        lines += [
+            {**json.loads(line), "sent": 0} for line in (ran.folder / name).read_text().splitlines()
+        ]
     assert json.dumps(first) == json.dumps(second)
 
 
 def test_a_dashboard_acknowledges_every_window_once(ran: Ran, dashboard: Dashboard) -> None:
     for _ in range(2):
-        done = command("import-trace", str(ran.traces), *IMPORT, "--job", "j", "--host", "h", ENDPOINT=dashboard.endpoint, API_KEY="k")
+        done = command(
+            "import-trace",
+            str(ran.traces),
+            *IMPORT,
+            "--job",
+            "j",
+            "--host",
+            "h",
+            ENDPOINT=dashboard.endpoint,
+            API_KEY="k",
+        )
         assert (done.returncode, done.stderr) == (0, "")
     assert len(compiles_of(dashboard.reports())) == len(compiles_of(ran.agent))
-    assert {(one["instance"]["host"], one["instance"]["job"]) for one in dashboard.requests} == {("h", "j")}
+    assert {(one["instance"]["host"], one["instance"]["job"]) for one in dashboard.requests} == {
+        ("h", "j")
+    }
 
 
 def damaged(whole: bytes, chance: random.Random) -> Iterator[bytes]:

@@ -1,4 +1,5 @@
-"""Files of a trace are read as a stream: ranks, windows and years are told from what stands in them, and nothing huge is held."""
+"""Files of a trace are read as a stream: ranks, windows and years are told from what stands in
+them, and nothing huge is held."""
 
 from __future__ import annotations
 
@@ -26,28 +27,55 @@ IMPORT = ("--model", "m", "--model-version", "7")
 
 def head(moment: float, data: dict[str, Any]) -> str:
     stamp = time.strftime("%m%d %H:%M:%S", time.localtime(moment))
-    return f"V{stamp}.{int(moment % 1 * 1e6):06d} 4711 torch/_dynamo/utils.py:2009] {json.dumps(data)}\n"
+    return (
+        f"V{stamp}.{int(moment % 1 * 1e6):06d} 4711 torch/_dynamo/utils.py:2009] "
+        f"{json.dumps(data)}\n"
+    )
 
 
 def record(moment: float, number: int = 0, **more: Any) -> str:
-    told = {"compile_id": f"{number}/0", "co_name": "f", "co_filename": "/a/b.py", "co_firstlineno": 3, "graph_op_count": 1}
-    told |= {"has_guarded_code": True, "end_time_us": int(moment * 1e6), "duration_us": 1000, "recompile_reason": None}
-    return head(moment, {"compilation_metrics": {**told, **more}, "frame_id": number, "frame_compile_id": 0})
+    told = {
+        "compile_id": f"{number}/0",
+        "co_name": "f",
+        "co_filename": "/a/b.py",
+        "co_firstlineno": 3,
+        "graph_op_count": 1,
+    }
+    told |= {
+        "has_guarded_code": True,
+        "end_time_us": int(moment * 1e6),
+        "duration_us": 1000,
+        "recompile_reason": None,
+    }
+    return head(
+        moment, {"compilation_metrics": {**told, **more}, "frame_id": number, "frame_compile_id": 0}
+    )
 
 
 def test_each_rank_is_an_instance(tmp_path: Path) -> None:
     now = time.time() - 100
     for rank in (0, 1, 2):
-        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_text(f"[rank{rank}]:" + record(now))
+        (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_text(
+            f"[rank{rank}]:" + record(now)
+        )
     told = tmp_path / "told.jsonl"
-    assert command("import-trace", str(tmp_path), *IMPORT, "--to", f"file:{told}", "--kind", "training").returncode == 0
+    assert (
+        command(
+            "import-trace", str(tmp_path), *IMPORT, "--to", f"file:{told}", "--kind", "training"
+        ).returncode
+        == 0
+    )
     identities = [loads(Request, line).instance for line in told.read_bytes().splitlines()]
-    assert [(one.rank, one.world_size, one.kind) for one in identities] == [(rank, 3, "training") for rank in (0, 1, 2)]
+    assert [(one.rank, one.world_size, one.kind) for one in identities] == [
+        (rank, 3, "training") for rank in (0, 1, 2)
+    ]
 
 
 def test_a_full_window_ends_early_and_loses_nothing(tmp_path: Path) -> None:
     start = time.time() // 10 * 10 - 100
-    (tmp_path / NAME).write_text("".join(record(start + number / 100, number) for number in range(700)))
+    (tmp_path / NAME).write_text(
+        "".join(record(start + number / 100, number) for number in range(700))
+    )
     [process], damages, _ = read(tmp_path)
     assert damages == []
     assert [len(report.compiles) for report in process.reports] == [200, 200, 200, 100]
@@ -79,9 +107,16 @@ def test_a_december_trace_that_was_written_in_january_is_of_the_year_before(tmp_
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(None, "is not a folder"), ({}, "there is no trace in"), ({NAME: "?\n"}, "line 1: not a line of a trace"), ({NAME: ""}, "is empty")],
+    [
+        (None, "is not a folder"),
+        ({}, "there is no trace in"),
+        ({NAME: "?\n"}, "line 1: not a line of a trace"),
+        ({NAME: ""}, "is empty"),
+    ],
 )
-def test_a_folder_without_a_trace_is_one_sentence(tmp_path: Path, content: dict[str, str] | None, said: str) -> None:
+def test_a_folder_without_a_trace_is_one_sentence(
+    tmp_path: Path, content: dict[str, str] | None, said: str
+) -> None:
     for name, text in (content or {}).items():
         (tmp_path / name).write_text(text)
     folder = tmp_path / "none" if content is None else tmp_path
@@ -105,7 +140,14 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 [process], damages, damaged = read(Path({str(tmp_path)!r}))
 print(len(process.reports[0].compiles), damaged, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, *damages, sep="|")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment(), timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+        check=True,
+    )
     compiles, damaged, mebibytes, *damages = done.stdout.strip().split("|")
     assert (compiles, damaged) == ("1", "2")
     assert int(mebibytes) < 20
@@ -123,15 +165,24 @@ print(len(process.reports[0].compiles), damaged, (resource.getrusage(resource.RU
         {"stack_trace": [1]},
     ],
 )
-def test_a_record_with_a_field_of_another_kind_is_still_told(tmp_path: Path, field: dict[str, Any]) -> None:
+def test_a_record_with_a_field_of_another_kind_is_still_told(
+    tmp_path: Path, field: dict[str, Any]
+) -> None:
     (tmp_path / NAME).write_text(record(time.time() - 100, **field))
     [process], damages, _ = read(tmp_path)
     assert sum(len(report.compiles) for report in process.reports) + len(damages) == 1
 
 
 def test_a_function_of_a_library_stands_at_the_users_line_that_calls_it(tmp_path: Path) -> None:
-    stack = ["Line: 9, Name: main, Filename: /home/me/serve.py", "Line: 5, Name: run, Filename: /x/site-packages/library/layers.py"]
-    (tmp_path / NAME).write_text(record(time.time() - 100, co_filename="/x/site-packages/library/layers.py", stack_trace=stack))
+    stack = [
+        "Line: 9, Name: main, Filename: /home/me/serve.py",
+        "Line: 5, Name: run, Filename: /x/site-packages/library/layers.py",
+    ]
+    (tmp_path / NAME).write_text(
+        record(
+            time.time() - 100, co_filename="/x/site-packages/library/layers.py", stack_trace=stack
+        )
+    )
     [process], _, _ = read(tmp_path)
     [compile] = process.reports[0].compiles
     assert (compile.frame, compile.file, compile.line) == ("f", "serve.py", 9)

@@ -1,4 +1,5 @@
-"""A program under `compilewatch run` has the name, arguments, path, flags, main module and end that Python gives it."""
+"""A program under `compilewatch run` has the name, arguments, path, flags, main module and end that
+Python gives it."""
 
 from __future__ import annotations
 
@@ -48,7 +49,14 @@ AS_PYTHON = [
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("programs")
-    for name in ("probe.py", "folder/probe.py", "package/__init__.py", "package/__main__.py", "package/part.py", "application/__main__.py"):
+    for name in (
+        "probe.py",
+        "folder/probe.py",
+        "package/__init__.py",
+        "package/__main__.py",
+        "package/part.py",
+        "application/__main__.py",
+    ):
         file = root / name
         file.parent.mkdir(exist_ok=True)
         file.write_text("" if name.endswith("__init__.py") else PROBE)
@@ -62,11 +70,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def plain(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=LIMIT, check=False)
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
 
 
 def started(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    return command("run", "--model", "m", "--", *words, folder=folder, ENDPOINT=f"file:{folder / 'reports'}")
+    return command(
+        "run", "--model", "m", "--", *words, folder=folder, ENDPOINT=f"file:{folder / 'reports'}"
+    )
 
 
 @pytest.mark.parametrize("words", AS_PYTHON, ids=" ".join)
@@ -79,7 +96,14 @@ def test_a_console_script_is_run(folder: Path) -> None:
     expected = plain([str(folder / "launcher"), "serve"], folder)
     path = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
     words = [sys.executable, "-m", "compilewatch", "run", "--", "launcher", "serve"]
-    found = subprocess.run(words, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=LIMIT, check=False)
+    found = subprocess.run(
+        words,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
     assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
 
 
@@ -87,7 +111,8 @@ def test_the_main_module_outlives_the_end_of_its_code(folder: Path) -> None:
     (folder / "late.py").write_text(
         "import atexit, pickle, threading, time\nclass Kept: pass\n"
         "def later():\n    time.sleep(0.2)\n    pickle.dumps(Kept())\n    print('thread')\n"
-        "threading.Thread(target=later).start()\natexit.register(lambda: (pickle.dumps(Kept()), print('exit')))\n"
+        "threading.Thread(target=later).start()\natexit.register(lambda: "
+        "(pickle.dumps(Kept()), print('exit')))\n"
     )
     done = started(["late.py"], folder)
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["thread", "exit"], "")
@@ -96,7 +121,8 @@ def test_the_main_module_outlives_the_end_of_its_code(folder: Path) -> None:
 def test_spawned_children_find_their_main_module(folder: Path) -> None:
     (folder / "spawning.py").write_text(
         "import multiprocessing\ndef double(x): return 2 * x\n"
-        "if __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) as pool:\n"
+        "if __name__ == '__main__':\n    with multiprocessing.get_context('spawn').Pool(1) "
+        "as pool:\n"
         "        print(pool.map(double, [1, 2]))\n"
     )
     done = started(["spawning.py"], folder)
@@ -105,7 +131,13 @@ def test_spawned_children_find_their_main_module(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [("raise SystemExit(7)", 7), ("raise SystemExit('sorry')", 1), ("1 / 0", 1), ("raise KeyboardInterrupt", -signal.SIGINT), ("def", 1)],
+    [
+        ("raise SystemExit(7)", 7),
+        ("raise SystemExit('sorry')", 1),
+        ("1 / 0", 1),
+        ("raise KeyboardInterrupt", -signal.SIGINT),
+        ("def", 1),
+    ],
 )
 def test_its_end_is_the_end_of_the_command(body: str, status: int, folder: Path) -> None:
     (folder / "ending.py").write_text(body)
@@ -114,12 +146,23 @@ def test_its_end_is_the_end_of_the_command(body: str, status: int, folder: Path)
     assert found.stderr.splitlines()[-1:] == expected.stderr.splitlines()[-1:]
 
 
-def test_options_of_the_interpreter_hold_for_a_program_without_python_before_it(folder: Path) -> None:
-    """A launcher of another project starts workers as `python -u -m compilewatch run -- train.py`."""
+def test_options_of_the_interpreter_hold_for_a_program_without_python_before_it(
+    folder: Path,
+) -> None:
+    """A launcher of another project starts workers as `python -u -m compilewatch run --
+    train.py`."""
     for options in (["-u"], ["-X", "utf8=1", "-O"], ["-W", "ignore", "-uO"]):
         expected = plain([*options, "probe.py", "x"], folder)
         words = [sys.executable, *options, "-m", "compilewatch", "run", "--", "probe.py", "x"]
-        found = subprocess.run(words, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT, check=False)
+        found = subprocess.run(
+            words,
+            cwd=folder,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
         assert (found.returncode, found.stdout) == (0, expected.stdout), found.stderr
 
 
@@ -127,9 +170,20 @@ def test_python_is_the_interpreter_of_the_launcher(folder: Path) -> None:
     """Also where another one comes first on PATH."""
     (folder / "python").write_text("#!/bin/sh\nexit 9\n")
     (folder / "python").chmod(0o700)
-    words = [sys.executable, "-m", "compilewatch", "run", "--", "python", "-c", "import sys; print(sys.executable)"]
+    words = [
+        sys.executable,
+        "-m",
+        "compilewatch",
+        "run",
+        "--",
+        "python",
+        "-c",
+        "import sys; print(sys.executable)",
+    ]
     env = {**environment(), "PATH": f"{folder}:{os.environ['PATH']}"}
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=LIMIT, check=False)
+    done = subprocess.run(
+        words, env=env, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
     assert (done.returncode, done.stdout) == (0, f"{sys.executable}\n")
 
 
@@ -154,4 +208,7 @@ def test_missing_settings_are_reported_once_and_the_command_runs(tmp_path: Path)
     (tmp_path / "torch.py").write_text("compile = None")
     done = command("run", "--", "python", "-m", "serve", "a", folder=tmp_path)
     assert (done.returncode, done.stdout) == (0, "__main__ ['a']\n")
-    assert done.stderr == "compilewatch: off: no endpoint; pass init(endpoint=...) or set COMPILEWATCH_ENDPOINT\n"
+    assert (
+        done.stderr
+        == "compilewatch: off: no endpoint; pass init(endpoint=...) or set COMPILEWATCH_ENDPOINT\n"
+    )

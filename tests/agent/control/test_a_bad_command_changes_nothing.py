@@ -1,4 +1,5 @@
-"""Of a command that is forged, replayed, expired, foreign, oversized or malformed nothing is followed; each is counted and told."""
+"""Of a command that is forged, replayed, expired, foreign, oversized or malformed nothing is
+followed; each is counted and told."""
 
 from __future__ import annotations
 
@@ -23,15 +24,32 @@ from tests.agent.server import Dashboard
 
 KEY = f"cw_cmd_8charsid_{'k' * 49}"
 OTHER_KEY = f"cw_cmd_8charsid_{'o' * 49}"
-ME = Identity(id="i" * 26, started=0.0, model="ranker", version="1", environment="production", job="train-7")
+ME = Identity(
+    id="i" * 26, started=0.0, model="ranker", version="1", environment="production", job="train-7"
+)
 Build = Callable[[], Any]
 
 
 def fields(**changes: Any) -> dict[str, Any]:
     """A good command as JSON has it, but for the changes."""
     now = time.time()
-    good = {"v": 1, "id": "a1.1", "project": "8charsid", "verb": "eager", "counter": 7, "model": "ranker", "version": "1"}
-    rest = {"environment": "production", "not_before": now - 1, "expires": now + 60, "instances": [ME.id], "share": 0.0, "ask": False}
+    good = {
+        "v": 1,
+        "id": "a1.1",
+        "project": "8charsid",
+        "verb": "eager",
+        "counter": 7,
+        "model": "ranker",
+        "version": "1",
+    }
+    rest = {
+        "environment": "production",
+        "not_before": now - 1,
+        "expires": now + 60,
+        "instances": [ME.id],
+        "share": 0.0,
+        "ask": False,
+    }
     return {**good, **rest, **changes}
 
 
@@ -57,8 +75,14 @@ def without(name: str) -> dict[str, Any]:
 
 BAD: dict[str, tuple[str, Build]] = {
     "signed with another key": ("forged", lambda: signed(fields(), OTHER_KEY)),
-    "signed for another project": ("forged", lambda: signed(fields(project="otherone"), f"cw_cmd_otherone_{'k' * 49}")),
-    "of another project, though signed with this key": ("foreign_project", lambda: signed(fields(project="otherone"))),
+    "signed for another project": (
+        "forged",
+        lambda: signed(fields(project="otherone"), f"cw_cmd_otherone_{'k' * 49}"),
+    ),
+    "of another project, though signed with this key": (
+        "foreign_project",
+        lambda: signed(fields(project="otherone")),
+    ),
     "a bit of the signature flipped": ("forged", lambda: flipped(5)),
     "a bit of the verb flipped": ("forged", lambda: flipped(8 * 80)),
     "without a signature": ("forged", lambda: sealed(json.dumps(fields()).encode())),
@@ -66,11 +90,23 @@ BAD: dict[str, tuple[str, Build]] = {
     "empty": ("forged", lambda: sealed(b"")),
     "signed without the context": (
         "forged",
-        lambda: sealed(hmac.new(KEY.encode(), (body := json.dumps(fields()).encode()), hashlib.sha256).digest() + body),
+        lambda: sealed(
+            hmac.new(KEY.encode(), (body := json.dumps(fields()).encode()), hashlib.sha256).digest()
+            + body
+        ),
     ),
-    "expired": ("expired", lambda: signed(fields(not_before=time.time() - 90, expires=time.time() - 1))),
-    "longer than a command may last": ("too_long", lambda: signed(fields(expires=time.time() + 7200))),
-    "over before it begins": ("wrong_type", lambda: signed(fields(not_before=time.time() + 60, expires=time.time() + 30))),
+    "expired": (
+        "expired",
+        lambda: signed(fields(not_before=time.time() - 90, expires=time.time() - 1)),
+    ),
+    "longer than a command may last": (
+        "too_long",
+        lambda: signed(fields(expires=time.time() + 7200)),
+    ),
+    "over before it begins": (
+        "wrong_type",
+        lambda: signed(fields(not_before=time.time() + 60, expires=time.time() + 30)),
+    ),
     "for another instance": ("wrong_target", lambda: signed(fields(instances=["x" * 26]))),
     "for no instance": ("wrong_target", lambda: signed(fields(instances=[]))),
     "for another model": ("wrong_target", lambda: signed(fields(model="other"))),
@@ -88,7 +124,10 @@ BAD: dict[str, tuple[str, Build]] = {
     "a number for a name": ("wrong_type", lambda: signed(fields(model=5))),
     "a counter that is no whole number": ("wrong_type", lambda: signed(fields(counter=7.5))),
     "a share of true": ("wrong_type", lambda: signed(fields(share=True))),
-    "a time that is no number": ("wrong_type", lambda: signed(json.dumps(fields(expires=0)).replace("0}", "NaN}").encode())),
+    "a time that is no number": (
+        "wrong_type",
+        lambda: signed(json.dumps(fields(expires=0)).replace("0}", "NaN}").encode()),
+    ),
     "a time beyond all calendars": ("wrong_type", lambda: signed(fields(expires=1e300))),
     "a field too few": ("wrong_type", lambda: signed(without("counter"))),
     "a field that there is not": ("wrong_type", lambda: signed(fields(shell="rm"))),
@@ -99,7 +138,9 @@ BAD: dict[str, tuple[str, Build]] = {
 @pytest.fixture
 def commands(window: Callable[[], Report]) -> Iterator[CommandHandler]:
     """Of a job that allows `eager`, with one callable that could be switched."""
-    config = Config(model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), command_key=KEY)
+    config = Config(
+        model="ranker", endpoint="http://127.0.0.1:9", allow_remote=("eager",), command_key=KEY
+    )
     KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
     route_function(len)
     made = CommandHandler(config, RECORDER, lambda: ME)
@@ -112,7 +153,9 @@ def receipts(report: Report) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_it_is_not_followed_but_counted_and_told(name: str, commands: CommandHandler, window: Callable[[], Report]) -> None:
+def test_it_is_not_followed_but_counted_and_told(
+    name: str, commands: CommandHandler, window: Callable[[], Report]
+) -> None:
     code, build = BAD[name]
     given = build()
     for _ in range(3):  # it stands in every answer
@@ -123,7 +166,9 @@ def test_it_is_not_followed_but_counted_and_told(name: str, commands: CommandHan
     assert (told["state"], told["why"], told["refused"]) == ("refused", code, 1)
 
 
-def test_a_good_one_is_followed_so_the_table_means_something(commands: CommandHandler, window: Callable[[], Report]) -> None:
+def test_a_good_one_is_followed_so_the_table_means_something(
+    commands: CommandHandler, window: Callable[[], Report]
+) -> None:
     assert len(BAD) >= 25
     commands.handle([signed(fields())])
     assert KILL_SWITCH.command is not None and KILL_SWITCH.command.is_in_force()
@@ -131,7 +176,10 @@ def test_a_good_one_is_followed_so_the_table_means_something(commands: CommandHa
 
 
 def test_an_earlier_number_does_not_come_back(commands: CommandHandler) -> None:
-    first, taken_back = signed(fields(counter=7)), signed(fields(id="a1.2", counter=8, verb="restore"))
+    first, taken_back = (
+        signed(fields(counter=7)),
+        signed(fields(id="a1.2", counter=8, verb="restore")),
+    )
     commands.handle([first])
     commands.handle([taken_back])
     assert KILL_SWITCH.command is None
@@ -140,27 +188,56 @@ def test_an_earlier_number_does_not_come_back(commands: CommandHandler) -> None:
     assert KILL_SWITCH.command is None and commands.refused == {"replayed": 2}
 
 
-def test_a_flood_is_counted_and_told_in_few_words(commands: CommandHandler, window: Callable[[], Report]) -> None:
+def test_a_flood_is_counted_and_told_in_few_words(
+    commands: CommandHandler, window: Callable[[], Report]
+) -> None:
     for answer in range(20):
-        commands.handle([signed(fields(counter=answer * 20 + number), OTHER_KEY) for number in range(MAX_COMMANDS + 1)])
-    assert commands.refused == {"forged": 20 * MAX_COMMANDS, "too_many": 20} and KILL_SWITCH.command is None
+        commands.handle(
+            [
+                signed(fields(counter=answer * 20 + number), OTHER_KEY)
+                for number in range(MAX_COMMANDS + 1)
+            ]
+        )
+    assert (
+        commands.refused == {"forged": 20 * MAX_COMMANDS, "too_many": 20}
+        and KILL_SWITCH.command is None
+    )
     told = receipts(window())
     assert len(told) == MAX_REFUSAL_RECEIPTS and {one["state"] for one in told} == {"refused"}
 
 
-def test_a_job_that_allows_nothing_tells_that_it_was_asked(start: Callable[..., None], dashboard: Dashboard) -> None:
+def test_a_job_that_allows_nothing_tells_that_it_was_asked(
+    start: Callable[..., None], dashboard: Dashboard
+) -> None:
     dashboard.commands = [signed(fields())]
     start()
-    dashboard.wait(lambda seen: any(fact.kind == "command_receipt" for report in seen.reports() for fact in report.facts))
-    [told] = [fact.data for report in dashboard.reports() for fact in report.facts if fact.kind == "command_receipt"]
-    assert (told["state"], told["why"]) == ("refused", "not_allowed") and KILL_SWITCH.command is None
+    dashboard.wait(
+        lambda seen: any(
+            fact.kind == "command_receipt" for report in seen.reports() for fact in report.facts
+        )
+    )
+    [told] = [
+        fact.data
+        for report in dashboard.reports()
+        for fact in report.facts
+        if fact.kind == "command_receipt"
+    ]
+    assert (told["state"], told["why"]) == (
+        "refused",
+        "not_allowed",
+    ) and KILL_SWITCH.command is None
     assert compilewatch.agent.AGENT.worker is not None
 
 
 def test_what_a_dashboard_signs_is_what_a_job_opens(commands: CommandHandler) -> None:
     now = time.time()
-    good = Command("a1.1", "8charsid", "eager", 1, "ranker", "1", "production", now, now + 30, share=1.0)
+    good = Command(
+        "a1.1", "8charsid", "eager", 1, "ranker", "1", "production", now, now + 30, share=1.0
+    )
     commands.handle([sealed(command_sign(good, KEY))])
     assert KILL_SWITCH.command is not None and not commands.refused
     with pytest.raises(ValueError, match="larger than 4096"):
-        command_sign(Command("a1.1", "8charsid", "eager", 1, "m" * 5000, "1", "production", now, now + 30), KEY)
+        command_sign(
+            Command("a1.1", "8charsid", "eager", 1, "m" * 5000, "1", "production", now, now + 30),
+            KEY,
+        )

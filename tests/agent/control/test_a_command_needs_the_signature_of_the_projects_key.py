@@ -1,4 +1,5 @@
-"""A job with a public key follows what that key signed and nothing else: no MAC, no other key, no key that came with the command."""
+"""A job with a public key follows what that key signed and nothing else: no MAC, no other key, no
+key that came with the command."""
 
 from __future__ import annotations
 
@@ -35,19 +36,49 @@ OTHER = public_of(OTHER_SECRET)
 SIGNATURE = signed(command())["ed25519"][PUBLIC]
 BAD: dict[str, tuple[str, Callable[[], Any]]] = {
     "a job that holds the symmetric key signs": ("not_signed", lambda: with_mac(command())),
-    "it adds a signature of a key that it made": ("not_signed", lambda: both(command(), OTHER_SECRET)),
-    "it says that its signature is this key's": ("forged", lambda: {**both(command()), **signed(command(), OTHER_SECRET, label=PUBLIC)}),
-    "a good MAC with the signature of another command": ("forged", lambda: {**both(command(2)), "ed25519": {PUBLIC: SIGNATURE}}),
-    "a body that was changed under both signatures": ("forged", lambda: changed(both(command()), verb="freeze")),
-    "signed for another project": ("not_signed", lambda: signed(command(project="otherone"), OTHER_SECRET)),
+    "it adds a signature of a key that it made": (
+        "not_signed",
+        lambda: both(command(), OTHER_SECRET),
+    ),
+    "it says that its signature is this key's": (
+        "forged",
+        lambda: {**both(command()), **signed(command(), OTHER_SECRET, label=PUBLIC)},
+    ),
+    "a good MAC with the signature of another command": (
+        "forged",
+        lambda: {**both(command(2)), "ed25519": {PUBLIC: SIGNATURE}},
+    ),
+    "a body that was changed under both signatures": (
+        "forged",
+        lambda: changed(both(command()), verb="freeze"),
+    ),
+    "signed for another project": (
+        "not_signed",
+        lambda: signed(command(project="otherone"), OTHER_SECRET),
+    ),
     "signed in the context of the MAC": ("forged", lambda: signed(command(), context=CONTEXT)),
     "signed without a context": ("forged", lambda: signed(command(), context=b"")),
     "without signatures": ("not_signed", lambda: {**both(command()), "ed25519": {}}),
-    "signatures that are no table": ("not_signed", lambda: {**both(command()), "ed25519": [SIGNATURE]}),
-    "a signature that is no text": ("malformed", lambda: {**both(command()), "ed25519": {PUBLIC: 5}}),
-    "a signature that is no base64": ("malformed", lambda: {**both(command()), "ed25519": {PUBLIC: "eager!"}}),
-    "a signature that is cut": ("forged", lambda: {**both(command()), "ed25519": {PUBLIC: SIGNATURE[:84]}}),
-    "a signature that is too long": ("too_large", lambda: {**both(command()), "ed25519": {PUBLIC: SIGNATURE + "AAAA"}}),
+    "signatures that are no table": (
+        "not_signed",
+        lambda: {**both(command()), "ed25519": [SIGNATURE]},
+    ),
+    "a signature that is no text": (
+        "malformed",
+        lambda: {**both(command()), "ed25519": {PUBLIC: 5}},
+    ),
+    "a signature that is no base64": (
+        "malformed",
+        lambda: {**both(command()), "ed25519": {PUBLIC: "eager!"}},
+    ),
+    "a signature that is cut": (
+        "forged",
+        lambda: {**both(command()), "ed25519": {PUBLIC: SIGNATURE[:84]}},
+    ),
+    "a signature that is too long": (
+        "too_large",
+        lambda: {**both(command()), "ed25519": {PUBLIC: SIGNATURE + "AAAA"}},
+    ),
     "no body": ("malformed", lambda: {"ed25519": {PUBLIC: SIGNATURE}}),
     "a body that is too large": ("too_large", lambda: signed(b" " * (MAX_COMMAND_BYTES + 3))),
     "no object": ("malformed", lambda: "eager"),
@@ -58,12 +89,28 @@ BAD: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=70).map(text_of)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.binary(max_size=70).map(text_of)
+)
 ANYTHING = st.recursive(
-    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3), max_leaves=6
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
 )
 TABLES = ANYTHING | st.fixed_dictionaries(
-    {}, optional={"body": ANYTHING, "signed": ANYTHING, "ed25519": st.dictionaries(st.just(PUBLIC), ANYTHING)}
+    {},
+    optional={
+        "body": ANYTHING,
+        "signed": ANYTHING,
+        "ed25519": st.dictionaries(st.just(PUBLIC), ANYTHING),
+    },
 )
 
 
@@ -72,13 +119,17 @@ def commands(window: Callable[[], Report]) -> Iterator[CommandHandler]:
     """Of a job that has both keys, as while a fleet goes from one to the other."""
     KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
     route_function(len)
-    made = CommandHandler(config_of(command_public_key=PUBLIC, command_key=SYMMETRIC), RECORDER, lambda: ME)
+    made = CommandHandler(
+        config_of(command_public_key=PUBLIC, command_key=SYMMETRIC), RECORDER, lambda: ME
+    )
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_it_did_not_sign_is_refused_and_reported(name: str, commands: CommandHandler, window: Callable[[], Report]) -> None:
+def test_what_it_did_not_sign_is_refused_and_reported(
+    name: str, commands: CommandHandler, window: Callable[[], Report]
+) -> None:
     code, build = BAD[name]
     commands.handle([build()])
     assert KILL_SWITCH.command is None and code in REFUSALS and commands.refused == {code: 1}
@@ -94,9 +145,15 @@ def test_whatever_an_answer_holds_is_refused_with_a_reason(found: Any) -> None:
 
 
 @pytest.mark.parametrize("form", [signed, both])
-def test_what_it_signed_is_followed(form: Callable[..., dict[str, Any]], commands: CommandHandler) -> None:
+def test_what_it_signed_is_followed(
+    form: Callable[..., dict[str, Any]], commands: CommandHandler
+) -> None:
     commands.handle([form(command())])
-    assert KILL_SWITCH.command is not None and KILL_SWITCH.command.is_in_force() and not commands.refused
+    assert (
+        KILL_SWITCH.command is not None
+        and KILL_SWITCH.command.is_in_force()
+        and not commands.refused
+    )
 
 
 def test_a_wrong_mac_with_its_signature_counts_for_nothing(commands: CommandHandler) -> None:
@@ -104,7 +161,9 @@ def test_a_wrong_mac_with_its_signature_counts_for_nothing(commands: CommandHand
     assert KILL_SWITCH.command is not None and not commands.refused
 
 
-def test_a_dashboard_that_changes_its_key_signs_with_the_one_before_as_well(commands: CommandHandler) -> None:
+def test_a_dashboard_that_changes_its_key_signs_with_the_one_before_as_well(
+    commands: CommandHandler,
+) -> None:
     order = command()
     order_of_both = both(order, OTHER_SECRET)
     order_of_both["ed25519"] |= signed(order)["ed25519"]
@@ -121,7 +180,9 @@ def test_an_earlier_command_of_the_same_key_does_not_come_back(commands: Command
     assert KILL_SWITCH.command is None and commands.refused == {"replayed": 1}
 
 
-def test_a_job_with_the_symmetric_key_alone_follows_its_mac_for_this_release(window: Callable[[], Report]) -> None:
+def test_a_job_with_the_symmetric_key_alone_follows_its_mac_for_this_release(
+    window: Callable[[], Report],
+) -> None:
     KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
     route_function(len)
     made = CommandHandler(config_of(command_key=SYMMETRIC), RECORDER, lambda: ME)
@@ -137,7 +198,12 @@ def test_a_job_with_the_symmetric_key_alone_follows_its_mac_for_this_release(win
 def test_each_job_says_what_it_verifies_commands_by() -> None:
     found = {
         name: CommandHandler(config_of(**keys), RECORDER, lambda: ME).signatures
-        for name, keys in {"public": {"command_public_key": PUBLIC, "command_key": SYMMETRIC}, "shared": {"command_key": SYMMETRIC}}.items()
+        for name, keys in {
+            "public": {"command_public_key": PUBLIC, "command_key": SYMMETRIC},
+            "shared": {"command_key": SYMMETRIC},
+        }.items()
     }
     assert found["public"] == ("yes", "Ed25519")
-    assert found["shared"][0] == "partly" and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in found["shared"][1]
+    assert (
+        found["shared"][0] == "partly" and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in found["shared"][1]
+    )

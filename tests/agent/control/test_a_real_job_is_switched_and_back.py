@@ -1,4 +1,5 @@
-"""A real torch process is frozen, run eager and let go again while 8 threads call what was compiled with `fullgraph=True`."""
+"""A real torch process is frozen, run eager and let go again while 8 threads call what was compiled
+with `fullgraph=True`."""
 
 from __future__ import annotations
 
@@ -29,9 +30,17 @@ class Job:
 
     def __init__(self, dashboard: Dashboard, backend: str) -> None:
         self.dashboard, self.counter = dashboard, 0
-        allowed = environment(ENDPOINT=dashboard.endpoint, API_KEY="k", ALLOW_REMOTE="freeze,eager", COMMAND_PUBLIC_KEY=PUBLIC, SPOOL="off")
+        allowed = environment(
+            ENDPOINT=dashboard.endpoint,
+            API_KEY="k",
+            ALLOW_REMOTE="freeze,eager",
+            COMMAND_PUBLIC_KEY=PUBLIC,
+            SPOOL="off",
+        )
         words = [sys.executable, str(JOB), backend]
-        self.process = subprocess.Popen(words, env=allowed, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            words, env=allowed, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self._line() == "ready"
 
     def _line(self) -> str:
@@ -39,15 +48,30 @@ class Job:
         return self.process.stdout.readline().strip()
 
     def told(self, state: str, counter: int | None = None) -> list[dict[str, Any]]:
-        facts = [fact for report in self.dashboard.acked.values() for fact in report.get("facts", ())]
+        facts = [
+            fact for report in self.dashboard.acked.values() for fact in report.get("facts", ())
+        ]
         data = [fact["data"] for fact in facts if fact["kind"] == "command_receipt"]
-        return [one for one in data if one["state"] == state and counter in (None, one.get("counter"))]
+        return [
+            one for one in data if one["state"] == state and counter in (None, one.get("counter"))
+        ]
 
     def order(self, verb: str, seconds: float = 60.0) -> int:
         """Has every answer carry this command from now on."""
         self.counter += 1
         now = time.time()
-        made = Command(f"a1.{self.counter}", "8charsid", verb, self.counter, "ranker", "1", "production", now - 1, now + seconds, share=1.0)
+        made = Command(
+            f"a1.{self.counter}",
+            "8charsid",
+            verb,
+            self.counter,
+            "ranker",
+            "1",
+            "production",
+            now - 1,
+            now + seconds,
+            share=1.0,
+        )
         self.dashboard.commands = [both(made)]
         return self.counter
 
@@ -84,7 +108,9 @@ def job(dashboard: Dashboard) -> Iterator[Callable[[str], Job]]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("backend", ["eager", "inductor"])
-def test_no_call_raises_and_every_result_stays(backend: str, job: Callable[[str], Job], dashboard: Dashboard) -> None:
+def test_no_call_raises_and_every_result_stays(
+    backend: str, job: Callable[[str], Job], dashboard: Dashboard
+) -> None:
     if backend == "inductor":
         need("a C++ compiler")
     one = job(backend)
@@ -102,15 +128,22 @@ def test_no_call_raises_and_every_result_stays(backend: str, job: Callable[[str]
             one.until("accepted", one.order(verb))
     one.order("eager")
     # Whether calls ran compiled is looked at for a part of the time.
-    dashboard.wait(lambda _: any(region.eager_by.get("stance") for region in dashboard.regions("score")))
+    dashboard.wait(
+        lambda _: any(region.eager_by.get("stance") for region in dashboard.regions("score"))
+    )
     one.order("restore")
     found = one.end()
     assert (found["raised"], found["wrong"], found["stance"]) == ([], 0, "default")
-    print(f"{backend}: {sum(found['calls']):,} calls of {len(found['calls'])} threads, {one.counter} commands in {SECONDS:g} s")
+    print(
+        f"{backend}: {sum(found['calls']):,} calls of {len(found['calls'])} threads, "
+        f"{one.counter} commands in {SECONDS:g} s"
+    )
     assert min(found["calls"]) > 0 and one.told("refused") == []
 
 
-def test_it_ends_by_itself_while_the_dashboard_is_silent(job: Callable[[str], Job], dashboard: Dashboard) -> None:
+def test_it_ends_by_itself_while_the_dashboard_is_silent(
+    job: Callable[[str], Job], dashboard: Dashboard
+) -> None:
     one = job("eager")
     counter = one.order("freeze", seconds=2.0)
     one.until("applied", counter)

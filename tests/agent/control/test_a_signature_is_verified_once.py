@@ -1,4 +1,5 @@
-"""A signature costs the agent's thread milliseconds, so each is verified once, and an answer can cause eight verifications at most."""
+"""A signature costs the agent's thread milliseconds, so each is verified once, and an answer can
+cause eight verifications at most."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Counted(SignatureCache):
 
 
 @pytest.fixture
-def commands(window: Callable[[], Report], monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandHandler]:
+def commands(
+    window: Callable[[], Report], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CommandHandler]:
     monkeypatch.setattr(signatures, "SignatureCache", Counted)
     KILL_SWITCH.is_allowed, KILL_SWITCH.route_count = True, 0
     route_function(len)
@@ -48,15 +51,23 @@ def test_a_command_in_every_answer_is_verified_once(commands: CommandHandler) ->
     given = signed(command())
     for _ in range(100):
         commands.handle([given])
-    assert Counted.newest.verified_count == 1 and KILL_SWITCH.command is not None and not commands.refused
+    assert (
+        Counted.newest.verified_count == 1
+        and KILL_SWITCH.command is not None
+        and not commands.refused
+    )
 
 
-def test_a_forged_one_in_every_answer_is_verified_once_and_refused_each_time(commands: CommandHandler) -> None:
+def test_a_forged_one_in_every_answer_is_verified_once_and_refused_each_time(
+    commands: CommandHandler,
+) -> None:
     given = [forged(number) for number in range(MAX_COMMANDS)]
     for _ in range(100):
         commands.handle(given)
     assert (
-        Counted.newest.verified_count == MAX_COMMANDS and commands.refused == {"forged": 100 * MAX_COMMANDS} and KILL_SWITCH.command is None
+        Counted.newest.verified_count == MAX_COMMANDS
+        and commands.refused == {"forged": 100 * MAX_COMMANDS}
+        and KILL_SWITCH.command is None
     )
 
 
@@ -66,14 +77,18 @@ def test_an_answer_causes_eight_verifications_at_most(commands: CommandHandler) 
     assert commands.refused == {"forged": 8, "too_many": 992}
 
 
-def test_a_good_one_is_not_verified_again_because_forged_ones_come_with_it(commands: CommandHandler) -> None:
+def test_a_good_one_is_not_verified_again_because_forged_ones_come_with_it(
+    commands: CommandHandler,
+) -> None:
     good = signed(command())
     for answer in range(40):
         commands.handle([good, *(forged(answer * 10 + number) for number in range(7))])
     assert Counted.newest.verified_count == 1 + 40 * 7 and KILL_SWITCH.command is not None
 
 
-def test_the_id_of_a_command_that_was_verified_lends_a_forged_one_nothing(commands: CommandHandler) -> None:
+def test_the_id_of_a_command_that_was_verified_lends_a_forged_one_nothing(
+    commands: CommandHandler,
+) -> None:
     commands.handle([signed(command(1, verb="restore"))])
     commands.handle([signed(command(1), OTHER_SECRET, label=PUBLIC)])
     assert commands.refused == {"forged": 1} and KILL_SWITCH.command is None
@@ -89,7 +104,9 @@ def test_what_is_known_stays_bounded_and_the_oldest_is_verified_again() -> None:
     assert known.verify(one, b"one") and known.verified_count == 2 + MAX_CACHED_SIGNATURES
 
 
-def test_a_thousand_forged_ones_over_as_many_answers_cost_little_each(commands: CommandHandler) -> None:
+def test_a_thousand_forged_ones_over_as_many_answers_cost_little_each(
+    commands: CommandHandler,
+) -> None:
     made = [forged(number) for number in range(1000)]
     began = time.thread_time()
     for place in range(0, 1000, MAX_COMMANDS):

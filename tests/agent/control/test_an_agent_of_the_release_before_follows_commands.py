@@ -1,4 +1,5 @@
-"""An agent that knows commands by their MAC alone takes an answer that carries both signatures, and follows it."""
+"""An agent that knows commands by their MAC alone takes an answer that carries both signatures, and
+follows it."""
 
 from __future__ import annotations
 
@@ -31,13 +32,33 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def job(dashboard: Dashboard, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
-    with tarfile.open(REPOSITORY / f"tests/data/releases/{getattr(request, 'param', 'symmetric-agent')}.tar.xz") as archive:
-        archive.extractall(tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
-    settings = environment(ENDPOINT=dashboard.endpoint, API_KEY="k", ALLOW_REMOTE="eager", COMMAND_KEY=SYMMETRIC, SPOOL="off")
+def job(
+    dashboard: Dashboard, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[subprocess.Popen[str]]:
+    with tarfile.open(
+        REPOSITORY / f"tests/data/releases/{getattr(request, 'param', 'symmetric-agent')}.tar.xz"
+    ) as archive:
+        archive.extractall(
+            tmp_path, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {})
+        )
+    settings = environment(
+        ENDPOINT=dashboard.endpoint,
+        API_KEY="k",
+        ALLOW_REMOTE="eager",
+        COMMAND_KEY=SYMMETRIC,
+        SPOOL="off",
+    )
     path = {"PYTHONPATH": str(tmp_path / "agents")}
-    process = subprocess.Popen([sys.executable, "-c", JOB], env=settings | path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline().startswith(str(tmp_path)), "the earlier agent is the one that runs"
+    process = subprocess.Popen(
+        [sys.executable, "-c", JOB],
+        env=settings | path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline().startswith(str(tmp_path)), (
+        "the earlier agent is the one that runs"
+    )
     yield process
     process.kill()
     process.wait()
@@ -51,12 +72,19 @@ def receipts(dashboard: Dashboard) -> list[dict[str, Any]]:
 def test_it_follows_a_message_with_both(job: subprocess.Popen[str], dashboard: Dashboard) -> None:
     dashboard.commands = [both(command())]
     dashboard.wait(lambda seen: any(one["state"] == "applied" for one in receipts(seen)))
-    assert {one["state"] for one in receipts(dashboard)} == {"accepted", "applied"} and job.poll() is None
+    assert {one["state"] for one in receipts(dashboard)} == {
+        "accepted",
+        "applied",
+    } and job.poll() is None
 
 
 @pytest.mark.parametrize("job", ["first-code"], indirect=True)
-def test_the_first_release_which_knows_no_command_goes_on_reporting(job: subprocess.Popen[str], dashboard: Dashboard) -> None:
+def test_the_first_release_which_knows_no_command_goes_on_reporting(
+    job: subprocess.Popen[str], dashboard: Dashboard
+) -> None:
     dashboard.commands = [both(command())]
     before = len(dashboard.acked)
     dashboard.wait(lambda seen: len(seen.acked) >= before + 5)
-    assert job.poll() is None and len({seq for _, seq, _ in dashboard.acked}) == len(dashboard.acked), "no window comes twice"
+    assert job.poll() is None and len({seq for _, seq, _ in dashboard.acked}) == len(
+        dashboard.acked
+    ), "no window comes twice"

@@ -1,4 +1,5 @@
-"""Two ranks that step together over gloo switch at the moment that their command names, and step on."""
+"""Two ranks that step together over gloo switch at the moment that their command names, and step
+on."""
 
 from __future__ import annotations
 
@@ -29,8 +30,15 @@ def ranks(dashboard: Dashboard) -> Iterator[list[subprocess.Popen[str]]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = environment(ENDPOINT=dashboard.endpoint, API_KEY="k", ALLOW_REMOTE="eager", COMMAND_KEY=KEY, SPOOL="off")
-    job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "train-7"}
+    settings = environment(
+        ENDPOINT=dashboard.endpoint, API_KEY="k", ALLOW_REMOTE="eager", COMMAND_KEY=KEY, SPOOL="off"
+    )
+    job = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "WORLD_SIZE": "2",
+        "TORCHELASTIC_RUN_ID": "train-7",
+    }
     begun = [
         subprocess.Popen(
             [sys.executable, str(RANK)],
@@ -58,18 +66,27 @@ def applied(dashboard: Dashboard) -> dict[str, tuple[float, dict[str, Any]]]:
 
 
 @pytest.mark.timeout(400)
-def test_both_switch_together_and_go_on(ranks: list[subprocess.Popen[str]], dashboard: Dashboard) -> None:
+def test_both_switch_together_and_go_on(
+    ranks: list[subprocess.Popen[str]], dashboard: Dashboard
+) -> None:
     for one in ranks:
         assert one.stdout is not None and one.stdout.readline() == "ready\n"
     dashboard.wait(lambda seen: len({request["instance"]["id"] for request in seen.requests}) == 2)
-    assert {(request["instance"]["job"], request["instance"]["world_size"]) for request in dashboard.requests} == {("train-7", 2)}
+    assert {
+        (request["instance"]["job"], request["instance"]["world_size"])
+        for request in dashboard.requests
+    } == {("train-7", 2)}
     moment = time.time() + 4.0
-    order = Command("a1.1", "8charsid", "eager", 1, "ranker", "1", "production", moment, moment + 60, share=1.0)
+    order = Command(
+        "a1.1", "8charsid", "eager", 1, "ranker", "1", "production", moment, moment + 60, share=1.0
+    )
     dashboard.commands = [{"signed": base64.b64encode(command_sign(order, KEY)).decode()}]
     dashboard.wait(lambda seen: len(applied(seen)) == 2)
     (first, _), (second, _) = applied(dashboard).values()
     assert moment <= min(first, second) and abs(first - second) <= APART
-    dashboard.wait(lambda seen: sum(region.eager_by.get("stance", 0) for region in seen.regions("score")) > 0)
+    dashboard.wait(
+        lambda seen: sum(region.eager_by.get("stance", 0) for region in seen.regions("score")) > 0
+    )
     assert ranks[0].stdin is not None
     ranks[0].stdin.write("\n")
     ranks[0].stdin.flush()

@@ -1,11 +1,16 @@
-"""Looking for what a callable reaches asks no object for its class: proxies, as Flask has them, raise outside of a request."""
+"""Looking for what a callable reaches asks no object for its class: proxies, as Flask has them,
+raise outside of a request."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from compilewatch.recording.compile_requests import MIN_UNCOMPILED_CALLS, WHY_DROPPED, CompileRequests
+from compilewatch.recording.compile_requests import (
+    MIN_UNCOMPILED_CALLS,
+    WHY_DROPPED,
+    CompileRequests,
+)
 from compilewatch.recording.region_spec import RegionSpec
 from compilewatch.recording.runtime_names import EAGER
 from compilewatch.recording.series_buffer import SeriesBuffer
@@ -58,7 +63,9 @@ def requests_for(called: Any) -> tuple[CompileRequests, list[tuple[SeriesBuffer,
 
 def test_a_proxy_is_passed_by() -> None:
     requests, closed = requests_for(view)
-    assert [(one.why, one.where) for one in requests.find_uncompiled(closed)] == [(WHY_DROPPED, "app.py:3 in load")]
+    assert [(one.why, one.where) for one in requests.find_uncompiled(closed)] == [
+        (WHY_DROPPED, "app.py:3 in load")
+    ]
 
 
 def test_what_a_break_answered_is_looked_at_by_its_type_alone() -> None:

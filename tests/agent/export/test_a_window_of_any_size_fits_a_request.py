@@ -1,4 +1,5 @@
-"""However much happens in one window, or in all those that a long outage merges: each fits a request, and every count is exact."""
+"""However much happens in one window, or in all those that a long outage merges: each fits a
+request, and every count is exact."""
 
 from __future__ import annotations
 
@@ -12,7 +13,18 @@ from compilewatch.recording.aggregate import OVERFLOW_TEXT
 from compilewatch.recording.call_recorder import MAX_BUFFERS
 from compilewatch.recording.region_spec import OTHER
 from compilewatch.wire.codec import dumps, loads
-from compilewatch.wire.messages import MAX_REASON, MAX_REPORTS, MAX_TEXT, Compile, Fact, Finding, Identity, Region, Report, Request
+from compilewatch.wire.messages import (
+    MAX_REASON,
+    MAX_REPORTS,
+    MAX_TEXT,
+    Compile,
+    Fact,
+    Finding,
+    Identity,
+    Region,
+    Report,
+    Request,
+)
 from compilewatch.wire.sketch import MAX_BINS, MIN_INDEX, Sketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +38,9 @@ COUNTS = ("calls", "errors", "compiled", "partial", "unknown", "sampled")
 def full_sketch(number: int) -> Sketch:
     """One whose every bin is filled."""
     bins = [10_000 + number] * MAX_BINS
-    return Sketch(count=sum(bins), sum=1.0, min=2.0**-31.99, max=2.0**32, offset=MIN_INDEX, bins=bins)
+    return Sketch(
+        count=sum(bins), sum=1.0, min=2.0**-31.99, max=2.0**32, offset=MIN_INDEX, bins=bins
+    )
 
 
 def totals(reports: list[Report]) -> Counter[object]:
@@ -47,7 +61,8 @@ def totals(reports: list[Report]) -> Counter[object]:
 
 
 def worst(seq: int, lines: int = MAX_BUFFERS) -> Report:
-    """As many regions as a process has, each with full histograms, and samples of text that JSON makes six times longer."""
+    """As many regions as a process has, each with full histograms, and samples of text that JSON
+    makes six times longer."""
     wide = "\u4e00"
     regions = [
         Region(
@@ -61,10 +76,17 @@ def worst(seq: int, lines: int = MAX_BUFFERS) -> Report:
         )
         for number in range(lines)
     ]
-    compiles = [Compile(1.0, f"0/{number}", "recompile", "ok", reason=wide * MAX_REASON) for number in range(200)]
-    findings = [Finding("guard", f"{number} {wide * 400}", wide * MAX_TEXT, 3) for number in range(200)]
+    compiles = [
+        Compile(1.0, f"0/{number}", "recompile", "ok", reason=wide * MAX_REASON)
+        for number in range(200)
+    ]
+    findings = [
+        Finding("guard", f"{number} {wide * 400}", wide * MAX_TEXT, 3) for number in range(200)
+    ]
     facts = [Fact("mark", 1.0, {"name": wide * MAX_TEXT}) for _ in range(200)]
-    return Report((seq, seq), (seq * 10.0, seq * 10.0 + 10.0), regions, compiles, findings, facts=facts)
+    return Report(
+        (seq, seq), (seq * 10.0, seq * 10.0 + 10.0), regions, compiles, findings, facts=facts
+    )
 
 
 def test_the_largest_window_fits_a_request_and_the_dashboard_takes_it() -> None:
@@ -92,7 +114,9 @@ def test_a_long_outage_of_the_largest_windows_is_bounded_and_exact() -> None:
 
 
 def test_what_is_called_most_keeps_its_name() -> None:
-    regions = [Region(f"rare {number}", 1, "2^4", latency=full_sketch(number)) for number in range(40)]
+    regions = [
+        Region(f"rare {number}", 1, "2^4", latency=full_sketch(number)) for number in range(40)
+    ]
     busiest = Region("busy", 1_000_000, "2^9", latency=full_sketch(7))
     report = Report((1, 1), (0.0, 10.0), [*regions, busiest])
     body, lost = fit_report(report, 200_000)
@@ -103,13 +127,19 @@ def test_what_is_called_most_keeps_its_name() -> None:
 
 
 def test_a_window_that_fits_stays_as_it_is() -> None:
-    report = Report((1, 1), (0.0, 10.0), [Region("a", 1, "2^3", latency=Sketch.of([0.1]))], [Compile(1.0, "0/0", "first", "ok")])
+    report = Report(
+        (1, 1),
+        (0.0, 10.0),
+        [Region("a", 1, "2^3", latency=Sketch.of([0.1]))],
+        [Compile(1.0, "0/0", "first", "ok")],
+    )
     assert fit_report(report, MAX_BATCH_BYTES) == (dumps(report), 0)
     assert [region.bucket for region in report.regions] == ["2^3"]
 
 
 def grown(seed: int) -> Report:
-    """Any mixture of regions and findings; a seed instead of drawn lists, for thousands of bins are too many to draw."""
+    """Any mixture of regions and findings; a seed instead of drawn lists, for thousands of bins are
+    too many to draw."""
     chance = random.Random(seed)
     regions = {
         (name, bucket, mode, outermost): Region(
@@ -125,12 +155,22 @@ def grown(seed: int) -> Report:
             warmup=chance.choice([None, full_sketch(chance.randrange(9))]),
         )
         for name, bucket, mode, outermost in (
-            (f"r{chance.randrange(40)}", chance.choice(["", "2^3", OTHER]), chance.choice(["default", "x"]), chance.random() < 0.5)
+            (
+                f"r{chance.randrange(40)}",
+                chance.choice(["", "2^3", OTHER]),
+                chance.choice(["default", "x"]),
+                chance.random() < 0.5,
+            )
             for _ in range(chance.randrange(30))
         )
     }
     findings = [
-        Finding(chance.choice(["guard", "graph_break"]), chance.choice(["x", OVERFLOW_TEXT]) + str(n), "w" * 500, n + 1)
+        Finding(
+            chance.choice(["guard", "graph_break"]),
+            chance.choice(["x", OVERFLOW_TEXT]) + str(n),
+            "w" * 500,
+            n + 1,
+        )
         for n in range(chance.randrange(200))
     ]
     return Report((1, 1), (0.0, 1.0), list(regions.values()), findings=findings)
@@ -145,4 +185,6 @@ def test_totals_are_exact_at_any_limit(seed: int, limit: int) -> None:
     after = loads(Report, body)
     assert totals([after]) == before
     assert (lost == 0) == (len(dumps(grown(seed))) <= limit)
-    assert len(body) <= limit or len(after.regions) <= 4  # with a bucket or without, outermost or nested
+    assert (
+        len(body) <= limit or len(after.regions) <= 4
+    )  # with a bucket or without, outermost or nested

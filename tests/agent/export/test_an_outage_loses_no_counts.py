@@ -1,4 +1,5 @@
-"""Whatever the dashboard answers, or if it does not answer at all: the job goes on, counts are kept, and all of them arrive later."""
+"""Whatever the dashboard answers, or if it does not answer at all: the job goes on, counts are
+kept, and all of them arrive later."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def error(status: int, code: str, **headers: str) -> Reply:
-    return status, {**JSON, **headers}, json.dumps({"cw": 1, "code": code, "detail": "because"}).encode()
+    return (
+        status,
+        {**JSON, **headers},
+        json.dumps({"cw": 1, "code": code, "detail": "because"}).encode(),
+    )
 
 
 ANSWERS: dict[str, Reply] = {
@@ -44,9 +49,21 @@ ANSWERS: dict[str, Reply] = {
     "JSON of somebody else": (200, JSON, b'{"status": "ok"}'),
     "no JSON object": (200, JSON, b"[1]"),
     "the marker alone": (200, JSON, b'{"cw": 1}'),
-    "ranges that were never sent": (200, JSON, b'{"cw": 1, "acked": [[900, 901]], "next_seq": 902}'),
-    "more than 64 KiB": (200, JSON, b'{"cw": 1, "acked": [[1, 99]], "next_seq": 2, "x": "' + b"x" * 70_000 + b'"}'),
-    "less than it promised": (200, {**JSON, "Content-Length": "500"}, b'{"cw": 1, "acked": [[1, 99]], "next_seq": 2}'),
+    "ranges that were never sent": (
+        200,
+        JSON,
+        b'{"cw": 1, "acked": [[900, 901]], "next_seq": 902}',
+    ),
+    "more than 64 KiB": (
+        200,
+        JSON,
+        b'{"cw": 1, "acked": [[1, 99]], "next_seq": 2, "x": "' + b"x" * 70_000 + b'"}',
+    ),
+    "less than it promised": (
+        200,
+        {**JSON, "Content-Length": "500"},
+        b'{"cw": 1, "acked": [[1, 99]], "next_seq": 2}',
+    ),
     "a redirect": (302, {"Location": "/elsewhere"}, b""),
     "404 of a proxy": (404, {}, b"no such page"),
     "bad key": error(401, "bad_key"),
@@ -58,7 +75,9 @@ ANSWERS: dict[str, Reply] = {
 
 
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
-def test_an_answer_that_acknowledges_nothing_is_tried_again_with_the_same_bytes(dashboard: Dashboard, start: Start, answer: Reply) -> None:
+def test_an_answer_that_acknowledges_nothing_is_tried_again_with_the_same_bytes(
+    dashboard: Dashboard, start: Start, answer: Reply
+) -> None:
     dashboard.scripts = [lambda data: answer] * 2
     start()
     call = compilewatch.watch(nothing, name="forward")
@@ -98,7 +117,9 @@ def later(free_port: int) -> Iterator[Callable[[], Dashboard]]:
         dashboard.stop()
 
 
-def test_counts_of_an_outage_arrive_when_the_dashboard_is_back(free_port: int, later: Callable[[], Dashboard]) -> None:
+def test_counts_of_an_outage_arrive_when_the_dashboard_is_back(
+    free_port: int, later: Callable[[], Dashboard]
+) -> None:
     agent.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
     call = compilewatch.watch(nothing, name="forward")
     instance = the_instance()
@@ -112,7 +133,9 @@ def test_counts_of_an_outage_arrive_when_the_dashboard_is_back(free_port: int, l
 call_count = [0]
 
 
-def test_a_connection_that_breaks_off_after_the_request_counts_nothing_twice(dashboard: Dashboard, start: Start) -> None:
+def test_a_connection_that_breaks_off_after_the_request_counts_nothing_twice(
+    dashboard: Dashboard, start: Start
+) -> None:
     def stored_but_unanswered(data: dict[str, Any]) -> Reply:
         dashboard._acknowledge(data)
         return 200, {"Content-Length": "9999"}, b""
@@ -130,7 +153,12 @@ def test_a_connection_that_breaks_off_after_the_request_counts_nothing_twice(das
 def test_a_refused_window_steps_aside_and_is_counted(dashboard: Dashboard, start: Start) -> None:
     def refuse_first(data: dict[str, Any]) -> Reply:
         first, *rest = [report["seq"] for report in data["reports"]]
-        body = {"cw": 1, "acked": rest, "next_seq": 9, "rejected": [{"seq": first, "code": "too_old"}]}
+        body = {
+            "cw": 1,
+            "acked": rest,
+            "next_seq": 9,
+            "rejected": [{"seq": first, "code": "too_old"}],
+        }
         return 200, JSON, json.dumps(body).encode()
 
     dashboard.scripts = [refuse_first]
@@ -139,10 +167,14 @@ def test_a_refused_window_steps_aside_and_is_counted(dashboard: Dashboard, start
     instance = the_instance()
     assert instance.outbox.rejected_windows == 1
     assert instance.sender.refusals == {"rejected: too_old": 1}
-    dashboard.wait(lambda it: it.requests[-1]["reports"][-1].get("losses", {}).get("rejected_windows") == 1)
+    dashboard.wait(
+        lambda it: it.requests[-1]["reports"][-1].get("losses", {}).get("rejected_windows") == 1
+    )
 
 
-def test_one_bad_window_in_a_batch_is_found_and_the_others_arrive(free_port: int, later: Callable[[], Dashboard]) -> None:
+def test_one_bad_window_in_a_batch_is_found_and_the_others_arrive(
+    free_port: int, later: Callable[[], Dashboard]
+) -> None:
     agent.init(model="m", endpoint=f"http://127.0.0.1:{free_port}", api_key=KEY, interval=0.05)
     instance = the_instance()
     while len(instance.outbox) < 6:
@@ -150,7 +182,11 @@ def test_one_bad_window_in_a_batch_is_found_and_the_others_arrive(free_port: int
     dashboard = later()
 
     def bad_three(data: dict[str, Any]) -> Reply | None:
-        return error(400, "bad_request") if any(report["seq"] == [3, 3] for report in data["reports"]) else None
+        return (
+            error(400, "bad_request")
+            if any(report["seq"] == [3, 3] for report in data["reports"])
+            else None
+        )
 
     dashboard.scripts = [bad_three] * 100
     dashboard.wait(lambda it: len(it.acked) >= 6)

@@ -1,4 +1,5 @@
-"""With the endpoint otlp:ADDRESS windows go to an OpenTelemetry collector, by the same way: kept, tried again, each counted once there."""
+"""With the endpoint otlp:ADDRESS windows go to an OpenTelemetry collector, by the same way: kept,
+tried again, each counted once there."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Collector:
             def do_POST(self) -> None:
                 metrics = json.loads(inflate(self.rfile.read(int(self.headers["Content-Length"]))))
                 with told.news:
-                    told.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+                    told.asked.append(
+                        (self.path, {name.lower(): value for name, value in self.headers.items()})
+                    )
                     status = told.statuses.pop(0) if told.statuses else 200
                     if status == 200:
                         told.taken.append(metrics)
@@ -56,7 +59,11 @@ class Collector:
         for metrics in self.taken:
             for metric in metrics["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]:
                 if metric["name"] == name:
-                    found += next(metric[kind] for kind in ("sum", "gauge", "exponentialHistogram") if kind in metric)["dataPoints"]
+                    found += next(
+                        metric[kind]
+                        for kind in ("sum", "gauge", "exponentialHistogram")
+                        if kind in metric
+                    )["dataPoints"]
         return found
 
     def wait(self, until: Callable[[], bool]) -> None:
@@ -84,21 +91,32 @@ def test_calls_arrive_as_delta_counts_with_who_made_them(collector: Collector) -
         scored()
     collector.wait(lambda: calls(collector) == 50)
     path, headers = collector.asked[0]
-    assert path == "/base/v1/metrics" and headers["content-type"] == "application/json" and "authorization" not in headers
+    assert (
+        path == "/base/v1/metrics"
+        and headers["content-type"] == "application/json"
+        and "authorization" not in headers
+    )
     resource = collector.taken[0]["resourceMetrics"][0]["resource"]["attributes"]
     told = {one["key"]: one["value"] for one in resource}
-    assert told["service.name"] == {"stringValue": "ranker"} and told["service.version"] == {"stringValue": "7"}
+    assert told["service.name"] == {"stringValue": "ranker"} and told["service.version"] == {
+        "stringValue": "7"
+    }
     assert told["compilewatch.simulated"] == {"boolValue": False}
     assert sum(int(point["count"]) for point in collector.values("compilewatch.duration")) == 50
 
 
 def test_what_is_refused_for_a_while_is_sent_again_and_nothing_twice(collector: Collector) -> None:
     collector.statuses = [503, 429, 503]
-    assert agent.init(model="ranker", version="7", endpoint=collector.endpoint, api_key="secret", interval=0.1)
+    assert agent.init(
+        model="ranker", version="7", endpoint=collector.endpoint, api_key="secret", interval=0.1
+    )
     scored = compilewatch.watch(lambda: None, name="score")
     for _ in range(50):
         scored()
     collector.wait(lambda: calls(collector) == 50 and len(collector.taken) > 1)
     assert {headers["authorization"] for _, headers in collector.asked} == {"Bearer secret"}
-    first, last = (sorted(int(one["asInt"]) for one in collector.values(f"compilewatch.window.{name}")) for name in ("first", "last"))
+    first, last = (
+        sorted(int(one["asInt"]) for one in collector.values(f"compilewatch.window.{name}"))
+        for name in ("first", "last")
+    )
     assert first[0] == 1 and first[1:] == [number + 1 for number in last[:-1]]

@@ -1,17 +1,29 @@
-"""Windows that cannot be sent are merged when their memory is full: bounded, in order, and exact to the last call."""
+"""Windows that cannot be sent are merged when their memory is full: bounded, in order, and exact to
+the last call."""
 
 from __future__ import annotations
 
 from compilewatch.export.outbox import Outbox
 from compilewatch.wire.codec import loads
-from compilewatch.wire.messages import MAX_FINDINGS, Compile, Device, Fact, Finding, Gauges, Region, Report
+from compilewatch.wire.messages import (
+    MAX_FINDINGS,
+    Compile,
+    Device,
+    Fact,
+    Finding,
+    Gauges,
+    Region,
+    Report,
+)
 from compilewatch.wire.sketch import Sketch
 
 LIMIT = 60_000
 
 
 def window(seq: int) -> Report:
-    region = Region("forward", 3, "2^4", errors=1, compiled=1, eager_by={"limit": 1}, sampled=2, items=1.5)
+    region = Region(
+        "forward", 3, "2^4", errors=1, compiled=1, eager_by={"limit": 1}, sampled=2, items=1.5
+    )
     region.latency = Sketch.of([0.001 * seq, 0.002])
     return Report(
         (seq, seq),
@@ -39,7 +51,10 @@ def test_a_long_outage_stays_within_memory_and_loses_no_count() -> None:
         assert outbox.size_bytes <= LIMIT
     reports = waiting(outbox)
     regions = [region for report in reports for region in report.regions]
-    assert [sum(getattr(region, name) for region in regions) for name in ("calls", "errors", "compiled", "sampled")] == [
+    assert [
+        sum(getattr(region, name) for region in regions)
+        for name in ("calls", "errors", "compiled", "sampled")
+    ] == [
         3000,
         1000,
         1000,
@@ -64,7 +79,9 @@ def test_merged_windows_cover_every_number_once_and_in_order() -> None:
     reports = waiting(outbox)
     covered = [seq for report in reports for seq in range(report.seq[0], report.seq[1] + 1)]
     assert covered == list(range(1, 301))
-    assert all(report.window == (report.seq[0] * 10.0, report.seq[1] * 10.0 + 10.0) for report in reports)
+    assert all(
+        report.window == (report.seq[0] * 10.0, report.seq[1] * 10.0 + 10.0) for report in reports
+    )
     assert outbox.merged_windows == 300 - len(reports)
 
 
@@ -104,5 +121,10 @@ def test_a_window_too_large_for_a_request_gives_up_what_is_largest() -> None:
     report.facts = [Fact("mark", 1.0, {f"{i}": "x" * 500 for i in range(60)}) for _ in range(60)]
     outbox.add(report)
     [kept] = waiting(outbox)
-    assert (kept.regions[0].calls, len(kept.facts), len(kept.compiles), len(kept.findings)) == (3, 30, 1, 2)
+    assert (kept.regions[0].calls, len(kept.facts), len(kept.compiles), len(kept.findings)) == (
+        3,
+        30,
+        1,
+        2,
+    )
     assert outbox.truncated_events == 30

@@ -1,4 +1,5 @@
-"""What was recorded arrives at the dashboard, each window once, with the identity of its process."""
+"""What was recorded arrives at the dashboard, each window once, with the identity of its
+process."""
 
 from __future__ import annotations
 
@@ -34,7 +35,12 @@ def test_calls_findings_and_facts_arrive(dashboard: Dashboard, start: Start) -> 
     compilewatch.shutdown()
     reports = dashboard.reports()
     assert sum(finding.count for report in reports for finding in report.findings) == 3
-    facts = {fact.kind: fact.data for report in reports for fact in report.facts if fact.data.get("name") != COLD_START}
+    facts = {
+        fact.kind: fact.data
+        for report in reports
+        for fact in report.facts
+        if fact.data.get("name") != COLD_START
+    }
     assert facts == {"ready": {}, "mark": {"name": "weights", "step": 3}}
     seqs = sorted(seq for report in reports for seq in report.seq)
     assert seqs == [seq for number in range(1, len(reports) + 1) for seq in (number, number)]
@@ -51,7 +57,12 @@ def test_the_request_says_who_sends_it(dashboard: Dashboard, start: Start) -> No
     assert (headers["Content-Type"], headers["Content-Encoding"]) == ("application/json", "gzip")
     instance = request["instance"]
     assert len(instance["id"]) == 26
-    assert (instance["model"], instance["environment"], instance["kind"], instance["simulated"]) == ("ranker", "staging", "training", True)
+    assert (
+        instance["model"],
+        instance["environment"],
+        instance["kind"],
+        instance["simulated"],
+    ) == ("ranker", "staging", "training", True)
     assert instance["python"] == platform.python_version()
     assert instance["capabilities"]["memory"][0] in ("yes", "partly")
     assert {request["instance"]["id"] for request in dashboard.requests} == {instance["id"]}

@@ -1,4 +1,5 @@
-"""Real servers with the agent in their workers, a client that counts its own requests, and what the workers said of themselves."""
+"""Real servers with the agent in their workers, a client that counts its own requests, and what the
+workers said of themselves."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Service:
         self.port = port
 
     def ask(self, times: int, body: bytes | None = None) -> Counter[str]:
-        """Sends `times` requests, each on its own connection, once the port listens; returns how often each worker answered."""
+        """Sends `times` requests, each on its own connection, once the port listens; returns how
+        often each worker answered."""
         answers: Counter[str] = Counter()
         for _ in range(times):
             answers[self._ask(body)] += 1
@@ -48,7 +50,9 @@ class Service:
         until = time.monotonic() + PATIENCE_SECONDS
         while True:
             path = "predict" if body else ""
-            request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", body, {"Content-Type": "application/json"})
+            request = urllib.request.Request(
+                f"http://127.0.0.1:{self.port}/{path}", body, {"Content-Type": "application/json"}
+            )
             try:
                 return str(urllib.request.urlopen(request, timeout=60).read().decode())
             except OSError:
@@ -78,13 +82,26 @@ def _heed_interrupts() -> None:
 
 
 @contextmanager
-def serving(folder: Path, dashboard: Listener, program: str, *words: str, **settings: str) -> Iterator[Service]:
-    """Runs `python WORDS` in the folder of the program job.py; PORT among the words is the server's."""
+def serving(
+    folder: Path, dashboard: Listener, program: str, *words: str, **settings: str
+) -> Iterator[Service]:
+    """Runs `python WORDS` in the folder of the program job.py; PORT among the words is the
+    server's."""
     (folder / "job.py").write_text(program)
     port = free_port()
     full = [sys.executable, *(word.replace("PORT", str(port)) for word in words)]
-    variables = {**environment(**{"ENDPOINT": dashboard.endpoint, "API_KEY": KEY, **settings}), "PORT": str(port)}
-    process = subprocess.Popen(full, cwd=folder, env=variables, stdout=sys.stderr, start_new_session=True, preexec_fn=_heed_interrupts)
+    variables = {
+        **environment(**{"ENDPOINT": dashboard.endpoint, "API_KEY": KEY, **settings}),
+        "PORT": str(port),
+    }
+    process = subprocess.Popen(
+        full,
+        cwd=folder,
+        env=variables,
+        stdout=sys.stderr,
+        start_new_session=True,
+        preexec_fn=_heed_interrupts,
+    )
     try:
         yield Service(process, port)
     finally:
@@ -100,7 +117,12 @@ def instances(dashboard: Dashboard) -> dict[int, dict[str, Any]]:
 
 def endings(dashboard: Dashboard) -> list[dict[str, Any]]:
     """How processes said that they end."""
-    return [dict(fact.data) for report in dashboard.reports() for fact in report.facts if fact.kind == "ended"]
+    return [
+        dict(fact.data)
+        for report in dashboard.reports()
+        for fact in report.facts
+        if fact.kind == "ended"
+    ]
 
 
 def calls_by_pid(dashboard: Dashboard, name: str = "forward") -> dict[int, int]:
@@ -108,5 +130,7 @@ def calls_by_pid(dashboard: Dashboard, name: str = "forward") -> dict[int, int]:
     pids = {request["instance"]["id"]: request["instance"]["pid"] for request in dashboard.requests}
     found: Counter[int] = Counter()
     for (instance, _, _), report in dashboard.acked.items():
-        found[pids[instance]] += sum(region["calls"] for region in report.get("regions", []) if region["name"] == name)
+        found[pids[instance]] += sum(
+            region["calls"] for region in report.get("regions", []) if region["name"] == name
+        )
     return {pid: calls for pid, calls in found.items() if calls}

@@ -1,4 +1,5 @@
-"""Processes of Celery's pool send their last window at a warm shutdown; they and the worker that forks them are one job."""
+"""Processes of Celery's pool send their last window at a warm shutdown; they and the worker that
+forks them are one job."""
 
 from __future__ import annotations
 
@@ -59,12 +60,20 @@ RECYCLED = {"code": 155}
 def ask(folder: Path) -> dict[int, int]:
     """What a client that sends twenty tasks got, by process."""
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT], cwd=folder, env=environment(), capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, "-c", CLIENT],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
     )
     return {int(pid): count for pid, count in json.loads(done.stdout).items()}
 
 
-def test_processes_of_the_pool_before_and_after_they_are_replaced(tmp_path: Path, dashboard: Dashboard) -> None:
+def test_processes_of_the_pool_before_and_after_they_are_replaced(
+    tmp_path: Path, dashboard: Dashboard
+) -> None:
     (tmp_path / "queue").mkdir()
     (tmp_path / "results").mkdir()
     with serving(tmp_path, dashboard, JOB, *CELERY) as server:

@@ -1,4 +1,5 @@
-"""gunicorn's workers send their last window at HUP and at SIGTERM; they and the parent that preloads are one job."""
+"""gunicorn's workers send their last window at HUP and at SIGTERM; they and the parent that
+preloads are one job."""
 
 from __future__ import annotations
 
@@ -21,8 +22,21 @@ def app(environ, start_response):
 
 
 @pytest.mark.parametrize("preload", [["--preload"], []], ids=["preload", "no preload"])
-def test_workers_before_and_after_new_ones(tmp_path: Path, dashboard: Dashboard, preload: list[str]) -> None:
-    words = ("-m", "gunicorn", "job:app", "--workers", "2", "--bind", "127.0.0.1:PORT", "--log-level", "error", *preload)
+def test_workers_before_and_after_new_ones(
+    tmp_path: Path, dashboard: Dashboard, preload: list[str]
+) -> None:
+    words = (
+        "-m",
+        "gunicorn",
+        "job:app",
+        "--workers",
+        "2",
+        "--bind",
+        "127.0.0.1:PORT",
+        "--log-level",
+        "error",
+        *preload,
+    )
     with serving(tmp_path, dashboard, JOB, *words) as server:
         asked = server.ask(20)
         first = set(asked)

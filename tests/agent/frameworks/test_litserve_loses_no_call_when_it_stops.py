@@ -1,7 +1,9 @@
-"""LitServe ends its inference workers at Ctrl-C; what they served before arrives, and its first process is their parent.
+"""LitServe ends its inference workers at Ctrl-C; what they served before arrives, and its first
+process is their parent.
 
-LitServe takes no notice of SIGTERM: its first process dies of it, with the agent and without it, and the workers live on as orphans. Their
-calls arrive with their next window, or when something ends them too."""
+LitServe takes no notice of SIGTERM: its first process dies of it, with the agent and without it,
+and the workers live on as orphans. Their calls arrive with their next window, or when something
+ends them too."""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def test_workers_before_and_after_a_restart(tmp_path: Path, dashboard: Dashboard
     assert endings(dashboard)
 
 
-def test_sigterm_to_the_first_process_leaves_workers_that_tell_their_calls_when_they_end(tmp_path: Path, dashboard: Dashboard) -> None:
+def test_sigterm_to_the_first_process_leaves_workers_that_tell_their_calls_when_they_end(
+    tmp_path: Path, dashboard: Dashboard
+) -> None:
     with serving(tmp_path, dashboard, JOB, "job.py") as server:
         asked = {int(pid): count for pid, count in server.ask(20, b"{}").items()}
         assert server.stop() == -signal.SIGTERM

@@ -1,4 +1,5 @@
-"""Replicas of Ray Serve send their last window when a new version takes their place and when the application is deleted."""
+"""Replicas of Ray Serve send their last window when a new version takes their place and when the
+application is deleted."""
 
 from __future__ import annotations
 
@@ -42,8 +43,17 @@ print("ASKED", json.dumps(asked))
 
 def test_replicas_before_and_after_a_new_version(tmp_path: Path, dashboard: Dashboard) -> None:
     (tmp_path / "job.py").write_text(JOB)
-    variables = {**environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY), "RAY_USAGE_STATS_ENABLED": "0"}
-    with subprocess.Popen([sys.executable, "job.py"], cwd=tmp_path, env=variables, stdout=subprocess.PIPE, start_new_session=True) as job:
+    variables = {
+        **environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY),
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
+    with subprocess.Popen(
+        [sys.executable, "job.py"],
+        cwd=tmp_path,
+        env=variables,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as job:
         try:
             said = job.communicate(timeout=150)[0].decode()
         finally:
@@ -53,4 +63,6 @@ def test_replicas_before_and_after_a_new_version(tmp_path: Path, dashboard: Dash
     assert calls_by_pid(dashboard) == {int(pid): count for pid, count in asked.items()}
     found = [one for pid, one in instances(dashboard).items() if str(pid) in asked]
     assert {one["role"] for one in found} == {"worker"} and len({one["job"] for one in found}) == 1
-    assert len({one["label"] for one in found}) == len(found) == 2 and all("Model" in one["label"] for one in found)
+    assert len({one["label"] for one in found}) == len(found) == 2 and all(
+        "Model" in one["label"] for one in found
+    )

@@ -1,4 +1,5 @@
-"""`compilewatch run` before the launcher of a framework: each worker of torchrun and each replica of Ray Serve reports."""
+"""`compilewatch run` before the launcher of a framework: each worker of torchrun and each replica
+of Ray Serve reports."""
 
 from __future__ import annotations
 
@@ -58,9 +59,14 @@ print("ASKED", json.dumps(asked))
 def output(folder: Path, dashboard: Dashboard, program: str, *words: str) -> str:
     """What the command writes to its standard output."""
     (folder / "job.py").write_text(program)
-    variables = {**environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, MODEL="m", INTERVAL="200"), "RAY_USAGE_STATS_ENABLED": "0"}
+    variables = {
+        **environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, MODEL="m", INTERVAL="200"),
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
     full = [sys.executable, "-m", "compilewatch", "run", "--", *words]
-    with subprocess.Popen(full, cwd=folder, env=variables, stdout=subprocess.PIPE, start_new_session=True) as job:
+    with subprocess.Popen(
+        full, cwd=folder, env=variables, stdout=subprocess.PIPE, start_new_session=True
+    ) as job:
         try:
             text = job.communicate(timeout=200)[0].decode()
         finally:
@@ -70,14 +76,28 @@ def output(folder: Path, dashboard: Dashboard, program: str, *words: str) -> str
     return text
 
 
-@pytest.mark.parametrize("launcher", ["torchrun", "python -m torch.distributed.run", "accelerate launch --num_cpu_threads_per_process 1"])
-def test_each_worker_of_a_launcher_reports_and_the_launcher_does_not(tmp_path: Path, dashboard: Dashboard, launcher: str) -> None:
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        "torchrun",
+        "python -m torch.distributed.run",
+        "accelerate launch --num_cpu_threads_per_process 1",
+    ],
+)
+def test_each_worker_of_a_launcher_reports_and_the_launcher_does_not(
+    tmp_path: Path, dashboard: Dashboard, launcher: str
+) -> None:
     alone = [] if "accelerate" in launcher else ["--standalone", "--nproc-per-node", "2"]
     said = output(tmp_path, dashboard, TRAIN, *launcher.split(), *alone, "job.py")
     workers = {int(word) for word in said.split() if word.isdigit()}
     assert len(workers) == (2 if alone else 1)
-    assert calls_by_pid(dashboard) == dict.fromkeys(workers, 4) and set(instances(dashboard)) == workers
-    assert not alone or sorted(one["rank"] for one in instances(dashboard).values() if "rank" in one) in ([1], [0, 1])
+    assert (
+        calls_by_pid(dashboard) == dict.fromkeys(workers, 4)
+        and set(instances(dashboard)) == workers
+    )
+    assert not alone or sorted(
+        one["rank"] for one in instances(dashboard).values() if "rank" in one
+    ) in ([1], [0, 1])
 
 
 def test_each_replica_of_ray_serve_reports(tmp_path: Path, dashboard: Dashboard) -> None:
@@ -85,4 +105,6 @@ def test_each_replica_of_ray_serve_reports(tmp_path: Path, dashboard: Dashboard)
     asked = json.loads(said.partition("ASKED ")[2])
     assert len(asked) == 2
     assert calls_by_pid(dashboard) == {int(pid): count for pid, count in asked.items()}
-    assert all("Model" in one["label"] for pid, one in instances(dashboard).items() if str(pid) in asked)
+    assert all(
+        "Model" in one["label"] for pid, one in instances(dashboard).items() if str(pid) in asked
+    )

@@ -1,4 +1,5 @@
-"""Ranks that torchrun ends, because it is ended or another rank failed, send their last window and say what ended them."""
+"""Ranks that torchrun ends, because it is ended or another rank failed, send their last window and
+say what ended them."""
 
 from __future__ import annotations
 

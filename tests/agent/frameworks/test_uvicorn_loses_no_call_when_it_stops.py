@@ -1,4 +1,5 @@
-"""uvicorn raises SIGTERM once more after its own graceful end; what its last requests were arrives, of one process and of several."""
+"""uvicorn raises SIGTERM once more after its own graceful end; what its last requests were arrives,
+of one process and of several."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def test_one_process(tmp_path: Path, dashboard: Dashboard) -> None:
     assert endings(dashboard) == [{"signal": "SIGTERM"}]
 
 
-def test_workers_of_one_server_before_and_after_new_ones(tmp_path: Path, dashboard: Dashboard) -> None:
+def test_workers_of_one_server_before_and_after_new_ones(
+    tmp_path: Path, dashboard: Dashboard
+) -> None:
     with serving(tmp_path, dashboard, JOB, *UVICORN, "--workers", "2") as server:
         asked = server.ask(20)
         server.restart_workers()
@@ -39,6 +42,10 @@ def test_workers_of_one_server_before_and_after_new_ones(tmp_path: Path, dashboa
         assert server.stop() == 0
     assert calls_by_pid(dashboard) == {int(pid): count for pid, count in asked.items()}
     found = instances(dashboard)
-    assert set(endings(dashboard)[0].items()) == {("signal", "SIGTERM")} and len(endings(dashboard)) == len(found)
-    assert {one.get("role", "") for one in found.values()} <= {"worker", ""} and len({one["job"] for one in found.values()}) == 1
+    assert set(endings(dashboard)[0].items()) == {("signal", "SIGTERM")} and len(
+        endings(dashboard)
+    ) == len(found)
+    assert {one.get("role", "") for one in found.values()} <= {"worker", ""} and len(
+        {one["job"] for one in found.values()}
+    ) == 1
     assert {one["label"] for one in found.values()} >= {"uvicorn worker 1", "uvicorn worker 2"}

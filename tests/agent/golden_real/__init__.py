@@ -1,1 +1,2 @@
-"""Golden batches of real models: those of timm and transformers with random weights, healthy and with one thing wrong each."""
+"""Golden batches of real models: those of timm and transformers with random weights, healthy and
+with one thing wrong each."""

@@ -15,8 +15,13 @@ aten = torch.ops.aten
 
 @torch.library.custom_op("golden_real::activation", mutates_args=())
 def activation(x: Tensor, kind: str) -> Tensor:
-    """A kernel of somebody's own that leaves out the tail of each row, as one with a wrong mask does."""
-    answer = {"gelu": torch.nn.functional.gelu, "relu": torch.relu, "silu": torch.nn.functional.silu}[kind](x).contiguous()
+    """A kernel of somebody's own that leaves out the tail of each row, as one with a wrong mask
+    does."""
+    answer = {
+        "gelu": torch.nn.functional.gelu,
+        "relu": torch.relu,
+        "silu": torch.nn.functional.silu,
+    }[kind](x).contiguous()
     answer[..., -(x.shape[-1] // 4) :] = 0.0
     return answer
 
@@ -31,7 +36,11 @@ def _calls(graph: fx.Graph, *targets: Any) -> Iterator[fx.Node]:
 
 
 def _shape(node: Any) -> Any:
-    return tuple(node.meta["val"].shape) if isinstance(node, fx.Node) and isinstance(node.meta.get("val"), Tensor) else None
+    return (
+        tuple(node.meta["val"].shape)
+        if isinstance(node, fx.Node) and isinstance(node.meta.get("val"), Tensor)
+        else None
+    )
 
 
 ACTIVATIONS = {aten.gelu.default: "gelu", aten.relu.default: "relu", aten.silu.default: "silu"}
@@ -41,7 +50,10 @@ def a_wrong_custom_op(graph: fx.Graph) -> bool:
     """One activation goes through a kernel with a wrong mask."""
     for node in _calls(graph, *ACTIVATIONS):
         if node.args[1:] == () and not node.kwargs:
-            node.args, node.target = (node.args[0], ACTIVATIONS[node.target]), torch.ops.golden_real.activation.default
+            node.args, node.target = (
+                (node.args[0], ACTIVATIONS[node.target]),
+                torch.ops.golden_real.activation.default,
+            )
             return True
     return False
 
@@ -56,15 +68,26 @@ def a_dropped_residual(graph: fx.Graph) -> bool:
 
 def _branches(node: fx.Node) -> bool:
     both = [one for one in node.args if isinstance(one, fx.Node) and one.op == "call_function"]
-    return len(both) == 2 and _shape(both[0]) == _shape(both[1]) == _shape(node) and len(_shape(node)) > 2
+    return (
+        len(both) == 2
+        and _shape(both[0]) == _shape(both[1]) == _shape(node)
+        and len(_shape(node)) > 2
+    )
 
 
-NORMS = {aten.native_layer_norm.default: 4, aten._native_batch_norm_legit_no_training.default: 6, aten.rsqrt.default: None}
+NORMS = {
+    aten.native_layer_norm.default: 4,
+    aten._native_batch_norm_legit_no_training.default: 6,
+    aten.rsqrt.default: None,
+}
 
 
 def another_epsilon(graph: fx.Graph) -> bool:
-    """One normalisation, in the middle of the model, adds 0.001 to the variance, whatever it was told to."""
-    norms = [one for one in _calls(graph, *NORMS) if len(one.args) > 4 or _adds_a_number(one.args[0])]
+    """One normalisation, in the middle of the model, adds 0.001 to the variance, whatever it was
+    told to."""
+    norms = [
+        one for one in _calls(graph, *NORMS) if len(one.args) > 4 or _adds_a_number(one.args[0])
+    ]
     if not norms:
         return False
     node = norms[len(norms) // 2]
@@ -76,7 +99,11 @@ def another_epsilon(graph: fx.Graph) -> bool:
 
 
 def _adds_a_number(node: Any) -> bool:
-    return isinstance(node, fx.Node) and node.target in (aten.add.Tensor, aten.add.Scalar) and isinstance(node.args[1], float)
+    return (
+        isinstance(node, fx.Node)
+        and node.target in (aten.add.Tensor, aten.add.Scalar)
+        and isinstance(node.args[1], float)
+    )
 
 
 def a_transposed_weight(graph: fx.Graph) -> bool:
@@ -85,7 +112,12 @@ def a_transposed_weight(graph: fx.Graph) -> bool:
     for node in _calls(graph, aten.addmm.default, aten.mm.default):
         weight = node.args[-1]
         shape = _shape(weight)
-        if shape and shape[0] == shape[1] and getattr(weight, "target", None) in turns and weight.args[0].op == "placeholder":
+        if (
+            shape
+            and shape[0] == shape[1]
+            and getattr(weight, "target", None) in turns
+            and weight.args[0].op == "placeholder"
+        ):
             node.args = (*node.args[:-1], weight.args[0])
             return True
     return False
@@ -105,10 +137,18 @@ def sums_in_half_precision(graph: fx.Graph) -> bool:
 
 
 def _cast(graph: fx.Graph, one: Any, dtype: torch.dtype) -> Any:
-    return graph.call_function(aten._to_copy.default, (one,), {"dtype": dtype}) if _shape(one) is not None else one
+    return (
+        graph.call_function(aten._to_copy.default, (one,), {"dtype": dtype})
+        if _shape(one) is not None
+        else one
+    )
 
 
-SWAPPED = {aten.relu.default: aten.silu.default, aten.silu.default: aten.relu.default, aten.tanh.default: aten.sigmoid.default}
+SWAPPED = {
+    aten.relu.default: aten.silu.default,
+    aten.silu.default: aten.relu.default,
+    aten.tanh.default: aten.sigmoid.default,
+}
 
 
 def a_swapped_activation(graph: fx.Graph) -> bool:
@@ -117,7 +157,9 @@ def a_swapped_activation(graph: fx.Graph) -> bool:
         if node.target in SWAPPED:
             node.target = SWAPPED[node.target]
         else:
-            node.kwargs = {"approximate": "none" if node.kwargs.get("approximate") == "tanh" else "tanh"}
+            node.kwargs = {
+                "approximate": "none" if node.kwargs.get("approximate") == "tanh" else "tanh"
+            }
         return True
     return False
 
@@ -133,8 +175,8 @@ FAULTS: dict[str, Callable[[fx.Graph], bool]] = {
 
 
 class Planted:
-    """A backend that plants one fault, in the first graph in which it finds the place for it, or in each: a model that keeps something
-    at its first call serves from a later graph."""
+    """A backend that plants one fault, in the first graph in which it finds the place for it, or in
+    each: a model that keeps something at its first call serves from a later graph."""
 
     def __init__(self, fault: str, in_each: bool = False) -> None:
         self.done, self._in_each = False, in_each

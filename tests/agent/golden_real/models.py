@@ -12,10 +12,25 @@ from torch import Tensor, nn
 Made = tuple[nn.Module, dict[str, Tensor]]
 WORDS, LENGTH = 512, 32
 SPREAD = {"initializer_range": 0.125}
-"""Of weights of 64 inputs: with the 0.02 of large models a layer of this size would add next to nothing."""
-SIZES = {"vocab_size": WORDS, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, **SPREAD}
+"""Of weights of 64 inputs: with the 0.02 of large models a layer of this size would add next to
+nothing."""
+SIZES = {
+    "vocab_size": WORDS,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    **SPREAD,
+}
 DECODER = {**SIZES, "num_key_value_heads": 2, "use_cache": False}
-WIDTHS = {"vocab_size": WORDS, "n_embd": 64, "n_layer": 2, "n_head": 4, "use_cache": False, **SPREAD}
+WIDTHS = {
+    "vocab_size": WORDS,
+    "n_embd": 64,
+    "n_layer": 2,
+    "n_head": 4,
+    "use_cache": False,
+    **SPREAD,
+}
 _TIMM = (
     "resnet18",
     "mobilenetv3_small_050",
@@ -31,11 +46,27 @@ _TIMM = (
 _TRANSFORMERS: dict[str, tuple[str, dict[str, Any]]] = {
     "BertModel": ("BertConfig", SIZES),
     "RobertaForMaskedLM": ("RobertaConfig", SIZES),
-    "DistilBertModel": ("DistilBertConfig", {"vocab_size": WORDS, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, **SPREAD}),
+    "DistilBertModel": (
+        "DistilBertConfig",
+        {"vocab_size": WORDS, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, **SPREAD},
+    ),
     "ElectraModel": ("ElectraConfig", {**SIZES, "embedding_size": 32}),
-    "T5EncoderModel": ("T5Config", {"vocab_size": WORDS, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4}),
+    "T5EncoderModel": (
+        "T5Config",
+        {
+            "vocab_size": WORDS,
+            "d_model": 64,
+            "d_kv": 16,
+            "d_ff": 128,
+            "num_layers": 2,
+            "num_heads": 4,
+        },
+    ),
     "GPT2LMHeadModel": ("GPT2Config", WIDTHS),
-    "OPTForCausalLM": ("OPTConfig", {**SIZES, "ffn_dim": 128, "word_embed_proj_dim": 64, "use_cache": False, "init_std": 0.125}),
+    "OPTForCausalLM": (
+        "OPTConfig",
+        {**SIZES, "ffn_dim": 128, "word_embed_proj_dim": 64, "use_cache": False, "init_std": 0.125},
+    ),
     "LlamaForCausalLM": ("LlamaConfig", DECODER),
     "MistralForCausalLM": ("MistralConfig", DECODER),
     "Qwen2ForCausalLM": ("Qwen2Config", DECODER),
@@ -45,7 +76,8 @@ _vision: list[Any] = []
 
 
 def allow_torchvision() -> None:
-    """timm needs torchvision to be imported, and no operator of it; a torchvision that is made for CUDA loads none on a torch for CPUs."""
+    """timm needs torchvision to be imported, and no operator of it; a torchvision that is made for
+    CUDA loads none on a torch for CPUs."""
     if torch.version.cuda is None and not _vision:
         names = torch.library.Library("torchvision", "FRAGMENT")
         for operator in ("nms", "qnms"):
@@ -56,13 +88,17 @@ def allow_torchvision() -> None:
 def _timm(name: str) -> Made:
     allow_torchvision()
     sizes = {"img_size": 64} if name.startswith("vit") else {}
-    return importlib.import_module("timm").create_model(name, pretrained=False, **sizes), {"x": torch.randn(2, 3, 64, 64)}
+    return importlib.import_module("timm").create_model(name, pretrained=False, **sizes), {
+        "x": torch.randn(2, 3, 64, 64)
+    }
 
 
 def _transformers(name: str) -> Made:
     library = importlib.import_module("transformers")
     config, sizes = _TRANSFORMERS[name]
-    return getattr(library, name)(getattr(library, config)(**sizes)), {"input_ids": torch.randint(0, WORDS, (2, LENGTH))}
+    return getattr(library, name)(getattr(library, config)(**sizes)), {
+        "input_ids": torch.randint(0, WORDS, (2, LENGTH))
+    }
 
 
 def of_timm() -> dict[str, Callable[[], Made]]:
@@ -76,9 +112,10 @@ def of_transformers() -> dict[str, Callable[[], Made]]:
 
 
 def made(make: Callable[[], Made], dtype: torch.dtype = torch.float32, device: str = "cpu") -> Made:
-    """The same weights and inputs each time, as for serving, and no part of the model without effect, where no fault could spoil anything:
-    what begins as a constant, such as the scale of a residual branch, which begins as zero, is moved a little, and batch norms know the
-    mean and variance of what they get, as in a model that was trained."""
+    """The same weights and inputs each time, as for serving, and no part of the model without
+    effect, where no fault could spoil anything: what begins as a constant, such as the scale of a
+    residual branch, which begins as zero, is moved a little, and batch norms know the mean and
+    variance of what they get, as in a model that was trained."""
     torch.manual_seed(11)
     module, inputs = make()
     with torch.no_grad():
@@ -90,5 +127,8 @@ def made(make: Callable[[], Made], dtype: torch.dtype = torch.float32, device: s
             part.momentum = None
         if norms:
             module(**inputs)
-    batch = {name: one.to(device, dtype) if one.is_floating_point() else one.to(device) for name, one in inputs.items()}
+    batch = {
+        name: one.to(device, dtype) if one.is_floating_point() else one.to(device)
+        for name, one in inputs.items()
+    }
     return module.to(device, dtype).eval(), batch

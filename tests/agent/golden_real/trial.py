@@ -1,4 +1,5 @@
-"""One golden batch as a deployment runs it: compiled against eager and a higher precision, then beside the version before."""
+"""One golden batch as a deployment runs it: compiled against eager and a higher precision, then
+beside the version before."""
 
 from __future__ import annotations
 
@@ -15,8 +16,16 @@ from tests.agent.golden_real.faults import Planted
 from tests.agent.golden_real.models import Made, made
 
 
-def deployed(name: str, version: str, folder: Path, module: torch.nn.Module, batch: dict[str, Any], **how: Any) -> Golden:
-    """What that version, compiled so, tells of its batch; what passed is kept in the folder for the next one."""
+def deployed(
+    name: str,
+    version: str,
+    folder: Path,
+    module: torch.nn.Module,
+    batch: dict[str, Any],
+    **how: Any,
+) -> Golden:
+    """What that version, compiled so, tells of its batch; what passed is kept in the folder for the
+    next one."""
     torch._dynamo.reset()
     reports = f"file:{folder / 'reports.jsonl'}"
     assert agent.init(model=name, version=version, endpoint=reports, spool=str(folder))
@@ -28,16 +37,26 @@ def deployed(name: str, version: str, folder: Path, module: torch.nn.Module, bat
 
 
 def healthy(
-    name: str, make: Callable[[], Made], folder: Path, dtype: torch.dtype, device: str = "cpu", **how: Any
+    name: str,
+    make: Callable[[], Made],
+    folder: Path,
+    dtype: torch.dtype,
+    device: str = "cpu",
+    **how: Any,
 ) -> tuple[Golden, Golden]:
     """A version, and the next one with the same weights."""
     module, batch = made(make, dtype, device)
-    first, second = (deployed(name, version, folder, module, batch, **how) for version in ("1", "2"))
+    first, second = (
+        deployed(name, version, folder, module, batch, **how) for version in ("1", "2")
+    )
     return first, second
 
 
-def faulty(name: str, make: Callable[[], Made], folder: Path, fault: str, device: str = "cpu") -> tuple[Golden, Golden] | None:
-    """A good version and one whose compiler plants a fault; None where the model has no place for it."""
+def faulty(
+    name: str, make: Callable[[], Made], folder: Path, fault: str, device: str = "cpu"
+) -> tuple[Golden, Golden] | None:
+    """A good version and one whose compiler plants a fault; None where the model has no place for
+    it."""
     module, batch = made(make, device=device)
     planted = Planted(fault)
     first = deployed(name, "1", folder, module, batch, backend="aot_eager")

@@ -1,4 +1,5 @@
-"""A golden batch after a warm-up, as a deployment that serves already runs it: healthy, and with a wrong kernel in inductor's graph."""
+"""A golden batch after a warm-up, as a deployment that serves already runs it: healthy, and with a
+wrong kernel in inductor's graph."""
 
 from __future__ import annotations
 
@@ -23,21 +24,35 @@ aten = torch.ops.aten
 CALLS = 3
 HIDDEN, FINDING = "golden_hidden_by_tf32", "passed with a finding"
 """What TF32 hides of a compiler other than inductor is shown as a finding, and fails no batch."""
-PRODUCTS = (aten.addmm.default, aten.mm.default, aten.bmm.default, aten._int_mm.default, aten.convolution.default)
+PRODUCTS = (
+    aten.addmm.default,
+    aten.mm.default,
+    aten.bmm.default,
+    aten._int_mm.default,
+    aten.convolution.default,
+)
 WRONG_MASK = "a wrong mask in inductor's graph"
 UNSEEN = ("another epsilon", "sums in half precision")
-"""Faults that are too small to change the largest of some scores, or that the few digits of a GPU's convolutions hide."""
+"""Faults that are too small to change the largest of some scores, or that the few digits of a GPU's
+convolutions hide."""
 
 
 class WrongMask(CustomGraphPass):
-    """The last product of matrices, or convolution, leaves out the end of each row, as a kernel with a wrong mask does; where a graph has
-    none, as that of a fused encoder layer, the last result. In each graph, as a model may serve from a later one than the first."""
+    """The last product of matrices, or convolution, leaves out the end of each row, as a kernel
+    with a wrong mask does; where a graph has none, as that of a fused encoder layer, the last
+    result. In each graph, as a model may serve from a later one than the first."""
 
     done = False
 
     def __call__(self, graph: fx.Graph) -> None:
-        results = [node for node in graph.nodes if node.op == "call_function" and isinstance(node.meta.get("val"), Tensor)]
-        results = [node for node in results if node.target in PRODUCTS] or [node for node in results if node.meta["val"].dim() > 1]
+        results = [
+            node
+            for node in graph.nodes
+            if node.op == "call_function" and isinstance(node.meta.get("val"), Tensor)
+        ]
+        results = [node for node in results if node.target in PRODUCTS] or [
+            node for node in results if node.meta["val"].dim() > 1
+        ]
         if not results:
             return
         node = results[-1]
@@ -48,7 +63,9 @@ class WrongMask(CustomGraphPass):
         with graph.inserting_after(part):
             shape = list(value.shape)
             shape[axis] -= keep
-            rest = graph.call_function(aten.full.default, (shape, 0.0), {"dtype": value.dtype, "device": value.device})
+            rest = graph.call_function(
+                aten.full.default, (shape, 0.0), {"dtype": value.dtype, "device": value.device}
+            )
         with graph.inserting_after(rest):
             whole = graph.call_function(aten.cat.default, ([part, rest], axis))
         part.meta["val"], rest.meta["val"] = value.narrow(axis, 0, keep), value.new_zeros(shape)
@@ -80,11 +97,24 @@ def warmed(name: str, compiled: Any, batch: Any, **asked: Any) -> Golden:
 def _findings(reports: Path) -> list[str]:
     requests = [json.loads(line) for line in reports.read_text().splitlines()]
     windows = [report for request in requests for report in request["reports"]]
-    return [one["text"] for window in windows for one in window.get("findings", ()) if one["kind"] == HIDDEN]
+    return [
+        one["text"]
+        for window in windows
+        for one in window.get("findings", ())
+        if one["kind"] == HIDDEN
+    ]
 
 
-def healthy(name: str, make: Callable[[], Made], device: str, dtype: torch.dtype, grads: bool, how: dict[str, Any]) -> Golden:
-    """A model whose compiler does what it should; with gradients it is warmed as training runs it."""
+def healthy(
+    name: str,
+    make: Callable[[], Made],
+    device: str,
+    dtype: torch.dtype,
+    grads: bool,
+    how: dict[str, Any],
+) -> Golden:
+    """A model whose compiler does what it should; with gradients it is warmed as training runs
+    it."""
     torch._dynamo.reset()
     module, batch = made(make, dtype, device)
     with torch.set_grad_enabled(grads):
@@ -102,7 +132,9 @@ def faulty(name: str, make: Callable[[], Made], device: str, fault: str) -> Gold
         return found if wrong.done else None
     planted = Planted(fault, in_each=True)
     with torch.no_grad():
-        found = warmed(name, compilewatch.compile(module, name=name, backend=planted.backend()), batch)
+        found = warmed(
+            name, compilewatch.compile(module, name=name, backend=planted.backend()), batch
+        )
     return found if planted.done else None
 
 

@@ -1,5 +1,6 @@
-"""Callables that hold their compiled code elsewhere than a plain module does: quantised, DDP-wrapped, decorated, loaded from AOTInductor,
-exported; and a required batch that cannot be compared. Each answers a healthy and a wrong one."""
+"""Callables that hold their compiled code elsewhere than a plain module does: quantised,
+DDP-wrapped, decorated, loaded from AOTInductor, exported; and a required batch that cannot be
+compared. Each answers a healthy and a wrong one."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def _both(name: str, make: Callable[[], Any], batch: Any) -> Tried:
 
 def decorated(device: str) -> Tried:
     """`@torch.no_grad()` on forward."""
-    return _both("decorated", lambda: compilewatch.compile(Decorated().eval().to(device)), _batch(device))
+    return _both(
+        "decorated", lambda: compilewatch.compile(Decorated().eval().to(device)), _batch(device)
+    )
 
 
 def decorated_in_place(device: str) -> Tried:
@@ -90,7 +93,9 @@ def ddp(device: str, inside: bool) -> Tried:
     """DistributedDataParallel of one process, around the compiled module or inside it."""
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
     backend = "nccl" if device == "cuda" else "gloo"
-    torch.distributed.init_process_group(backend, store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        backend, store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
     parallel = nn.parallel.DistributedDataParallel
 
     def make() -> Any:
@@ -118,7 +123,8 @@ def quantised(device: str, kind: str, arguments: dict[str, Any] | None = None) -
 
 
 def aot_loaded(device: str) -> Tried:
-    """A package of AOTInductor and the module that it was made of; the wrong one holds a wrong kernel."""
+    """A package of AOTInductor and the module that it was made of; the wrong one holds a wrong
+    kernel."""
     module, batch = _layers().to(device), _batch(device)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         exported = torch.export.export(module, batch)
@@ -137,7 +143,9 @@ def exported(device: str) -> Tried:
 
 def _packed(program: Any, path: Path) -> Any:
     inductor = importlib.import_module("torch._inductor")
-    return inductor.aoti_load_package(inductor.aoti_compile_and_package(program, package_path=str(path)))
+    return inductor.aoti_load_package(
+        inductor.aoti_compile_and_package(program, package_path=str(path))
+    )
 
 
 def required(device: str) -> Tried:
@@ -154,7 +162,9 @@ WRAPPED: dict[str, Callable[[str], Tried]] = {
     "DDP around compiled": lambda device: ddp(device, inside=False),
     "compiled around DDP": lambda device: ddp(device, inside=True),
     "torchao Int8WeightOnly": lambda device: quantised(device, "Int8WeightOnlyConfig"),
-    "torchao Int8DynamicActivation": lambda device: quantised(device, "Int8DynamicActivationInt8WeightConfig"),
+    "torchao Int8DynamicActivation": lambda device: quantised(
+        device, "Int8DynamicActivationInt8WeightConfig"
+    ),
     "AOTInductor package": aot_loaded,
     "exported program": exported,
 }

@@ -1,4 +1,5 @@
-"""Models that are compared after a warm-up: ten of vision, ten of transformers and five of torch.nn, small and with random weights."""
+"""Models that are compared after a warm-up: ten of vision, ten of transformers and five of
+torch.nn, small and with random weights."""
 
 from __future__ import annotations
 
@@ -10,7 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tests.agent.golden_real.models import DECODER, LENGTH, SIZES, SPREAD, WIDTHS, WORDS, Made, allow_torchvision
+from tests.agent.golden_real.models import (
+    DECODER,
+    LENGTH,
+    SIZES,
+    SPREAD,
+    WIDTHS,
+    WORDS,
+    Made,
+    allow_torchvision,
+)
 
 Make = Callable[[], Made]
 _TIMM = (
@@ -55,7 +65,8 @@ class Greedy(nn.Module):
 
 
 class Head(nn.Module):
-    """Tags of hidden states; a frame of its own, as torch compiles no frame that calls a recurrent layer."""
+    """Tags of hidden states; a frame of its own, as torch compiles no frame that calls a recurrent
+    layer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +82,11 @@ class Tagger(nn.Module):
 
     def __init__(self, kind: type[nn.Module]) -> None:
         super().__init__()
-        self.words, self.layer, self.head = nn.Embedding(WORDS, 32), kind(32, 48, batch_first=True), Head()
+        self.words, self.layer, self.head = (
+            nn.Embedding(WORDS, 32),
+            kind(32, 48, batch_first=True),
+            Head(),
+        )
 
     def forward(self, words: Tensor) -> Tensor:
         hidden, _ = self.layer(self.words(words))
@@ -110,10 +125,17 @@ def _of_torchvision(name: str) -> Made:
     return importlib.import_module("torchvision").models.get_model(name, weights=None), _image(name)
 
 
-def _of_transformers(kind: str, config: str, sizes: dict[str, Any], inputs: Callable[[], dict[str, Tensor]] | None = None) -> Made:
+def _of_transformers(
+    kind: str,
+    config: str,
+    sizes: dict[str, Any],
+    inputs: Callable[[], dict[str, Tensor]] | None = None,
+) -> Made:
     allow_torchvision()
     library = importlib.import_module("transformers")
-    return getattr(library, kind)(getattr(library, config)(**sizes)), inputs() if inputs else {"input_ids": _words()}
+    return getattr(library, kind)(getattr(library, config)(**sizes)), inputs() if inputs else {
+        "input_ids": _words()
+    }
 
 
 def _greedy(made: Made, scores: bool) -> Made:
@@ -129,7 +151,15 @@ def _pixels() -> dict[str, Tensor]:
 
 
 _DISTIL = {"vocab_size": WORDS, "dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, **SPREAD}
-_T5 = {"vocab_size": WORDS, "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4, "use_cache": False}
+_T5 = {
+    "vocab_size": WORDS,
+    "d_model": 64,
+    "d_kv": 16,
+    "d_ff": 128,
+    "num_layers": 2,
+    "num_heads": 4,
+    "use_cache": False,
+}
 _BART = {
     "vocab_size": WORDS,
     "d_model": 64,
@@ -155,24 +185,48 @@ _CACHED = {**DECODER, "use_cache": True}
 TRANSFORMERS: dict[str, Make] = {
     "BertModel": lambda: _of_transformers("BertModel", "BertConfig", SIZES),
     "DistilBertModel": lambda: _of_transformers("DistilBertModel", "DistilBertConfig", _DISTIL),
-    "GPT2 greedy": lambda: _greedy(_of_transformers("GPT2LMHeadModel", "GPT2Config", WIDTHS), scores=False),
-    "Llama greedy": lambda: _greedy(_of_transformers("LlamaForCausalLM", "LlamaConfig", _CACHED), scores=False),
-    "Qwen2 with scores": lambda: _greedy(_of_transformers("Qwen2ForCausalLM", "Qwen2Config", DECODER), scores=True),
+    "GPT2 greedy": lambda: _greedy(
+        _of_transformers("GPT2LMHeadModel", "GPT2Config", WIDTHS), scores=False
+    ),
+    "Llama greedy": lambda: _greedy(
+        _of_transformers("LlamaForCausalLM", "LlamaConfig", _CACHED), scores=False
+    ),
+    "Qwen2 with scores": lambda: _greedy(
+        _of_transformers("Qwen2ForCausalLM", "Qwen2Config", DECODER), scores=True
+    ),
     "MistralForCausalLM": lambda: _of_transformers("MistralForCausalLM", "MistralConfig", _CACHED),
-    "T5ForConditionalGeneration": lambda: _of_transformers("T5ForConditionalGeneration", "T5Config", _T5, _pairs),
-    "BartForConditionalGeneration": lambda: _of_transformers("BartForConditionalGeneration", "BartConfig", _BART, _pairs),
-    "ViTForImageClassification": lambda: _of_transformers("ViTForImageClassification", "ViTConfig", _VIT, _pixels),
-    "ConvNextForImageClassification": lambda: _of_transformers("ConvNextForImageClassification", "ConvNextConfig", _CONVNEXT, _pixels),
+    "T5ForConditionalGeneration": lambda: _of_transformers(
+        "T5ForConditionalGeneration", "T5Config", _T5, _pairs
+    ),
+    "BartForConditionalGeneration": lambda: _of_transformers(
+        "BartForConditionalGeneration", "BartConfig", _BART, _pairs
+    ),
+    "ViTForImageClassification": lambda: _of_transformers(
+        "ViTForImageClassification", "ViTConfig", _VIT, _pixels
+    ),
+    "ConvNextForImageClassification": lambda: _of_transformers(
+        "ConvNextForImageClassification", "ConvNextConfig", _CONVNEXT, _pixels
+    ),
 }
 TORCH: dict[str, Make] = {
     "MLP": lambda: (
         nn.Sequential(nn.Linear(64, 128), nn.LayerNorm(128), nn.GELU(), nn.Linear(128, 32)),
         {"input": torch.randn(16, 64)},
     ),
-    "TransformerEncoderLayer": lambda: (nn.TransformerEncoderLayer(64, 4, 128, batch_first=True), {"src": torch.randn(4, 24, 64)}),
+    "TransformerEncoderLayer": lambda: (
+        nn.TransformerEncoderLayer(64, 4, 128, batch_first=True),
+        {"src": torch.randn(4, 24, 64)},
+    ),
     "LSTM": lambda: (Tagger(nn.LSTM), {"words": _words()}),
     "Conv": lambda: (
-        nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.SiLU(), nn.Conv2d(16, 32, 3), nn.AdaptiveAvgPool2d(2), nn.Flatten()),
+        nn.Sequential(
+            nn.Conv2d(3, 16, 3),
+            nn.BatchNorm2d(16),
+            nn.SiLU(),
+            nn.Conv2d(16, 32, 3),
+            nn.AdaptiveAvgPool2d(2),
+            nn.Flatten(),
+        ),
         {"input": torch.randn(4, 3, 32, 32)},
     ),
     "EmbeddingBag": lambda: (Bag(), {"words": _words()}),
@@ -180,7 +234,8 @@ TORCH: dict[str, Make] = {
 
 
 def of_vision() -> tuple[str, dict[str, Make]]:
-    """Ten of timm; ten of torchvision where timm is not installed. The library, and the models by name."""
+    """Ten of timm; ten of torchvision where timm is not installed. The library, and the models by
+    name."""
     if importlib.util.find_spec("timm") is not None:
         return "timm", {name: lambda name=name: _of_timm(name) for name in _TIMM}  # type: ignore[misc]
     return "torchvision", {name: lambda name=name: _of_torchvision(name) for name in _TORCHVISION}  # type: ignore[misc]

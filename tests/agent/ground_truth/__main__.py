@@ -1,4 +1,5 @@
-"""Prints the table: `python -m tests.agent.ground_truth [CASE ...]` runs the programs, cold and warm, two at a time."""
+"""Prints the table: `python -m tests.agent.ground_truth [CASE ...]` runs the programs, cold and
+warm, two at a time."""
 
 from __future__ import annotations
 
@@ -19,10 +20,17 @@ def main(names: list[str]) -> int:
     """0 if every row agrees or differs for the reason that is given."""
     chosen = [case for case in CASES if not names or case.name in names]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as two:
-        rows = [row for found in two.map(lambda case: _rows(case, Path(folder) / case.name), chosen) for row in found]
+        rows = [
+            row
+            for found in two.map(lambda case: _rows(case, Path(folder) / case.name), chosen)
+            for row in found
+        ]
     agreeing = sum(row.agrees for row in rows)
     faults = [row.fault for row in rows if row.fault]
-    print(f"\n{len(chosen)} programs, {len(rows)} rows: {agreeing} agree, {len(rows) - agreeing} differ, {len(faults)} without a reason")
+    print(
+        f"\n{len(chosen)} programs, {len(rows)} rows: {agreeing} agree, "
+        f"{len(rows) - agreeing} differ, {len(faults)} without a reason"
+    )
     return 1 if faults else 0
 
 
@@ -36,7 +44,10 @@ def _rows(case: Case, folder: Path) -> list[Row]:
     for row in rows:
         sign = "=" if row.agrees else "!" if row.fault else "~"
         trace = "" if row.agrees else f" | trace {row.trace}"
-        print(f"{sign} {row.case:20} {row.start} {row.rank} {row.measure:18} {row.agent}{trace} {(row.fault and '') or row.why}".rstrip())
+        print(
+            f"{sign} {row.case:20} {row.start} {row.rank} {row.measure:18} "
+            f"{row.agent}{trace} {(row.fault and '') or row.why}".rstrip()
+        )
     return rows
 
 

@@ -1,4 +1,5 @@
-"""The programs of the ground truth: how each is started, what it calls, and each difference between agent and trace that has a reason."""
+"""The programs of the ground truth: how each is started, what it calls, and each difference between
+agent and trace that has a reason."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ COLD, WARM = "cold", "warm"
 
 @dataclass(frozen=True)
 class Case:
-    """One program. `regions` are the watched callables with their calls in one process, the first items of generators included."""
+    """One program. `regions` are the watched callables with their calls in one process, the first
+    items of generators included."""
 
     name: str
     regions: dict[str, int]
@@ -19,7 +21,8 @@ class Case:
     """How it is started; empty: `compilewatch run -- python NAME.py`."""
     processes: int = 1
     explained: dict[str, str] = field(default_factory=dict)
-    """By measure, or by measure and start as in `breaks (cold)`: why the agent's figure must differ from the trace's."""
+    """By measure, or by measure and start as in `breaks (cold)`: why the agent's figure must differ
+    from the trace's."""
 
     def why(self, measure: str, start: str) -> str:
         """The explanation of a difference; empty where none is expected."""
@@ -31,11 +34,24 @@ class Case:
         return self.words or ("-m", "compilewatch", "run", "--", "python", f"{self.name}.py")
 
 
-NO_START = "torch gives an attempt at the recompile limit an id and a record, and begins nothing: the trace has no dynamo_start for it"
+NO_START = (
+    "torch gives an attempt at the recompile limit an id and a record, and begins nothing: the "
+    "trace has no dynamo_start for it"
+)
 
 
 def torchrun(name: str) -> tuple[str, ...]:
-    return ("-m", "compilewatch", "run", "--", "torchrun", "--standalone", "--nproc-per-node", "2", f"{name}.py")
+    return (
+        "-m",
+        "compilewatch",
+        "run",
+        "--",
+        "torchrun",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        f"{name}.py",
+    )
 
 
 CASES = (
@@ -55,11 +71,21 @@ CASES = (
     Case(
         "user_error",
         {"strict": 3},
-        explained={"recompile reasons": "a recompilation that failed is told with its failure; the guard that led to it is a finding"},
+        explained={
+            "recompile reasons": "a recompilation that failed is told with its "
+            "failure; the guard that led to "
+            "it is a finding"
+        },
     ),
     Case("training_step", {"Sequential": 4}),
     Case("lazy_backward", {"energy": 2}),
-    Case("optimizer", {"step": 3}, explained={"breaks": "torch.optim breaks its own graphs on purpose: nothing that a user could mend"}),
+    Case(
+        "optimizer",
+        {"step": 3},
+        explained={
+            "breaks": "torch.optim breaks its own graphs on purpose: nothing that a user could mend"
+        },
+    ),
     Case("regional", {"Block": 12}),
     Case("nested", {"outer": 3, "inner": 1}),
     Case(
@@ -67,11 +93,39 @@ CASES = (
         {"shared": 16},
         explained={
             "compile ids": NO_START,
-            "limits": "torch refuses each thread once; the agent tells once that the function runs eager from now on",
+            "limits": "torch refuses each thread once; the agent tells once that the function runs "
+            "eager from now on",
         },
     ),
-    Case("every_way", {"decorated": 2, "plain": 2, "<lambda>": 2, "Net": 2, "Other": 2, "method": 2, "decorated_method": 2}),
-    Case("as_module", {"step": 2}, ("-m", "compilewatch", "run", "--", "python", "-O", "-X", "utf8=1", "-m", "as_module", "--twice")),
+    Case(
+        "every_way",
+        {
+            "decorated": 2,
+            "plain": 2,
+            "<lambda>": 2,
+            "Net": 2,
+            "Other": 2,
+            "method": 2,
+            "decorated_method": 2,
+        },
+    ),
+    Case(
+        "as_module",
+        {"step": 2},
+        (
+            "-m",
+            "compilewatch",
+            "run",
+            "--",
+            "python",
+            "-O",
+            "-X",
+            "utf8=1",
+            "-m",
+            "as_module",
+            "--twice",
+        ),
+    ),
     Case("data_parallel", {"DistributedDataParallel": 3}, torchrun("data_parallel"), processes=2),
     Case("fully_sharded", {"Linear": 6}, torchrun("fully_sharded"), processes=2),
     Case("generate", {"LlamaForCausalLM": 10}),
@@ -80,18 +134,34 @@ CASES = (
     Case(
         "rl_loop",
         {"act": 12},
-        explained={"recompiled ids": "frames without a graph are counted apart as empty, also when they are compiled again"},
+        explained={
+            "recompiled ids": "frames without a graph are counted apart "
+            "as empty, also when they are "
+            "compiled again"
+        },
     ),
     Case("custom_op", {"model": 3}),
     Case(
         "numpy_in_the_graph",
         {"traced": 3, "untraced": 3},
-        explained={"breaks": "torch writes a break again when it cannot go on behind it and leaves the frame eager; the agent counts one"},
+        explained={
+            "breaks": "torch writes a break again when it cannot go on behind it and leaves the "
+            "frame eager; the agent counts one"
+        },
     ),
     Case("notebook", {"cell": 2}),
     Case(
         "watched_by_hand",
-        {"function": 2, "method": 2, "coroutine": 5, "tokens": 2, "tokens/first item": 2, "stream": 1, "stream/first item": 1, "module": 3},
+        {
+            "function": 2,
+            "method": 2,
+            "coroutine": 5,
+            "tokens": 2,
+            "tokens/first item": 2,
+            "stream": 1,
+            "stream/first item": 1,
+            "module": 3,
+        },
         ("watched_by_hand.py",),
     ),
     Case("stance", {"step": 5, "nothing": 2, "around": 2}),

@@ -1,4 +1,5 @@
-"""Real torch of this process with the agent's sources, for what its own account of a compilation is compared with."""
+"""Real torch of this process with the agent's sources, for what its own account of a compilation is
+compared with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Runs a program twice, cold and then warm, as real processes with the agent and torch's own trace, and reads what both recorded."""
+"""Runs a program twice, cold and then warm, as real processes with the agent and torch's own trace,
+and reads what both recorded."""
 
 from __future__ import annotations
 
@@ -28,21 +29,29 @@ class Told:
 
 @dataclass
 class Run:
-    """One start of a program: the agent's account and the trace of each of its processes, in the order of the ranks."""
+    """One start of a program: the agent's account and the trace of each of its processes, in the
+    order of the ranks."""
 
     start: str
     told: list[Told]
     traces: list[Trace]
 
 
-def run_twice(case: Case, folder: Path, limit: float = LIMIT, starts: tuple[str, ...] = (COLD, WARM)) -> list[Run]:
-    """The cold and the warm run, or those named, with a cache of their own. Raises AssertionError with the program's last words."""
+def run_twice(
+    case: Case, folder: Path, limit: float = LIMIT, starts: tuple[str, ...] = (COLD, WARM)
+) -> list[Run]:
+    """The cold and the warm run, or those named, with a cache of their own. Raises AssertionError
+    with the program's last words."""
     return [_run(case, start, folder, limit) for start in starts]
 
 
 def _run(case: Case, start: str, folder: Path, limit: float) -> Run:
     recording, traces = folder / f"{start}.jsonl", folder / f"{start}-trace"
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("COMPILEWATCH_", "TORCH"))}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("COMPILEWATCH_", "TORCH"))
+    }
     environment = {
         **inherited,
         "PYTHONPATH": os.pathsep.join([str(AGENTS), os.environ.get("PYTHONPATH", "")]),
@@ -50,14 +59,25 @@ def _run(case: Case, start: str, folder: Path, limit: float) -> Run:
         "COMPILEWATCH_MODEL": case.name,
         "TORCH_TRACE": str(traces),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "cache"),
-        # Neither changes what is compiled: one saves a pool of workers, the other a process that tries out vector instructions.
+        # Neither changes what is compiled: one saves a pool of workers, the other a process that
+        # tries out vector instructions.
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
         "TORCHINDUCTOR_VEC_ISA_OK": "1",
         "OMP_NUM_THREADS": "1",
     }
     command = [sys.executable, *case.command]
-    done = subprocess.run(command, cwd=PROGRAMS, env=environment, capture_output=True, text=True, timeout=limit, check=False)
-    assert done.returncode == 0, f"{case.name} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    done = subprocess.run(
+        command,
+        cwd=PROGRAMS,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        check=False,
+    )
+    assert done.returncode == 0, (
+        f"{case.name} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
+    )
     return Run(start, told_read(recording), traces_read(traces, folder / f"{start}-read"))
 
 

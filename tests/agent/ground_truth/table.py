@@ -1,4 +1,5 @@
-"""The comparison, row by row: what the agent told of a run beside what torch's trace says of the same run."""
+"""The comparison, row by row: what the agent told of a run beside what torch's trace says of the
+same run."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tests.agent.ground_truth.running import Run, Told
 from tests.agent.ground_truth.trace import CACHES, Trace
 
 SECONDS_SHARE, SECONDS_EACH = 0.01, 0.002
-"""How far the summed durations may lie apart: a share of the trace's, and something for each compilation's own ends."""
+"""How far the summed durations may lie apart: a share of the trace's, and something for each
+compilation's own ends."""
 RACING = "runtime guards failed even though they passed"
 
 
@@ -38,7 +40,10 @@ class Row:
     @property
     def fault(self) -> str:
         """What is wrong with this row; empty when nothing is."""
-        where = f"{self.case}, {self.start}, rank {self.rank}, {self.measure}: the agent says {self.agent}, the trace {self.trace}"
+        where = (
+            f"{self.case}, {self.start}, rank {self.rank}, {self.measure}: the agent says "
+            f"{self.agent}, the trace {self.trace}"
+        )
         if not self.agrees and not self.why:
             return f"{where}, and nothing explains it"
         if self.agrees and self.why:
@@ -47,10 +52,15 @@ class Row:
 
 
 def rows_of(case: Case, run: Run) -> list[Row]:
-    """The rows of all processes of a run; a process without a trace compiled nothing, and the agent must say the same."""
-    assert len(run.told) == case.processes, f"{case.name}: {len(run.told)} instances reported, {case.processes} were expected"
+    """The rows of all processes of a run; a process without a trace compiled nothing, and the agent
+    must say the same."""
+    assert len(run.told) == case.processes, (
+        f"{case.name}: {len(run.told)} instances reported, {case.processes} were expected"
+    )
     traces = run.traces or [Trace() for _ in run.told]
-    assert len(traces) == case.processes, f"{case.name}: {len(traces)} traces for {case.processes} processes"
+    assert len(traces) == case.processes, (
+        f"{case.name}: {len(traces)} traces for {case.processes} processes"
+    )
     return [
         Row(case.name, run.start, rank, measure, agent, trace, agrees, case.why(measure, run.start))
         for rank, (told, traced) in enumerate(zip(run.told, traces, strict=True))
@@ -61,15 +71,27 @@ def rows_of(case: Case, run: Run) -> list[Row]:
 def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, Any, bool]]:
     compiles = [compile for report in told.reports for compile in report.compiles]
     forwards = [compile for compile in compiles if compile.kind in ("first", "recompile", "empty")]
-    recompiles = [compile for compile in forwards if compile.kind == "recompile" and compile.reason_kind not in REPEAT_REASONS]
+    recompiles = [
+        compile
+        for compile in forwards
+        if compile.kind == "recompile" and compile.reason_kind not in REPEAT_REASONS
+    ]
     reasons = _reasons(forwards)
     pairs: list[tuple[str, Any, Any]] = [
         ("compile ids", _ids(forwards), _plain(trace.started)),
         ("forward records", _ids(forwards), _plain(trace.forwards)),
-        ("backward records", _ids([one for one in compiles if one.kind == "backward"]), _plain(trace.backwards)),
+        (
+            "backward records",
+            _ids([one for one in compiles if one.kind == "backward"]),
+            _plain(trace.backwards),
+        ),
         ("recompiled ids", sorted(one.id for one in recompiles), sorted(trace.reasons)),
         ("recompile reasons", reasons, _listed(reasons, trace.reasons)),
-        ("failures", sorted(one.id for one in forwards if one.outcome != "ok"), sorted(trace.failures)),
+        (
+            "failures",
+            sorted(one.id for one in forwards if one.outcome != "ok"),
+            sorted(trace.failures),
+        ),
         ("breaks", _findings(told.reports, "graph_break"), trace.breaks.total()),
         ("limits", _limits(told.reports), trace.limits),
         ("cache answers", _plain(_answers(compiles)), _plain(trace.caches)),
@@ -78,7 +100,10 @@ def _measures(case: Case, told: Told, trace: Trace) -> Iterator[tuple[str, Any, 
     ]
     for measure, agent, traced in pairs:
         yield measure, agent, traced, agent == traced
-    seconds = round(sum(one.seconds["total"] for one in compiles if one.kind not in ("autotune", "cuda_graph")), 3)
+    seconds = round(
+        sum(one.seconds["total"] for one in compiles if one.kind not in ("autotune", "cuda_graph")),
+        3,
+    )
     margin = SECONDS_SHARE * trace.seconds + SECONDS_EACH * len(compiles)
     yield "seconds", seconds, round(trace.seconds, 3), abs(seconds - trace.seconds) <= margin
 
@@ -97,9 +122,13 @@ def _reasons(forwards: list[Compile]) -> dict[str, list[str]]:
 
 
 def _listed(agent: dict[str, list[str]], trace: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Of torch's reasons, one for each cache entry, those that the agent blames; all of them where it blames none of them."""
+    """Of torch's reasons, one for each cache entry, those that the agent blames; all of them where
+    it blames none of them."""
     listed = {one: [_as_told(text) for text in texts] for one, texts in sorted(trace.items())}
-    return {one: [text for text in agent.get(one, []) if text in texts] or texts for one, texts in listed.items()}
+    return {
+        one: [text for text in agent.get(one, []) if text in texts] or texts
+        for one, texts in listed.items()
+    }
 
 
 def _as_told(reason: str) -> str:
@@ -108,16 +137,28 @@ def _as_told(reason: str) -> str:
 
 
 def _findings(reports: list[Report], kind: str) -> int:
-    return sum(finding.count for report in reports for finding in report.findings if finding.kind == kind)
+    return sum(
+        finding.count for report in reports for finding in report.findings if finding.kind == kind
+    )
 
 
 def _limits(reports: list[Report]) -> int:
-    return sum(fact.kind == "latched_eager" and fact.data["cause"] == "limit" for report in reports for fact in report.facts)
+    return sum(
+        fact.kind == "latched_eager" and fact.data["cause"] == "limit"
+        for report in reports
+        for fact in report.facts
+    )
 
 
 def _answers(compiles: list[Compile]) -> Counter[str]:
-    """Of the caches that the trace speaks of: Triton's bundle and the autotuner's leave nothing in it."""
-    return Counter(f"{cache} {answer}" for one in compiles for cache, answer in one.cache.items() if cache in CACHES.values())
+    """Of the caches that the trace speaks of: Triton's bundle and the autotuner's leave nothing in
+    it."""
+    return Counter(
+        f"{cache} {answer}"
+        for one in compiles
+        for cache, answer in one.cache.items()
+        if cache in CACHES.values()
+    )
 
 
 def _calls(reports: list[Report]) -> dict[str, int]:

@@ -1,5 +1,5 @@
-"""A compilation tells how many cache entries its function holds and may hold in the context that compiles; a limit that another thread
-set, and that is not in force there, is a finding."""
+"""A compilation tells how many cache entries its function holds and may hold in the context that
+compiles; a limit that another thread set, and that is not in force there, is a finding."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def test_objects_of_one_class_have_a_limit_each(seen: Seen) -> None:
 def test_a_backward_and_what_is_compiled_ahead_of_time_have_none(seen: Seen) -> None:
     from torch._dynamo.backends.common import aot_autograd
 
-    compiled = torch.compile(doubled, backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward))
+    compiled = torch.compile(
+        doubled, backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward)
+    )
     compiled(torch.ones(3, requires_grad=True)).sum().backward()
     assert room(seen.compiles()) == [(1, 8), (None, None)]
 
@@ -89,10 +91,15 @@ def test_a_limit_set_in_the_main_thread_is_reported_once_where_another_compiles(
     report = seen.look()
     assert {compile.limit for compile in report.compiles} == {8}
     (finding,) = found(report, "limit_not_in_force")
-    assert (finding.where, finding.count) == (f"{FILE}:{doubled.__code__.co_firstlineno} in doubled", 1)
+    assert (finding.where, finding.count) == (
+        f"{FILE}:{doubled.__code__.co_firstlineno} in doubled",
+        1,
+    )
     assert finding.text == (
-        "torch._dynamo.config.recompile_limit = 64 was set in another thread; 8 is in force in the thread that compiles: "
-        "set it in that thread, or call torch.compile with recompile_limit=64 where it has that option"
+        "torch._dynamo.config.recompile_limit = 64 was set in another thread; 8 is in "
+        "force in the thread that compiles: "
+        "set it in that thread, or call torch.compile with recompile_limit=64 where it has "
+        "that option"
     )
     aside(lambda: call(range(6, 8)))
     assert found(seen.look(), "limit_not_in_force") == []
@@ -132,7 +139,8 @@ def test_a_limit_that_was_set_before_the_agent_started_is_known(late: InstalledS
     aside(lambda: call(range(2, 4)))
     (finding,) = found(RECORDER.rotate(1, 0.0, 1.0), "limit_not_in_force")
     assert finding.text == (
-        "torch._dynamo.config.accumulated_recompile_limit = 512 was set in another thread; 256 is in force in the thread that compiles: "
+        "torch._dynamo.config.accumulated_recompile_limit = 512 was set in another thread; "
+        "256 is in force in the thread that compiles: "
         "set it in that thread"
     )
     assert RECORDER.internal_error_count == 0, RECORDER.last_error

@@ -1,5 +1,6 @@
-"""The same function of the same place that compiles again is a recompile with its cause, also where torch gives no reason. Other objects,
-closures and the functions behind a graph break compile once each, and that is none."""
+"""The same function of the same place that compiles again is a recompile with its cause, also where
+torch gives no reason. Other objects, closures and the functions behind a graph break compile once
+each, and that is none."""
 
 from __future__ import annotations
 
@@ -34,12 +35,21 @@ RESET_AT = f"{FILE}:{start_over.__code__.co_firstlineno + 1} in start_over"
 
 
 def test_each_frame_of_a_program_that_resets_torch_is_first_once(seen: Seen) -> None:
-    exec(compile((PROGRAMS / "reset.py").read_text(), str(PROGRAMS / "reset.py"), "exec"), {"__name__": "reset"})
+    exec(
+        compile((PROGRAMS / "reset.py").read_text(), str(PROGRAMS / "reset.py"), "exec"),
+        {"__name__": "reset"},
+    )
     report = seen.look()
     assert Counter(kinds(report.compiles)) == {("first", ""): 2, ("recompile", "reset"): 4}
-    assert {compile.reason for compile in report.compiles} == {"", "compiled again after torch._dynamo.reset()"}
+    assert {compile.reason for compile in report.compiles} == {
+        "",
+        "compiled again after torch._dynamo.reset()",
+    }
     guards = found(report, "guard")
-    assert [(guard.text, guard.count) for guard in guards] == [(REPEAT_REASONS["reset"], 2), (REPEAT_REASONS["reset"], 2)]
+    assert [(guard.text, guard.count) for guard in guards] == [
+        (REPEAT_REASONS["reset"], 2),
+        (REPEAT_REASONS["reset"], 2),
+    ]
     assert guards[0].where == "tests/agent/ground_truth/programs/reset.py:7 in broken"
 
 
@@ -58,7 +68,10 @@ def test_a_reset_at_each_epoch_is_told_with_its_caller_and_how_often(seen: Seen)
 
 
 def test_after_a_reset_each_layer_and_each_shape_compiles_again_because_of_it(seen: Seen) -> None:
-    stack = [torch.compile(torch.nn.Sequential(kind()), backend="eager", dynamic=False) for kind in (torch.nn.ReLU, torch.nn.GELU)]
+    stack = [
+        torch.compile(torch.nn.Sequential(kind()), backend="eager", dynamic=False)
+        for kind in (torch.nn.ReLU, torch.nn.GELU)
+    ]
     for _ in range(2):
         for layer in stack:
             layer(torch.ones(3))
@@ -88,7 +101,11 @@ def test_code_that_is_made_for_each_request_is_a_recompile(seen: Seen) -> None:
     report = seen.look()
     assert kinds(report.compiles) == [("first", ""), *[("recompile", "new code object")] * 3]
     (guard,) = found(report, "guard")
-    assert (guard.text, guard.where, guard.count) == (REPEAT_REASONS["new code object"], "<string>:1 in generated", 3)
+    assert (guard.text, guard.where, guard.count) == (
+        REPEAT_REASONS["new code object"],
+        "<string>:1 in generated",
+        3,
+    )
 
 
 def test_a_compilation_that_fails_at_each_call_fails_again(seen: Seen) -> None:
@@ -101,9 +118,13 @@ def test_a_compilation_that_fails_at_each_call_fails_again(seen: Seen) -> None:
             compiled(HERE)
     report = seen.look()
     assert kinds(report.compiles) == [("first", "failure"), *[("recompile", "failed again")] * 3]
-    assert report.compiles[1].reason.startswith(f"{REPEAT_REASONS['failed again']}; it failed: BackendCompilerFailed: ")
+    assert report.compiles[1].reason.startswith(
+        f"{REPEAT_REASONS['failed again']}; it failed: BackendCompilerFailed: "
+    )
     assert "no C++ compiler here" in report.compiles[1].reason
-    assert [(guard.text, guard.count) for guard in found(report, "guard")] == [(REPEAT_REASONS["failed again"], 3)]
+    assert [(guard.text, guard.count) for guard in found(report, "guard")] == [
+        (REPEAT_REASONS["failed again"], 3)
+    ]
     assert [error.count for error in found(report, "compile_error")] == [4]
 
 
@@ -129,7 +150,9 @@ def test_other_objects_closures_and_lambdas_of_one_line_are_none(seen: Seen) -> 
         with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):
             torch.compile(torch.nn.Sequential(kind(), kind()), backend=broken)(HERE)
     report = seen.look()
-    assert [compile.reason_kind for compile in report.compiles if compile.reason_kind in REPEAT_REASONS] == []
+    assert [
+        compile.reason_kind for compile in report.compiles if compile.reason_kind in REPEAT_REASONS
+    ] == []
     torch.compile(scaled_by(2), backend="eager")(HERE)
     torch.compile(scaled_by(3), backend="eager")(HERE)
     assert kinds(seen.compiles()) == [("first", ""), ("recompile", "guard")]

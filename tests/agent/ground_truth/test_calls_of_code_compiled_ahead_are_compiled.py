@@ -1,4 +1,5 @@
-"""Code that was compiled ahead of time is compiled by definition: its calls count so, watched themselves or inside another call."""
+"""Code that was compiled ahead of time is compiled by definition: its calls count so, watched
+themselves or inside another call."""
 
 from __future__ import annotations
 
@@ -52,7 +53,12 @@ def test_each_call_of_it_counts_as_compiled(tmp_path: Path) -> None:
     done = run(PROGRAM, str(tmp_path / "reports"), str(tmp_path / "net.bin"), "eager")
     assert done.returncode == 0, done.stderr
     found = regions_of(tmp_path / "reports")
-    counts = {name: (sum(one["calls"] for one in each), sum(one.get("compiled", 0) for one in each)) for name, each in found.items()}
+    counts = {
+        name: (sum(one["calls"] for one in each), sum(one.get("compiled", 0) for one in each))
+        for name, each in found.items()
+    }
     assert counts == {"made": (18, 18), "loaded": (9, 9), "around": (9, 9)}
-    runtimes = {name: {one.get("runtime", "torch.compile") for one in each} for name, each in found.items()}
+    runtimes = {
+        name: {one.get("runtime", "torch.compile") for one in each} for name, each in found.items()
+    }
     assert runtimes == {"made": {"aot"}, "loaded": {"aot"}, "around": {"torch.compile"}}

@@ -1,4 +1,5 @@
-"""A guard that fails for many classes, numbers or sizes is one finding, with the values it met, how many, and how they vary."""
+"""A guard that fails for many classes, numbers or sizes is one finding, with the values it met, how
+many, and how they vary."""
 
 from __future__ import annotations
 
@@ -6,7 +7,12 @@ from collections.abc import Iterable
 
 import pytest
 import torch
-from compilewatch.sources.dynamo.guard_values import MAX_DISTINCT_VALUES, MAX_GUARDS, FailedGuard, GuardValues
+from compilewatch.sources.dynamo.guard_values import (
+    MAX_DISTINCT_VALUES,
+    MAX_GUARDS,
+    FailedGuard,
+    GuardValues,
+)
 from compilewatch.wire.messages import MAX_VALUES, Finding
 
 from tests.agent.sources.conftest import Seen, found
@@ -22,7 +28,11 @@ class Wrapped(torch.nn.Module):
 
 
 def block(number: int) -> torch.nn.Module:
-    kind = type(f"Block{number}", (torch.nn.Module,), {"forward": lambda self, x: x + 1, "__module__": "model"})
+    kind = type(
+        f"Block{number}",
+        (torch.nn.Module,),
+        {"forward": lambda self, x: x + 1, "__module__": "model"},
+    )
     return kind()
 
 
@@ -49,7 +59,9 @@ def test_twelve_types_of_blocks_are_one_finding(seen: Seen) -> None:
         ((7, 3, 2500), ["7", "3", "#"], "distinct values"),
     ],
 )
-def test_numbers_are_told_with_how_they_vary(seen: Seen, numbers: Iterable[int], values: list[str], pattern: str) -> None:
+def test_numbers_are_told_with_how_they_vary(
+    seen: Seen, numbers: Iterable[int], values: list[str], pattern: str
+) -> None:
     @torch.compile(backend="eager", dynamic=False)
     def scaled(x: torch.Tensor, settings: dict[str, list[int]]) -> torch.Tensor:
         return x * settings["factors"][0]
@@ -66,9 +78,14 @@ def test_sizes_of_static_and_of_dynamic_code_are_one_finding_each(seen: Seen) ->
     for length in (2, 9, 5):
         static(torch.ones(length))
     guard = the_guard(seen)
-    assert (guard.text, guard.values) == ("tensor 'x' size mismatch at index 0. expected *, actual *", ["2", "9", "5"])
+    assert (guard.text, guard.values) == (
+        "tensor 'x' size mismatch at index 0. expected *, actual *",
+        ["2", "9", "5"],
+    )
 
-    dynamic = torch.compile(lambda x: x * 2 if x.shape[0] < 5 else x * 3, backend="eager", dynamic=True)
+    dynamic = torch.compile(
+        lambda x: x * 2 if x.shape[0] < 5 else x * 3, backend="eager", dynamic=True
+    )
     for length in (2, 7, 1):
         dynamic(torch.ones(length))
     guard = the_guard(seen)
@@ -92,7 +109,12 @@ def test_a_text_that_an_argument_was_is_counted_and_stays_in_the_process(seen: S
     for who in ("alice", "bob", "carol"):
         answer_to(torch.ones(3), who)
     guard = the_guard(seen)
-    assert (guard.text, guard.values, guard.distinct, guard.pattern) == ("who == *", [], 3, "distinct values")
+    assert (guard.text, guard.values, guard.distinct, guard.pattern) == (
+        "who == *",
+        [],
+        3,
+        "distinct values",
+    )
 
 
 def test_looking_a_value_up_runs_no_code_of_the_job(seen: Seen) -> None:
@@ -129,8 +151,14 @@ def test_values_of_windows_in_a_row_go_on_counting(seen: Seen) -> None:
 def test_a_flood_of_guards_and_values_stays_small() -> None:
     values = GuardValues()
     for number in range(4 * MAX_DISTINCT_VALUES):
-        varies = values.note("n == *", "app.py:3 in f", [FailedGuard("n == *", str(number), str(number + 1))])
-    assert (len(varies.values), varies.distinct, varies.pattern) == (MAX_VALUES, MAX_DISTINCT_VALUES, "grows by one")
+        varies = values.note(
+            "n == *", "app.py:3 in f", [FailedGuard("n == *", str(number), str(number + 1))]
+        )
+    assert (len(varies.values), varies.distinct, varies.pattern) == (
+        MAX_VALUES,
+        MAX_DISTINCT_VALUES,
+        "grows by one",
+    )
     for number in range(4 * MAX_GUARDS):
         values.note(f"L[{number}] == *", "app.py:3 in f", [FailedGuard("", "1", "2")])
     assert len(values._guards) == MAX_GUARDS

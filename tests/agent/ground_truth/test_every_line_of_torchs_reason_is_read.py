@@ -1,5 +1,6 @@
-"""Torch gives a reason for each cache entry that did not match. The cause is that of the entry that was compiled for such a call: the same
-layer, the same shape; where there is none, each guard that failed is a cause."""
+"""Torch gives a reason for each cache entry that did not match. The cause is that of the entry that
+was compiled for such a call: the same layer, the same shape; where there is none, each guard that
+failed is a cause."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ class Layer(torch.nn.Module):
 
 
 def layers(count: int) -> Layers:
-    return [torch.compile(Layer(tag), backend="eager", dynamic=False) for tag in range(1, 1 + count)]
+    return [
+        torch.compile(Layer(tag), backend="eager", dynamic=False) for tag in range(1, 1 + count)
+    ]
 
 
 def through(stack: Layers, x: torch.Tensor) -> None:
@@ -55,11 +58,16 @@ def test_a_global_setting_is_the_cause_for_each_layer_that_shares_code(seen: See
         through(stack, torch.ones(3))
     report = seen.look()
     assert [compile.reason for compile in report.compiles] == [NUM_THREADS] * 4
-    assert [(finding.text, finding.count) for finding in found(report, "guard")] == [(NUM_THREADS, 4)]
+    assert [(finding.text, finding.count) for finding in found(report, "guard")] == [
+        (NUM_THREADS, 4)
+    ]
 
 
 def test_so_is_the_grad_mode_also_of_modules_of_torch(seen: Seen) -> None:
-    stack = [torch.compile(torch.nn.Sequential(kind()), backend="eager") for kind in (torch.nn.ReLU, torch.nn.GELU, torch.nn.SiLU)]
+    stack = [
+        torch.compile(torch.nn.Sequential(kind()), backend="eager")
+        for kind in (torch.nn.ReLU, torch.nn.GELU, torch.nn.SiLU)
+    ]
     through(stack, torch.ones(3))
     seen.look()
     with torch.no_grad():
@@ -86,7 +94,11 @@ def test_the_entry_of_the_same_shape_says_the_cause(seen: Seen) -> None:
     scaled(torch.ones(3), 2)
     scaled(torch.ones(4), 2)
     scaled(torch.ones(3), 5)
-    assert reasons(seen) == ["", "tensor 'x' size mismatch at index 0. expected 3, actual 4", "factor == 2"]
+    assert reasons(seen) == [
+        "",
+        "tensor 'x' size mismatch at index 0. expected 3, actual 4",
+        "factor == 2",
+    ]
 
 
 def test_several_causes_are_several_findings_and_the_shared_one_comes_first(seen: Seen) -> None:
@@ -102,7 +114,10 @@ def test_several_causes_are_several_findings_and_the_shared_one_comes_first(seen
     (compile,) = report.compiles
     shared, *others = compile.reason.split("\n")
     assert (shared, others) == ("factor == 3", ["flag == False"])
-    assert {(finding.text, finding.count) for finding in found(report, "guard")} == {("factor == *", 1), ("flag == False", 1)}
+    assert {(finding.text, finding.count) for finding in found(report, "guard")} == {
+        ("factor == *", 1),
+        ("flag == False", 1),
+    }
 
 
 def test_another_backend_is_the_cause_whatever_other_entries_say(seen: Seen) -> None:

@@ -1,5 +1,6 @@
-"""Each program as the agent tells it beside torch's own trace of the same run, cold and, where a cache can answer, warm: every difference
-has its reason, and no reason is left without a difference."""
+"""Each program as the agent tells it beside torch's own trace of the same run, cold and, where a
+cache can answer, warm: every difference has its reason, and no reason is left without a
+difference."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from tests.machine import need
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_row_agrees_or_is_explained(case: Case, tmp_path: Path) -> None:
-    starts: tuple[str, ...] = (COLD,)  # only inductor has a cache; the table of __main__ starts every program twice
+    starts: tuple[str, ...] = (
+        COLD,
+    )  # only inductor has a cache; the table of __main__ starts every program twice
     if "inductor" in (PROGRAMS / f"{case.name}.py").read_text():
         need("a C++ compiler")
         starts = (COLD, WARM)
@@ -33,14 +36,27 @@ def test_every_program_is_a_case() -> None:
 
 
 def test_the_readme_counts_these_rows() -> None:
-    nobody = Run(COLD, [Told(Identity(id="", started=0.0, model="", version=""), [Report((1, 1), (0.0, 1.0))])], [])
+    nobody = Run(
+        COLD,
+        [Told(Identity(id="", started=0.0, model="", version=""), [Report((1, 1), (0.0, 1.0))])],
+        [],
+    )
     measures = [row.measure for row in rows_of(Case("none", {}), nobody)]
     rows = sum(case.processes for case in CASES for _ in (COLD, WARM) for _ in measures)
-    differing = sum(case.processes for case in CASES for start in (COLD, WARM) for measure in measures if case.why(measure, start))
+    differing = sum(
+        case.processes
+        for case in CASES
+        for start in (COLD, WARM)
+        for measure in measures
+        if case.why(measure, start)
+    )
     reasons = {reason for case in CASES for reason in case.explained.values()}
     told = " ".join((AGENTS / "docs/design/evidence.md").read_text().split())
     assert f"runs {len(CASES)} programs as real processes" in told
-    counted = f"Of {rows} rows {rows - differing} agree; the other {differing} differ for {len(reasons)} reasons that the table names"
+    counted = (
+        f"Of {rows} rows {rows - differing} agree; the other {differing} differ for "
+        f"{len(reasons)} reasons that the table names"
+    )
     assert counted in told
 
 
@@ -49,13 +65,20 @@ def test_the_readme_counts_these_rows() -> None:
     [
         (True, "", ""),
         (False, "torch counts twice", ""),
-        (False, "", "one, cold, rank 0, breaks: the agent says 1, the trace 2, and nothing explains it"),
+        (
+            False,
+            "",
+            "one, cold, rank 0, breaks: the agent says 1, the trace 2, and nothing explains it",
+        ),
         (
             True,
             "torch counts twice",
-            "one, cold, rank 0, breaks: the agent says 1, the trace 2, so this is explained no longer: torch counts twice",
+            "one, cold, rank 0, breaks: the agent says 1, the trace 2, so this is "
+            "explained no longer: torch counts twice",
         ),
     ],
 )
-def test_a_difference_without_a_reason_is_a_fault_and_so_is_a_reason_without_a_difference(agrees: bool, why: str, fault: str) -> None:
+def test_a_difference_without_a_reason_is_a_fault_and_so_is_a_reason_without_a_difference(
+    agrees: bool, why: str, fault: str
+) -> None:
     assert Row("one", "cold", 0, "breaks", 1, 2, agrees, why).fault == fault

@@ -1,5 +1,6 @@
-"""Threads that wait together for the first compilation all warm up. Later the thread that compiles is stalled; one that is served meanwhile
-is not, also where its call is under way as a compilation begins or ends."""
+"""Threads that wait together for the first compilation all warm up. Later the thread that compiles
+is stalled; one that is served meanwhile is not, also where its call is under way as a compilation
+begins or ends."""
 
 from __future__ import annotations
 
@@ -79,4 +80,11 @@ def test_only_the_thread_that_compiles_is_stalled(tmp_path: Path) -> None:
             sketch = getattr(region, kind)
             found[region.name, kind] += sketch.count if sketch else 0
     calls = json.loads(done.stdout)
-    assert +found == Counter({("waits", "warmup"): 4, ("works", "warmup"): 1, ("works", "stalled"): 6, ("works", "latency"): calls - 7})
+    assert +found == Counter(
+        {
+            ("waits", "warmup"): 4,
+            ("works", "warmup"): 1,
+            ("works", "stalled"): 6,
+            ("works", "latency"): calls - 7,
+        }
+    )

@@ -1,4 +1,5 @@
-"""Compile was requested and no call met compiled code: that is a finding and a fact, once a region; an eager region is none."""
+"""Compile was requested and no call met compiled code: that is a finding and a fact, once a region;
+an eager region is none."""
 
 from __future__ import annotations
 
@@ -80,9 +81,23 @@ compilewatch.shutdown()
 
 
 def told_in(recording: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    reports = [report for line in recording.read_text().splitlines() for report in json.loads(line).get("reports", [])]
-    facts = [fact["data"] for report in reports for fact in report.get("facts", []) if fact["kind"] == "compiled_nothing"]
-    return facts, [one for report in reports for one in report.get("findings", []) if one["kind"] == "compiled_nothing"]
+    reports = [
+        report
+        for line in recording.read_text().splitlines()
+        for report in json.loads(line).get("reports", [])
+    ]
+    facts = [
+        fact["data"]
+        for report in reports
+        for fact in report.get("facts", [])
+        if fact["kind"] == "compiled_nothing"
+    ]
+    return facts, [
+        one
+        for report in reports
+        for one in report.get("findings", [])
+        if one["kind"] == "compiled_nothing"
+    ]
 
 
 def test_each_region_that_compiled_nothing_is_told_once(tmp_path: Path) -> None:
@@ -92,7 +107,10 @@ def test_each_region_that_compiled_nothing_is_told_once(tmp_path: Path) -> None:
     why = {fact["region"]: fact["why"] for fact in facts}
     assert len(facts) == len(why) and all(fact["calls"] >= 50 for fact in facts)
     assert sorted(why) == ["dropped", "reloaded", "sequence", "service", "suppressed", "swallowed"]
-    assert all("`self = torch.compile(self)`" in why[name] for name in ("dropped", "reloaded", "sequence", "service"))
+    assert all(
+        "`self = torch.compile(self)`" in why[name]
+        for name in ("dropped", "reloaded", "sequence", "service")
+    )
     assert "swallowed" in why["swallowed"] and "suppress_errors" in why["suppressed"]
     assert all(finding["text"].startswith("compile was requested for ") for finding in findings)
     assert any("<string>" in finding["where"] for finding in findings)

@@ -1,4 +1,5 @@
-"""Warm-up of a region ends when it is served compiled, or at `ready()`, and never restarts: a later call that compiles is stalled."""
+"""Warm-up of a region ends when it is served compiled, or at `ready()`, and never restarts: a later
+call that compiles is stalled."""
 
 from __future__ import annotations
 
@@ -131,15 +132,22 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Counts, list[Regi
         ("never compiles", 0),
     ],
 )
-def test_the_agent_reports_as_stalled_what_the_program_counts(counted: tuple[Counts, list[Region]], name: str, stalled: int) -> None:
+def test_the_agent_reports_as_stalled_what_the_program_counts(
+    counted: tuple[Counts, list[Region]], name: str, stalled: int
+) -> None:
     truth, regions = counted
     reported: Counter[str] = Counter()
     for region in (region for region in regions if region.name == name):
         sketches = {"served": region.latency, "warmup": region.warmup, "stalled": region.stalled}
-        reported += Counter(calls=region.calls, **{kind: sketch.count for kind, sketch in sketches.items() if sketch})
+        reported += Counter(
+            calls=region.calls,
+            **{kind: sketch.count for kind, sketch in sketches.items() if sketch},
+        )
     assert reported == truth[name]
     assert reported["stalled"] == stalled
 
 
-def test_each_region_reports_that_it_knows_stalled_calls(counted: tuple[Counts, list[Region]]) -> None:
+def test_each_region_reports_that_it_knows_stalled_calls(
+    counted: tuple[Counts, list[Region]],
+) -> None:
     assert [region.name for region in counted[1] if region.stalled is None] == []

@@ -1,4 +1,5 @@
-"""Torch's own account of a process: its TORCH_TRACE file, read by tlparse; the only reader of the trace in these tests."""
+"""Torch's own account of a process: its TORCH_TRACE file, read by tlparse; the only reader of the
+trace in these tests."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class Trace:
 
 
 def traces_read(folder: Path, into: Path) -> list[Trace]:
-    """The traces in a folder, one a process, by rank; a file with nothing but its head belongs to a process that compiled nothing."""
+    """The traces in a folder, one a process, by rank; a file with nothing but its head belongs to a
+    process that compiled nothing."""
     found = []
     for number, log in enumerate(sorted(folder.glob("dedicated_log_torch_trace_*.log"))):
         out = into / str(number)
@@ -52,14 +54,26 @@ def traces_read(folder: Path, into: Path) -> list[Trace]:
 
 
 def _tlparse(log: Path, out: Path) -> None:
-    command = [str(Path(sys.executable).parent / "tlparse"), "--no-browser", "-o", str(out), str(log)]
+    command = [
+        str(Path(sys.executable).parent / "tlparse"),
+        "--no-browser",
+        "-o",
+        str(out),
+        str(log),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"tlparse on {log}: {done.stderr[-2000:]}"
 
 
 def _read(out: Path) -> Trace:
     entries = [json.loads(line) for line in (out / "raw.jsonl").read_text().splitlines()]
-    told = ((entry, (out / entry["payload_filename"]).read_text() if "payload_filename" in entry else "") for entry in entries)
+    told = (
+        (
+            entry,
+            (out / entry["payload_filename"]).read_text() if "payload_filename" in entry else "",
+        )
+        for entry in entries
+    )
     return account(told, json.loads((out / "chromium_events.json").read_text()))
 
 
@@ -94,7 +108,9 @@ def _record(trace: Trace, compile_id: str, record: dict[str, Any]) -> None:
     trace.forwards[compile_id] += 1
     if record.get("fail_type"):
         trace.failures[compile_id] = record["fail_type"]
-        trace.limits += "limit" in (record.get("fail_reason") or "") and record["fail_type"] == "Unsupported"
+        trace.limits += (
+            "limit" in (record.get("fail_reason") or "") and record["fail_type"] == "Unsupported"
+        )
 
 
 def _answered(trace: Trace, answers: set[str]) -> None:

@@ -1,4 +1,5 @@
-"""Job, rank and world size come from the launcher's variables; a job that torchrun was given no name for has one all the same."""
+"""Job, rank and world size come from the launcher's variables; a job that torchrun was given no
+name for has one all the same."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ RANK = {"RANK": "3", "LOCAL_RANK": "1", "WORLD_SIZE": "4"}
         ({}, ("", 0, 0, 1)),
         (RANK, ("", 3, 1, 4)),
         ({"TORCHELASTIC_RUN_ID": "a1", **RANK}, ("a1", 3, 1, 4)),
-        ({"SLURM_JOB_ID": "9", "SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4"}, ("9", 3, 1, 4)),
+        (
+            {"SLURM_JOB_ID": "9", "SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_NTASKS": "4"},
+            ("9", 3, 1, 4),
+        ),
         ({"RAY_JOB_ID": "02000000", **RANK}, ("02000000", 3, 1, 4)),
         ({"LOCAL_WORLD_SIZE": "2", **UNNAMED, **RANK}, ("node7:29500", 3, 1, 4)),
         ({"RANK": "-1", "LOCAL_RANK": "x", "WORLD_SIZE": "12345678901"}, ("", 0, 0, 1)),

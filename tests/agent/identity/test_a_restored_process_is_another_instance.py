@@ -1,4 +1,5 @@
-"""A process whose boot, pid or start changed was restored or copied: it goes on as another instance, and no window is lost."""
+"""A process whose boot, pid or start changed was restored or copied: it goes on as another
+instance, and no window is lost."""
 
 from __future__ import annotations
 

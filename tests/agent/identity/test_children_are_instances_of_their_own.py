@@ -1,4 +1,5 @@
-"""A forked or spawned child reports as another instance, only what it did itself, and only if it did something."""
+"""A forked or spawned child reports as another instance, only what it did itself, and only if it
+did something."""
 
 from __future__ import annotations
 
@@ -81,7 +82,9 @@ def test_a_forked_child_counts_its_own_calls_once(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.parametrize("sampled", [0, 1])
-def test_a_call_in_which_a_process_forks_is_told_once_by_the_parent(dashboard: Dashboard, sampled: int) -> None:
+def test_a_call_in_which_a_process_forks_is_told_once_by_the_parent(
+    dashboard: Dashboard, sampled: int
+) -> None:
     warming = ["call()", "sampled(call).issue_tokens(100)"][sampled]
     done = run(INSIDE.replace("SAMPLED", warming), ENDPOINT=dashboard.endpoint, API_KEY="k")
     assert (done.returncode, done.stderr) == (0, "")
@@ -96,7 +99,9 @@ def test_a_child_that_calls_nothing_reports_nothing(dashboard: Dashboard) -> Non
 
 
 @pytest.mark.parametrize("how", ["fork", "spawn", "forkserver"])
-def test_children_of_multiprocessing_flush_at_their_end(dashboard: Dashboard, tmp_path: Path, how: str) -> None:
+def test_children_of_multiprocessing_flush_at_their_end(
+    dashboard: Dashboard, tmp_path: Path, how: str
+) -> None:
     program = tmp_path / "job.py"
     program.write_text(POOL)
     done = run(program, how, ENDPOINT=dashboard.endpoint, API_KEY="k")

@@ -1,4 +1,5 @@
-"""Children made in any way Python has are instances of their own; their calls count once, none hangs, and none costs a descriptor."""
+"""Children made in any way Python has are instances of their own; their calls count once, none
+hangs, and none costs a descriptor."""
 
 from __future__ import annotations
 
@@ -28,23 +29,43 @@ compilewatch.init(model="m", interval=0.05)
 while any(path.exists() for path in left):
     time.sleep(0.01)
 """
-"""The next process of the project: it sends what a child could not send within a second of its end, on a machine that is used up."""
+"""The next process of the project: it sends what a child could not send within a second of its end,
+on a machine that is used up."""
 
 
 @pytest.mark.parametrize("kind", families.KINDS)
 def test_children_by(kind: str, dashboard: Dashboard, tmp_path: Path, tell: Tell) -> None:
     count = sized(3, 64)
-    done = run(JOB, kind, str(count), limit=600.0, ENDPOINT=dashboard.endpoint, API_KEY=KEY, SPOOL=str(tmp_path))
+    done = run(
+        JOB,
+        kind,
+        str(count),
+        limit=600.0,
+        ENDPOINT=dashboard.endpoint,
+        API_KEY=KEY,
+        SPOOL=str(tmp_path),
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) < 10
     left = len(list(tmp_path.rglob("*.spool")))
     if left:
-        swept = run(SWEEP, str(tmp_path), ENDPOINT=dashboard.endpoint, API_KEY=KEY, SPOOL=str(tmp_path))
+        swept = run(
+            SWEEP, str(tmp_path), ENDPOINT=dashboard.endpoint, API_KEY=KEY, SPOOL=str(tmp_path)
+        )
         assert (swept.returncode, swept.stderr) == (0, "")
     expected = 0 if kind in SILENT else 3 if kind == "fork-nested" else count
     calls = calls_of(dashboard)
     assert sorted(calls.values()) == [CALLS] * expected + [2 * CALLS]
-    assert len({request["instance"]["pid"] for request in dashboard.requests if request["instance"]["id"] in calls}) == expected + 1
+    assert (
+        len(
+            {
+                request["instance"]["pid"]
+                for request in dashboard.requests
+                if request["instance"]["id"] in calls
+            }
+        )
+        == expected + 1
+    )
     tell("6", runs=expected, left_on_disk=left)
 
 

@@ -1,4 +1,5 @@
-"""Processes that one of them forked or started through multiprocessing share a job; a program that is only started there has none."""
+"""Processes that one of them forked or started through multiprocessing share a job; a program that
+is only started there has none."""
 
 from __future__ import annotations
 
@@ -56,7 +57,9 @@ def test_relatives_share_one(dashboard: Dashboard, tmp_path: Path, how: str) -> 
     assert (done.returncode, done.stderr) == (0, "")
     found = identities(dashboard)
     assert len(found) == 3
-    assert len({one.get("job") for one in found.values()}) == 1 and all(one["job"] for one in found.values())
+    assert len({one.get("job") for one in found.values()}) == 1 and all(
+        one["job"] for one in found.values()
+    )
     assert all(one.get("world_size", 1) == 1 and one.get("rank", 0) == 0 for one in found.values())
     assert sorted(str(one["role"]) for one in found.values()) == ["parent", "worker", "worker"]
 
@@ -66,12 +69,25 @@ def test_others_have_none(dashboard: Dashboard, tmp_path: Path, how: str) -> Non
     (tmp_path / "job.py").write_text(JOB)
     done = run(tmp_path / "job.py", how, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (0, "")
-    assert [one.get("job", "") for one in identities(dashboard).values()] == [""] * (1 if how == "program alone" else 2)
+    assert [one.get("job", "") for one in identities(dashboard).values()] == [""] * (
+        1 if how == "program alone" else 2
+    )
 
 
-def test_an_operator_names_a_process_and_a_pod_its_workers(dashboard: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_names_a_process_and_a_pod_its_workers(
+    dashboard: Dashboard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "job.py").write_text(JOB)
     monkeypatch.setenv("POD_NAME", "ranker-7f9c")
     run(tmp_path / "job.py", "program alone", ENDPOINT=dashboard.endpoint, API_KEY=KEY)
-    run(tmp_path / "job.py", "program alone", ENDPOINT=dashboard.endpoint, API_KEY=KEY, INSTANCE="blue-1")
-    assert sorted(str(one["label"]) for one in identities(dashboard).values()) == ["blue-1", "ranker-7f9c"]
+    run(
+        tmp_path / "job.py",
+        "program alone",
+        ENDPOINT=dashboard.endpoint,
+        API_KEY=KEY,
+        INSTANCE="blue-1",
+    )
+    assert sorted(str(one["label"]) for one in identities(dashboard).values()) == [
+        "blue-1",
+        "ranker-7f9c",
+    ]

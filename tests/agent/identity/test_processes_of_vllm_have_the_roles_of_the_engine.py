@@ -1,5 +1,6 @@
-"""API server, engine core, workers and inspection of vLLM differ by their names. This is not vLLM: a small package stands in for
-it, with names of processes and modules that vLLM uses. Not tried with vLLM itself, above all the process that inspects a model."""
+"""API server, engine core, workers and inspection of vLLM differ by their names. This is not vLLM:
+a small package stands in for it, with names of processes and modules that vLLM uses. Not tried with
+vLLM itself, above all the process that inspects a model."""
 
 from __future__ import annotations
 
@@ -39,7 +40,13 @@ if __name__ == "__main__":
 @pytest.fixture
 def engine(tmp_path: Path) -> Path:
     """A folder that holds the package."""
-    for package in ("vllm", "vllm/entrypoints", "vllm/entrypoints/openai", "vllm/model_executor", "vllm/model_executor/models"):
+    for package in (
+        "vllm",
+        "vllm/entrypoints",
+        "vllm/entrypoints/openai",
+        "vllm/model_executor",
+        "vllm/model_executor/models",
+    ):
         (tmp_path / package).mkdir()
         (tmp_path / package / "__init__.py").touch()
     (tmp_path / "vllm/entrypoints/openai/api_server.py").write_text(SERVE)
@@ -48,8 +55,13 @@ def engine(tmp_path: Path) -> Path:
 
 
 def start(engine: Path, module: str, dashboard: Dashboard) -> list[dict[str, object]]:
-    settings = {**environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, MODEL="chat"), "VLLM_PLUGINS": "compilewatch"}
-    subprocess.run([sys.executable, "-m", module], cwd=engine, env=settings, check=True, timeout=100)
+    settings = {
+        **environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY, MODEL="chat"),
+        "VLLM_PLUGINS": "compilewatch",
+    }
+    subprocess.run(
+        [sys.executable, "-m", module], cwd=engine, env=settings, check=True, timeout=100
+    )
     found = {request["instance"]["pid"]: request["instance"] for request in dashboard.requests}
     return sorted(found.values(), key=lambda one: float(one["started"]))
 
@@ -66,10 +78,18 @@ def test_a_process_that_inspects_a_model(engine: Path, dashboard: Dashboard) -> 
     assert found["role"] == "auxiliary"
 
 
-def test_a_process_that_only_helps_tells_nothing_of_compilations(engine: Path, dashboard: Dashboard) -> None:
-    capabilities = start(engine, "vllm.model_executor.models.registry", dashboard)[0]["capabilities"]
+def test_a_process_that_only_helps_tells_nothing_of_compilations(
+    engine: Path, dashboard: Dashboard
+) -> None:
+    capabilities = start(engine, "vllm.model_executor.models.registry", dashboard)[0][
+        "capabilities"
+    ]
     assert isinstance(capabilities, dict)
-    answers = {name: answer for name, answer in capabilities.items() if name not in ("memory", "spool", "switch")}
+    answers = {
+        name: answer
+        for name, answer in capabilities.items()
+        if name not in ("memory", "spool", "switch")
+    }
     assert answers and {tuple(answer) for answer in answers.values()} == {("no", HELPS_ALONE)}
 
 

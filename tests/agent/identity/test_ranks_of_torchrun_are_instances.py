@@ -1,4 +1,5 @@
-"""Each rank of a torchrun job is an instance of one job; when one fails and the others are killed, what was sent before stands once."""
+"""Each rank of a torchrun job is an instance of one job; when one fails and the others are killed,
+what was sent before stands once."""
 
 from __future__ import annotations
 
@@ -29,26 +30,43 @@ if sys.argv[1] == "fails":
 """
 
 
-def launch(folder: Path, dashboard: Dashboard, how: str, *options: str) -> subprocess.CompletedProcess[str]:
+def launch(
+    folder: Path, dashboard: Dashboard, how: str, *options: str
+) -> subprocess.CompletedProcess[str]:
     (folder / "job.py").write_text(JOB)
-    words = [sys.executable, "-m", "torch.distributed.run", *options, "--nproc-per-node", str(RANKS), "job.py", how]
+    words = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        *options,
+        "--nproc-per-node",
+        str(RANKS),
+        "job.py",
+        how,
+    ]
     settings = environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY)
-    return subprocess.run(words, cwd=folder, env=settings, capture_output=True, text=True, timeout=170, check=False)
+    return subprocess.run(
+        words, cwd=folder, env=settings, capture_output=True, text=True, timeout=170, check=False
+    )
 
 
 def test_ranks_report_as_one_job(tmp_path: Path, dashboard: Dashboard) -> None:
     done = launch(tmp_path, dashboard, "ends", "--standalone")
     assert done.returncode == 0, done.stderr
     found = {request["instance"]["id"]: request["instance"] for request in dashboard.requests}
-    assert sorted((one.get("rank", 0), one.get("local_rank", 0), one["world_size"]) for one in found.values()) == [
-        (rank, rank, RANKS) for rank in range(RANKS)
-    ]
+    assert sorted(
+        (one.get("rank", 0), one.get("local_rank", 0), one["world_size"]) for one in found.values()
+    ) == [(rank, rank, RANKS) for rank in range(RANKS)]
     [job] = {one["job"] for one in found.values()}
     assert job not in ("", "none")
 
 
-def test_a_rank_that_fails_takes_the_others_down_at_once(tmp_path: Path, dashboard: Dashboard) -> None:
-    done = launch(tmp_path, dashboard, "fails", "--rdzv-endpoint", "localhost:0", "--rdzv-backend", "c10d")
+def test_a_rank_that_fails_takes_the_others_down_at_once(
+    tmp_path: Path, dashboard: Dashboard
+) -> None:
+    done = launch(
+        tmp_path, dashboard, "fails", "--rdzv-endpoint", "localhost:0", "--rdzv-backend", "c10d"
+    )
     assert done.returncode == 1
     said = done.stderr.replace("compilewatch.init", "").replace(str(REPOSITORY), "")
     assert "exitcode  : 7" in said and "compilewatch" not in said

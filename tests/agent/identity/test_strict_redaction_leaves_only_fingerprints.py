@@ -1,4 +1,5 @@
-"""With COMPILEWATCH_REDACT=strict no text that the job, its code or its host has a part in leaves the process; every count does."""
+"""With COMPILEWATCH_REDACT=strict no text that the job, its code or its host has a part in leaves
+the process; every count does."""
 
 from __future__ import annotations
 
@@ -51,15 +52,24 @@ def told(folder: Path, **settings: str) -> tuple[str, list[dict[str, Any]]]:
     return lines, [report for line in lines.splitlines() for report in json.loads(line)["reports"]]
 
 
-def test_a_real_job_sends_its_counts_and_none_of_its_texts(tmp_path: Path, dashboard: Dashboard) -> None:
+def test_a_real_job_sends_its_counts_and_none_of_its_texts(
+    tmp_path: Path, dashboard: Dashboard
+) -> None:
     open_text, open_reports = told(tmp_path / "open")
     strict_text, strict_reports = told(tmp_path / "strict", REDACT="strict")
-    host = f'"{socket.gethostname()}"'  # a short name of its own may stand in the letters of a packed sketch
+    # a short name of its own may stand in the letters of a packed sketch
+    host = f'"{socket.gethostname()}"'
     words = (*TEXTS, host)
     assert [word for word in words if word not in open_text] == []
     assert [word for word in words if word in strict_text] == []
     assert counts(strict_reports) == counts(open_reports)
-    replayed = command("replay", str(tmp_path / "open" / "reports.jsonl"), ENDPOINT=dashboard.endpoint, API_KEY=KEY, REDACT="strict")
+    replayed = command(
+        "replay",
+        str(tmp_path / "open" / "reports.jsonl"),
+        ENDPOINT=dashboard.endpoint,
+        API_KEY=KEY,
+        REDACT="strict",
+    )
     assert replayed.returncode == 0
     assert [word for word in words if word.encode() in b"".join(dashboard.bodies)] == []
     doctor = command("doctor", "--json", ENDPOINT=dashboard.endpoint, API_KEY=KEY, REDACT="strict")
@@ -70,10 +80,20 @@ def test_a_real_job_sends_its_counts_and_none_of_its_texts(tmp_path: Path, dashb
 def counts(reports: list[dict[str, Any]]) -> list[Any]:
     """Everything countable of the windows, in an order that names have no part in."""
     regions = sorted(
-        (region["calls"], region.get("compiled", 0), region.get("mode")) for report in reports for region in report.get("regions", ())
+        (region["calls"], region.get("compiled", 0), region.get("mode"))
+        for report in reports
+        for region in report.get("regions", ())
     )
-    compiles = [(one["kind"], one["outcome"], sorted(one["seconds"])) for report in reports for one in report.get("compiles", ())]
-    findings = sorted((one["kind"], one.get("count", 1)) for report in reports for one in report.get("findings", ()))
+    compiles = [
+        (one["kind"], one["outcome"], sorted(one["seconds"]))
+        for report in reports
+        for one in report.get("compiles", ())
+    ]
+    findings = sorted(
+        (one["kind"], one.get("count", 1))
+        for report in reports
+        for one in report.get("findings", ())
+    )
     facts = [one["kind"] for report in reports for one in report.get("facts", ())]
     return [regions, compiles, findings, facts]
 
@@ -84,7 +104,18 @@ text = st.text(alphabet=st.characters(min_codepoint=0xC0, max_codepoint=0x2FF), 
 
 @given(text, st.dictionaries(text, st.one_of(text, st.lists(text), st.integers())))
 def test_any_text_in_any_place_is_replaced(secret: str, data: dict[str, Any]) -> None:
-    compile = Compile(1.0, "0/1", "first", "ok", frame=secret, file=secret, line=7, reason=secret, mode=secret, seconds={"total": 2.0})
+    compile = Compile(
+        1.0,
+        "0/1",
+        "first",
+        "ok",
+        frame=secret,
+        file=secret,
+        line=7,
+        reason=secret,
+        mode=secret,
+        seconds={"total": 2.0},
+    )
     report = Report(
         (1, 1),
         (0.0, 1.0),
@@ -94,7 +125,9 @@ def test_any_text_in_any_place_is_replaced(secret: str, data: dict[str, Any]) ->
         Gauges(compiling_frame=secret),
         [Fact("mark", 1.0, {**data, "name": secret, secret: {secret: [secret]}})],
     )
-    identity = Identity("a" * 26, 0.0, "m", "1", host=secret, job=secret, capabilities={"limits": ("no", secret)})
+    identity = Identity(
+        "a" * 26, 0.0, "m", "1", host=secret, job=secret, capabilities={"limits": ("no", secret)}
+    )
     identity_redact(identity)
     left = json.dumps(json.loads(dumps(redact_report(report))), ensure_ascii=False) + repr(identity)
     assert left.isascii()
@@ -102,25 +135,50 @@ def test_any_text_in_any_place_is_replaced(secret: str, data: dict[str, Any]) ->
 
 
 def test_words_of_the_protocol_stay() -> None:
-    for word in ("limit", "recompile", "2^12", "other", "", "0/1", "torch.compile", "reduce-overhead", "agent switched itself off"):
+    for word in (
+        "limit",
+        "recompile",
+        "2^12",
+        "other",
+        "",
+        "0/1",
+        "torch.compile",
+        "reduce-overhead",
+        "agent switched itself off",
+    ):
         assert fingerprint(word) == word
     assert fingerprint("forward") == fingerprint("forward") != fingerprint("backwards")
 
 
 def test_the_commands_that_a_process_allows_stay_readable() -> None:
     for allowed in (("freeze", "eager"), ("eager",)):
-        identity = Identity("a" * 26, 0.0, "m", "1", capabilities={"switch": ("yes", ", ".join(allowed))})
+        identity = Identity(
+            "a" * 26, 0.0, "m", "1", capabilities={"switch": ("yes", ", ".join(allowed))}
+        )
         identity_redact(identity)
         assert identity.capabilities["switch"] == ("yes", ", ".join(allowed))
 
 
 def test_another_word_than_strict_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
-    done = run("import compilewatch; print(compilewatch.init(model='m'))", ENDPOINT="file:/dev/null", REDACT="yes")
-    assert (done.stdout, done.stderr) == ("False\n", "compilewatch: off: redact must be strict or empty, got 'yes'\n")
+    done = run(
+        "import compilewatch; print(compilewatch.init(model='m'))",
+        ENDPOINT="file:/dev/null",
+        REDACT="yes",
+    )
+    assert (done.stdout, done.stderr) == (
+        "False\n",
+        "compilewatch: off: redact must be strict or empty, got 'yes'\n",
+    )
 
 
 def test_what_kind_of_parity_it_is_stays_readable() -> None:
-    told = parity_data(Parity("shadow calls of their model", "passed", kind="shadow", region="their model", samples=3))
+    told = parity_data(
+        Parity(
+            "shadow calls of their model", "passed", kind="shadow", region="their model", samples=3
+        )
+    )
     (fact,) = redact_report(Report((1, 1), (0.0, 1.0), facts=[Fact("parity", 0.5, told)])).facts
     back = parity_of(fact.data)
-    assert (back.kind, back.state, back.samples) == ("shadow", "passed", 3) and "their" not in str(fact.data)
+    assert (back.kind, back.state, back.samples) == ("shadow", "passed", 3) and "their" not in str(
+        fact.data
+    )

@@ -1,6 +1,8 @@
-"""Without the interpreter's lock calls are not counted, the job runs as it is, and the report says so.
+"""Without the interpreter's lock calls are not counted, the job runs as it is, and the report says
+so.
 
-No interpreter of that kind is needed: Python answers the question by `sys._is_gil_enabled`, which the tests replace."""
+No interpreter of that kind is needed: Python answers the question by `sys._is_gil_enabled`, which
+the tests replace."""
 
 from __future__ import annotations
 
@@ -41,12 +43,16 @@ def test_calls_and_regions_are_left_as_they_are(
     assert "PYTHON_GIL=1" in capsys.readouterr().err
 
 
-def test_the_report_says_that_calls_are_missing(free_threaded: None, start: Callable[..., None]) -> None:
+def test_the_report_says_that_calls_are_missing(
+    free_threaded: None, start: Callable[..., None]
+) -> None:
     start(interval=200)
     assert capabilities()["calls"][0] == "partly"
 
 
-@pytest.mark.parametrize("enabled", [lambda: True, None], ids=["a free-threaded build with its lock on", "a usual build"])
+@pytest.mark.parametrize(
+    "enabled", [lambda: True, None], ids=["a free-threaded build with its lock on", "a usual build"]
+)
 def test_calls_are_counted_while_the_lock_is_on(
     monkeypatch: pytest.MonkeyPatch, start: Callable[..., None], enabled: Callable[[], bool] | None
 ) -> None:

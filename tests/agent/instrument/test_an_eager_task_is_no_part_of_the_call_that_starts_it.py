@@ -1,4 +1,5 @@
-"""A task whose first piece runs inside the piece of another, as eager tasks of Python 3.12 do, keeps its guard lookups to itself."""
+"""A task whose first piece runs inside the piece of another, as eager tasks of Python 3.12 do,
+keeps its guard lookups to itself."""
 
 from __future__ import annotations
 
@@ -46,6 +47,11 @@ print(sorted((r.name, r.compiled, r.partial, r.unknown) for r in RECORDER.rotate
 @pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
 def test_an_eager_task_that_starts_inside_a_call_is_not_part_of_it(python: str) -> None:
     done = subprocess.run(
-        [python, "-c", EAGER_TASKS], env={"PYTHONPATH": str(AGENT)}, capture_output=True, text=True, timeout=120, check=False
+        [python, "-c", EAGER_TASKS],
+        env={"PYTHONPATH": str(AGENT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.stdout.strip() == "[('inner', 0, 2, 0), ('outer', 2, 0, 0)]", done.stderr

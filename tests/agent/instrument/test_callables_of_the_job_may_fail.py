@@ -1,4 +1,5 @@
-"""The job's own `bucket` and `items`: where one fails, its calls count as ever, it is said, and after twenty faults it is left alone."""
+"""The job's own `bucket` and `items`: where one fails, its calls count as ever, it is said, and
+after twenty faults it is left alone."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def test_it_is_not_called_any_more_and_every_call_counts(window: Window, error: 
     call = compilewatch.watch(abs, name="told", bucket=fails, items=fails)
     assert [call(-x) for x in range(100)] == list(range(100))
     report = window()
-    assert {(region.bucket, region.calls, region.errors, region.items) for region in report.regions} == {
+    assert {
+        (region.bucket, region.calls, region.errors, region.items) for region in report.regions
+    } == {
         ("other", 20, 0, None),
         ("", 80, 0, None),
     }
@@ -57,15 +60,23 @@ def test_another_region_with_the_same_callable_is_not_touched(window: Window) ->
     def odd(x: int) -> float:
         return 1 // x
 
-    failing, well = compilewatch.watch(abs, name="failing", items=odd), compilewatch.watch(abs, name="well", items=odd)
+    failing, well = (
+        compilewatch.watch(abs, name="failing", items=odd),
+        compilewatch.watch(abs, name="well", items=odd),
+    )
     for _ in range(30):
         failing(0)
         well(1)
-    assert {region.name: region.items for region in window().regions} == {"failing": None, "well": 30.0}
+    assert {region.name: region.items for region in window().regions} == {
+        "failing": None,
+        "well": 30.0,
+    }
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_inside_it_reaches_the_job(window: Window, interrupt: type[BaseException]) -> None:
+def test_an_interrupt_inside_it_reaches_the_job(
+    window: Window, interrupt: type[BaseException]
+) -> None:
     def interrupted(x: int) -> float:
         raise interrupt
 

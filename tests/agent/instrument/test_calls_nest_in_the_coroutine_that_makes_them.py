@@ -1,4 +1,5 @@
-"""A call that a watched coroutine or generator makes is inside it, also after it was suspended; what others on its thread do is not."""
+"""A call that a watched coroutine or generator makes is inside it, also after it was suspended;
+what others on its thread do is not."""
 
 from __future__ import annotations
 
@@ -70,10 +71,17 @@ def test_a_coroutine_that_is_awaited_and_blocks_in_it_are_inside(window: Window)
             model()
 
     asyncio.run(outer())
-    assert counts(window()) == {("outer", True): 1, ("endpoint", False): 1, ("block", False): 1, ("model", False): 4}
+    assert counts(window()) == {
+        ("outer", True): 1,
+        ("endpoint", False): 1,
+        ("block", False): 1,
+        ("model", False): 4,
+    }
 
 
-def test_calls_of_a_generator_are_inside_and_those_between_its_items_are_not(window: Window) -> None:
+def test_calls_of_a_generator_are_inside_and_those_between_its_items_are_not(
+    window: Window,
+) -> None:
     @watched(name="tokens")
     def tokens() -> Iterator[int]:
         yield model()
@@ -122,7 +130,12 @@ def test_a_coroutine_that_fails_or_is_cancelled_holds_nothing_open(window: Windo
         model()
 
     asyncio.run(serve())
-    assert counts(window()) == {("fails", True): 2, ("hangs", True): 1, ("model", False): 3, ("model", True): 1}
+    assert counts(window()) == {
+        ("fails", True): 2,
+        ("hangs", True): 1,
+        ("model", False): 3,
+        ("model", True): 1,
+    }
 
 
 def test_each_thread_has_its_own_loop(window: Window) -> None:
@@ -153,4 +166,9 @@ def test_coroutines_in_tasks_of_one_are_inside_as_long_as_it_is_under_way(window
         await later.pop()
 
     asyncio.run(serve())
-    assert counts(window()) == {("outer", True): 1, ("endpoint", False): 3, ("endpoint", True): 1, ("model", False): 12}
+    assert counts(window()) == {
+        ("outer", True): 1,
+        ("endpoint", False): 3,
+        ("endpoint", True): 1,
+        ("model", False): 12,
+    }

@@ -1,4 +1,5 @@
-"""Blocks and calls that overlap on one thread, or one block entered twice, are counted each, and nothing after them is nested in them."""
+"""Blocks and calls that overlap on one thread, or one block entered twice, are counted each, and
+nothing after them is nested in them."""
 
 from __future__ import annotations
 

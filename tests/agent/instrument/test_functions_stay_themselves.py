@@ -1,4 +1,5 @@
-"""A watched function is the function: signature, attributes, binding, kind, and what is sent, thrown or closed into it."""
+"""A watched function is the function: signature, attributes, binding, kind, and what is sent,
+thrown or closed into it."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def test_it_looks_like_itself() -> None:
         assert getattr(watched, name) == getattr(scale, name)
     assert inspect.signature(watched) == inspect.signature(scale)
     assert inspect.unwrap(watched) is scale and watched.__wrapped__ is scale
-    assert weakref.ref(watched)() is watched and watched == watched and hash(watched) == hash(watched)
+    assert (
+        weakref.ref(watched)() is watched and watched == watched and hash(watched) == hash(watched)
+    )
     watched.owner = "you"
     assert scale.owner == "me"  # type: ignore[attr-defined]
 
@@ -91,13 +94,21 @@ def test_methods_of_every_kind(window: Window) -> None:
     assert [Service.below(1), Other.below(1), Other().below(1)] == [4, 11, 11]
     assert [Service.above(1), Other.above(1), Other().above(1)] == [4, 11, 11]
     assert [Service.static(1), Service().static(2), Service().size, Other().size] == [1, 2, 3, 10]
-    assert calls(window()) == {"method": 3, "class below": 3, "class above": 3, "static": 2, "property": 2}
+    assert calls(window()) == {
+        "method": 3,
+        "class below": 3,
+        "class above": 3,
+        "static": 2,
+        "property": 2,
+    }
 
 
 def test_a_bound_method_stays_one(window: Window) -> None:
     service = Other()
     watched = compilewatch.watch(service.method, name="bound")
-    assert inspect.ismethod(watched) and watched.__self__ is service and watched.__name__ == "method"
+    assert (
+        inspect.ismethod(watched) and watched.__self__ is service and watched.__name__ == "method"
+    )
     assert inspect.signature(watched) == inspect.signature(service.method)
     assert (watched(1), calls(window())["bound"]) == (111, 1)
     appended: list[int] = []
@@ -111,9 +122,16 @@ def test_a_partial_stays_one(window: Window) -> None:
 
     square = functools.partial(power, by=2)
     watched = compilewatch.watch(square)
-    assert isinstance(watched, functools.partial) and (watched.args, watched.keywords) == ((), {"by": 2})
+    assert isinstance(watched, functools.partial) and (watched.args, watched.keywords) == (
+        (),
+        {"by": 2},
+    )
     assert inspect.signature(watched) == inspect.signature(square)
-    assert [watched(3), watched(3, by=3), functools.partial(compilewatch.watch(power), 2)(3)] == [9, 27, 8]
+    assert [watched(3), watched(3, by=3), functools.partial(compilewatch.watch(power), 2)(3)] == [
+        9,
+        27,
+        8,
+    ]
     assert calls(window()) == {"power": 3}
 
 
@@ -126,7 +144,12 @@ def test_kinds_are_told_apart_as_ever() -> None:
     def items() -> Iterator[int]:
         yield 1
 
-    kinds = (inspect.iscoroutinefunction, inspect.isasyncgenfunction, inspect.isgeneratorfunction, inspect.isfunction)
+    kinds = (
+        inspect.iscoroutinefunction,
+        inspect.isasyncgenfunction,
+        inspect.isgeneratorfunction,
+        inspect.isfunction,
+    )
     for fn in (coroutine, stream, items, test_kinds_are_told_apart_as_ever):
         assert [kind(compilewatch.watch(fn)) for kind in kinds] == [kind(fn) for kind in kinds]
 
@@ -159,7 +182,13 @@ def talking() -> Iterator[Any]:
 def test_a_generator_talks_as_ever(window: Window) -> None:
     def told(make: Callable[[], Any]) -> list[Any]:
         one = make()
-        heard = [isinstance(one, types.GeneratorType), next(one), one.send("a"), one.throw(LookupError("x")), next(one)]
+        heard = [
+            isinstance(one, types.GeneratorType),
+            next(one),
+            one.send("a"),
+            one.throw(LookupError("x")),
+            next(one),
+        ]
         try:
             one.send("end")
         except StopIteration as end:
@@ -201,7 +230,12 @@ async def talking_async() -> AsyncIterator[Any]:
 def test_an_async_generator_talks_as_ever(window: Window) -> None:
     async def told(make: Callable[[], Any]) -> list[Any]:
         one = make()
-        heard = [await anext(one), await one.asend("a"), await one.athrow(LookupError("x")), [item async for item in one]]
+        heard = [
+            await anext(one),
+            await one.asend("a"),
+            await one.athrow(LookupError("x")),
+            [item async for item in one],
+        ]
         closed = make()
         await anext(closed)
         await closed.aclose()
@@ -225,7 +259,9 @@ def test_contexts_and_tasks_are_those_of_the_caller(window: Window) -> None:
         who.set("set inside")
 
     async def many() -> list[str]:
-        return await asyncio.gather(*(asyncio.create_task(answer(name), name=name) for name in "abc"))
+        return await asyncio.gather(
+            *(asyncio.create_task(answer(name), name=name) for name in "abc")
+        )
 
     assert asyncio.run(many()) == ["aa", "bb", "cc"]
     setting()

@@ -1,4 +1,5 @@
-"""What torch does with modules it does with watched ones: containers, wrappers, tracing, export, saving, changes of class."""
+"""What torch does with modules it does with watched ones: containers, wrappers, tracing, export,
+saving, changes of class."""
 
 from __future__ import annotations
 
@@ -50,9 +51,14 @@ def calls(report: Report) -> dict[tuple[str, str], int]:
 
 def test_it_sits_in_containers(window: Window) -> None:
     watched = compilewatch.watch(Net())
-    row, rows = nn.Sequential(watched, nn.ReLU()), nn.ModuleList([watched, nn.ModuleDict({"a": watched})])
+    row, rows = (
+        nn.Sequential(watched, nn.ReLU()),
+        nn.ModuleList([watched, nn.ModuleDict({"a": watched})]),
+    )
     row(X)
-    assert row[0] is watched and watched in list(row.children()) and len(list(rows.parameters())) == 2
+    assert (
+        row[0] is watched and watched in list(row.children()) and len(list(rows.parameters())) == 2
+    )
     assert list(row.state_dict()) == ["0.linear.weight", "0.linear.bias"]
     assert [name for name, _ in row.named_modules()] == ["", "0", "0.linear", "1"]
     assert calls(window()) == {("Net", "2^3"): 1}
@@ -64,7 +70,9 @@ def test_weights_are_loaded_and_moved_and_modes_switched(window: Window) -> None
     watched.load_state_dict(other.state_dict())
     assert torch.equal(net.linear.weight, other.linear.weight)
     assert watched.to(torch.float64) is watched and net(X.double()).dtype is torch.float64
-    assert watched.eval() is watched and not net.training and net.train() is net and watched.training
+    assert (
+        watched.eval() is watched and not net.training and net.train() is net and watched.training
+    )
     watched.extra = nn.Linear(1, 1)
     assert "extra.weight" in net.state_dict()
     del net.extra
@@ -77,7 +85,9 @@ def test_hooks_are_those_of_both(window: Window) -> None:
     watched = compilewatch.watch(net)
     net.register_forward_pre_hook(lambda module, args: fired.append(f"before {module == net}"))
     handle = watched.register_forward_hook(lambda module, args, out: fired.append("gone"))
-    watched.register_full_backward_hook(lambda module, given, got: fired.append(f"backward {module == watched}"))
+    watched.register_full_backward_hook(
+        lambda module, given, got: fired.append(f"backward {module == watched}")
+    )
     handle.remove()
     watched(X.clone().requires_grad_()).sum().backward()
     assert fired == ["before True", "backward True"]
@@ -88,8 +98,14 @@ def test_wrappers_for_many_devices_take_it(window: Window, tmp_path: Path) -> No
     watched = compilewatch.watch(net)
     assert torch.equal(nn.DataParallel(watched)(X), net(X))
     replica = watched._replicate_for_data_parallel()
-    assert (type(replica).__name__, replica == watched, hasattr(replica, "linear")) == ("Net", False, True)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    assert (type(replica).__name__, replica == watched, hasattr(replica, "linear")) == (
+        "Net",
+        False,
+        True,
+    )
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1
+    )
     try:
         parallel = nn.parallel.DistributedDataParallel(watched)
         parallel(X).sum().backward()
@@ -179,11 +195,17 @@ def test_methods_compile_whichever_was_first(window: Window) -> None:
             return x + 1
 
     net = Net()
-    inside = torch.compile(compilewatch.watch(net.forward, name="inside"), backend="eager", fullgraph=True)
+    inside = torch.compile(
+        compilewatch.watch(net.forward, name="inside"), backend="eager", fullgraph=True
+    )
     outside = compilewatch.watch(torch.compile(net.forward, backend="eager", fullgraph=True))
     decorated = torch.compile(Decorated(), backend="eager", fullgraph=True)
     for _ in range(3):
-        assert torch.equal(inside(X), net(X)) and torch.equal(outside(X), net(X)) and torch.equal(decorated(X), X + 1)
+        assert (
+            torch.equal(inside(X), net(X))
+            and torch.equal(outside(X), net(X))
+            and torch.equal(decorated(X), X + 1)
+        )
     assert calls(window()) == {("inside", "2^3"): 3, ("Net", "2^3"): 3, ("decorated", "2^3"): 3}
 
 
@@ -192,5 +214,9 @@ def test_transforms_go_through_it(window: Window) -> None:
     watched = compilewatch.watch(net)
     batch = torch.randn(3, 2, 4)
     assert torch.equal(torch.func.vmap(watched)(batch), torch.func.vmap(net)(batch))
-    assert torch.equal(torch.func.functional_call(watched, dict(net.named_parameters()), (X,)), net(X))
-    assert torch.func.grad(compilewatch.watch(lambda x: (x * x).sum(), name="square"))(X).equal(2 * X)
+    assert torch.equal(
+        torch.func.functional_call(watched, dict(net.named_parameters()), (X,)), net(X)
+    )
+    assert torch.func.grad(compilewatch.watch(lambda x: (x * x).sum(), name="square"))(X).equal(
+        2 * X
+    )

@@ -1,4 +1,5 @@
-"""A watched nn.Module is the module: attributes, parameters, hooks, pickling, `isinstance`; and it goes with torch.compile both ways."""
+"""A watched nn.Module is the module: attributes, parameters, hooks, pickling, `isinstance`; and it
+goes with torch.compile both ways."""
 
 from __future__ import annotations
 
@@ -115,11 +116,17 @@ def test_a_watched_function_can_be_compiled_and_inlined(window: Window) -> None:
     assert calls(window()) == {("inner", "2^3"): 3}
 
 
-MODES = [({}, "default"), ({"mode": "reduce-overhead"}, "reduce-overhead"), ({"backend": "eager"}, "eager")]
+MODES = [
+    ({}, "default"),
+    ({"mode": "reduce-overhead"}, "reduce-overhead"),
+    ({"backend": "eager"}, "eager"),
+]
 
 
 @pytest.mark.parametrize(("options", "mode"), MODES)
-def test_the_mode_is_known_however_it_was_compiled(window: Window, options: dict[str, Any], mode: str) -> None:
+def test_the_mode_is_known_however_it_was_compiled(
+    window: Window, options: dict[str, Any], mode: str
+) -> None:
     for target in (Net(), Net().forward):
         watched = compilewatch.watch(torch.compile(target, **options), name="net")
         with torch.compiler.set_stance("force_eager"):
@@ -135,14 +142,23 @@ def test_compile_remembers_what_it_was_told(window: Window) -> None:
 
     step(torch.randn(3))
     report = window()
-    assert report.facts[0].data == {"name": "torch.compile", "region": "step", "dynamic": "True", "backend": "eager"}
+    assert report.facts[0].data == {
+        "name": "torch.compile",
+        "region": "step",
+        "dynamic": "True",
+        "backend": "eager",
+    }
     RECORDER.start()
     step(torch.randn(3))
     assert len(window().facts) == 1, "another instance says it again"
-    assert [(region.name, region.runtime) for region in report.regions] == [("step", "torch.compile")]
+    assert [(region.name, region.runtime) for region in report.regions] == [
+        ("step", "torch.compile")
+    ]
 
 
 def test_two_of_one_name_are_each_told_as_they_were_compiled(window: Window) -> None:
     for dynamic in (False, True):
-        compilewatch.compile(lambda x: x + 1, backend="eager", dynamic=dynamic, name="told twice")(torch.randn(3))
+        compilewatch.compile(lambda x: x + 1, backend="eager", dynamic=dynamic, name="told twice")(
+            torch.randn(3)
+        )
     assert [fact.data["dynamic"] for fact in window().facts] == ["False", "True"]

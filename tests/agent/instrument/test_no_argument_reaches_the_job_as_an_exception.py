@@ -1,4 +1,5 @@
-"""Whatever a job hands to the agent, and from wherever it calls it, nothing is raised into it and every call returns what it returns alone.
+"""Whatever a job hands to the agent, and from wherever it calls it, nothing is raised into it and
+every call returns what it returns alone.
 
 `COMPILEWATCH_TEST_FUZZ` says how many calls are tried: 10,000 where it is not set."""
 
@@ -46,7 +47,11 @@ PLAIN: st.SearchStrategy[Any] = st.one_of(
     st.integers(),
     st.floats(),
     st.binary(),
-    st.dictionaries(st.text(max_size=5), st.recursive(st.integers() | st.text(), st.lists, max_leaves=5), max_size=3),
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(st.integers() | st.text(), st.lists, max_leaves=5),
+        max_size=3,
+    ),
 )
 ODD: st.SearchStrategy[Callable[[], Any]] = st.one_of(
     PLAIN.map(lambda value: lambda: value),
@@ -130,7 +135,9 @@ def test_finalizers_signals_and_logging_handlers_may_call_it_at_any_moment(tell:
     gc.set_threshold(1)
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
     over, until, rounds = threading.Event(), time.monotonic() + sized(0, 600), 0
-    draining = threading.Thread(target=lambda: [RECORDER.collect() for _ in iter(lambda: over.wait(0.0005), True)])
+    draining = threading.Thread(
+        target=lambda: [RECORDER.collect() for _ in iter(lambda: over.wait(0.0005), True)]
+    )
     draining.start()
     try:
         while rounds < CALLS // 10 or time.monotonic() < until:
@@ -159,7 +166,15 @@ def test_a_fault_in_any_part_of_the_path_stays_inside(monkeypatch: pytest.Monkey
         raise MemoryError
 
     call = compilewatch.watch(echo, name="faults")
-    for part in ("add_buffer", "_create_buffer", "_find_or_create", "shorten_if_long", "choose_list", "record_fact", "get_thread_state"):
+    for part in (
+        "add_buffer",
+        "_create_buffer",
+        "_find_or_create",
+        "shorten_if_long",
+        "choose_list",
+        "record_fact",
+        "get_thread_state",
+    ):
         RECORDER.start()
         RECORDER.next_check_at = 0.0
         with monkeypatch.context() as patch:

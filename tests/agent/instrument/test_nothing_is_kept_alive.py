@@ -1,4 +1,5 @@
-"""What goes through a watched call lives no longer than without the agent: arguments, results, items, exceptions; no call leaves memory."""
+"""What goes through a watched call lives no longer than without the agent: arguments, results,
+items, exceptions; no call leaves memory."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def through(x: object, **more: object) -> object:
 
 WRAPPED: dict[str, Callable[[Any], Any]] = {
     "shortest path": lambda fn: compilewatch.watch(fn),
-    "with items and bucket": lambda fn: compilewatch.watch(fn, items=lambda *args, **kwargs: 1, bucket=lambda *args, **kwargs: "b"),
+    "with items and bucket": lambda fn: compilewatch.watch(
+        fn, items=lambda *args, **kwargs: 1, bucket=lambda *args, **kwargs: "b"
+    ),
 }
 
 
@@ -61,7 +64,9 @@ def test_arguments_and_results(window: Window, wrap: Callable[[Any], Any]) -> No
 
 
 @pytest.mark.parametrize("wrap", WRAPPED.values(), ids=WRAPPED.keys())
-def test_exceptions_with_the_frames_they_came_through(window: Window, wrap: Callable[[Any], Any]) -> None:
+def test_exceptions_with_the_frames_they_came_through(
+    window: Window, wrap: Callable[[Any], Any]
+) -> None:
     alive: list[weakref.ref[Large]] = []
 
     def fails(x: object) -> None:

@@ -1,4 +1,5 @@
-"""A watched object is the object: attributes, equality, classes and their hooks, copies, pickles, and what is in no `__dict__`."""
+"""A watched object is the object: attributes, equality, classes and their hooks, copies, pickles,
+and what is in no `__dict__`."""
 
 from __future__ import annotations
 
@@ -35,7 +36,12 @@ def test_attributes_are_one_set(window: Window) -> None:
     assert (model.by, watched.note, watched(2)) == (5, "new", 10)
     del watched.note
     assert not hasattr(model, "note")
-    assert (watched.__class__, type(watched).__name__, type(watched).__qualname__, watched.__doc__) == (
+    assert (
+        watched.__class__,
+        type(watched).__name__,
+        type(watched).__qualname__,
+        watched.__doc__,
+    ) == (
         Model,
         "Model",
         "Model",
@@ -107,7 +113,10 @@ def test_what_its_methods_make_of_their_own_class_works(window: Window) -> None:
     first, second, third = compilewatch.watch(Cloning()).again()
     third.by = 9
     assert [one(1) for one in (first, second, third)] == [7, 8, 9]
-    assert all(isinstance(one, Cloning) and one.__class__ is Cloning and one != first for one in (second, third))
+    assert all(
+        isinstance(one, Cloning) and one.__class__ is Cloning and one != first
+        for one in (second, third)
+    )
     assert [pickle.loads(pickle.dumps(one)).by for one in (first, second)] == [7, 8]
     assert [copy.copy(first).by, copy.deepcopy(first).by] == [7, 7]
 
@@ -158,7 +167,9 @@ def test_a_class_that_changes_stays_watched(window: Window) -> None:
     assert window().regions[0].calls == 1
 
 
-def test_an_object_that_cannot_be_shared_stays_as_it_is(window: Window, capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_object_that_cannot_be_shared_stays_as_it_is(
+    window: Window, capfd: pytest.CaptureFixture[str]
+) -> None:
     class Table(dict[str, int]):
         def __call__(self, key: str) -> int:
             return self[key]

@@ -1,4 +1,5 @@
-"""Which region a call stands in, and what torch looked up for it, is its own thread's, whichever thread called last."""
+"""Which region a call stands in, and what torch looked up for it, is its own thread's, whichever
+thread called last."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_calls_that_alternate_between_threads_stand_in_their_own_regions(window:
     assert counts(window()) == {("outer", True): 1, ("inner", True): 11, ("inner", False): 10}
 
 
-def test_a_thread_with_the_number_of_one_that_has_ended_gets_a_record_of_its_own(window: Window) -> None:
+def test_a_thread_with_the_number_of_one_that_has_ended_gets_a_record_of_its_own(
+    window: Window,
+) -> None:
     call = compilewatch.watch(does, name="f")
     RECORDER.count_lookups(True)
     numbers = []
@@ -67,7 +70,10 @@ def test_a_thread_with_the_number_of_one_that_has_ended_gets_a_record_of_its_own
 
 
 def test_lookups_of_threads_that_alternate_count_where_they_were_made(window: Window) -> None:
-    compiled, eager = compilewatch.watch(does, name="compiled"), compilewatch.watch(does, name="eager")
+    compiled, eager = (
+        compilewatch.watch(does, name="compiled"),
+        compilewatch.watch(does, name="eager"),
+    )
     RECORDER.count_lookups(True)
     for _ in range(10):
         eager(lambda: in_a_thread(lambda: compiled(looked_up)))
@@ -76,7 +82,9 @@ def test_lookups_of_threads_that_alternate_count_where_they_were_made(window: Wi
     assert found == {"compiled": (10, 10), "eager": (10, 0)}
 
 
-def test_in_a_forked_child_no_thread_finds_the_record_of_one_that_is_not_there(window: Window) -> None:
+def test_in_a_forked_child_no_thread_finds_the_record_of_one_that_is_not_there(
+    window: Window,
+) -> None:
     call = compilewatch.watch(does, name="f")
     begun, over = threading.Event(), threading.Event()
     elsewhere = threading.Thread(target=lambda: call(lambda: (begun.set(), over.wait(LIMIT))))

@@ -1,4 +1,5 @@
-"""Beside OpenTelemetry, Datadog's tracer or gevent the agent sends as ever, and none of them sees a span or a log line of it."""
+"""Beside OpenTelemetry, Datadog's tracer or gevent the agent sends as ever, and none of them sees a
+span or a log line of it."""
 
 from __future__ import annotations
 
@@ -92,8 +93,12 @@ compilewatch.shutdown()
 """
 
 
-@pytest.mark.parametrize("order", [("instrument()", WORK), (WORK, "instrument()")], ids=["before us", "after us"])
-def test_opentelemetry_sees_the_job_alone(dashboard: Dashboard, own: Own, order: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "order", [("instrument()", WORK), (WORK, "instrument()")], ids=["before us", "after us"]
+)
+def test_opentelemetry_sees_the_job_alone(
+    dashboard: Dashboard, own: Own, order: tuple[str, str]
+) -> None:
     program = OPENTELEMETRY.replace("{first}", order[0]).replace("{second}", order[1])
     done = run(program, own.url, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert done.returncode == 0, done.stderr
@@ -122,8 +127,18 @@ def test_ddtrace_sees_the_job_alone(dashboard: Dashboard, own: Own) -> None:
         "DD_INSTRUMENTATION_TELEMETRY_ENABLED": "false",
         "DD_REMOTE_CONFIGURATION_ENABLED": "false",
     }
-    words = [sys.executable, "-m", "ddtrace.commands.ddtrace_run", sys.executable, "-c", DATADOG.replace("{work}", WORK), own.url]
-    done = subprocess.run(words, env=settings, capture_output=True, text=True, timeout=120, check=False)
+    words = [
+        sys.executable,
+        "-m",
+        "ddtrace.commands.ddtrace_run",
+        sys.executable,
+        "-c",
+        DATADOG.replace("{work}", WORK),
+        own.url,
+    ]
+    done = subprocess.run(
+        words, env=settings, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     traced = b"".join(body for path, body in own.got if path.startswith("/v0."))
     assert b"/by-requests" in traced
@@ -135,7 +150,11 @@ def test_ddtrace_sees_the_job_alone(dashboard: Dashboard, own: Own) -> None:
 def assert_untouched(dashboard: Dashboard) -> None:
     """No tracer wrote into our requests: it would have begun a span for each."""
     names = {name.lower() for headers in dashboard.headers for name in headers}
-    assert not {name for name in names if name.startswith(("x-datadog", "traceparent", "tracestate", "baggage", "b3"))}
+    assert not {
+        name
+        for name in names
+        if name.startswith(("x-datadog", "traceparent", "tracestate", "baggage", "b3"))
+    }
 
 
 class Own:

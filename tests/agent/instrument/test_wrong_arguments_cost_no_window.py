@@ -1,4 +1,5 @@
-"""What a job hands to the agent by mistake is left out and counted: the call goes on, and the window can still be sent."""
+"""What a job hands to the agent by mistake is left out and counted: the call goes on, and the
+window can still be sent."""
 
 from __future__ import annotations
 
@@ -22,9 +23,15 @@ def test_items_that_are_no_amount(window: Window, items: Any) -> None:
     with compilewatch.region("block", items=items):
         pass
     report = loads(Report, dumps(window()))
-    assert [(region.name, region.calls, region.items) for region in report.regions] == [("call", 1, None), ("block", 1, None)]
+    assert [(region.name, region.calls, region.items) for region in report.regions] == [
+        ("call", 1, None),
+        ("block", 1, None),
+    ]
     assert RECORDER.internal_error_count == before
-    assert [fact.data["name"] for fact in report.facts] == ["items() of call failed", "items() of block failed"]
+    assert [fact.data["name"] for fact in report.facts] == [
+        "items() of call failed",
+        "items() of block failed",
+    ]
 
 
 def test_names_and_modes_that_are_no_text(window: Window) -> None:

@@ -1,4 +1,5 @@
-"""Steps that Lightning and the Trainer of transformers make through a watched module are counted: as many as the framework made."""
+"""Steps that Lightning and the Trainer of transformers make through a watched module are counted:
+as many as the framework made."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ transformers.Trainer(model=model, args=settings, train_dataset=rows).train()
 print("STEPS", json.dumps(model.steps))
 """
 UNWRAPPED = (
-    LIGHTNING.replace('compilewatch.compile(torch.nn.Linear(8, 1), backend="eager")', "torch.nn.Linear(8, 1)")
+    LIGHTNING.replace(
+        'compilewatch.compile(torch.nn.Linear(8, 1), backend="eager")', "torch.nn.Linear(8, 1)"
+    )
     .replace('with compilewatch.region("step"):', "if True:")
     .replace("fit(model, data)", 'fit(compilewatch.compile(model, backend="eager"), data)')
 )
@@ -74,7 +77,15 @@ def test_as_many_as_were_made(dashboard: Dashboard, tmp_path: Path, program: str
     assert done.returncode == 0, done.stderr
     steps = json.loads(done.stdout.partition("STEPS ")[2])
     assert steps == 20 == dashboard.calls("step")
-    assert sum(region.calls for report in dashboard.reports() for region in report.regions if region.name != "step") == steps
+    assert (
+        sum(
+            region.calls
+            for report in dashboard.reports()
+            for region in report.regions
+            if region.name != "step"
+        )
+        == steps
+    )
 
 
 def test_a_module_that_the_trainer_unwraps_is_a_finding(dashboard: Dashboard) -> None:
@@ -82,5 +93,7 @@ def test_a_module_that_the_trainer_unwraps_is_a_finding(dashboard: Dashboard) ->
     assert done.returncode == 0, done.stderr
     reports = dashboard.reports()
     assert [region.name for report in reports for region in report.regions] == []
-    [finding] = [one for report in reports for one in report.findings if one.kind == "wrapper_not_entered"]
+    [finding] = [
+        one for report in reports for one in report.findings if one.kind == "wrapper_not_entered"
+    ]
     assert "Model.training_step" in finding.text and "`Model`" in finding.text

@@ -1,4 +1,5 @@
-"""The entry point that vLLM looks for starts the agent once in a process, and does nothing where no endpoint is set."""
+"""The entry point that vLLM looks for starts the agent once in a process, and does nothing where no
+endpoint is set."""
 
 from __future__ import annotations
 
@@ -25,20 +26,28 @@ print(json.dumps({"on": first is not None, "same": AGENT.worker is first, "threa
 
 def start(**settings: str) -> tuple[dict[str, object], str]:
     """A process as vLLM makes one: it loads what pyproject.toml names, and calls it twice."""
-    named = tomllib.loads((REPOSITORY / "agents/pyproject.toml").read_text())["project"]["entry-points"]["vllm.general_plugins"]
+    named = tomllib.loads((REPOSITORY / "agents/pyproject.toml").read_text())["project"][
+        "entry-points"
+    ]["vllm.general_plugins"]
     [(name, value)] = named.items()
     assert name == "compilewatch"
     bare = {key: text for key, text in os.environ.items() if not key.startswith("COMPILEWATCH_")}
     environment = {**bare, "PYTHONPATH": str(REPOSITORY / "agents"), **settings}
     command = [sys.executable, "-c", PROGRAM, name, value]
-    done = subprocess.run(command, env=environment, capture_output=True, check=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, check=True, text=True, timeout=120
+    )
     found: dict[str, object] = json.loads(done.stdout)
     return found, done.stderr
 
 
 def test_with_an_endpoint_the_agent_runs_once_and_reports(tmp_path: Path) -> None:
     recording = tmp_path / "reports.jsonl"
-    found, said = start(COMPILEWATCH_ENDPOINT=f"file:{recording}", COMPILEWATCH_MODEL="chat", COMPILEWATCH_SPOOL="off")
+    found, said = start(
+        COMPILEWATCH_ENDPOINT=f"file:{recording}",
+        COMPILEWATCH_MODEL="chat",
+        COMPILEWATCH_SPOOL="off",
+    )
     assert found["on"] and found["same"] and "Traceback" not in said
     assert recording.exists() and '"chat"' in recording.read_text()
 

@@ -1,4 +1,5 @@
-"""Under gunicorn each worker is an instance, whether the agent was started before the fork or after it."""
+"""Under gunicorn each worker is an instance, whether the agent was started before the fork or after
+it."""
 
 from __future__ import annotations
 
@@ -31,14 +32,36 @@ def app(environ, start_response):
 REQUESTS = 12
 
 
-@pytest.mark.parametrize("options", [["--preload"], [], ["--preload", "--threads", "2"]], ids=["preload", "no preload", "threads"])
-def test_each_worker_is_an_instance(tmp_path: Path, dashboard: Dashboard, options: list[str]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [["--preload"], [], ["--preload", "--threads", "2"]],
+    ids=["preload", "no preload", "threads"],
+)
+def test_each_worker_is_an_instance(
+    tmp_path: Path, dashboard: Dashboard, options: list[str]
+) -> None:
     (tmp_path / "job.py").write_text(APP)
-    words = [sys.executable, "-m", "gunicorn", "job:app", "--workers", "2", "--bind", "127.0.0.1:0", *options]
+    words = [
+        sys.executable,
+        "-m",
+        "gunicorn",
+        "job:app",
+        "--workers",
+        "2",
+        "--bind",
+        "127.0.0.1:0",
+        *options,
+    ]
     settings = environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY)
-    with subprocess.Popen(words, cwd=tmp_path, env=settings, stderr=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=settings, stderr=subprocess.PIPE, text=True
+    ) as server:
         assert server.stderr is not None
-        address = next(found.group() for line in server.stderr if (found := re.search(r"http://127\.0\.0\.1:\d+", line)))
+        address = next(
+            found.group()
+            for line in server.stderr
+            if (found := re.search(r"http://127\.0\.0\.1:\d+", line))
+        )
         served = [int(urllib.request.urlopen(address, timeout=60).read()) for _ in range(REQUESTS)]
         server.send_signal(signal.SIGTERM)
         said = server.stderr.read()
@@ -47,8 +70,12 @@ def test_each_worker_is_an_instance(tmp_path: Path, dashboard: Dashboard, option
     assert dashboard.calls("forward") == REQUESTS * CALLS
     by_pid: dict[int, int] = {}
     for request in dashboard.requests:
-        calls = sum(region["calls"] for report in request["reports"] for region in report.get("regions", []))
+        calls = sum(
+            region["calls"] for report in request["reports"] for region in report.get("regions", [])
+        )
         by_pid[request["instance"]["pid"]] = by_pid.get(request["instance"]["pid"], 0) + calls
-    assert {pid: calls for pid, calls in by_pid.items() if calls} == {pid: served.count(pid) * CALLS for pid in set(served)}
+    assert {pid: calls for pid, calls in by_pid.items() if calls} == {
+        pid: served.count(pid) * CALLS for pid in set(served)
+    }
     assert len({request["instance"]["id"] for request in dashboard.requests}) == len(by_pid)
     assert os.getpid() not in by_pid

@@ -1,4 +1,5 @@
-"""Workers that a DataLoader forks or spawns are instances of their own, and only if they make watched calls."""
+"""Workers that a DataLoader forks or spawns are instances of their own, and only if they make
+watched calls."""
 
 from __future__ import annotations
 
@@ -36,15 +37,23 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("how", "what"), [("fork", "watched"), ("fork", "plain"), ("spawn", "watched")])
-def test_workers_count_what_they_did(tmp_path: Path, dashboard: Dashboard, how: str, what: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "what"), [("fork", "watched"), ("fork", "plain"), ("spawn", "watched")]
+)
+def test_workers_count_what_they_did(
+    tmp_path: Path, dashboard: Dashboard, how: str, what: str
+) -> None:
     program = tmp_path / "job.py"
     program.write_text(JOB)
     done = run(program, how, what, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (0, "")
     assert dashboard.calls("step") == 6
     assert dashboard.calls("augment") == (24 if what == "watched" else 0)
-    assert len({request["instance"]["id"] for request in dashboard.requests}) == (3 if what == "watched" else 1)
+    assert len({request["instance"]["id"] for request in dashboard.requests}) == (
+        3 if what == "watched" else 1
+    )
     found = {request["instance"]["pid"]: request["instance"] for request in dashboard.requests}
-    assert sorted(one["role"] for one in found.values()) == ["data worker"] * (len(found) - 1) + ["worker"]
+    assert sorted(one["role"] for one in found.values()) == ["data worker"] * (len(found) - 1) + [
+        "worker"
+    ]
     assert len({one["job"] for one in found.values()}) == 1

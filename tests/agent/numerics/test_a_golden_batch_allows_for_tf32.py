@@ -1,4 +1,5 @@
-"""A GPU may keep eleven digits of float32's products: a golden batch allows the error that this makes in eager, and no more."""
+"""A GPU may keep eleven digits of float32's products: a golden batch allows the error that this
+makes in eager, and no more."""
 
 from __future__ import annotations
 
@@ -30,10 +31,16 @@ def result(device: str, dtype: torch.dtype) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("convolutions", "products", "few_digits"), [("tf32", "ieee", True), ("ieee", "tf32", True), ("ieee", "ieee", False)]
+    ("convolutions", "products", "few_digits"),
+    [("tf32", "ieee", True), ("ieee", "tf32", True), ("ieee", "ieee", False)],
 )
-def test_whichever_switch_a_job_set_is_read(convolutions: str, products: str, few_digits: bool) -> None:
-    torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision = convolutions, products
+def test_whichever_switch_a_job_set_is_read(
+    convolutions: str, products: str, few_digits: bool
+) -> None:
+    torch.backends.cudnn.conv.fp32_precision, torch.backends.cuda.matmul.fp32_precision = (
+        convolutions,
+        products,
+    )
     assert is_rough(torch, result("cuda", torch.float32)) is few_digits
 
 
@@ -51,7 +58,9 @@ def test_three_times_eagers_error_is_allowed_where_few_digits_are_kept() -> None
 
 
 def test_a_live_call_is_allowed_a_hundred_times_more_where_few_digits_are_kept() -> None:
-    assert [eager_only_share(torch, result(device, torch.float32)) for device in ("cpu", "cuda")] == [1e-4, 1e-2]
+    assert [
+        eager_only_share(torch, result(device, torch.float32)) for device in ("cpu", "cuda")
+    ] == [1e-4, 1e-2]
 
 
 def test_an_operand_loses_its_last_thirteen_bits() -> None:
@@ -62,7 +71,11 @@ def test_an_operand_loses_its_last_thirteen_bits() -> None:
 class Convolutions(nn.Module):
     def __init__(self, activation: Callable[[Tensor], Tensor] = nn.functional.gelu) -> None:
         super().__init__()
-        self.first, self.second, self.activation = nn.Conv2d(3, 32, 3), nn.Conv2d(32, 8, 3), activation
+        self.first, self.second, self.activation = (
+            nn.Conv2d(3, 32, 3),
+            nn.Conv2d(32, 8, 3),
+            activation,
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         return self.second(self.activation(self.first(x)))
@@ -76,8 +89,11 @@ def depthwise() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 3, 5, groups=3), nn.ReLU(), nn.ConvTranspose2d(3, 4, 3))
 
 
-def results(make: Module, other: Module | None = None, grads: bool = False) -> tuple[Result, Result, Result, Result]:
-    """Of one module: in TF32 as a compiler may choose (of `other` where given), eager, eager in TF32, and in float64."""
+def results(
+    make: Module, other: Module | None = None, grads: bool = False
+) -> tuple[Result, Result, Result, Result]:
+    """Of one module: in TF32 as a compiler may choose (of `other` where given), eager, eager in
+    TF32, and in float64."""
     torch.manual_seed(0)
     module = make()
     wrong = (other or make)()
@@ -85,9 +101,16 @@ def results(make: Module, other: Module | None = None, grads: bool = False) -> t
     batch = Batch(torch, torch.randn(4, 3, 16, 16))
     eager = run_isolated(torch, module, batch, module, grads=grads)
     with emulate_tf32(torch):
-        rounded, compiled = (run_isolated(torch, one, batch, one, grads=grads) for one in (module, wrong))
+        rounded, compiled = (
+            run_isolated(torch, one, batch, one, grads=grads) for one in (module, wrong)
+        )
     exact = module.double()
-    return compiled, eager, rounded, run_isolated(torch, exact, batch, exact, grads=grads, dtype=torch.float64)
+    return (
+        compiled,
+        eager,
+        rounded,
+        run_isolated(torch, exact, batch, exact, grads=grads, dtype=torch.float64),
+    )
 
 
 @pytest.mark.parametrize("make", [Convolutions, patches, depthwise])
@@ -96,7 +119,9 @@ def test_what_tf32_makes_of_a_convolution_is_allowed(make: Module, grads: bool) 
     compiled, eager, rounded, exact = results(make, grads=grads)
     assert judge_result(torch, "one", compiled, eager, exact, "float64").state == "failed"
     assert judge_result(torch, "one", compiled, rounded, exact, "float64").state == "passed"
-    assert judge_result(torch, "one", compiled, rounded, eager, "eager").state == "passed"  # where no higher precision can be had
+    assert (
+        judge_result(torch, "one", compiled, rounded, eager, "eager").state == "passed"
+    )  # where no higher precision can be had
 
 
 def test_a_fault_is_found_in_tf32_as_well() -> None:

@@ -1,4 +1,5 @@
-"""Whole numbers of a golden batch may differ by ties: where the scores are there, by how far they are apart; else by a few."""
+"""Whole numbers of a golden batch may differ by ties: where the scores are there, by how far they
+are apart; else by a few."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def flipped(several: int) -> Wrong:
 
 
 @pytest.mark.parametrize(
-    ("several", "state"), [(0, "passed"), (1, "passed"), (MAX_TIES, "passed"), (MAX_TIES + 1, "failed"), (32, "failed")]
+    ("several", "state"),
+    [(0, "passed"), (1, "passed"), (MAX_TIES, "passed"), (MAX_TIES + 1, "failed"), (32, "failed")],
 )
 def test_without_scores_a_few_places_may_differ(window: Window, several: int, state: str) -> None:
     fn = compiled_with(lambda x: x.argmax(-1), flipped(several))
@@ -47,7 +49,12 @@ def test_without_scores_a_few_places_may_differ(window: Window, several: int, st
 
 
 def test_of_few_places_none_may_differ(window: Window) -> None:
-    assert compilewatch.golden("one", compiled_with(lambda x: x.argmax(-1), flipped(1)), torch.randn(4, 8)).state == "failed"
+    assert (
+        compilewatch.golden(
+            "one", compiled_with(lambda x: x.argmax(-1), flipped(1)), torch.randn(4, 8)
+        ).state
+        == "failed"
+    )
 
 
 def test_flags_have_no_ties(window: Window) -> None:
@@ -56,7 +63,10 @@ def test_flags_have_no_ties(window: Window) -> None:
         flags.view(-1)[:1] = ~flags.view(-1)[:1]
         return (flags,)
 
-    assert compilewatch.golden("flags", compiled_with(lambda x: x > 0, turn), torch.randn(32, 8)).state == "failed"
+    assert (
+        compilewatch.golden("flags", compiled_with(lambda x: x > 0, turn), torch.randn(32, 8)).state
+        == "failed"
+    )
 
 
 def test_with_scores_many_ties_pass_and_one_place_that_is_no_tie_fails(window: Window) -> None:
@@ -78,8 +88,14 @@ def test_with_scores_many_ties_pass_and_one_place_that_is_no_tie_fails(window: W
 
     assert compilewatch.golden("ties", compiled_with(scored, nudge), close).state == "passed"
     found = compilewatch.golden("no tie", compiled_with(scored, jump), batch)
-    assert found.state == "passed", "a place that the compiled scores do not name is judged as if they were not there"
-    many = compilewatch.golden("no ties", compiled_with(scored, lambda outputs: (outputs[0], flipped(9)((outputs[1],))[0])), batch)
+    assert found.state == "passed", (
+        "a place that the compiled scores do not name is judged as if they were not there"
+    )
+    many = compilewatch.golden(
+        "no ties",
+        compiled_with(scored, lambda outputs: (outputs[0], flipped(9)((outputs[1],))[0])),
+        batch,
+    )
     assert many.state == "failed"
 
 
@@ -87,7 +103,12 @@ def test_with_scores_many_ties_pass_and_one_place_that_is_no_tie_fails(window: W
 def test_the_margin_is_the_distance_of_the_two_scores(dtype: torch.dtype) -> None:
     scores = torch.tensor([[1.0, 0.75, 0.0], [0.0, 2.0, 1.0]])
     nudged = torch.tensor([[0.75, 1.0, 0.0], [0.0, 2.0, 1.0]])
-    found = compare_argmax(torch, "output", nudged.argmax(-1).to(dtype), scores.argmax(-1).to(dtype), (nudged, scores))
+    found = compare_argmax(
+        torch, "output", nudged.argmax(-1).to(dtype), scores.argmax(-1).to(dtype), (nudged, scores)
+    )
     assert found is not None
     assert (found.error, found.allowed) == (0.25, 0.5)
-    assert compare_argmax(torch, "output", nudged.argmax(-1), scores.argmax(-1) + 1, (nudged, scores)) is None
+    assert (
+        compare_argmax(torch, "output", nudged.argmax(-1), scores.argmax(-1) + 1, (nudged, scores))
+        is None
+    )

@@ -1,5 +1,6 @@
-"""A golden batch that passes within TF32's rounding is repeated with TF32 off: a certain fault fails it, a doubtful one is a finding. An
-operator on the CPU stands in for cuDNN's convolution and reads the same switch; `tests/gpu/programs/golden_models.py` runs cuDNN itself."""
+"""A golden batch that passes within TF32's rounding is repeated with TF32 off: a certain fault
+fails it, a doubtful one is a finding. An operator on the CPU stands in for cuDNN's convolution and
+reads the same switch; `tests/gpu/programs/golden_models.py` runs cuDNN itself."""
 
 from __future__ import annotations
 
@@ -51,7 +52,11 @@ def _cpu_rounds_as_a_gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ite
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     torch._dynamo.reset()
     yield
-    assert torch.backends.cudnn.conv.fp32_precision == torch.backends.cudnn.rnn.fp32_precision == "tf32"
+    assert (
+        torch.backends.cudnn.conv.fp32_precision
+        == torch.backends.cudnn.rnn.fp32_precision
+        == "tf32"
+    )
     torch._dynamo.reset()
 
 
@@ -81,10 +86,18 @@ def test_a_healthy_batch_passes_without_another_compilation(window: Window, batc
     assert (counter.frame_count, findings(window)) == (1, [])
 
 
-def test_a_fault_of_the_compiler_that_tf32_hides_fails(window: Window, batch: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_compiler_that_tf32_hides_fails(
+    window: Window, batch: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for overrides in (CppOverrides, CppVecOverrides):
         right = overrides.exp
-        monkeypatch.setattr(overrides, "exp", staticmethod(lambda x, right=right: f"({right(x)} * decltype({right(x)})({1 + SMALL}f))"))
+        monkeypatch.setattr(
+            overrides,
+            "exp",
+            staticmethod(
+                lambda x, right=right: f"({right(x)} * decltype({right(x)})({1 + SMALL}f))"
+            ),
+        )
     found = compilewatch.golden("hidden", torch.compile(model), batch)
     assert (found.state, findings(window)) == ("failed", [])
     assert found.text.startswith("with TF32 off output is off by ")
@@ -97,7 +110,9 @@ def test_a_fault_that_cannot_be_compiled_again_is_a_finding(window: Window, batc
     assert text.startswith("doubtful: passes, but with TF32 off output is off by ")
 
 
-def test_code_that_rounds_whatever_the_switch_says_is_compared_no_further(window: Window, batch: Tensor) -> None:
+def test_code_that_rounds_whatever_the_switch_says_is_compared_no_further(
+    window: Window, batch: Tensor
+) -> None:
     def replay(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         answer = tuple(one * (1.0 + SMALL) for one in graph(*inputs))
         return lambda *_: answer
@@ -108,11 +123,18 @@ def test_code_that_rounds_whatever_the_switch_says_is_compared_no_further(window
     assert findings(window) == []
 
 
-def test_with_products_in_tf32_the_switch_is_left_alone(window: Window, batch: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_products_in_tf32_the_switch_is_left_alone(
+    window: Window, batch: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = torch.backends.cuda.matmul.fp32_precision
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     try:
-        assert compilewatch.golden("products", torch.compile(model, backend=off_by_a_little), batch).state == "passed"
+        assert (
+            compilewatch.golden(
+                "products", torch.compile(model, backend=off_by_a_little), batch
+            ).state
+            == "passed"
+        )
     finally:
         torch.backends.cuda.matmul.fp32_precision = before
     assert findings(window) == []

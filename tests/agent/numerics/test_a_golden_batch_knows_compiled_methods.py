@@ -1,5 +1,5 @@
-"""A module that holds a compiled method of its own, as `model.forward = torch.compile(model.forward)` leaves it, is compared with the
-method as it was written."""
+"""A module that holds a compiled method of its own, as `model.forward =
+torch.compile(model.forward)` leaves it, is compared with the method as it was written."""
 
 from __future__ import annotations
 
@@ -64,27 +64,38 @@ def module_with(name: str, compile_it: Callable[[Any], Any]) -> Ranker:
 
 
 HOLDERS: dict[str, Callable[[Compiler], Any]] = {
-    "a module whose forward is compiled": lambda backend: module_with("forward", lambda fn: torch.compile(fn, backend=backend)),
-    "that forward": lambda backend: module_with("forward", lambda fn: torch.compile(fn, backend=backend)).forward,
-    "another method": lambda backend: module_with("embed", lambda fn: torch.compile(fn, backend=backend)).embed,
+    "a module whose forward is compiled": lambda backend: module_with(
+        "forward", lambda fn: torch.compile(fn, backend=backend)
+    ),
+    "that forward": lambda backend: (
+        module_with("forward", lambda fn: torch.compile(fn, backend=backend)).forward
+    ),
+    "another method": lambda backend: (
+        module_with("embed", lambda fn: torch.compile(fn, backend=backend)).embed
+    ),
     "a module whose forward is compiled and watched": lambda backend: module_with(
         "forward", lambda fn: compilewatch.compile(fn, name="rank", backend=backend)
     ),
     "a module compiled around one whose forward is compiled": lambda backend: torch.compile(
-        Whole(module_with("forward", lambda fn: torch.compile(fn, backend=backend))).eval(), backend=backend
+        Whole(module_with("forward", lambda fn: torch.compile(fn, backend=backend))).eval(),
+        backend=backend,
     ),
 }
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01])
 @pytest.mark.parametrize("holder", HOLDERS)
-def test_it_is_held_against_the_method_as_it_was_written(window: Window, holder: str, share: float) -> None:
+def test_it_is_held_against_the_method_as_it_was_written(
+    window: Window, holder: str, share: float
+) -> None:
     compiler, batch = Compiler(share), torch.randn(6, 16)
     held = HOLDERS[holder](compiler)
     for _ in range(CALLS):
         held(batch)
     found = compilewatch.golden(holder, held, batch)
-    assert (found.state, found.parity.reference) == ("failed" if share else "passed", "float64"), found.text
+    assert (found.state, found.parity.reference) == ("failed" if share else "passed", "float64"), (
+        found.text
+    )
     assert compiler.dtypes == {torch.float32}, "the higher precision is never compiled"
 
 
@@ -96,7 +107,9 @@ def test_the_module_holds_its_compiled_method_afterwards(window: Window) -> None
 
 
 def test_a_golden_batch_of_a_watched_forward_is_no_traffic(window: Window) -> None:
-    module = module_with("forward", lambda fn: compilewatch.compile(fn, name="rank", backend="aot_eager"))
+    module = module_with(
+        "forward", lambda fn: compilewatch.compile(fn, name="rank", backend="aot_eager")
+    )
     assert compilewatch.golden("no traffic", module, torch.randn(6, 16)).state == "passed"
     assert [region.calls for region in window().regions] == []
 

@@ -1,4 +1,5 @@
-"""A golden batch never raises into the job, leaves everything as it was, and says why where there is nothing to compare."""
+"""A golden batch never raises into the job, leaves everything as it was, and says why where there
+is nothing to compare."""
 
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ def test_state_of_the_job_is_as_it_was(window: Window) -> None:
     assert found.state == "passed" and found.parity.gradients > 0
     assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
     assert module.training and torch.equal(batch, given)
-    assert torch.equal(module.one.weight.grad, torch.ones_like(module.one.weight)) and module.two.weight.grad is None
+    assert (
+        torch.equal(module.one.weight.grad, torch.ones_like(module.one.weight))
+        and module.two.weight.grad is None
+    )
     assert torch.equal(torch.get_rng_state(), drawn)
     assert (random.getstate(), str(numpy.random.get_state())) == (own, arrays)
 
@@ -78,7 +82,10 @@ def _keeps(kept: list[int] = []) -> Callable[[Tensor], Tensor]:  # noqa: B006 - 
 SAYS: dict[str, tuple[Any, Any]] = {
     "the eager call raised ValueError: no 4 rows": (_raises, torch.ones(4)),
     "the eager call ran out of memory": (_no_memory, torch.ones(4)),
-    "two eager calls differ: the callable is random or keeps state between calls": (lambda x: nn.functional.dropout(x), torch.ones(400)),
+    "two eager calls differ: the callable is random or keeps state between calls": (
+        lambda x: nn.functional.dropout(x),
+        torch.ones(400),
+    ),
     "it changes its inputs in place": (lambda x: x.mul_(2.0), torch.ones(4)),
     "it returns no tensor": (lambda x: "nothing", torch.ones(4)),
     "nothing of it was compiled": (lambda x: x, torch.ones(4)),
@@ -101,7 +108,9 @@ def test_a_compiled_call_that_raises_is_told_as_that(window: Window) -> None:
 
         return call
 
-    found = compilewatch.golden("g", torch.compile(lambda x: x * 2.0, backend=backend), torch.ones(4))
+    found = compilewatch.golden(
+        "g", torch.compile(lambda x: x * 2.0, backend=backend), torch.ones(4)
+    )
     assert (found.state, found.text) == ("not compared", "the compiled call ran out of memory")
 
 
@@ -113,12 +122,24 @@ def test_an_input_that_only_the_compiled_one_changes_is_a_fault(window: Window) 
     def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         return lambda x: (x.mul_(2.0),)
 
-    found = compilewatch.golden("g", torch.compile(lambda x: x * 2.0, backend=backend), torch.ones(4))
-    assert (found.state, found.text) == ("failed", "the compiled callable changes its inputs, eager does not")
+    found = compilewatch.golden(
+        "g", torch.compile(lambda x: x * 2.0, backend=backend), torch.ones(4)
+    )
+    assert (found.state, found.text) == (
+        "failed",
+        "the compiled callable changes its inputs, eager does not",
+    )
 
 
 @pytest.mark.parametrize(
-    ("fn", "inputs"), [(None, None), (3, ()), (lambda: 1, object()), (torch.nn.Linear(2, 2), torch.ones(2)), (eager_like, {"x": 1})]
+    ("fn", "inputs"),
+    [
+        (None, None),
+        (3, ()),
+        (lambda: 1, object()),
+        (torch.nn.Linear(2, 2), torch.ones(2)),
+        (eager_like, {"x": 1}),
+    ],
 )
 def test_no_argument_raises(window: Window, fn: Any, inputs: Any) -> None:
     found = compilewatch.golden("g", fn, inputs)
@@ -144,7 +165,10 @@ def test_without_an_agent_nothing_is_called() -> None:
 def test_where_compiling_is_off_nothing_is_claimed(window: Window) -> None:
     with torch.compiler.set_stance("force_eager"):
         found = compilewatch.golden("g", eager_like(Perceptron()), torch.randn(4, 48))
-    assert (found.state, found.text) == ("not compared", "torch's stance is force_eager: nothing runs compiled")
+    assert (found.state, found.text) == (
+        "not compared",
+        "torch's stance is force_eager: nothing runs compiled",
+    )
 
 
 def test_modules_compiled_in_place_and_methods_are_held_against_themselves(window: Window) -> None:
@@ -153,8 +177,14 @@ def test_modules_compiled_in_place_and_methods_are_held_against_themselves(windo
     implementation = module._compiled_call_impl
     found: list[Golden] = [compilewatch.golden("in place", module, torch.randn(4, 48))]
     assert module._compiled_call_impl is implementation
-    found.append(compilewatch.golden("method", eager_like(Perceptron().forward), {"x": torch.randn(4, 48)}))
-    found.append(compilewatch.golden("nested", eager_like(nn.Sequential(Perceptron(), Perceptron())), (torch.randn(4, 48),)))
+    found.append(
+        compilewatch.golden("method", eager_like(Perceptron().forward), {"x": torch.randn(4, 48)})
+    )
+    found.append(
+        compilewatch.golden(
+            "nested", eager_like(nn.Sequential(Perceptron(), Perceptron())), (torch.randn(4, 48),)
+        )
+    )
     assert [(one.state, one.parity.reference) for one in found] == [("passed", "float64")] * 3
 
 
@@ -164,11 +194,16 @@ def test_a_part_that_is_compiled_by_itself_asks_for_a_reference(window: Window) 
     plain = nn.Sequential(part, whole[1])
     batch = torch.randn(4, 48)
     without = compilewatch.golden("g", eager_like(whole), batch)
-    assert without.state == "not compared" and "pass the same callable without torch.compile as reference=" in without.text
+    assert (
+        without.state == "not compared"
+        and "pass the same callable without torch.compile as reference=" in without.text
+    )
     assert compilewatch.golden("h", eager_like(whole), batch, reference=plain).state == "passed"
 
 
-def test_without_room_for_a_copy_eager_alone_is_the_reference(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_for_a_copy_eager_alone_is_the_reference(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reference_models, "_free", lambda torch, device: 0.0)
     found = compilewatch.golden("g", eager_like(Perceptron()), torch.randn(4, 48))
     assert (found.state, found.parity.reference) == ("passed", "eager")
@@ -188,7 +223,9 @@ def test_names_are_bounded(window: Window) -> None:
     assert len([fact for fact in window().facts if fact.kind == "parity"]) == MAX_GOLDENS
 
 
-def test_a_result_of_too_many_tensors_is_left_alone(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_of_too_many_tensors_is_left_alone(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(isolated_run, "MAX_TENSORS", 2)
     found = compilewatch.golden("g", eager_like(lambda x: (x + 1, x + 2, x + 3)), torch.ones(4))
     assert found.text == "it returns 3 tensors, the limit is 2"

@@ -1,6 +1,8 @@
-"""Golden batches of models as people serve them: none of the healthy is told as wrong, and what a compiler got wrong is found.
+"""Golden batches of models as people serve them: none of the healthy is told as wrong, and what a
+compiler got wrong is found.
 
-`python -m tests.agent.golden_real` does it to all twenty models, those of timm among them, and each fault in six."""
+`python -m tests.agent.golden_real` does it to all twenty models, those of timm among them, and each
+fault in six."""
 
 from __future__ import annotations
 
@@ -25,12 +27,23 @@ PLACES = {
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype"), [("BertModel", torch.float32), ("T5EncoderModel", torch.bfloat16), ("Qwen2ForCausalLM", torch.float32)]
+    ("name", "dtype"),
+    [
+        ("BertModel", torch.float32),
+        ("T5EncoderModel", torch.bfloat16),
+        ("Qwen2ForCausalLM", torch.float32),
+    ],
 )
-def test_a_healthy_model_passes_and_its_next_version_is_the_same(tmp_path: Path, name: str, dtype: torch.dtype) -> None:
+def test_a_healthy_model_passes_and_its_next_version_is_the_same(
+    tmp_path: Path, name: str, dtype: torch.dtype
+) -> None:
     first, second = healthy(name, MODELS[name], tmp_path, dtype, backend="aot_eager")
     assert (first.state, second.state) == ("passed", "passed"), (first.text, second.text)
-    assert (first.parity.reference, second.parity.last, second.parity.last_version) == ("float64", "same", "1")
+    assert (first.parity.reference, second.parity.last, second.parity.last_version) == (
+        "float64",
+        "same",
+        "1",
+    )
 
 
 @pytest.mark.parametrize("fault", FAULTS)

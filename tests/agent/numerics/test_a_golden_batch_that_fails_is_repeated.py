@@ -1,4 +1,5 @@
-"""A golden batch that fails is repeated before it is certain, and compiled with an empty cache to say whether the cached code is wrong."""
+"""A golden batch that fails is repeated before it is certain, and compiled with an empty cache to
+say whether the cached code is wrong."""
 
 from __future__ import annotations
 
@@ -27,13 +28,17 @@ def test_what_fails_once_and_then_passes_is_not_certain(window: Window) -> None:
         return run
 
     torch._dynamo.reset()
-    found = compilewatch.golden("flaky", torch.compile(lambda x: x + 1.0, backend=backend), torch.randn(8))
+    found = compilewatch.golden(
+        "flaky", torch.compile(lambda x: x + 1.0, backend=backend), torch.randn(8)
+    )
     assert found.state == "not compared"
     assert found.text.startswith("it failed once and passed when it was repeated (output is off by")
     assert len(calls) == 2
 
 
-def test_code_that_is_wrong_in_the_cache_alone_is_named(window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_that_is_wrong_in_the_cache_alone_is_named(
+    window: Window, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     batch = torch.randn(256)
 
@@ -44,14 +49,25 @@ def test_code_that_is_wrong_in_the_cache_alone_is_named(window: Window, tmp_path
     with monkeypatch.context() as patch:
         for overrides in (CppOverrides, CppVecOverrides):
             right = overrides.exp
-            patch.setattr(overrides, "exp", staticmethod(lambda x, right=right: f"({right(x)} + {right(x)})"))
+            patch.setattr(
+                overrides, "exp", staticmethod(lambda x, right=right: f"({right(x)} + {right(x)})")
+            )
         torch.compile(scale)(batch)  # leaves wrong code in the cache
     torch._dynamo.reset()
     found = compilewatch.golden("cached", torch.compile(scale), batch)
     assert found.state == "failed"
     assert found.text.endswith("compiled with an empty cache it passes: the cached code is wrong")
-    kinds = [(finding.kind, finding.text) for finding in window().findings if finding.kind == "golden_cached_code"]
-    assert kinds == [("golden_cached_code", "cached: fails with cached code, passes when compiled with an empty cache")]
+    kinds = [
+        (finding.kind, finding.text)
+        for finding in window().findings
+        if finding.kind == "golden_cached_code"
+    ]
+    assert kinds == [
+        (
+            "golden_cached_code",
+            "cached: fails with cached code, passes when compiled with an empty cache",
+        )
+    ]
     torch._dynamo.reset()
 
 
@@ -61,9 +77,13 @@ def test_a_compiler_that_is_wrong_with_an_empty_cache_too_is_no_fault_of_the_cac
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     for overrides in (CppOverrides, CppVecOverrides):
         right = overrides.exp
-        monkeypatch.setattr(overrides, "exp", staticmethod(lambda x, right=right: f"({right(x)} + {right(x)})"))
+        monkeypatch.setattr(
+            overrides, "exp", staticmethod(lambda x, right=right: f"({right(x)} + {right(x)})")
+        )
     torch._dynamo.reset()
-    found = compilewatch.golden("compiler", torch.compile(lambda x: torch.exp(x) * 0.5), torch.randn(256))
+    found = compilewatch.golden(
+        "compiler", torch.compile(lambda x: torch.exp(x) * 0.5), torch.randn(256)
+    )
     assert found.state == "failed"
     assert "empty cache" not in found.text
     assert not [finding for finding in window().findings if finding.kind == "golden_cached_code"]

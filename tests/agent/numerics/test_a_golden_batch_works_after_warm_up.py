@@ -1,4 +1,5 @@
-"""A golden batch is compared after a warm-up as before the first call, whatever frame torch keeps the compiled code on."""
+"""A golden batch is compared after a warm-up as before the first call, whatever frame torch keeps
+the compiled code on."""
 
 from __future__ import annotations
 
@@ -64,7 +65,9 @@ def _from_the_start() -> Iterator[None]:
 @pytest.fixture
 def process_group() -> Iterator[None]:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1
+    )
     yield
     torch.distributed.destroy_process_group()
 
@@ -95,8 +98,12 @@ def wrong(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
     return lambda *args: tuple(one * 1.01 for one in graph.forward(*args))
 
 
-@pytest.mark.parametrize(("backend", "state"), [("aot_eager", "passed"), (wrong, "failed")], ids=["right", "wrong"])
-def test_ddp_is_compared_around_compiled_code_and_inside_it(window: Window, process_group: None, backend: Any, state: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "state"), [("aot_eager", "passed"), (wrong, "failed")], ids=["right", "wrong"]
+)
+def test_ddp_is_compared_around_compiled_code_and_inside_it(
+    window: Window, process_group: None, backend: Any, state: str
+) -> None:
     parallel = nn.parallel.DistributedDataParallel
     outside = compared("outside", parallel(torch.compile(Rectified().eval(), backend=backend)), 3)
     torch._dynamo.reset()
@@ -105,10 +112,17 @@ def test_ddp_is_compared_around_compiled_code_and_inside_it(window: Window, proc
 
 
 def test_a_wrong_result_is_found_after_a_warm_up(window: Window) -> None:
-    assert compared("wrong", torch.compile(nn.Sequential(nn.Linear(16, 4)).eval(), backend=wrong), 3).state == "failed"
+    assert (
+        compared(
+            "wrong", torch.compile(nn.Sequential(nn.Linear(16, 4)).eval(), backend=wrong), 3
+        ).state
+        == "failed"
+    )
 
 
-def test_a_batch_that_met_no_compiled_code_is_a_finding_and_fails_where_it_is_required(window: Window) -> None:
+def test_a_batch_that_met_no_compiled_code_is_a_finding_and_fails_where_it_is_required(
+    window: Window,
+) -> None:
     def broken(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         raise RuntimeError("no compiler")
 

@@ -1,5 +1,6 @@
-"""What is asked of a GPU is read once it has come so far, on the agent's thread; a stand-in for CUDA's clock says how far that is. The GPU
-itself: `tests/gpu/test_compiling_pays_what_the_ledger_says.py`."""
+"""What is asked of a GPU is read once it has come so far, on the agent's thread; a stand-in for
+CUDA's clock says how far that is. The GPU itself:
+`tests/gpu/test_compiling_pays_what_the_ledger_says.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from compilewatch.numerics.compare_outputs import MAX_VALUES as VALUES
 from compilewatch.numerics.compare_outputs import Pair, compare_pairs, pair_outputs
 from compilewatch.numerics.tolerance import Comparison
 from compilewatch.recording.recorder import Recorder
-from compilewatch.sources.cuda.deferred_reads import DEFERRED_READS, MAX_WAITING, CallTimer, DeferredReads, gpu_of
+from compilewatch.sources.cuda.deferred_reads import (
+    DEFERRED_READS,
+    MAX_WAITING,
+    CallTimer,
+    DeferredReads,
+    gpu_of,
+)
 from compilewatch.sources.cuda.gpu_time import GpuTime
 
 
@@ -101,7 +108,10 @@ def test_where_nobody_can_read_the_reason_is_said() -> None:
     later.start()
     asked(later, gpu, lambda: None)
     later.stop("the CUDA runtime is not loaded as a shared library")
-    with pytest.raises(ComparisonError, match="the GPU cannot be read without waiting for it: the CUDA runtime is not loaded"):
+    with pytest.raises(
+        ComparisonError,
+        match="the GPU cannot be read without waiting for it: the CUDA runtime is not loaded",
+    ):
         room(later, gpu)
 
 
@@ -126,7 +136,9 @@ def test_a_large_answer_is_held_in_part_and_an_odd_one_as_what_it_is() -> None:
     assert torch.equal(held[0].compiled, held[0].eager + 1.0)
     small = torch.ones(4)
     (copied,) = pair_outputs(torch, small, small, on_gpu=True)
-    assert isinstance(copied, Pair) and copied.compiled.data_ptr() != small.data_ptr()  # a replay may write over it
+    assert (
+        isinstance(copied, Pair) and copied.compiled.data_ptr() != small.data_ptr()
+    )  # a replay may write over it
     found, share = compare_pairs(torch, [Pair("output", small * 1.5, small)])
     assert found.times > 1 and share == pytest.approx(0.5)
     assert isinstance(pair_outputs(torch, {"a": small}, small, on_gpu=True), Comparison)

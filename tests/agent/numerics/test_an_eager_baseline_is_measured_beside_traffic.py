@@ -1,4 +1,5 @@
-"""`eager_baseline` reports the time of uncompiled calls, not as traffic, and leaves the job unchanged; `baseline` is its old name."""
+"""`eager_baseline` reports the time of uncompiled calls, not as traffic, and leaves the job
+unchanged; `baseline` is its old name."""
 
 from __future__ import annotations
 
@@ -59,10 +60,14 @@ def test_the_mean_is_that_of_the_calls(window: Window) -> None:
     (eager,) = window().regions
     assert found.seconds >= 0.002
     assert eager.latency is not None
-    assert eager.latency.sum == pytest.approx(found.calls * found.seconds, rel=0.3)  # two clocks, on a machine with other work
+    assert eager.latency.sum == pytest.approx(
+        found.calls * found.seconds, rel=0.3
+    )  # two clocks, on a machine with other work
 
 
-def test_what_was_compiled_in_place_runs_eager_for_it_and_compiled_afterwards(window: Window) -> None:
+def test_what_was_compiled_in_place_runs_eager_for_it_and_compiled_afterwards(
+    window: Window,
+) -> None:
     module = Perceptron()
     module.compile(backend="eager")
     model = compilewatch.watch(module, name="forward")
@@ -78,11 +83,15 @@ def test_the_state_of_the_job_is_as_it_was(window: Window) -> None:
     given, drawn = batch.clone(), torch.get_rng_state()
     compilewatch.eager_baseline(watched(module), batch, calls=20)
     assert all(torch.equal(one, before[name]) for name, one in module.state_dict().items())
-    assert module.training and torch.equal(batch, given) and torch.equal(torch.get_rng_state(), drawn)
+    assert (
+        module.training and torch.equal(batch, given) and torch.equal(torch.get_rng_state(), drawn)
+    )
     assert RECORDER.get_thread_state().buffer is None
 
 
-def test_a_slow_model_is_measured_for_so_long_and_no_longer(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_model_is_measured_for_so_long_and_no_longer(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(measuring, "MAX_SECONDS", 0.0)
     assert compilewatch.eager_baseline(watched(Perceptron()), torch.randn(4, 48)).calls == 1
 
@@ -94,13 +103,23 @@ def _raises(x: Tensor) -> Tensor:
 @pytest.mark.parametrize(
     ("make", "inputs", "why"),
     [
-        (lambda: torch.compile(_raises, backend="eager"), torch.ones(2), "the eager call raised ValueError"),
-        (lambda: torch.compile(Perceptron(), backend="eager"), (torch.ones(2), 3, "x"), "the eager call raised TypeError"),
+        (
+            lambda: torch.compile(_raises, backend="eager"),
+            torch.ones(2),
+            "the eager call raised ValueError",
+        ),
+        (
+            lambda: torch.compile(Perceptron(), backend="eager"),
+            (torch.ones(2), 3, "x"),
+            "the eager call raised TypeError",
+        ),
         (lambda: Perceptron(), torch.ones(4, 48), "it is not a result of torch.compile"),
         (lambda: None, torch.ones(2), "it is not a result of torch.compile"),
     ],
 )
-def test_where_nothing_can_be_measured_a_line_says_why(window: Window, make: Callable[[], Any], inputs: Any, why: str) -> None:
+def test_where_nothing_can_be_measured_a_line_says_why(
+    window: Window, make: Callable[[], Any], inputs: Any, why: str
+) -> None:
     found = compilewatch.eager_baseline(make(), inputs)
     assert isinstance(found, EagerBaseline)
     assert (found.calls, found.text.startswith(f"not measured: {why}")) == (0, True), found.text
@@ -109,7 +128,9 @@ def test_where_nothing_can_be_measured_a_line_says_why(window: Window, make: Cal
 
 def test_an_agent_that_is_off_measures_nothing() -> None:
     assert (
-        compilewatch.eager_baseline(torch.compile(Perceptron(), backend="eager"), torch.ones(4, 48)).text
+        compilewatch.eager_baseline(
+            torch.compile(Perceptron(), backend="eager"), torch.ones(4, 48)
+        ).text
         == "not measured: the agent is off"
     )
 
@@ -136,7 +157,10 @@ def _not_warned(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_old_name_measures_the_same_and_warns_once(window: Window) -> None:
     model, batch = watched(Perceptron()), torch.randn(4, 48)
     with pytest.warns(DeprecationWarning) as warned:
-        found = [compilewatch.baseline(model, batch, calls=3), compilewatch.baseline(model, inputs=batch, calls=2)]
+        found = [
+            compilewatch.baseline(model, batch, calls=3),
+            compilewatch.baseline(model, inputs=batch, calls=2),
+        ]
     assert [(one.region, one.calls) for one in found] == [("forward", 3), ("forward", 2)]
     (eager,) = window().regions
     assert (eager.name, eager.runtime, eager.calls) == ("forward", "eager", 5)
@@ -146,7 +170,9 @@ def test_the_old_name_measures_the_same_and_warns_once(window: Window) -> None:
 
 
 @pytest.mark.usefixtures("_not_warned")
-def test_the_old_name_raises_nothing_where_warnings_are_errors(window: Window, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_old_name_raises_nothing_where_warnings_are_errors(
+    window: Window, capsys: pytest.CaptureFixture[str]
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = compilewatch.baseline(watched(Perceptron()), torch.randn(4, 48), calls=3)
@@ -158,9 +184,15 @@ def test_the_old_name_raises_nothing_where_warnings_are_errors(window: Window, c
 def test_the_new_name_warns_of_nothing(window: Window) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
-        assert compilewatch.eager_baseline(watched(Perceptron()), torch.randn(4, 48), calls=3).calls == 3
+        assert (
+            compilewatch.eager_baseline(watched(Perceptron()), torch.randn(4, 48), calls=3).calls
+            == 3
+        )
 
 
 def test_the_old_name_goes_in_a_later_release() -> None:
-    removed, present = (tuple(map(int, one.split("."))) for one in (measuring.OLD_NAME_REMOVED_IN, compilewatch.__version__))
+    removed, present = (
+        tuple(map(int, one.split(".")))
+        for one in (measuring.OLD_NAME_REMOVED_IN, compilewatch.__version__)
+    )
     assert present < removed

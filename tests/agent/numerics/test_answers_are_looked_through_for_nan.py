@@ -1,4 +1,5 @@
-"""`watch(finite=True)` looks through some answers for NaN and infinite values; without it nothing is looked at."""
+"""`watch(finite=True)` looks through some answers for NaN and infinite values; without it nothing
+is looked at."""
 
 from __future__ import annotations
 
@@ -42,23 +43,35 @@ def test_values_are_counted_by_region_and_the_answer_is_the_same(window: Window)
     for batch in (torch.ones(8), torch.zeros(8), torch.tensor([0.0, 1.0])):
         assert torch.equal(call(batch)["logits"], batch / batch) or batch.min() == 0
     found = told_by(window())
-    assert [(one.kind, one.region, one.state, one.samples, one.beyond, one.nonfinite) for one in found] == [
+    assert [
+        (one.kind, one.region, one.state, one.samples, one.beyond, one.nonfinite) for one in found
+    ] == [
         ("finite", "forward", "passed", 1, 0, 0),
         ("finite", "forward", "failed", 2, 1, 8),
         ("finite", "forward", "failed", 3, 2, 9),
     ]
-    assert parity_words(found[-1]) == "output['logits'] holds NaN or infinite values in 2 of 3 sampled calls"
+    assert (
+        parity_words(found[-1])
+        == "output['logits'] holds NaN or infinite values in 2 of 3 sampled calls"
+    )
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64])
-def test_one_value_among_many_is_found_in_every_precision(window: Window, value: float, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64]
+)
+def test_one_value_among_many_is_found_in_every_precision(
+    window: Window, value: float, dtype: torch.dtype
+) -> None:
     batch = torch.full((100, 100), 60000.0 if dtype == torch.float16 else 1.0, dtype=dtype)
     call = compilewatch.watch(lambda x: x.clone(), name="forward", finite=True)
     call(batch)  # a sum that is infinite though no value is
     batch[3, 4] = value
     call(batch)
-    assert [(one.state, one.nonfinite) for one in told_by(window())] == [("passed", 0), ("failed", 1)]
+    assert [(one.state, one.nonfinite) for one in told_by(window())] == [
+        ("passed", 0),
+        ("failed", 1),
+    ]
 
 
 def test_a_compiled_module_is_looked_at_and_stays_a_module(window: Window) -> None:
@@ -94,15 +107,28 @@ compilewatch.init(model="m", interval=0.05)
 call = call or compilewatch.watch(lambda x: x / x, name="forward")
 call(torch.zeros(4))
 """
-    done = run(program.replace('sys.argv[1:] == ["before"]', str(order == "before")), ENDPOINT=dashboard.endpoint, API_KEY=KEY, FINITE="1")
+    done = run(
+        program.replace('sys.argv[1:] == ["before"]', str(order == "before")),
+        ENDPOINT=dashboard.endpoint,
+        API_KEY=KEY,
+        FINITE="1",
+    )
     assert done.returncode == 0, done.stderr
-    facts = [fact for request in dashboard.requests for report in request["reports"] for fact in report.get("facts", ())]
-    assert [(one.state, one.nonfinite) for one in (parity_of(fact["data"]) for fact in facts if fact["kind"] == "parity")] == [
-        ("failed", 4)
+    facts = [
+        fact
+        for request in dashboard.requests
+        for report in request["reports"]
+        for fact in report.get("facts", ())
     ]
+    assert [
+        (one.state, one.nonfinite)
+        for one in (parity_of(fact["data"]) for fact in facts if fact["kind"] == "parity")
+    ] == [("failed", 4)]
 
 
-def test_about_one_call_in_a_hundred_is_looked_at(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_about_one_call_in_a_hundred_is_looked_at(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(nan_check, "SAMPLE_INTERVAL", 100)
     call = compilewatch.watch(half, name="forward", finite=True)
     for _ in range(5000):
@@ -118,7 +144,9 @@ def test_about_one_call_in_a_hundred_is_looked_at(window: Window, monkeypatch: p
         (torch.ones(2, device="meta"), "its output is on meta: reading would wait for it"),
     ],
 )
-def test_what_cannot_be_looked_at_says_why_to_who_asked(window: Window, answer: Any, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_looked_at_says_why_to_who_asked(
+    window: Window, answer: Any, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = compilewatch.watch(lambda: answer, name="forward", finite=True)
     for _ in range(3):
         assert call() is answer

@@ -1,4 +1,5 @@
-"""What changes its arguments, keeps something or draws random numbers is found by trying, left alone by `shadow`, and says why."""
+"""What changes its arguments, keeps something or draws random numbers is found by trying, left
+alone by `shadow`, and says why."""
 
 from __future__ import annotations
 
@@ -12,7 +13,11 @@ from compilewatch.wire.messages import Report
 from torch import Tensor, nn
 
 from tests.agent.golden_models import Convolution
-from tests.agent.numerics.test_shadow_calls_run_eager_beside_live_ones import _fresh, every_call, last
+from tests.agent.numerics.test_shadow_calls_run_eager_beside_live_ones import (
+    _fresh,
+    every_call,
+    last,
+)
 
 __all__ = ["_fresh"]
 Window = Callable[[], Report]
@@ -60,10 +65,16 @@ def _kept(kept: list[int]) -> Callable[[Tensor], Tensor]:
 
 LEFT: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Any, ...]]]] = {
     "it changes argument 0 in place": (lambda: lambda x: x.add_(1.0), lambda: (torch.ones(4),)),
-    "it changes argument 0[k] in place": (lambda: lambda held: held["k"].mul_(2.0), lambda: ({"k": torch.ones(4)},)),
+    "it changes argument 0[k] in place": (
+        lambda: lambda held: held["k"].mul_(2.0),
+        lambda: ({"k": torch.ones(4)},),
+    ),
     "it changes argument 1.layers in place": (lambda: _cached, lambda: (torch.ones(4), _ONE)),
     "it keeps state: keys changes": (KeyValues, lambda: (torch.ones(4), 3)),
-    "it keeps state: norm.num_batches_tracked changes": (lambda: Convolution().train(), lambda: (torch.randn(2, 3, 12, 12),)),
+    "it keeps state: norm.num_batches_tracked changes": (
+        lambda: Convolution().train(),
+        lambda: (torch.randn(2, 3, 12, 12),),
+    ),
     "it keeps state: seen changes": (Counting, lambda: (torch.ones(4),)),
     "it keeps state: kept changes": (lambda: _kept([]), lambda: (torch.ones(4),)),
     "it draws random numbers": (lambda: nn.Dropout(), lambda: (torch.ones(400),)),
@@ -101,7 +112,10 @@ def test_the_state_of_a_module_is_as_without_us(window: Window) -> None:
         with torch.no_grad():
             mine, theirs = shadowed(batch), alone(batch)
         assert torch.equal(mine["map"], theirs["map"])
-    assert all(torch.equal(one, two) for one, two in zip(module.state_dict().values(), plain.state_dict().values(), strict=True))
+    assert all(
+        torch.equal(one, two)
+        for one, two in zip(module.state_dict().values(), plain.state_dict().values(), strict=True)
+    )
 
 
 class Elsewhere(nn.Module):
@@ -117,7 +131,9 @@ class Elsewhere(nn.Module):
 
 
 @pytest.mark.parametrize(("on", "what"), [("meta", "weights are"), ("cpu", "output is")])
-def test_what_is_on_another_device_is_left_alone_before_anything_runs_twice(window: Window, on: str, what: str) -> None:
+def test_what_is_on_another_device_is_left_alone_before_anything_runs_twice(
+    window: Window, on: str, what: str
+) -> None:
     noted: list[int] = []
     model = every_call(Elsewhere(noted, on))
     for _ in range(3):

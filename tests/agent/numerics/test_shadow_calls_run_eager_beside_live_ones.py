@@ -1,4 +1,5 @@
-"""`shadow` runs some calls eager too: speed-up and error are told, the answer is always that of the callable, what is not pure is left."""
+"""`shadow` runs some calls eager too: speed-up and error are told, the answer is always that of the
+callable, what is not pure is left."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def regions(report: Report) -> dict[tuple[str, str, bool], Region]:
     return {(one.name, one.runtime, one.outermost): one for one in report.regions}
 
 
-def test_speed_up_and_error_are_told_and_eager_times_stand_beside_the_region(window: Window) -> None:
+def test_speed_up_and_error_are_told_and_eager_times_stand_beside_the_region(
+    window: Window,
+) -> None:
     class Slow(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
             if not torch.compiler.is_compiling():
@@ -59,17 +62,29 @@ def test_speed_up_and_error_are_told_and_eager_times_stand_beside_the_region(win
     assert all(torch.equal(one, batch * 2.0) for one in answers)
     report = window()
     found = last(report)
-    assert (found.kind, found.state, found.region, found.samples, found.timed, found.beyond) == ("shadow", "passed", "Slow", 11, 10, 0)
+    assert (found.kind, found.state, found.region, found.samples, found.timed, found.beyond) == (
+        "shadow",
+        "passed",
+        "Slow",
+        11,
+        10,
+        0,
+    )
     assert found.error == 0.0 and found.relative == 0.0 and found.tolerance is not None
     assert found.compiled_seconds is not None and found.eager_seconds is not None
     assert found.eager_seconds > 0.004 > 0.0 < found.compiled_seconds
     seen = regions(report)
-    assert (seen["Slow", "torch.compile", True].calls, seen["Slow", "eager", False].calls) == (11, 10)
+    assert (seen["Slow", "torch.compile", True].calls, seen["Slow", "eager", False].calls) == (
+        11,
+        10,
+    )
     assert seen["Slow", "eager", False].bucket == seen["Slow", "torch.compile", True].bucket
 
 
 def test_about_the_asked_share_of_calls_is_drawn_and_the_others_only_pass(window: Window) -> None:
-    function = compilewatch.shadow(compilewatch.watch(compiled(lambda x: x + 1.0), name="forward"), rate=0.05)
+    function = compilewatch.shadow(
+        compilewatch.watch(compiled(lambda x: x + 1.0), name="forward"), rate=0.05
+    )
     batch = torch.ones(4)
     for _ in range(2000):
         function(batch)
@@ -91,7 +106,9 @@ def test_a_wrong_result_is_told_once_it_is_more_than_chance(window: Window) -> N
         model(torch.randn(8, 48))
     found = last(window())
     assert states == ["passed", "passed", "failed", "failed", "failed"]
-    assert (found.samples, found.beyond) == (6, 6) and found.relative == pytest.approx(0.01, rel=0.05)
+    assert (found.samples, found.beyond) == (6, 6) and found.relative == pytest.approx(
+        0.01, rel=0.05
+    )
 
 
 def test_what_is_nan_compiled_alone_is_beyond_the_tolerance(window: Window) -> None:
@@ -133,7 +150,9 @@ def test_what_it_holds_may_have_defaults(window: Window) -> None:
 
     def backend(graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         def run(*args: Tensor) -> Any:
-            others.extend((object(), None) for _ in range(100))  # what was looked at before lies elsewhere in memory now
+            others.extend(
+                (object(), None) for _ in range(100)
+            )  # what was looked at before lies elsewhere in memory now
             return graph(*args)
 
         return run
@@ -154,14 +173,23 @@ def test_gradients_of_the_answer_are_the_callables_own(window: Window) -> None:
     module.zero_grad()
     for _ in range(3):
         module(batch).sum().backward()
-    assert all(torch.allclose(one, two.grad, rtol=1e-4, atol=1e-5) for one, two in zip(mine, module.parameters(), strict=True))
+    assert all(
+        torch.allclose(one, two.grad, rtol=1e-4, atol=1e-5)
+        for one, two in zip(mine, module.parameters(), strict=True)
+    )
 
 
-NO_MEMORY = (torch.OutOfMemoryError("CUDA out of memory"), MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+NO_MEMORY = (
+    torch.OutOfMemoryError("CUDA out of memory"),
+    MemoryError(),
+    RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+)
 
 
 @pytest.mark.parametrize("error", NO_MEMORY)
-def test_a_lack_of_memory_ends_all_shadow_calls_of_the_process(window: Window, error: Exception) -> None:
+def test_a_lack_of_memory_ends_all_shadow_calls_of_the_process(
+    window: Window, error: Exception
+) -> None:
     tried: list[str] = []
 
     def greedy(name: str) -> Any:
@@ -179,7 +207,10 @@ def test_a_lack_of_memory_ends_all_shadow_calls_of_the_process(window: Window, e
         assert torch.equal(one(torch.ones(4)), torch.full((4,), 2.0))
         assert torch.equal(two(torch.ones(4)), torch.full((4,), 2.0))
     assert tried == ["one"]
-    assert last(window()).why == "a shadow call ran out of memory: shadow calls are off in this process"
+    assert (
+        last(window()).why
+        == "a shadow call ran out of memory: shadow calls are off in this process"
+    )
 
 
 def test_what_the_eager_call_raises_reaches_nobody(window: Window) -> None:
@@ -190,7 +221,10 @@ def test_what_the_eager_call_raises_reaches_nobody(window: Window) -> None:
 
     model = every_call(odd)
     assert all(torch.equal(model(torch.ones(4)), torch.full((4,), 2.0)) for _ in range(4))
-    assert last(window()).why == "the eager call raised ValueError" and RECORDER.internal_error_count == 0
+    assert (
+        last(window()).why == "the eager call raised ValueError"
+        and RECORDER.internal_error_count == 0
+    )
 
 
 def test_what_the_callable_raises_is_raised(window: Window) -> None:
@@ -241,7 +275,9 @@ def test_threads_look_at_one_call_at_a_time(window: Window) -> None:
 
     model = every_call(Busy())
     model(torch.ones(4))
-    threads = [threading.Thread(target=lambda: [model(torch.ones(4)) for _ in range(10)]) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: [model(torch.ones(4)) for _ in range(10)]) for _ in range(4)
+    ]
     for one in threads:
         one.start()
     for one in threads:
@@ -252,13 +288,17 @@ def test_threads_look_at_one_call_at_a_time(window: Window) -> None:
 def test_a_module_stays_a_module(window: Window) -> None:
     module = Perceptron().eval()
     model = every_call(module)
-    assert isinstance(model, nn.Module) and set(model.state_dict()) == {f"_orig_mod.{name}" for name in module.state_dict()}
+    assert isinstance(model, nn.Module) and set(model.state_dict()) == {
+        f"_orig_mod.{name}" for name in module.state_dict()
+    }
     assert compilewatch.golden("g", model, torch.randn(4, 48)).parity.region == "Perceptron"
     assert compilewatch.eager_baseline(model, torch.randn(4, 48), calls=3).calls == 3
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, 1.5, float("nan")])
-def test_a_rate_that_is_none_leaves_the_callable_as_it_is(window: Window, rate: float, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rate_that_is_none_leaves_the_callable_as_it_is(
+    window: Window, rate: float, capsys: pytest.CaptureFixture[str]
+) -> None:
     fn = compiled(lambda x: x)
     assert compilewatch.shadow(fn, rate=rate) is fn
 

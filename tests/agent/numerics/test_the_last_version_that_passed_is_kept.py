@@ -1,4 +1,5 @@
-"""What a version gave is kept for the next one on this host: lengths and projections, no values, and no verdict of its own."""
+"""What a version gave is kept for the next one on this host: lengths and projections, no values,
+and no verdict of its own."""
 
 from __future__ import annotations
 
@@ -11,14 +12,22 @@ import pytest
 import torch
 from compilewatch.agent import shutdown
 from compilewatch.numerics.golden import Golden
-from compilewatch.numerics.golden_history import MAX_VERSIONS, GoldenHistory, Summary, compare_summaries, summarize
+from compilewatch.numerics.golden_history import (
+    MAX_VERSIONS,
+    GoldenHistory,
+    Summary,
+    compare_summaries,
+    summarize,
+)
 
 from tests.agent.golden_models import Perceptron
 
 Start = Callable[..., None]
 
 
-def passed(start: Start, folder: Path, version: str, module: torch.nn.Module, batch: torch.Tensor) -> Golden:
+def passed(
+    start: Start, folder: Path, version: str, module: torch.nn.Module, batch: torch.Tensor
+) -> Golden:
     torch._dynamo.reset()
     start(version=version, spool=str(folder))
     found = compilewatch.golden("batch", torch.compile(module, backend="aot_eager"), batch)
@@ -33,12 +42,21 @@ def test_a_version_is_held_against_the_one_before(start: Start, tmp_path: Path) 
     again = passed(start, tmp_path, "1", module, batch)
     assert (first.parity.last, again.parity.last) == ("", "")
     same = passed(start, tmp_path, "2", module, batch)
-    assert (same.parity.last, same.parity.last_version, same.parity.last_change) == ("same", "1", 0.0)
+    assert (same.parity.last, same.parity.last_version, same.parity.last_change) == (
+        "same",
+        "1",
+        0.0,
+    )
     assert passed(start, tmp_path, "3", Perceptron(), batch).parity.last == "other weights"
-    assert passed(start, tmp_path, "4", module, torch.randn(16, 48)).parity.last in ("other inputs", "other weights")
+    assert passed(start, tmp_path, "4", module, torch.randn(16, 48)).parity.last in (
+        "other inputs",
+        "other weights",
+    )
 
 
-def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(start: Start, tmp_path: Path) -> None:
+def test_a_change_of_the_code_with_the_same_weights_is_told_and_is_no_failure(
+    start: Start, tmp_path: Path
+) -> None:
     class Changed(Perceptron):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return super().forward(x) * 1.02
@@ -58,11 +76,16 @@ def test_the_file_is_this_users_alone_and_holds_no_value(start: Start, tmp_path:
     (path,) = tmp_path.glob("compilewatch-*/golden/*.golden")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     text = path.read_text()
-    assert all(repr(value) not in text for value in (*batch.flatten().tolist(), *module(batch).flatten().tolist()))
+    assert all(
+        repr(value) not in text
+        for value in (*batch.flatten().tolist(), *module(batch).flatten().tolist())
+    )
     assert len(text) < 1000
 
 
-def test_a_damaged_file_and_a_spool_that_is_off_cost_only_the_comparison(start: Start, tmp_path: Path) -> None:
+def test_a_damaged_file_and_a_spool_that_is_off_cost_only_the_comparison(
+    start: Start, tmp_path: Path
+) -> None:
     module, batch = Perceptron(), torch.randn(16, 48)
     passed(start, tmp_path, "1", module, batch)
     (path,) = tmp_path.glob("compilewatch-*/golden/*.golden")
@@ -70,7 +93,10 @@ def test_a_damaged_file_and_a_spool_that_is_off_cost_only_the_comparison(start: 
     assert passed(start, tmp_path, "2", module, batch).parity.last == ""
     start(version="3", spool="off")
     torch._dynamo.reset()
-    assert compilewatch.golden("batch", torch.compile(module, backend="aot_eager"), batch).parity.last == ""
+    assert (
+        compilewatch.golden("batch", torch.compile(module, backend="aot_eager"), batch).parity.last
+        == ""
+    )
 
 
 def test_few_versions_are_kept(tmp_path: Path) -> None:
@@ -92,4 +118,7 @@ def test_a_change_of_the_whole_is_seen_and_rounding_is_not(share: float, state: 
 
 def test_what_is_small_is_not_summarised() -> None:
     summary = summarize(torch, "cpu", [], [], {"loss": torch.tensor(3.25), "few": torch.ones(63)})
-    assert summary.outputs == {} and compare_summaries(summary, summary, 1e-4) == ("too small", None)
+    assert summary.outputs == {} and compare_summaries(summary, summary, 1e-4) == (
+        "too small",
+        None,
+    )

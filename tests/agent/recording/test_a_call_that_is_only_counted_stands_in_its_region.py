@@ -1,4 +1,5 @@
-"""A call that is only counted is found where it holds another call, fails or is told to run otherwise."""
+"""A call that is only counted is found where it holds another call, fails or is told to run
+otherwise."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -
     call = wrap_call(route_function(compiled), RECORDER.register(RegionSpec("f")))
     sampled(call).issue_tokens(100)
     commands = CommandHandler(
-        Config(endpoint="file:/dev/null", model="m", version="1"), RECORDER, lambda: Identity(id="i", started=0.0, model="m", version="1")
+        Config(endpoint="file:/dev/null", model="m", version="1"),
+        RECORDER,
+        lambda: Identity(id="i", started=0.0, model="m", version="1"),
     )
     assert call() == "compiled"
     commands._hold(Command("a", "p", EAGER, 1, "m", "1", "e", time.time(), time.time() + 60))
@@ -38,7 +41,9 @@ def test_while_a_command_is_in_force_each_call_asks_the_switch(window: Window) -
             for _ in range(BURST):
                 call()
             second_passes()
-        assert call() == "eager" and {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
+        assert call() == "eager" and {
+            line.sampling.calls_per_timed for line in RECORDER._all_buffers
+        } == {1}
     finally:
         commands.close()
     assert call() == "compiled"
@@ -52,14 +57,23 @@ def test_a_region_that_holds_others_is_timed_whole(window: Window) -> None:
         for _ in range(BURST):
             outer(inner)
         second_passes()
-    [sampling] = {line.sampling for line in RECORDER._all_buffers if line.sampling.calls_per_timed > 1}
-    assert sampling.buffer is not None and sampling.buffer.region.name == "inner" and sampling.is_nested
+    [sampling] = {
+        line.sampling for line in RECORDER._all_buffers if line.sampling.calls_per_timed > 1
+    }
+    assert (
+        sampling.buffer is not None
+        and sampling.buffer.region.name == "inner"
+        and sampling.is_nested
+    )
     window()
     for _ in range(BURST):
         outer(inner)
     with pytest.raises(ZeroDivisionError):
         outer(lambda: 1 // 0)
-    counts = {(region.name, region.outermost): (region.calls, region.errors) for region in window().regions}
+    counts = {
+        (region.name, region.outermost): (region.calls, region.errors)
+        for region in window().regions
+    }
     assert counts == {("outer", True): (BURST + 1, 1), ("inner", False): (BURST, 0)}
 
 
@@ -73,10 +87,16 @@ def test_a_block_in_a_call_says_that_the_region_holds_others(window: Window) -> 
         for _ in range(BURST):
             call()
         second_passes()
-    assert {line.region.name for line in RECORDER._all_buffers if line.sampling.skip_tokens is not NO_TOKENS} == set()
+    assert {
+        line.region.name
+        for line in RECORDER._all_buffers
+        if line.sampling.skip_tokens is not NO_TOKENS
+    } == set()
 
 
-def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inner = compilewatch.watch(answer, name="inner")
     outer = compilewatch.watch(answer, name="outer")
     for _ in range(3):
@@ -86,11 +106,17 @@ def test_a_region_that_is_called_in_others_and_outside_is_timed_whole(window: Wi
         second_passes()
     assert {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
     window()
-    monkeypatch.setattr("compilewatch.recording.sampler.UNIFORM_NESTING_SECONDS", -1.0)  # so long ago
+    monkeypatch.setattr(
+        "compilewatch.recording.sampler.UNIFORM_NESTING_SECONDS", -1.0
+    )  # so long ago
     for _ in range(BURST):
         outer(inner)
     second_passes()
-    found = {line.region.outermost: line.sampling.calls_per_timed for line in RECORDER._all_buffers if line.region.name == "inner"}
+    found = {
+        line.region.outermost: line.sampling.calls_per_timed
+        for line in RECORDER._all_buffers
+        if line.region.name == "inner"
+    }
     assert found[True] == 1 < found[False]
 
 
@@ -105,7 +131,9 @@ def test_the_first_call_inside_one_that_is_only_counted_ends_the_counting(window
     assert counts == {("outer", True): BURST, ("inner", True): 1, ("inner", False): BURST - 1}
 
 
-def test_a_call_elsewhere_in_a_region_that_is_known_ends_the_counting_with_the_next_timed_one(window: Window) -> None:
+def test_a_call_elsewhere_in_a_region_that_is_known_ends_the_counting_with_the_next_timed_one(
+    window: Window,
+) -> None:
     inner = compilewatch.watch(answer, name="inner")
     outer = compilewatch.watch(answer, name="outer")
     inner()
@@ -129,11 +157,16 @@ def test_a_call_under_way_is_counted_when_it_is_over(window: Window) -> None:
     with pytest.raises(ValueError, match="NCCL"):
         call(fails)
     reports.append(window())
-    assert [(region.calls, region.errors) for report in reports for region in report.regions] == [(1, 1)]
+    assert [(region.calls, region.errors) for report in reports for region in report.regions] == [
+        (1, 1)
+    ]
 
 
 def test_a_counted_call_that_is_found_in_another_ends_the_counting(window: Window) -> None:
-    inner, outer = compilewatch.watch(answer, name="inner"), compilewatch.watch(answer, name="outer")
+    inner, outer = (
+        compilewatch.watch(answer, name="inner"),
+        compilewatch.watch(answer, name="outer"),
+    )
     for _ in range(2):
         for _ in range(BURST):
             inner()
@@ -142,13 +175,18 @@ def test_a_counted_call_that_is_found_in_another_ends_the_counting(window: Windo
     for line in RECORDER._all_buffers:
         line.sampling.issue_tokens(BURST)
     outer(lambda: inner(second_passes))
-    assert {line.region.name: (line.sampling.calls_per_timed, line.has_nested_calls) for line in RECORDER._all_buffers} == {
+    assert {
+        line.region.name: (line.sampling.calls_per_timed, line.has_nested_calls)
+        for line in RECORDER._all_buffers
+    } == {
         "inner": (1, False),
         "outer": (1, True),
     }
 
 
-def test_a_function_that_begins_to_call_itself_is_timed_from_the_next_timed_call_on(window: Window) -> None:
+def test_a_function_that_begins_to_call_itself_is_timed_from_the_next_timed_call_on(
+    window: Window,
+) -> None:
     def job(depth: int = 0) -> None:
         if depth:
             call(depth - 1)

@@ -1,4 +1,5 @@
-"""The clock of a host is set while a job runs: windows and calls keep their length, and no window begins after its end."""
+"""The clock of a host is set while a job runs: windows and calls keep their length, and no window
+begins after its end."""
 
 from __future__ import annotations
 
@@ -16,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 HOUR, YEAR = 3600.0, 31_556_952.0
-STEPS = {"an hour on": HOUR, "an hour back": -HOUR, "a year on": YEAR, "a year back": -YEAR, "a leap second": -1.0, "half a second": 0.5}
+STEPS = {
+    "an hour on": HOUR,
+    "an hour back": -HOUR,
+    "a year on": YEAR,
+    "a year back": -YEAR,
+    "a leap second": -1.0,
+    "half a second": 0.5,
+}
 
 
 class TurnedClock:
@@ -53,7 +61,9 @@ def windows(one: reporter.Reporter) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())
-def test_a_window_is_as_long_as_it_was(clock: TurnedClock, window: Callable[[], object], tmp_path: Path, step: float) -> None:
+def test_a_window_is_as_long_as_it_was(
+    clock: TurnedClock, window: Callable[[], object], tmp_path: Path, step: float
+) -> None:
     one = begin(clock, tmp_path)
     clock.passes(4.0)
     clock.wall += step
@@ -64,12 +74,20 @@ def test_a_window_is_as_long_as_it_was(clock: TurnedClock, window: Callable[[], 
     (first_start, first_end), (second_start, second_end) = windows(one)
     assert first_end == 1_795_000_010.0 + step
     assert first_end - first_start == pytest.approx(10.0)
-    assert second_start == pytest.approx(first_end) and second_end - second_start == pytest.approx(10.0)
+    assert second_start == pytest.approx(first_end) and second_end - second_start == pytest.approx(
+        10.0
+    )
 
 
-@given(st.lists(st.tuples(st.floats(1.0, 100.0), st.floats(-2 * YEAR, 2 * YEAR)), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.floats(1.0, 100.0), st.floats(-2 * YEAR, 2 * YEAR)), min_size=1, max_size=20
+    )
+)
 @settings(max_examples=50)
-def test_whatever_the_clock_does_every_window_has_its_length(parts: list[tuple[float, float]]) -> None:
+def test_whatever_the_clock_does_every_window_has_its_length(
+    parts: list[tuple[float, float]],
+) -> None:
     turned, real = TurnedClock(), reporter.time
     reporter.time = turned  # type: ignore[assignment]
     RECORDER.start()
@@ -87,7 +105,9 @@ def test_whatever_the_clock_does_every_window_has_its_length(parts: list[tuple[f
         RECORDER.stop()
 
 
-def test_a_call_is_timed_by_the_other_clock(monkeypatch: pytest.MonkeyPatch, window: Callable[[], object]) -> None:
+def test_a_call_is_timed_by_the_other_clock(
+    monkeypatch: pytest.MonkeyPatch, window: Callable[[], object]
+) -> None:
     """The hour that the host's clock jumps while a call runs is no part of the call."""
     moments = iter([0.0, HOUR, -HOUR])
     real = time.time

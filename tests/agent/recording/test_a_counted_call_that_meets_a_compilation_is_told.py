@@ -1,4 +1,5 @@
-"""A call that is only counted is told where it compiles or waits for a compilation, and what it was given is not kept by that."""
+"""A call that is only counted is told where it compiles or waits for a compilation, and what it was
+given is not kept by that."""
 
 from __future__ import annotations
 
@@ -47,10 +48,16 @@ def test_a_call_that_waits_for_a_compilation_elsewhere_is_warm_up(window: Window
     RECORDER.on_compile_stop()
     end_call()
     [region] = window().regions
-    assert region.warmup is not None and (region.calls, region.warmup.count) == (1, 1) and region.warmup.min >= 0.05
+    assert (
+        region.warmup is not None
+        and (region.calls, region.warmup.count) == (1, 1)
+        and region.warmup.min >= 0.05
+    )
 
 
-def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(window: Window) -> None:
+def test_a_compilation_that_only_its_record_tells_of_is_as_long_as_that_says(
+    window: Window,
+) -> None:
     def compiles() -> None:
         RECORDER.record_compile(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": 3.0}))
 
@@ -78,7 +85,9 @@ def test_a_call_that_compiles_and_then_fails_is_counted_once(window: Window) -> 
         call(fails)
     for _ in range(50):
         call()
-    assert [(region.calls, region.errors, region.warmup) for region in window().regions] == [(51, 1, None)]
+    assert [(region.calls, region.errors, region.warmup) for region in window().regions] == [
+        (51, 1, None)
+    ]
 
 
 def test_what_compiles_in_a_call_that_is_only_counted_is_its_own(window: Window) -> None:
@@ -93,7 +102,10 @@ def test_what_compiles_in_a_call_that_is_only_counted_is_its_own(window: Window)
     call(in_a_block)
     assert [line and line.region.name for line in found] == ["f", "block"]
     assert RECORDER.find_innermost() is None
-    assert {line.region.name: line.has_nested_calls for line in RECORDER._all_buffers} == {"f": True, "block": False}
+    assert {line.region.name: line.has_nested_calls for line in RECORDER._all_buffers} == {
+        "f": True,
+        "block": False,
+    }
 
 
 def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> None:
@@ -118,7 +130,9 @@ def test_what_a_call_was_given_is_not_kept_by_a_compilation(window: Window) -> N
         gc.enable()
 
 
-def test_a_call_that_ends_before_the_compilation_elsewhere_did_not_wait_for_it(window: Window) -> None:
+def test_a_call_that_ends_before_the_compilation_elsewhere_did_not_wait_for_it(
+    window: Window,
+) -> None:
     begun, compiling = threading.Event(), threading.Event()
 
     def works() -> None:
@@ -148,7 +162,10 @@ def test_the_call_that_compiled_is_told_though_the_one_around_it_fails(window: W
         inner(compiles)
         raise ValueError("no such key")
 
-    inner, outer = compilewatch.watch(answer, name="inner"), compilewatch.watch(answer, name="outer")
+    inner, outer = (
+        compilewatch.watch(answer, name="inner"),
+        compilewatch.watch(answer, name="outer"),
+    )
     for _ in range(2):
         for _ in range(BURST):
             inner()
@@ -159,5 +176,8 @@ def test_the_call_that_compiled_is_told_though_the_one_around_it_fails(window: W
     window()
     with pytest.raises(ValueError, match="no such key"):
         outer(fails)
-    found = {region.name: (region.calls, region.errors, region.warmup and region.warmup.count) for region in window().regions}
+    found = {
+        region.name: (region.calls, region.errors, region.warmup and region.warmup.count)
+        for region in window().regions
+    }
     assert found == {"inner": (1, 0, 1), "outer": (1, 1, None)}

@@ -1,4 +1,5 @@
-"""However many different things happen in one window, each is counted and the memory for them is bounded."""
+"""However many different things happen in one window, each is counted and the memory for them is
+bounded."""
 
 from __future__ import annotations
 
@@ -52,7 +53,10 @@ def test_a_million_different_guards_are_all_counted_in_bounded_memory() -> None:
     assert total(report) == MILLION
     assert len(report.findings) <= MAX_FINDINGS
     assert report.findings[0].text == f"0 {tail}"
-    assert next(finding for finding in report.findings if finding.text == OVERFLOW_TEXT).count > MILLION - MAX_FINDINGS
+    assert (
+        next(finding for finding in report.findings if finding.text == OVERFLOW_TEXT).count
+        > MILLION - MAX_FINDINGS
+    )
     assert recorder.truncated_event_count >= MILLION - MAX_FINDINGS
     assert len(dumps(report)) < MIB // 2
 
@@ -62,7 +66,9 @@ def test_absurdly_long_guards_are_cut_before_they_are_kept() -> None:
     for number in range(1_000):
         text = f"{number} == L['" + "y" * 20_000
         recorder.record_finding("guard", guard_group(text))
-        recorder.record_compile(Compile(1.0, f"0/{number}", "recompile", "ok", reason=guard_reason(text)))
+        recorder.record_compile(
+            Compile(1.0, f"0/{number}", "recompile", "ok", reason=guard_reason(text))
+        )
     assert held(recorder) < 2 * MIB
     report = recorder.rotate(1, 0.0, 1.0)
     assert total(report) == 1_000

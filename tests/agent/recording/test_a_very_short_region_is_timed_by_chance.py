@@ -1,4 +1,5 @@
-"""Of a region whose calls are very short only some are timed; every call and every error is counted."""
+"""Of a region whose calls are very short only some are timed; every call and every error is
+counted."""
 
 from __future__ import annotations
 
@@ -8,7 +9,12 @@ import threading
 import compilewatch
 import numpy as np
 from compilewatch.instrument.hotpath import wrap_call
-from compilewatch.recording.call_sampling import _MAX_BATCHES, MAX_CALLS_PER_TIMED, NO_TOKENS, Sampling
+from compilewatch.recording.call_sampling import (
+    _MAX_BATCHES,
+    MAX_CALLS_PER_TIMED,
+    NO_TOKENS,
+    Sampling,
+)
 from compilewatch.recording.recorder import RECORDER
 from compilewatch.recording.region_spec import RegionSpec
 from compilewatch.recording.series_buffer import SeriesBuffer
@@ -22,7 +28,9 @@ from tests.agent.short_calls import BURST, Window, answer, sampled, second_passe
 def test_every_call_is_counted_and_one_in_so_many_is_timed(window: Window) -> None:
     call = compilewatch.watch(answer, name="f")
     every = sampled(call).calls_per_timed
-    assert [(region.calls, region.latency and region.latency.count) for region in window().regions] == [(2 * BURST, 2 * BURST)]
+    assert [
+        (region.calls, region.latency and region.latency.count) for region in window().regions
+    ] == [(2 * BURST, 2 * BURST)]
     assert [call(i) for i in range(BURST)] == list(range(BURST))
     [region] = window().regions
     assert region.latency is not None and region.latency.problem() is None
@@ -54,7 +62,10 @@ def test_calls_and_errors_are_exact_between_threads_and_windows(window: Window) 
         reports.append(window())
     reports.append(window())
     found = [region for report in reports for region in report.regions]
-    assert (sum(region.calls for region in found), sum(region.errors for region in found)) == (6 * BURST, 4 * len(range(0, BURST, 7)))
+    assert (sum(region.calls for region in found), sum(region.errors for region in found)) == (
+        6 * BURST,
+        4 * len(range(0, BURST, 7)),
+    )
     assert sum(region.latency.count for region in found if region.latency) < 5 * BURST
 
 
@@ -85,7 +96,9 @@ def test_switching_the_count_of_lookups_under_way_changes_no_count(window: Windo
 
 
 def test_a_callable_that_is_certain_to_run_eager_says_so_of_every_call(window: Window) -> None:
-    call = wrap_call(answer, RECORDER.register(RegionSpec("f", runtime="torch.compile", eager_cause="disabled")))
+    call = wrap_call(
+        answer, RECORDER.register(RegionSpec("f", runtime="torch.compile", eager_cause="disabled"))
+    )
     sampled(call)
     window()
     for _ in range(BURST):
@@ -103,8 +116,20 @@ def test_a_region_is_sampled_while_its_calls_are_short_and_many() -> None:
         return sampling.calls_per_timed
 
     assert [second(9_000, 110e-6), second(90_000, 10e-6)] == [225, MAX_CALLS_PER_TIMED]
-    assert [second(500, 100e-6) for _ in range(3)] + [second(110, 100e-6) for _ in range(2)] == [128, 32, 12, 3, 2]
-    assert [second(70, 100e-6), second(400, 2.5e-3), second(600, 1.6e-3), second(400, 2.5e-3), second(300, 3.1e-3)] == [1, 1, 15, 10, 1]
+    assert [second(500, 100e-6) for _ in range(3)] + [second(110, 100e-6) for _ in range(2)] == [
+        128,
+        32,
+        12,
+        3,
+        2,
+    ]
+    assert [
+        second(70, 100e-6),
+        second(400, 2.5e-3),
+        second(600, 1.6e-3),
+        second(400, 2.5e-3),
+        second(300, 3.1e-3),
+    ] == [1, 1, 15, 10, 1]
     assert second(18_000, 55e-6, quiet=False) == 1
     sampling.call_count, sampling.timed_count, sampling.timed_seconds = 0, 0, 0.0
     assert not sampling.adapt_rate(1.0, True)
@@ -122,8 +147,13 @@ def test_the_jobs_own_random_numbers_stay_as_they_are(window: Window) -> None:
 
 
 @given(st.lists(st.integers(0, 1 << 20), min_size=1, max_size=20), st.integers(0, 1 << 30))
-def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(timed: list[int], untimed: int) -> None:
-    sampling, lines = Sampling(), [SeriesBuffer(RegionSpec("f"), Region("f", 0, f"2^{i}")) for i in range(len(timed))]
+def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(
+    timed: list[int], untimed: int
+) -> None:
+    sampling, lines = (
+        Sampling(),
+        [SeriesBuffer(RegionSpec("f"), Region("f", 0, f"2^{i}")) for i in range(len(timed))],
+    )
     for line, count in zip(lines, timed, strict=True):
         line.timed_count = count
     sampling.buffer = lines[0]
@@ -134,7 +164,10 @@ def test_calls_that_were_not_timed_are_shared_out_to_the_last_one(timed: list[in
     given_out = [line.region.calls for line in lines]
     assert sum(given_out) == untimed and min(given_out) >= 0
     if sum(timed):
-        assert all(abs(got - untimed * count / sum(timed)) <= 1 for got, count in zip(given_out, timed, strict=True))
+        assert all(
+            abs(got - untimed * count / sum(timed)) <= 1
+            for got, count in zip(given_out, timed, strict=True)
+        )
 
 
 def taken(sampling: Sampling, held: int = 0) -> int:
@@ -183,13 +216,14 @@ def test_where_nobody_settles_for_long_each_call_is_timed() -> None:
     assert sampling.skip_tokens is not last
 
 
-def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(window: Window) -> None:
+def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(
+    window: Window,
+) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
-    sampling.calls_per_timed = (
-        MAX_CALLS_PER_TIMED  # as calls that come this fast have it, unless other processes take the time from this one
-    )
+    # as calls that come this fast have it, unless other processes take the time from this one
+    sampling.calls_per_timed = MAX_CALLS_PER_TIMED
     for _ in range(1_500_000):
         call()
     [region] = window().regions
@@ -197,8 +231,11 @@ def test_a_million_and_a_half_calls_between_two_settlements_are_sampled_still(wi
     assert (region.calls, region.latency.count < 1_500_000 / 10) == (1_500_000, True)
 
 
-def test_a_region_that_rests_is_sampled_from_the_first_call_on_when_calls_come_back(window: Window) -> None:
-    """Tokens of one answer come in bursts: else the first second of each would be timed call by call."""
+def test_a_region_that_rests_is_sampled_from_the_first_call_on_when_calls_come_back(
+    window: Window,
+) -> None:
+    """Tokens of one answer come in bursts: else the first second of each would be timed call by
+    call."""
     call = compilewatch.watch(answer, name="f")
     every = sampled(call).calls_per_timed
     window()

@@ -1,4 +1,5 @@
-"""A call is compiled, partial, eager by a cause, unknown, or warm-up: compilations and guard lookups decide."""
+"""A call is compiled, partial, eager by a cause, unknown, or warm-up: compilations and guard
+lookups decide."""
 
 from __future__ import annotations
 
@@ -56,11 +57,20 @@ def test_guard_lookups_decide_what_a_call_counts_as(window: Window) -> None:
         call(hits, misses)
     RECORDER.count_lookups(False)
     region = only(window(), "f")
-    assert (region.calls, region.sampled, region.compiled, region.partial, region.unknown) == (6, 5, 2, 1, 2)
+    assert (region.calls, region.sampled, region.compiled, region.partial, region.unknown) == (
+        6,
+        5,
+        2,
+        1,
+        2,
+    )
 
 
 def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
-    work: list[Callable[[], None]] = [lambda: RECORDER.record_eager_fallback("f (a.py:1)", "limit"), lambda: None]
+    work: list[Callable[[], None]] = [
+        lambda: RECORDER.record_eager_fallback("f (a.py:1)", "limit"),
+        lambda: None,
+    ]
     inner = compilewatch.watch(next_of(work), name="inner")
     outer = compilewatch.watch(inner, name="outer")
     other = compilewatch.watch(nothing, name="other")
@@ -76,11 +86,17 @@ def test_a_latched_frame_says_why_its_calls_run_eager(window: Window) -> None:
     assert only(report, "inner").eager_by == {"limit": 2} and only(report, "inner").unknown == 1
     assert only(report, "outer").eager_by == {"limit": 2}
     assert only(report, "other").eager_by == {}
-    assert [fact.data["cause"] for fact in report.facts if fact.kind == "latched_eager"] == ["limit"]
+    assert [fact.data["cause"] for fact in report.facts if fact.kind == "latched_eager"] == [
+        "limit"
+    ]
 
 
 def test_a_stance_of_the_process_holds_for_every_region_that_compiles(window: Window) -> None:
-    work: list[Callable[[], None]] = [lambda: RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok")), lambda: None, lambda: None]
+    work: list[Callable[[], None]] = [
+        lambda: RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok")),
+        lambda: None,
+        lambda: None,
+    ]
     compiles = compilewatch.watch(next_of(work), name="compiles")
     told = compilewatch.watch(nothing, name="told", runtime="torch.compile")
     never = compilewatch.watch(nothing, name="never")
@@ -94,12 +110,18 @@ def test_a_stance_of_the_process_holds_for_every_region_that_compiles(window: Wi
         call()
     RECORDER.count_lookups(False)
     report = window()
-    assert [(only(report, name).eager_by, only(report, name).unknown) for name in ("compiles", "told")] == [({"stance": 1}, 1)] * 2
+    assert [
+        (only(report, name).eager_by, only(report, name).unknown) for name in ("compiles", "told")
+    ] == [({"stance": 1}, 1)] * 2
     assert only(report, "never").eager_by == {}
 
 
 def test_what_overrides_comes_before_what_is_known_of_a_frame(window: Window) -> None:
-    call = compilewatch.watch(lambda cause=None: RECORDER.record_eager_fallback("f", "limit"), name="f", runtime="torch.compile")
+    call = compilewatch.watch(
+        lambda cause=None: RECORDER.record_eager_fallback("f", "limit"),
+        name="f",
+        runtime="torch.compile",
+    )
     RECORDER.count_lookups(True)
     call()
     for overrides in (False, True):
@@ -134,7 +156,9 @@ def test_a_compilation_inside_a_served_region_stalls_a_request(window: Window) -
 
 
 def test_after_ready_every_watched_call_that_compiles_is_a_request(window: Window) -> None:
-    call = compilewatch.watch(lambda: RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok")), name="f")
+    call = compilewatch.watch(
+        lambda: RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok")), name="f"
+    )
     call()
     compilewatch.ready()
     call()
@@ -142,7 +166,9 @@ def test_after_ready_every_watched_call_that_compiles_is_a_request(window: Windo
     assert [compile.in_request for compile in window().compiles] == [False, True, False]
 
 
-def test_where_nothing_is_watched_every_compilation_after_ready_is_in_a_request(window: Window) -> None:
+def test_where_nothing_is_watched_every_compilation_after_ready_is_in_a_request(
+    window: Window,
+) -> None:
     RECORDER.record_compile(Compile(1.0, "0/0", "first", "ok"))
     compilewatch.ready()
     RECORDER.record_compile(Compile(1.0, "0/1", "first", "ok"))

@@ -1,4 +1,5 @@
-"""Where calls come faster than anybody can bin them, no caller is held up for long, little is held, and every call counts."""
+"""Where calls come faster than anybody can bin them, no caller is held up for long, little is held,
+and every call counts."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from collections.abc import Callable
 import compilewatch
 import pytest
 from compilewatch.recording.recorder import RECORDER
-from compilewatch.recording.series_buffer import CHUNK_CALLS, LONG_CALLS, MAX_CALLER_CHUNKS, MAX_CALLS, SeriesBuffer, take_snapshot
+from compilewatch.recording.series_buffer import (
+    CHUNK_CALLS,
+    LONG_CALLS,
+    MAX_CALLER_CHUNKS,
+    MAX_CALLS,
+    SeriesBuffer,
+    take_snapshot,
+)
 from compilewatch.wire.messages import Report
 
 Window = Callable[[], Report]
@@ -37,14 +45,18 @@ def test_one_caller_bins_some_of_what_is_too_much_and_goes_on(line: SeriesBuffer
     assert line.pending_calls() == LONG_CALLS
 
 
-def test_what_nobody_can_bin_is_counted_without_its_time(line: SeriesBuffer, window: Window) -> None:
+def test_what_nobody_can_bin_is_counted_without_its_time(
+    line: SeriesBuffer, window: Window
+) -> None:
     line.plain += [1e-6] * (4 * MAX_CALLS) + [1e-3] * LONG_CALLS
     looked(line)
     assert line.pending_calls() < MAX_CALLS
     [region] = window().regions
     assert region.calls == 4 * MAX_CALLS + LONG_CALLS
     assert region.latency is not None
-    assert region.latency.count == MAX_CALLS - LONG_CALLS  # those of which the time is known, the newest
+    assert (
+        region.latency.count == MAX_CALLS - LONG_CALLS
+    )  # those of which the time is known, the newest
     assert region.latency.quantile(0.95) == pytest.approx(1e-3, rel=0.02)
 
 

@@ -1,4 +1,5 @@
-"""Each call of a watched callable counts once, in the class it belongs to; results and exceptions are the job's own."""
+"""Each call of a watched callable counts once, in the class it belongs to; results and exceptions
+are the job's own."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ def test_a_function_counts_each_call_and_answers_as_ever(window: Window) -> None
     assert (double.__name__, double.__doc__) == ("double", "Twice.")
     region = only(window(), "double")
     assert (region.calls, region.errors, region.sampled, region.outermost) == (6, 0, 0, True)
-    assert region.latency is not None and region.latency.count == 6 and region.latency.problem() is None
+    assert (
+        region.latency is not None
+        and region.latency.count == 6
+        and region.latency.problem() is None
+    )
 
 
 def test_a_window_that_was_closed_starts_from_nothing(window: Window) -> None:

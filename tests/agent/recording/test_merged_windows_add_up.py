@@ -1,4 +1,5 @@
-"""However windows merge while nobody acknowledges them: each number is covered once, totals are exact, what was attempted is frozen."""
+"""However windows merge while nobody acknowledges them: each number is covered once, totals are
+exact, what was attempted is frozen."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ counts = st.integers(0, 50)
 durations = st.lists(st.floats(1e-9, 1e6), max_size=4)
 regions = st.builds(
     lambda name, bucket, calls, errors, eager, steady, warm: Region(
-        name, calls, bucket, errors=errors, eager_by=eager, latency=Sketch.of(steady) if steady else None, warmup=Sketch.of(warm) or None
+        name,
+        calls,
+        bucket,
+        errors=errors,
+        eager_by=eager,
+        latency=Sketch.of(steady) if steady else None,
+        warmup=Sketch.of(warm) or None,
     ),
     st.sampled_from("ab"),
     st.sampled_from(["", "2^3", "other"]),
@@ -26,8 +33,13 @@ regions = st.builds(
     durations,
     durations,
 )
-findings = st.builds(Finding, st.just("guard"), st.sampled_from(["x", "y", "z"]), st.just(""), st.integers(1, 9))
-windows = st.tuples(st.lists(regions, max_size=4, unique_by=lambda one: (one.name, one.bucket)), st.lists(findings, max_size=4))
+findings = st.builds(
+    Finding, st.just("guard"), st.sampled_from(["x", "y", "z"]), st.just(""), st.integers(1, 9)
+)
+windows = st.tuples(
+    st.lists(regions, max_size=4, unique_by=lambda one: (one.name, one.bucket)),
+    st.lists(findings, max_size=4),
+)
 
 
 def totals(reports: list[Report]) -> Counter[object]:
@@ -49,16 +61,25 @@ def totals(reports: list[Report]) -> Counter[object]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(windows, min_size=1, max_size=60), st.sets(st.integers(0, 59), max_size=4))
-def test_totals_ranges_and_frozen_bytes(given_windows: list[tuple[list[Region], list[Finding]]], attempts: set[int]) -> None:
+def test_totals_ranges_and_frozen_bytes(
+    given_windows: list[tuple[list[Region], list[Finding]]], attempts: set[int]
+) -> None:
     outbox, frozen, whole = Outbox(LIMIT), {}, Counter[object]()
     for number, (some_regions, some_findings) in enumerate(given_windows):
-        report = Report((number + 1, number + 1), (number * 10.0, number * 10.0 + 10.0), some_regions, findings=some_findings)
+        report = Report(
+            (number + 1, number + 1),
+            (number * 10.0, number * 10.0 + 10.0),
+            some_regions,
+            findings=some_findings,
+        )
         whole += totals([report])
         outbox.add(report)
         if number in attempts:
             frozen.update({entry.seq: entry.body for entry in outbox.next_batch(limit=2)})
     entries = outbox.pending()
     reports = [loads(Report, entry.body) for entry in entries]
-    assert [seq for report in reports for seq in range(report.seq[0], report.seq[1] + 1)] == list(range(1, len(given_windows) + 1))
+    assert [seq for report in reports for seq in range(report.seq[0], report.seq[1] + 1)] == list(
+        range(1, len(given_windows) + 1)
+    )
     assert totals(reports) == whole
     assert {entry.seq: entry.body for entry in entries if entry.attempted} == frozen

@@ -1,4 +1,5 @@
-"""Whatever thread is held up between two steps of counting, each call is counted once, and one that compiles or waits is told."""
+"""Whatever thread is held up between two steps of counting, each call is counted once, and one that
+compiles or waits is told."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def in_another_thread(job: Any) -> None:
     thread.join()
 
 
-def test_two_threads_hand_out_tickets_at_once(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_threads_hand_out_tickets_at_once(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = compilewatch.watch(answer, name="f")
     sampling = sampled(call)
     window()
@@ -43,7 +46,9 @@ def test_two_threads_hand_out_tickets_at_once(window: Window, monkeypatch: pytes
     assert told + sum(region.calls for region in window().regions) == 30
 
 
-def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decided(window: Window, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decided(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = compilewatch.watch(answer, name="f")
     for _ in range(BURST):
         call()
@@ -59,7 +64,9 @@ def test_no_tickets_are_handed_out_where_something_compiles_while_that_is_decide
     monkeypatch.setattr(module, "_has_uniform_nesting", compiles_meanwhile)
     monkeypatch.setattr(Sampling, "issue_tokens", lambda *args: handed_out.append(args))
     second_passes()
-    assert handed_out == [] and {line.sampling.calls_per_timed for line in RECORDER._all_buffers} == {1}
+    assert handed_out == [] and {
+        line.sampling.calls_per_timed for line in RECORDER._all_buffers
+    } == {1}
 
 
 def test_sampling_ends_under_a_counted_call_that_then_compiles(window: Window) -> None:

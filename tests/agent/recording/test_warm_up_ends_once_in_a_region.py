@@ -1,4 +1,5 @@
-"""Warm-up of a region ends once: for all its shape buckets and threads, also where nothing says that it runs compiled, and over a fork."""
+"""Warm-up of a region ends once: for all its shape buckets and threads, also where nothing says
+that it runs compiled, and over a fork."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def kinds(report: Report, name: str = "f") -> dict[str, int]:
     return dict(+found)
 
 
-def test_a_call_that_met_no_compiled_code_ends_no_warm_up_of_compiled_code(window: Window, looked_up: None) -> None:
+def test_a_call_that_met_no_compiled_code_ends_no_warm_up_of_compiled_code(
+    window: Window, looked_up: None
+) -> None:
     call = compilewatch.watch(answer, name="f", runtime="torch.compile")
     for work in (nothing, compiles, nothing, misses, compiles, hits, nothing, compiles):
         call(work)
@@ -74,7 +77,9 @@ def test_what_compiles_at_each_call_is_stalled_after_fifty(window: Window, looke
     assert kinds(window()) == {"calls": 60, "warmup": 50, "stalled": 10}
 
 
-def test_a_region_that_is_served_before_it_was_seen_to_compile_has_no_warm_up(window: Window, looked_up: None) -> None:
+def test_a_region_that_is_served_before_it_was_seen_to_compile_has_no_warm_up(
+    window: Window, looked_up: None
+) -> None:
     call = compilewatch.watch(answer, name="f", runtime="torch.compile")
     for work in (hits, compiles):
         call(work)
@@ -82,14 +87,18 @@ def test_a_region_that_is_served_before_it_was_seen_to_compile_has_no_warm_up(wi
 
 
 @pytest.mark.parametrize("runtime", ["jax", "aotinductor", None])
-def test_where_lookups_say_nothing_the_first_quiet_call_after_one_that_compiled_ends_it(window: Window, runtime: str | None) -> None:
+def test_where_lookups_say_nothing_the_first_quiet_call_after_one_that_compiled_ends_it(
+    window: Window, runtime: str | None
+) -> None:
     call = compilewatch.watch(answer, name="f", runtime=runtime)
     for work in (nothing, nothing, compiles, compiles, nothing, compiles):
         call(work)
     assert kinds(window()) == {"calls": 6, "latency": 3, "warmup": 2, "stalled": 1}
 
 
-def test_it_ends_for_other_buckets_and_for_threads_and_in_a_later_window(window: Window, looked_up: None) -> None:
+def test_it_ends_for_other_buckets_and_for_threads_and_in_a_later_window(
+    window: Window, looked_up: None
+) -> None:
     call = compilewatch.watch(lambda work, size: work(), name="f", bucket=lambda work, size: size)
     call(compiles, "small")
     call(hits, "small")
@@ -101,7 +110,9 @@ def test_it_ends_for_other_buckets_and_for_threads_and_in_a_later_window(window:
     assert kinds(window()) == {"calls": 2, "stalled": 2}
 
 
-def test_a_call_that_began_before_the_end_of_warm_up_belongs_to_it(window: Window, looked_up: None) -> None:
+def test_a_call_that_began_before_the_end_of_warm_up_belongs_to_it(
+    window: Window, looked_up: None
+) -> None:
     begun, over = threading.Event(), threading.Event()
 
     def long() -> None:
@@ -120,7 +131,9 @@ def test_a_call_that_began_before_the_end_of_warm_up_belongs_to_it(window: Windo
     assert kinds(window()) == {"calls": 3, "latency": 1, "warmup": 2}
 
 
-def test_a_call_that_is_only_counted_is_stalled_where_it_compiles_after_warm_up(window: Window) -> None:
+def test_a_call_that_is_only_counted_is_stalled_where_it_compiles_after_warm_up(
+    window: Window,
+) -> None:
     call, around = compilewatch.watch(answer, name="f"), compilewatch.watch(answer, name="around")
     for work in (compiles, nothing):
         call(work)
@@ -138,7 +151,9 @@ def test_a_call_that_is_only_counted_is_stalled_where_it_compiles_after_warm_up(
     assert [region.stalled.min >= 0.02 for region in report.regions if region.stalled] == [True]
 
 
-def test_a_counted_call_that_waited_and_fails_windows_later_is_an_error_alone(window: Window) -> None:
+def test_a_counted_call_that_waited_and_fails_windows_later_is_an_error_alone(
+    window: Window,
+) -> None:
     call = compilewatch.watch(answer, name="f")
     for work in (compiles, nothing):
         call(work)
@@ -153,7 +168,11 @@ def test_a_counted_call_that_waited_and_fails_windows_later_is_an_error_alone(wi
     with pytest.raises(ValueError):
         call(fails)
     [region] = window().regions
-    assert (region.calls, region.errors, kinds(Report((1, 1), (0.0, 1.0), [region]))) == (1, 1, {"calls": 1})
+    assert (region.calls, region.errors, kinds(Report((1, 1), (0.0, 1.0), [region]))) == (
+        1,
+        1,
+        {"calls": 1},
+    )
 
 
 @pytest.mark.parametrize("seconds", [-3.0, float("nan"), 1e12])
@@ -163,9 +182,17 @@ def test_a_record_with_absurd_seconds_reaches_no_sketch(window: Window, seconds:
         call(work)
     sampled(call).issue_tokens(100)
     window()
-    call(lambda: RECORDER.record_compile(Compile(1.0, "0/0", "recompile", "ok", seconds={"total": seconds})))
+    call(
+        lambda: RECORDER.record_compile(
+            Compile(1.0, "0/0", "recompile", "ok", seconds={"total": seconds})
+        )
+    )
     [region] = window().regions
-    assert region.stalled is not None and region.stalled.count == 1 and 0.0 <= region.stalled.max < 60.0
+    assert (
+        region.stalled is not None
+        and region.stalled.count == 1
+        and 0.0 <= region.stalled.max < 60.0
+    )
 
 
 def test_a_duration_below_zero_counts_and_is_in_no_sketch(window: Window) -> None:
@@ -173,7 +200,11 @@ def test_a_duration_below_zero_counts_and_is_in_no_sketch(window: Window) -> Non
     [line] = RECORDER._all_buffers
     line.stalled += [-1.0, 2.0, float("nan")]
     [region] = window().regions
-    assert region.stalled is not None and (region.calls, region.stalled.count, region.stalled.sum) == (4, 1, 2.0)
+    assert region.stalled is not None and (
+        region.calls,
+        region.stalled.count,
+        region.stalled.sum,
+    ) == (4, 1, 2.0)
 
 
 def in_a_child(work: Callable[[], Any]) -> Any:
@@ -193,7 +224,9 @@ def in_a_child(work: Callable[[], Any]) -> Any:
     return json.loads(counts)
 
 
-def test_a_forked_child_warms_up_only_what_had_not_warmed_up(window: Window, looked_up: None) -> None:
+def test_a_forked_child_warms_up_only_what_had_not_warmed_up(
+    window: Window, looked_up: None
+) -> None:
     def job() -> list[dict[str, int]]:
         for call in (warm, cold):
             for work in (compiles, hits, compiles):
@@ -206,18 +239,30 @@ def test_a_forked_child_warms_up_only_what_had_not_warmed_up(window: Window, loo
         warm(work)
     cold(compiles)
     counts = in_a_child(job)
-    assert counts == [{"calls": 3, "latency": 1, "stalled": 2}, {"calls": 3, "latency": 1, "warmup": 1, "stalled": 1}]
+    assert counts == [
+        {"calls": 3, "latency": 1, "stalled": 2},
+        {"calls": 3, "latency": 1, "warmup": 1, "stalled": 1},
+    ]
 
 
 def test_an_empty_sketch_says_that_none_were_stalled_and_travels_as_that() -> None:
     none = Region("f", 1, stalled=Sketch())
     assert decode(Region, encode(none)).stalled == Sketch()
-    assert "stalled" not in encode(Region("f", 1)) and decode(Region, {"name": "f", "calls": 1}).stalled is None
+    assert (
+        "stalled" not in encode(Region("f", 1))
+        and decode(Region, {"name": "f", "calls": 1}).stalled is None
+    )
 
 
 @pytest.mark.parametrize("seconds", [[], [2.0]])
 def test_windows_that_are_merged_keep_what_they_say_of_stalled_calls(seconds: list[float]) -> None:
-    [merged] = merge_regions([Region("f", 1, stalled=Sketch()), Region("f", 1, stalled=Sketch.of(seconds)), Region("f", 1)])
+    [merged] = merge_regions(
+        [
+            Region("f", 1, stalled=Sketch()),
+            Region("f", 1, stalled=Sketch.of(seconds)),
+            Region("f", 1),
+        ]
+    )
     assert (merged.calls, merged.stalled) == (3, Sketch.of(seconds))
 
 
@@ -225,6 +270,8 @@ def test_an_exported_window_keeps_an_empty_sketch() -> None:
     window = Report((1, 1), (0.0, 1.0), [Region("f", 1, stalled=Sketch())])
     sent = metrics_of(Request(1, 0.0, Identity("a" * 26, 0.0, "m", "1"), [window]))
     [scope] = sent["resourceMetrics"][0]["scopeMetrics"]
-    [stalled] = [metric for metric in scope["metrics"] if metric["name"] == "compilewatch.stalled.duration"]
+    [stalled] = [
+        metric for metric in scope["metrics"] if metric["name"] == "compilewatch.stalled.duration"
+    ]
     [point] = stalled["exponentialHistogram"]["dataPoints"]
     assert (point["count"], point["positive"]["bucketCounts"]) == ("0", [])

@@ -1,5 +1,6 @@
-"""Processes that fork while another of their threads compiles: the parent's account stays right, and a child that leaves torch's compiler
-alone reports its own calls and nothing of its parent's. A child that compiles waits for a lock of torch's that nobody will open."""
+"""Processes that fork while another of their threads compiles: the parent's account stays right,
+and a child that leaves torch's compiler alone reports its own calls and nothing of its parent's. A
+child that compiles waits for a lock of torch's that nobody will open."""
 
 from __future__ import annotations
 
@@ -70,8 +71,17 @@ def test_a_fork_while_another_thread_compiles(tmp_path: Path) -> None:
     assert int(done.stdout) >= 2
     accounts = [(calls(reports), compilations(reports)) for reports in told.values()]
     assert sorted(accounts) == [(1, int(done.stdout)), *[(CALLS + 1, 0)] * CHILDREN]
-    assert all(losses.get("internal_errors", 0) == 0 for reports in told.values() for losses in [reports[-1].get("losses", {})])
-    stuck = [report["gauges"]["compiling_for"] for reports in told.values() if not compilations(reports) for report in reports]
+    assert all(
+        losses.get("internal_errors", 0) == 0
+        for reports in told.values()
+        for losses in [reports[-1].get("losses", {})]
+    )
+    stuck = [
+        report["gauges"]["compiling_for"]
+        for reports in told.values()
+        if not compilations(reports)
+        for report in reports
+    ]
     assert set(stuck) == {0.0}, "a child compiles nothing, whatever its parent did as it forked"
 
 

@@ -1,4 +1,5 @@
-"""The end of a process waits for its last window as long as the machine withholds the processor from it, and never for what only hangs."""
+"""The end of a process waits for its last window as long as the machine withholds the processor
+from it, and never for what only hangs."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ threading.Thread(target=spin, daemon=True).start()
 LONGEST, MARGIN = 1.0, 10
 
 
-@pytest.mark.skipif(not hasattr(os, "SCHED_IDLE"), reason="this system cannot be told to starve a thread")
+@pytest.mark.skipif(
+    not hasattr(os, "SCHED_IDLE"), reason="this system cannot be told to starve a thread"
+)
 def test_a_thread_that_is_not_let_run_is_waited_for(dashboard: Dashboard, tmp_path: Path) -> None:
     ended(dashboard, tmp_path, JOB.replace("BEFORE", "").replace("AFTER", STARVED))
     assert dashboard.calls("forward") == 1000

@@ -1,4 +1,5 @@
-"""However a process ends, and on every Python that is here: its exit code and its output are what they are without the agent."""
+"""However a process ends, and on every Python that is here: its exit code and its output are what
+they are without the agent."""
 
 from __future__ import annotations
 
@@ -23,17 +24,23 @@ from tests.agent.server import Dashboard
 from tests.faults.size import FULL, sized
 
 BARE = "import os, signal, sys, threading, time, zlib\n{start}\nfor _ in range(1000):\n    call()\n"
-START = "import compilewatch; compilewatch.init(model='m', interval=200); call = compilewatch.watch(lambda: None, name='forward')"
+START = (
+    "import compilewatch; compilewatch.init(model='m', interval=200); call = "
+    "compilewatch.watch(lambda: None, name='forward')"
+)
 ENDS = {
     "the end of the program": "",
     "sys.exit": "sys.exit(3)",
     "sys.exit with a text": "sys.exit('this is why')",
     "an exception": "raise ValueError('mine')",
-    "an exception while another is handled": "try:\n    1 / 0\nfinally:\n    raise ValueError('mine')",
+    "an exception while another is handled": "try:\n    1 / 0\nfinally:\n    "
+    "raise ValueError('mine')",
     "an interrupt": "raise KeyboardInterrupt",
     "an interrupt by another class": "class Own(KeyboardInterrupt): pass\nraise Own",
-    "an interrupt that is caught": "try:\n    raise KeyboardInterrupt\nexcept KeyboardInterrupt:\n    sys.exit(5)",
-    "a thread that goes on": "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()",
+    "an interrupt that is caught": "try:\n    raise KeyboardInterrupt\nexcept "
+    "KeyboardInterrupt:\n    sys.exit(5)",
+    "a thread that goes on": "threading.Thread(target=lambda: "
+    "(time.sleep(0.1), print('thread'))).start()",
     "an exception in a thread": "threading.Thread(target=lambda: 1 / 0, name='mine').start()",
     "an exit function that fails": "import atexit; atexit.register(lambda: 1 / 0)",
     "a closed stderr": "sys.stderr.close(); os.close(2)",
@@ -42,7 +49,8 @@ SUDDEN = {
     "os._exit": "os._exit(4)",
     "SIGTERM": "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)",
     "SIGTERM in the middle of C code": (
-        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()\nwhile True:\n    zlib.compress(bytes(1 << 26), 9)"
+        "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()\nwhile "
+        "True:\n    zlib.compress(bytes(1 << 26), 9)"
     ),
     "SIGKILL": "os.kill(os.getpid(), signal.SIGKILL)",
     "abort": "os.abort()",
@@ -52,14 +60,18 @@ import compilewatch.export.http.connection as module
 for limit in ("CONNECT_SECONDS", "READ_SECONDS", "TOTAL_SECONDS"):
     setattr(module, limit, 1000.0)
 """
-"""A sender that would wait much longer than the test does, so that an exit that waits for it is found out."""
+"""A sender that would wait much longer than the test does, so that an exit that waits for it is
+found out."""
 
 PATIENT = "import compilewatch.agent as module; module.EXIT_SECONDS = 60.0"
-"""On a machine that is busy enough, the agent's thread has not loaded what it sends with when the second of an exit is over, and such a
-short process loses its only window; what arrives is another question than how long it may take."""
+"""On a machine that is busy enough, the agent's thread has not loaded what it sends with when the
+second of an exit is over, and such a short process loses its only window; what arrives is another
+question than how long it may take."""
 
 FEW = [("silent", "an exception"), ("trickling", "the end of the program"), ("away", "sys.exit")]
-UNANSWERED = [(server, end) for server in ("silent", "trickling", "away") for end in ENDS] if FULL else FEW
+UNANSWERED = (
+    [(server, end) for server in ("silent", "trickling", "away") for end in ENDS] if FULL else FEW
+)
 
 every_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
 
@@ -67,11 +79,20 @@ every_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.k
 def ended(python: str, program: str, endpoint: str) -> tuple[int, str, str]:
     """Exit code, output and errors of a program."""
     settings = {**environment(ENDPOINT=endpoint, API_KEY=KEY), "PYTHONPATH": str(AGENT)}
-    done = subprocess.run([python, "-c", program], env=settings, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [python, "-c", program],
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     return done.returncode, done.stdout, re.sub(r"0x[0-9a-f]+", "0x", done.stderr)
 
 
-def with_and_without(python: str, ending: str, endpoint: str, more: str = "") -> tuple[tuple[int, str, str], tuple[int, str, str]]:
+def with_and_without(
+    python: str, ending: str, endpoint: str, more: str = ""
+) -> tuple[tuple[int, str, str], tuple[int, str, str]]:
     started = BARE.format(start=f"{START}; exec({more!r})") + ending
     return ended(python, started, endpoint), bare(python, ending)
 
@@ -84,7 +105,9 @@ def bare(python: str, ending: str) -> tuple[int, str, str]:
 
 @every_python
 @pytest.mark.parametrize("ending", ENDS.values(), ids=ENDS.keys())
-def test_it_ends_the_same_and_everything_is_sent(dashboard: Dashboard, python: str, ending: str) -> None:
+def test_it_ends_the_same_and_everything_is_sent(
+    dashboard: Dashboard, python: str, ending: str
+) -> None:
     ours, theirs = with_and_without(python, ending, dashboard.endpoint, PATIENT)
     assert ours == theirs
     assert dashboard.calls("forward") == 1000
@@ -99,7 +122,9 @@ def test_a_sudden_end_is_as_sudden(dashboard: Dashboard, python: str, ending: st
 
 @every_python
 @pytest.mark.parametrize(("server", "end"), UNANSWERED)
-def test_a_dashboard_that_does_not_answer_changes_nothing(request: pytest.FixtureRequest, python: str, server: str, end: str) -> None:
+def test_a_dashboard_that_does_not_answer_changes_nothing(
+    request: pytest.FixtureRequest, python: str, server: str, end: str
+) -> None:
     for _ in range(sized(1, 25)):
         ours, theirs = with_and_without(python, ENDS[end], request.getfixturevalue(server), ENDLESS)
         assert ours == theirs
@@ -115,7 +140,10 @@ def test_a_name_that_is_looked_up_for_ever_changes_nothing(python: str) -> None:
 @every_python
 def test_the_second_of_two_exits_finds_nothing_to_do(dashboard: Dashboard, python: str) -> None:
     ours, theirs = with_and_without(
-        python, "compilewatch.shutdown() if 'compilewatch' in dir() else None; call()", dashboard.endpoint, PATIENT
+        python,
+        "compilewatch.shutdown() if 'compilewatch' in dir() else None; call()",
+        dashboard.endpoint,
+        PATIENT,
     )
     assert ours == theirs
     assert dashboard.calls("forward") == 1000
@@ -198,14 +226,23 @@ time.sleep(30)
 
 @pytest.mark.parametrize("way", ["a file", "a module", "compilewatch run"])
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.5])
-def test_control_c_ends_it_by_the_signal(tmp_path: Path, dashboard: Dashboard, way: str, seconds: float) -> None:
+def test_control_c_ends_it_by_the_signal(
+    tmp_path: Path, dashboard: Dashboard, way: str, seconds: float
+) -> None:
     codes = []
     for start in ("", START):
         (tmp_path / "pressed.py").write_text(PRESSED.format(start=start))
         words = {"a file": ["pressed.py"], "a module": ["-m", "pressed"]}.get(way)
         if words is None:
-            words = ["-m", "compilewatch", "run", "--", "python", "pressed.py"] if start else ["pressed.py"]
-        settings = {**environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY), "PYTHONPATH": f"{AGENT}:{tmp_path}"}
+            words = (
+                ["-m", "compilewatch", "run", "--", "python", "pressed.py"]
+                if start
+                else ["pressed.py"]
+            )
+        settings = {
+            **environment(ENDPOINT=dashboard.endpoint, API_KEY=KEY),
+            "PYTHONPATH": f"{AGENT}:{tmp_path}",
+        }
         job = subprocess.Popen(
             [sys.executable, *words],
             cwd=tmp_path,

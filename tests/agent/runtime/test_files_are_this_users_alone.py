@@ -1,4 +1,5 @@
-"""The agent's folder: private, written in one step, never through a link, and no larger than it may be."""
+"""The agent's folder: private, written in one step, never through a link, and no larger than it may
+be."""
 
 from __future__ import annotations
 
@@ -21,9 +22,13 @@ from compilewatch.runtime.private_files import (
 
 
 def test_the_chosen_folder_wins_then_the_users_cache_then_the_home() -> None:
-    assert base_folder("/kept/here", {"XDG_CACHE_HOME": "/cache"}) == Path(f"/kept/here/compilewatch-{os.getuid()}")
+    assert base_folder("/kept/here", {"XDG_CACHE_HOME": "/cache"}) == Path(
+        f"/kept/here/compilewatch-{os.getuid()}"
+    )
     assert base_folder("", {"XDG_CACHE_HOME": "/cache"}) == Path("/cache/compilewatch")
-    assert base_folder("", {"XDG_CACHE_HOME": "relative"}) == Path.home() / ".cache" / "compilewatch"
+    assert (
+        base_folder("", {"XDG_CACHE_HOME": "relative"}) == Path.home() / ".cache" / "compilewatch"
+    )
     assert base_folder("", {}) == Path.home() / ".cache" / "compilewatch"
 
 

@@ -1,4 +1,5 @@
-"""SIGTERM ends a process as it always did, and its open window is sent first; a handler of the job is left alone and comes first."""
+"""SIGTERM ends a process as it always did, and its open window is sent first; a handler of the job
+is left alone and comes first."""
 
 from __future__ import annotations
 
@@ -48,7 +49,11 @@ libc.pthread_mutex_lock(mutex)
 libc.pthread_mutex_lock(mutex)  # for ever, and no signal interrupts it
 """,
 }
-KEPT = START.replace("import compilewatch\n", "import compilewatch\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n", 1)
+KEPT = START.replace(
+    "import compilewatch\n",
+    "import compilewatch\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n",
+    1,
+)
 DEFAULT = """
 handler = signal.getsignal(signal.SIGTERM)
 assert handler == signal.SIG_DFL and handler in (None, signal.SIG_DFL) and handler is not signal.SIG_DFL
@@ -88,14 +93,23 @@ def test_every_call_arrives_and_the_signal_ends_it(dashboard: Dashboard, ending:
     done = run(START + ending, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")
     assert dashboard.calls("forward") == (42 if "fork" in ending else 40)
-    endings = [fact.data for report in dashboard.reports() for fact in report.facts if fact.kind == "ended"]
+    endings = [
+        fact.data for report in dashboard.reports() for fact in report.facts if fact.kind == "ended"
+    ]
     assert endings == [{"signal": "SIGTERM"}] * (2 if "fork" in ending else 1)
 
 
 @pytest.mark.parametrize("early", [True, False], ids=["imported before", "imported after"])
-def test_trio_finds_no_other_listener_and_raises_no_warning(dashboard: Dashboard, tmp_path: Path, early: bool) -> None:
+def test_trio_finds_no_other_listener_and_raises_no_warning(
+    dashboard: Dashboard, tmp_path: Path, early: bool
+) -> None:
     (tmp_path / "trio.py").touch()
-    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); " + ("import trio" if early else "") + START + TRIO
+    program = (
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+        + ("import trio" if early else "")
+        + START
+        + TRIO
+    )
     done = run(program, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
     assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")
     assert dashboard.calls("forward") == 40
@@ -127,10 +141,16 @@ module._thread.start_new_thread = refuse
 term()
 time.sleep(60)
 """
-HELD = "with compilewatch.recording.recorder.RECORDER._collect_lock:\n    term()\n    time.sleep(60)"
+HELD = (
+    "with compilewatch.recording.recorder.RECORDER._collect_lock:\n    term()\n    time.sleep(60)"
+)
 
 
-@pytest.mark.parametrize("ending", ["term()\ntime.sleep(60)", REFUSED, HELD], ids=["no dashboard", "no thread", "in our own lock"])
+@pytest.mark.parametrize(
+    "ending",
+    ["term()\ntime.sleep(60)", REFUSED, HELD],
+    ids=["no dashboard", "no thread", "in our own lock"],
+)
 def test_what_cannot_be_sent_holds_nothing_up(ending: str) -> None:
     done = run(START + ending, limit=30, ENDPOINT="http://127.0.0.1:9", API_KEY=KEY)
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")

@@ -1,4 +1,5 @@
-"""Faults inside the agent are counted and never raised; after twenty it switches itself off and says so in its last report."""
+"""Faults inside the agent are counted and never raised; after twenty it switches itself off and
+says so in its last report."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def job() -> int:
     return 7
 
 
-def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callable[..., None]) -> None:
+def test_twenty_faults_switch_the_agent_off(
+    dashboard: Dashboard, start: Callable[..., None]
+) -> None:
     start()
     call = compilewatch.watch(job, name="forward")
     call()
@@ -28,7 +31,13 @@ def test_twenty_faults_switch_the_agent_off(dashboard: Dashboard, start: Callabl
         RECORDER.record_internal_error(ValueError(number))
     assert RECORDER.buffers is None
     assert call() == 7
-    dashboard.wait(lambda it: any(fact.data.get("name") == "agent switched itself off" for r in it.reports() for fact in r.facts))
+    dashboard.wait(
+        lambda it: any(
+            fact.data.get("name") == "agent switched itself off"
+            for r in it.reports()
+            for fact in r.facts
+        )
+    )
     last = dashboard.reports()[-1]
     assert last.losses.internal_errors == 20
     assert dashboard.calls("forward") == 1
@@ -56,7 +65,9 @@ def test_a_guard_swallows_exceptions_and_nothing_else() -> None:
 
 def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], object]) -> None:
     sources = InstalledSources(RECORDER)
-    sources.install((("no_such_source:Nothing", "nothing", ""), ("host.memory:Memory", "memory", "")))
+    sources.install(
+        (("no_such_source:Nothing", "nothing", ""), ("host.memory:Memory", "memory", ""))
+    )
     sources.install_unbound()
     found = sources.capabilities()
     sources.uninstall()
@@ -65,7 +76,9 @@ def test_a_source_that_fails_is_named_and_the_others_go_on(window: Callable[[], 
     assert RECORDER.internal_error_count == 1
 
 
-def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_raises_while_it_is_polled_is_counted(
+    window: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Broken(Source):
         name, module = "broken", ""
 
@@ -86,18 +99,25 @@ def test_a_source_that_raises_while_it_is_polled_is_counted(window: Callable[[],
     assert RECORDER.internal_error_count == 2
 
 
-def test_what_cannot_be_watched_comes_back_as_it_is(window: Callable[[], object], capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_watched_comes_back_as_it_is(
+    window: Callable[[], object], capfd: pytest.CaptureFixture[str]
+) -> None:
     for odd in (3, "text", dict):
         assert compilewatch.watch(odd) is odd  # type: ignore[type-var]
     assert capfd.readouterr().err.count("watch() takes a function or a module") == 3
 
 
-def test_starting_fails_quietly_when_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_starting_fails_quietly_when_no_thread_can_be_had(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     def refused(self: object) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("threading.Thread.start", refused)
     assert agent.init(model="m", endpoint="file:/dev/null") is False
-    assert capfd.readouterr().err == "compilewatch: off: the agent failed to start (RuntimeError: can't start new thread)\n"
+    assert (
+        capfd.readouterr().err
+        == "compilewatch: off: the agent failed to start (RuntimeError: can't start new thread)\n"
+    )
     assert RECORDER.buffers is None
     assert agent.AGENT.sources.capabilities() == {}  # nothing stays bound to torch

@@ -1,4 +1,5 @@
-"""When the agent is stopped, what it recorded is sent first; calls after that go straight through, and without settings nothing is sent."""
+"""When the agent is stopped, what it recorded is sent first; calls after that go straight through,
+and without settings nothing is sent."""
 
 from __future__ import annotations
 
@@ -16,13 +17,21 @@ for _ in range(1000):
 
 
 def test_shutdown_sends_what_was_recorded(dashboard: Dashboard) -> None:
-    done = run(CALLS + "compilewatch.shutdown(); print('sent'); compilewatch.shutdown()", ENDPOINT=dashboard.endpoint, API_KEY=KEY)
+    done = run(
+        CALLS + "compilewatch.shutdown(); print('sent'); compilewatch.shutdown()",
+        ENDPOINT=dashboard.endpoint,
+        API_KEY=KEY,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "sent\n", "")
     assert dashboard.calls("forward") == 1000
 
 
 def test_calls_after_the_end_go_straight_through(dashboard: Dashboard) -> None:
-    done = run(CALLS + "compilewatch.shutdown(); call(); print('still here')", ENDPOINT=dashboard.endpoint, API_KEY=KEY)
+    done = run(
+        CALLS + "compilewatch.shutdown(); call(); print('still here')",
+        ENDPOINT=dashboard.endpoint,
+        API_KEY=KEY,
+    )
     assert done.stdout == "still here\n"
     assert dashboard.calls("forward") == 1000
 
@@ -30,4 +39,7 @@ def test_calls_after_the_end_go_straight_through(dashboard: Dashboard) -> None:
 def test_without_settings_there_is_one_line_and_the_job_runs() -> None:
     done = run(CALLS + "print('done')")
     assert done.stdout == "done\n"
-    assert done.stderr == "compilewatch: off: no endpoint; pass init(endpoint=...) or set COMPILEWATCH_ENDPOINT\n"
+    assert (
+        done.stderr
+        == "compilewatch: off: no endpoint; pass init(endpoint=...) or set COMPILEWATCH_ENDPOINT\n"
+    )

@@ -1,4 +1,5 @@
-"""The last report of a process says its exit code or the signal that ended it, where that is certain; `shutdown` is no end."""
+"""The last report of a process says its exit code or the signal that ended it, where that is
+certain; `shutdown` is no end."""
 
 from __future__ import annotations
 
@@ -33,7 +34,10 @@ ENDS = {
     "an exception": ("work('1 / 0')", [{"code": 1}]),
     "an interrupt": ("work('raise KeyboardInterrupt')", [{"signal": "SIGINT"}]),
     "a code that Python forgets": ("work('sys.exit(3)')", [{}]),
-    "a signal": ("work('os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)')", [{"signal": "SIGTERM"}]),
+    "a signal": (
+        "work('os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)')",
+        [{"signal": "SIGTERM"}],
+    ),
     "a shutdown in mid-life": ("work('compilewatch.shutdown()')", []),
     "a child that ends": ("assert child('fork', '') == 0", [{"code": 0}]),
     "a child that exits": ("assert child('fork', 'sys.exit(3)') == 3", [{"code": 3}]),
@@ -42,16 +46,26 @@ ENDS = {
         "try:\n        1 / 0\n    except ZeroDivisionError:\n        assert child('fork', '') == 0",
         [{"code": 0}],
     ),
-    "a child that is terminated": ("assert child('fork', 'os.kill(os.getpid(), 15); time.sleep(60)') == -15", [{"signal": "SIGTERM"}]),
+    "a child that is terminated": (
+        "assert child('fork', 'os.kill(os.getpid(), 15); time.sleep(60)') == -15",
+        [{"signal": "SIGTERM"}],
+    ),
 }
 
 
 def endings(dashboard: Dashboard) -> list[dict[str, object]]:
-    return [dict(fact.data) for report in dashboard.reports() for fact in report.facts if fact.kind == "ended"]
+    return [
+        dict(fact.data)
+        for report in dashboard.reports()
+        for fact in report.facts
+        if fact.kind == "ended"
+    ]
 
 
 @pytest.mark.parametrize(("end", "expected"), ENDS.values(), ids=ENDS.keys())
-def test_it_says(dashboard: Dashboard, tmp_path: Path, end: str, expected: list[dict[str, object]]) -> None:
+def test_it_says(
+    dashboard: Dashboard, tmp_path: Path, end: str, expected: list[dict[str, object]]
+) -> None:
     program = tmp_path / "job.py"
     program.write_text(f"{START}    {end}\n")
     run(program, ENDPOINT=dashboard.endpoint, API_KEY=KEY)
@@ -62,7 +76,11 @@ def test_it_says(dashboard: Dashboard, tmp_path: Path, end: str, expected: list[
 def test_under_run_it_says_the_same(dashboard: Dashboard, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("compile = None\n")
     program = tmp_path / "job.py"
-    for end, expected in (("", {"code": 0}), ("1 / 0\n", {"code": 1}), ("import sys\nsys.exit(3)\n", {})):
+    for end, expected in (
+        ("", {"code": 0}),
+        ("1 / 0\n", {"code": 1}),
+        ("import sys\nsys.exit(3)\n", {}),
+    ):
         program.write_text(f"import torch\n{end}")
         command("run", "--model", "m", "--", str(program), ENDPOINT=dashboard.endpoint, API_KEY=KEY)
         assert endings(dashboard)[-1] == expected

@@ -1,4 +1,5 @@
-"""After a failure the agent waits with equal jitter, 1 to 60 s; what the server asks for is honoured within bounds."""
+"""After a failure the agent waits with equal jitter, 1 to 60 s; what the server asks for is
+honoured within bounds."""
 
 from __future__ import annotations
 
@@ -28,8 +29,12 @@ def sender(answer: Answer, chance: float) -> Sender:
     return Sender(Scripted(answer), outbox, clock=lambda: 1000.0, chance=lambda: chance)
 
 
-@pytest.mark.parametrize(("chance", "waits"), [(0.0, [1, 2, 4, 8, 16, 30, 30, 30]), (1.0, [2, 4, 8, 16, 32, 60, 60, 60])])
-def test_the_wait_doubles_up_to_a_minute_half_of_it_by_chance(chance: float, waits: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("chance", "waits"), [(0.0, [1, 2, 4, 8, 16, 30, 30, 30]), (1.0, [2, 4, 8, 16, 32, 60, 60, 60])]
+)
+def test_the_wait_doubles_up_to_a_minute_half_of_it_by_chance(
+    chance: float, waits: list[float]
+) -> None:
     one = sender(Answer(500), chance)
     found = []
     for _ in waits:
@@ -48,7 +53,9 @@ def test_the_wait_doubles_up_to_a_minute_half_of_it_by_chance(chance: float, wai
         ("9" * 20, 300, 375),
     ],
 )
-def test_what_the_server_asks_for_is_honoured_within_bounds(asked: str, least: float, most: float) -> None:
+def test_what_the_server_asks_for_is_honoured_within_bounds(
+    asked: str, least: float, most: float
+) -> None:
     for chance, wait in ((0.0, least), (1.0, most)):
         one = sender(Answer(429, retry_after=asked), chance)
         one.attempt(IDENTITY)

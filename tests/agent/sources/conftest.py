@@ -44,7 +44,9 @@ class Seen:
         self.recorder = recorder or Recorder()
         self.recorder.start()
         self.sources: list[Source] = [load(listed) for listed in SOURCES if listed[1] in here]
-        self.answers: dict[str, Capability] = {source.name: source.install(self.recorder) for source in self.sources}
+        self.answers: dict[str, Capability] = {
+            source.name: source.install(self.recorder) for source in self.sources
+        }
 
     def look(self) -> Report:
         """Closes the window; errors of the agent's own fail the test that caused them."""

@@ -73,7 +73,9 @@ def test_one_graph_break_still_counts_a_call_once(watching: Seen) -> None:
     assert (region.calls, region.compiled, region.partial) == (11, 10, 0)
 
 
-def test_unseen_shapes_after_the_limit_are_eager_and_seen_ones_stay_compiled(watching: Seen) -> None:
+def test_unseen_shapes_after_the_limit_are_eager_and_seen_ones_stay_compiled(
+    watching: Seen,
+) -> None:
     call = watched(doubled, dynamic=False)
     with torch._dynamo.config.patch(recompile_limit=3):
         for length in (10, 11, 12, 13):
@@ -138,7 +140,10 @@ def test_lookups_of_other_threads_are_not_this_calls(watching: Seen) -> None:
         call(torch.ones(3))
         call(torch.ones(4))
         watching.look()
-        threads = [threading.Thread(target=lambda n=n: [call(torch.ones(n)) for _ in range(200)]) for n in (3, 5, 3, 6)]
+        threads = [
+            threading.Thread(target=lambda n=n: [call(torch.ones(n)) for _ in range(200)])
+            for n in (3, 5, 3, 6)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -147,7 +152,9 @@ def test_lookups_of_other_threads_are_not_this_calls(watching: Seen) -> None:
     assert (region.compiled, region.eager_by, region.partial) == (400, {"limit": 400}, 0)
 
 
-def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time(
+    watching: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
     call = watched(doubled, dynamic=False)
     call(torch.ones(3))
@@ -171,7 +178,9 @@ def test_some_seconds_after_a_compilation_lookups_are_counted_a_part_of_the_time
     assert pass_time(range(40, 50)) == (10, 10)
 
 
-def test_the_first_calls_are_looked_at_however_late_they_come(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_calls_are_looked_at_however_late_they_come(
+    watching: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
     now = guard_lookups.time.monotonic()
     call = compilewatch.watch(doubled, name="late")
@@ -183,7 +192,9 @@ def test_the_first_calls_are_looked_at_however_late_they_come(watching: Seen, mo
     assert (region.calls, region.runtime) == (1, "eager")
 
 
-def test_the_calls_right_after_a_long_compilation_are_counted(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_calls_right_after_a_long_compilation_are_counted(
+    watching: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
     call = watched(doubled)
     call(torch.ones(3))
@@ -210,7 +221,9 @@ def test_guard_collectives_own_the_hook_while_they_are_on(watching: Seen) -> Non
     assert source.poll(watching.recorder) == ("yes", "")
 
 
-def test_guard_collectives_that_are_switched_on_unheard_end_the_count_at_their_first_lookup() -> None:
+def test_guard_collectives_that_are_switched_on_unheard_end_the_count_at_their_first_lookup() -> (
+    None
+):
     imported_early = torch.compiler.set_enable_guard_collectives
     seen = Seen(RECORDER)
     source = next(source for source in seen.sources if source.name == "compiled_calls")
@@ -252,4 +265,7 @@ def test_the_previous_hooks_answer_is_torchs_answer(seen: Seen) -> None:
     hook = make_guard_hook(seen.recorder, refuse, itertools.count())
     assert hook(True) is False
     assert asked == [True]
-    assert (seen.recorder.get_thread_state().hits, seen.recorder.get_thread_state().misses) == (0, 1)
+    assert (seen.recorder.get_thread_state().hits, seen.recorder.get_thread_state().misses) == (
+        0,
+        1,
+    )

@@ -1,4 +1,5 @@
-"""What runs a plain callable is seen by its calls: one that never meets compiled code is eager, one that did is not any more."""
+"""What runs a plain callable is seen by its calls: one that never meets compiled code is eager, one
+that did is not any more."""
 
 from __future__ import annotations
 
@@ -13,25 +14,41 @@ def eager(x: torch.Tensor) -> torch.Tensor:
 
 
 def runtimes(watching: Seen) -> dict[str, tuple[str, int, int]]:
-    return {region.name: (region.runtime, region.unknown, region.sampled) for region in watching.look().regions}
+    return {
+        region.name: (region.runtime, region.unknown, region.sampled)
+        for region in watching.look().regions
+    }
 
 
 def test_an_eager_function_is_eager_in_a_process_that_compiles(watching: Seen) -> None:
     compiled = compilewatch.compile(lambda x: x + 1, backend="eager", name="compiled")
-    watched, around = compilewatch.watch(eager), compilewatch.watch(lambda x: compiled(x), name="around")
+    watched, around = (
+        compilewatch.watch(eager),
+        compilewatch.watch(lambda x: compiled(x), name="around"),
+    )
     for _ in range(4):
         around(watched(torch.ones(3)))
-    assert runtimes(watching) == {"eager": ("eager", 0, 0), "around": ("torch.compile", 0, 3), "compiled": ("torch.compile", 0, 3)}
+    assert runtimes(watching) == {
+        "eager": ("eager", 0, 0),
+        "around": ("torch.compile", 0, 3),
+        "compiled": ("torch.compile", 0, 3),
+    }
 
 
-def test_what_is_kept_from_torch_compile_is_eager_unless_it_calls_what_is_compiled(watching: Seen) -> None:
+def test_what_is_kept_from_torch_compile_is_eager_unless_it_calls_what_is_compiled(
+    watching: Seen,
+) -> None:
     compiled = torch.compile(lambda x: x + 1, backend="eager")
     kept = compilewatch.watch(torch.compiler.disable(lambda x: x * 2), name="kept")
     module = compilewatch.watch(torch.compiler.disable(torch.nn.Linear(3, 3)), name="module")
     around = compilewatch.watch(torch.compiler.disable(lambda x: compiled(x)), name="around")
     for _ in range(3):
         around(module(kept(torch.ones(3))))
-    assert runtimes(watching) == {"kept": ("eager", 0, 0), "module": ("eager", 0, 0), "around": ("torch.compile", 0, 2)}
+    assert runtimes(watching) == {
+        "kept": ("eager", 0, 0),
+        "module": ("eager", 0, 0),
+        "around": ("torch.compile", 0, 2),
+    }
 
 
 def test_a_block_is_no_callable_of_its_own(watching: Seen) -> None:

@@ -1,4 +1,5 @@
-"""Records that stop coming, come late or come by another way: every compilation is told exactly once."""
+"""Records that stop coming, come late or come by another way: every compilation is told exactly
+once."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def poll_later(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """A poll when every record that comes has come."""
     now = time.monotonic()
     monkeypatch.setattr(compilations.time, "monotonic", lambda: now + 2.0)
-    answer = next(source for source in seen.sources if source.name == "compilations").poll(seen.recorder)
+    answer = next(source for source in seen.sources if source.name == "compilations").poll(
+        seen.recorder
+    )
     monkeypatch.undo()
     assert answer is not None
     return answer
@@ -53,7 +56,10 @@ def test_a_binding_that_is_replaced_without_us_costs_detail_and_no_compilation(
     compile_lengths(2, 3, 4)
     answer = poll_later(seen, monkeypatch)
     assert answer == ("partly", "log_compilation_event was replaced by other code")
-    told = [(compile.kind, compile.outcome, compile.frame, compile.reason_kind, compile.backend) for compile in seen.compiles()]
+    told = [
+        (compile.kind, compile.outcome, compile.frame, compile.reason_kind, compile.backend)
+        for compile in seen.compiles()
+    ]
     assert told == [
         ("first", "ok", "doubled", "", "aot_eager"),
         ("recompile", "ok", "doubled", "guard", "aot_eager"),
@@ -61,12 +67,17 @@ def test_a_binding_that_is_replaced_without_us_costs_detail_and_no_compilation(
     ]
 
 
-def test_a_binding_that_calls_ours_tells_nothing_twice(seen: Seen, bound: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_binding_that_calls_ours_tells_nothing_twice(
+    seen: Seen, bound: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = utils.log_compilation_event
     bound(lambda metrics: ours(metrics))
     compile_lengths(2, 3)
     poll_later(seen, monkeypatch)
-    assert [(compile.kind, compile.id) for compile in seen.compiles()] == [("first", "0/0"), ("recompile", "0/1")]
+    assert [(compile.kind, compile.id) for compile in seen.compiles()] == [
+        ("first", "0/0"),
+        ("recompile", "0/1"),
+    ]
 
 
 def test_a_record_that_comes_after_we_gave_up_waiting_is_not_told_again(
@@ -78,7 +89,10 @@ def test_a_record_that_comes_after_we_gave_up_waiting_is_not_told_again(
     poll_later(seen, monkeypatch)
     for record in late:
         ours(record)
-    assert [(compile.kind, compile.id) for compile in seen.compiles()] == [("first", "0/0"), ("recompile", "0/1")]
+    assert [(compile.kind, compile.id) for compile in seen.compiles()] == [
+        ("first", "0/0"),
+        ("recompile", "0/1"),
+    ]
 
 
 def test_records_that_are_switched_off_and_on_again_change_no_count(seen: Seen) -> None:
@@ -89,7 +103,9 @@ def test_records_that_are_switched_off_and_on_again_change_no_count(seen: Seen) 
     assert [compile.id for compile in seen.compiles()] == ["0/0", "0/1", "0/2", "0/3"]
 
 
-def test_what_waits_for_its_record_holds_no_tensor_of_the_job(seen: Seen, bound: Callable[..., None]) -> None:
+def test_what_waits_for_its_record_holds_no_tensor_of_the_job(
+    seen: Seen, bound: Callable[..., None]
+) -> None:
     import gc
     import weakref
 

@@ -1,4 +1,5 @@
-"""Where torch was imported before the agent starts, its sources are installed aside; what happens before that installs them first."""
+"""Where torch was imported before the agent starts, its sources are installed aside; what happens
+before that installs them first."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def late() -> Iterator[InstalledSources]:
     RECORDER.stop()
 
 
-def test_a_compilation_before_the_thread_came_by_is_told_with_its_start_and_phases(late: InstalledSources) -> None:
+def test_a_compilation_before_the_thread_came_by_is_told_with_its_start_and_phases(
+    late: InstalledSources,
+) -> None:
     assert late.capabilities()["compilations"][0] == "no"
     assert torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2)).tolist() == [2.0, 2.0]
     assert late.capabilities()["compilations"] == ("yes", "")
@@ -43,7 +46,9 @@ def test_nothing_of_it_is_left_behind(late: InstalledSources) -> None:
     event({"name": "one that kept what it found here", "ph": "i", "ts": 0.0})
 
 
-def test_who_wrapped_it_meanwhile_goes_on_and_is_called_once(late: InstalledSources, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_wrapped_it_meanwhile_goes_on_and_is_called_once(
+    late: InstalledSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard: list[str] = []
     inner = utils.record_chromium_event_internal
 
@@ -57,4 +62,6 @@ def test_who_wrapped_it_meanwhile_goes_on_and_is_called_once(late: InstalledSour
     utils.record_chromium_event_internal({"name": "two", "ph": "i", "ts": 0.0})
     assert heard == ["one", "two"]
     monkeypatch.undo()
-    utils.record_chromium_event_internal = inner.__wrapped__  # the function of torch, for the tests that follow
+    utils.record_chromium_event_internal = (
+        inner.__wrapped__
+    )  # the function of torch, for the tests that follow

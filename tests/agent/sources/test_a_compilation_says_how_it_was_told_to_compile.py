@@ -1,4 +1,5 @@
-"""Each compilation holds the backend, the mode, whether sizes may vary and whether the graph must be whole, as torch.compile was told."""
+"""Each compilation holds the backend, the mode, whether sizes may vary and whether the graph must
+be whole, as torch.compile was told."""
 
 from __future__ import annotations
 
@@ -31,12 +32,17 @@ TOLD: list[tuple[dict[str, Any], tuple[str, str, str, bool]]] = [
     ({"backend": my_backend, "fullgraph": True}, ("my_backend", "", "automatic", True)),
     ({}, ("inductor", "default", "automatic", False)),
     ({"mode": "reduce-overhead"}, ("inductor", "reduce-overhead", "automatic", False)),
-    ({"mode": "max-autotune-no-cudagraphs", "dynamic": False}, ("inductor", "max-autotune-no-cudagraphs", "no", False)),
+    (
+        {"mode": "max-autotune-no-cudagraphs", "dynamic": False},
+        ("inductor", "max-autotune-no-cudagraphs", "no", False),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("options", "said"), TOLD, ids=range(len(TOLD)))
-def test_it_says_what_it_was_told(seen: Seen, options: dict[str, Any], said: tuple[str, str, str, bool]) -> None:
+def test_it_says_what_it_was_told(
+    seen: Seen, options: dict[str, Any], said: tuple[str, str, str, bool]
+) -> None:
     if said[0] == "inductor":
         need("a C++ compiler")
     torch.compile(doubled, **options)(torch.ones(3))
@@ -46,7 +52,9 @@ def test_it_says_what_it_was_told(seen: Seen, options: dict[str, Any], said: tup
 
 def test_a_backward_says_what_its_forward_was_told(seen: Seen) -> None:
     backend = aot_autograd(fw_compiler=lambda graph, _: graph.forward)
-    torch.compile(doubled, backend=backend, dynamic=False)(torch.ones(3, requires_grad=True)).sum().backward()
+    torch.compile(doubled, backend=backend, dynamic=False)(
+        torch.ones(3, requires_grad=True)
+    ).sum().backward()
     forward, backward = seen.compiles()
     assert (backward.kind, backward.dynamic, backward.fullgraph) == ("backward", "no", False)
     assert (forward.id, forward.backend) == (backward.id, backward.backend)
@@ -68,9 +76,16 @@ class Backend:
 
 
 @pytest.mark.parametrize(
-    ("backend", "name"), [(Backend(), "Backend"), (functools.partial(my_backend), "my_backend"), (my_backend, "my_backend")]
+    ("backend", "name"),
+    [
+        (Backend(), "Backend"),
+        (functools.partial(my_backend), "my_backend"),
+        (my_backend, "my_backend"),
+    ],
 )
-def test_a_compilation_and_its_region_name_the_class_and_no_address(watching: Seen, backend: Any, name: str) -> None:
+def test_a_compilation_and_its_region_name_the_class_and_no_address(
+    watching: Seen, backend: Any, name: str
+) -> None:
     call = torch.compile(doubled, backend=backend, dynamic=False)
     assert mode_of(call) == name
     call(torch.ones(3))
@@ -78,8 +93,12 @@ def test_a_compilation_and_its_region_name_the_class_and_no_address(watching: Se
     assert compile.backend == name
 
 
-@pytest.mark.parametrize(("backend", "name"), [("eager", "eager"), (my_backend, "my_backend"), (Backend(), "Backend")])
-def test_the_region_names_the_backend_and_no_address(watching: Seen, backend: Any, name: str) -> None:
+@pytest.mark.parametrize(
+    ("backend", "name"), [("eager", "eager"), (my_backend, "my_backend"), (Backend(), "Backend")]
+)
+def test_the_region_names_the_backend_and_no_address(
+    watching: Seen, backend: Any, name: str
+) -> None:
     def told(x: torch.Tensor) -> torch.Tensor:
         return x * 2
 

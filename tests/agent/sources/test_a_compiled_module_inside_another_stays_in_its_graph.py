@@ -1,4 +1,5 @@
-"""Torch looks through a compiled module that it meets while tracing; it does so too when that module is watched."""
+"""Torch looks through a compiled module that it meets while tracing; it does so too when that
+module is watched."""
 
 from __future__ import annotations
 

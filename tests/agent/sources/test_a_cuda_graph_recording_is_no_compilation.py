@@ -1,5 +1,5 @@
-"""Torch's own timers say what compiled code does when it runs: benchmarked kernels as `autotune`, recorded CUDA graphs as
-`cuda_graph`, which looked nothing up in a cache."""
+"""Torch's own timers say what compiled code does when it runs: benchmarked kernels as `autotune`,
+recorded CUDA graphs as `cuda_graph`, which looked nothing up in a cache."""
 
 from __future__ import annotations
 
@@ -25,12 +25,19 @@ def code() -> Iterator[CompileId]:
     yield CompileId(frame_id=0, frame_compile_id=0)
 
 
-def spend(code: CompileId, column: str, seconds: float = 0.0, *, inside: str = "", backward: bool = False) -> None:
-    """Compiled code did something when it ran, timed by torch's own timer, with another one inside."""
-    with utils.dynamo_timed(f"by {column}", compile_id=code, is_backward=backward, dynamo_compile_column_us=column):
+def spend(
+    code: CompileId, column: str, seconds: float = 0.0, *, inside: str = "", backward: bool = False
+) -> None:
+    """Compiled code did something when it ran, timed by torch's own timer, with another one
+    inside."""
+    with utils.dynamo_timed(
+        f"by {column}", compile_id=code, is_backward=backward, dynamo_compile_column_us=column
+    ):
         time.sleep(seconds)
         if inside:
-            with utils.dynamo_timed(f"by {inside}", compile_id=code, dynamo_compile_column_us=inside):
+            with utils.dynamo_timed(
+                f"by {inside}", compile_id=code, dynamo_compile_column_us=inside
+            ):
                 time.sleep(0.004)
     utils.get_runtime_metrics_context().finish()  # as compiled code does at the end of its call
 
@@ -42,14 +49,23 @@ def at_run_time(seen: Seen) -> list[Compile]:
 def test_a_recording_has_a_kind_of_its_own(seen: Seen, code: CompileId) -> None:
     spend(code, RECORDS, 0.002)
     (recording,) = at_run_time(seen)
-    assert (recording.kind, recording.outcome, recording.id, recording.frame) == ("cuda_graph", "ok", "0/0", "<lambda>")
+    assert (recording.kind, recording.outcome, recording.id, recording.frame) == (
+        "cuda_graph",
+        "ok",
+        "0/0",
+        "<lambda>",
+    )
     assert recording.seconds["total"] >= recording.seconds["cuda_graphs"] >= 0.002
 
 
-def test_one_of_a_backward_or_of_no_measurable_time_is_a_recording_too(seen: Seen, code: CompileId) -> None:
+def test_one_of_a_backward_or_of_no_measurable_time_is_a_recording_too(
+    seen: Seen, code: CompileId
+) -> None:
     spend(code, RECORDS, backward=True)
     utils.get_runtime_metrics_context().increment(RECORDS, 0)
-    utils.get_runtime_metrics_context().increment("duration_us", 0, {"compile_id": code, "is_runtime": True, "is_forward": True})
+    utils.get_runtime_metrics_context().increment(
+        "duration_us", 0, {"compile_id": code, "is_runtime": True, "is_forward": True}
+    )
     utils.get_runtime_metrics_context().finish()
     assert [one.kind for one in at_run_time(seen)] == ["cuda_graph", "cuda_graph"]
 
@@ -79,4 +95,8 @@ def test_the_cache_answered_nothing_to_a_recording(seen: Seen, code: CompileId) 
 def test_each_is_a_stage_of_its_own_in_a_cold_start(seen: Seen, code: CompileId) -> None:
     spend(code, RECORDS, 0.001)
     spend(code, TUNES, 0.001)
-    assert [stretch.name for stretch in _list_compilations(seen.compiles())] == [COMPILE, GRAPHS, AUTOTUNE]
+    assert [stretch.name for stretch in _list_compilations(seen.compiles())] == [
+        COMPILE,
+        GRAPHS,
+        AUTOTUNE,
+    ]

@@ -1,4 +1,5 @@
-"""A compilation that failed leaves nothing that a cache could hold: it has no answer of a cache and no cause of a miss."""
+"""A compilation that failed leaves nothing that a cache could hold: it has no answer of a cache and
+no cause of a miss."""
 
 from __future__ import annotations
 
@@ -38,17 +39,27 @@ WITHOUT_COMPILER = {"cpp.cxx": ("no-such-compiler",)}
 def test_one_that_fails_at_each_call_has_no_answer_and_no_cause(seen: Seen) -> None:
     compiled = torch.compile(scaled, dynamic=False)
     for size in range(4, 9):
-        with torch._inductor.config.patch(WITHOUT_COMPILER), pytest.raises(torch._inductor.exc.InductorError):
+        with (
+            torch._inductor.config.patch(WITHOUT_COMPILER),
+            pytest.raises(torch._inductor.exc.InductorError),
+        ):
             compiled(torch.ones(size))
     report = looked(seen)
-    assert [(one.outcome, one.cache, one.miss, one.key) for one in report.compiles] == [("raised", {}, "", "")] * 5
+    assert [(one.outcome, one.cache, one.miss, one.key) for one in report.compiles] == [
+        ("raised", {}, "", "")
+    ] * 5
     assert found(report, "cache_miss") == []
     assert sum(finding.count for finding in found(report, "compile_error")) == 5
 
 
 def test_one_whose_error_is_suppressed_has_none_either(seen: Seen) -> None:
-    with torch._inductor.config.patch(WITHOUT_COMPILER), torch._dynamo.config.patch(suppress_errors=True):
+    with (
+        torch._inductor.config.patch(WITHOUT_COMPILER),
+        torch._dynamo.config.patch(suppress_errors=True),
+    ):
         torch.compile(scaled, dynamic=False)(torch.ones(5))
     report = looked(seen)
-    assert [(one.outcome, one.cache, one.miss) for one in report.compiles] == [("suppressed", {}, "")]
+    assert [(one.outcome, one.cache, one.miss) for one in report.compiles] == [
+        ("suppressed", {}, "")
+    ]
     assert found(report, "cache_miss") == []

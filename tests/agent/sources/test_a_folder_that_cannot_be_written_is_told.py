@@ -1,4 +1,5 @@
-"""A compile cache into which a real process cannot write is told as that, not as emptied; once it can, what was wrong before is told."""
+"""A compile cache into which a real process cannot write is told as that, not as emptied; once it
+can, what was wrong before is told."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def away(*arguments, **options):
 torch._inductor.codecache.FxGraphCache._write_to_local_cache = away
 """
 UNWRITABLE = "cache folder cannot be written: nothing that is compiled stays in it"
-WAS_UNWRITABLE = "cache folder could not be written by the run before: nothing that it compiled is in it"
+WAS_UNWRITABLE = (
+    "cache folder could not be written by the run before: nothing that it compiled is in it"
+)
 _DROP_FROM_BOUNDS, _READ_ONLY_IS_NOTHING_TO_IT = 24, (1, 2)
 
 
@@ -65,21 +68,40 @@ class Host:
                 path.chmod(mode)
 
     def cause(self, before: str = "") -> tuple[str, str]:
-        """Why the compilation missed, empty where it did not, and what the process told of its access."""
+        """Why the compilation missed, empty where it did not, and what the process told of its
+        access."""
         report, program = self.folder / "report.jsonl", self.folder / "job.py"
         report.unlink(missing_ok=True)
         program.write_text(JOB.format(before=before))
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "TRITON", "OMP_", "COMPILEWATCH_"))}
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TORCH", "TRITON", "OMP_", "COMPILEWATCH_"))
+        }
         own = {"TORCHINDUCTOR_CACHE_DIR": str(self.caches), "COMPILEWATCH_SPOOL": str(self.folder)}
         command = [sys.executable, str(program), str(report)]
-        subprocess.run(command, env={**clean, **own}, check=True, timeout=150, capture_output=True, preexec_fn=mind_modes)
+        subprocess.run(
+            command,
+            env={**clean, **own},
+            check=True,
+            timeout=150,
+            capture_output=True,
+            preexec_fn=mind_modes,
+        )
         requests = [json.loads(line) for line in report.read_bytes().splitlines()]
         reports: list[dict[str, Any]] = [one for request in requests for one in request["reports"]]
         assert not any(one.get("losses", {}).get("internal_errors") for one in reports)
         (compiled,) = [compile for one in reports for compile in one.get("compiles", [])]
-        findings = [found["text"] for one in reports for found in one.get("findings", []) if found["kind"] == "cache_miss"]
+        findings = [
+            found["text"]
+            for one in reports
+            for found in one.get("findings", [])
+            if found["kind"] == "cache_miss"
+        ]
         assert findings == ([compiled["miss"]] if "miss" in compiled else [])
-        return compiled.get("miss", ""), requests[-1]["instance"]["components"]["cache folder access"]
+        return compiled.get("miss", ""), requests[-1]["instance"]["components"][
+            "cache folder access"
+        ]
 
 
 @pytest.fixture
@@ -106,11 +128,15 @@ def test_a_read_only_folder_is_no_miss_while_it_holds_what_is_asked_for(host: Ho
     for path in sorted(host.caches.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     host.allow(0o555, "")
-    assert host.cause() == ("", "read-only"), "the compilation fails, and a compilation that fails misses nothing"
+    assert host.cause() == ("", "read-only"), (
+        "the compilation fails, and a compilation that fails misses nothing"
+    )
     host.allow(0o755, "")
 
 
-def test_what_torch_could_not_write_on_a_full_disk_is_told_though_the_folder_allows_it(host: Host) -> None:
+def test_what_torch_could_not_write_on_a_full_disk_is_told_though_the_folder_allows_it(
+    host: Host,
+) -> None:
     assert host.cause(FULL_DISK)[0] == "no earlier run is known"
     for path in (host.caches / "aotautograd").rglob("*"):
         path.unlink() if path.is_file() else None

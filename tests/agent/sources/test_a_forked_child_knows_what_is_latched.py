@@ -1,4 +1,5 @@
-"""A frame that reached its limit before a fork runs eager in the child too, where torch says nothing any more."""
+"""A frame that reached its limit before a fork runs eager in the child too, where torch says
+nothing any more."""
 
 from __future__ import annotations
 
@@ -27,8 +28,14 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 def latched(request: dict[str, Any]) -> list[dict[str, Any]]:
-    """What an instance says has latched: the dashboard knows each instance by its own words alone."""
-    return [fact for report in request["reports"] for fact in report.get("facts", []) if fact["kind"] == "latched_eager"]
+    """What an instance says has latched: the dashboard knows each instance by its own words
+    alone."""
+    return [
+        fact
+        for report in request["reports"]
+        for fact in report.get("facts", [])
+        if fact["kind"] == "latched_eager"
+    ]
 
 
 def test_its_calls_count_as_eager(tmp_path: Path) -> None:
@@ -39,7 +46,9 @@ def test_its_calls_count_as_eager(tmp_path: Path) -> None:
     [report] = child["reports"]
     [told], [told_before] = (latched(one) for one in (child, parent))
     assert told["data"] == told_before["data"] and told["data"]["cause"] == "limit"
-    assert told["at"] > told_before["at"], "of a parent that latched long ago the dashboard would refuse the child's report"
+    assert told["at"] > told_before["at"], (
+        "of a parent that latched long ago the dashboard would refuse the child's report"
+    )
     [region] = report["regions"]
     assert (region["calls"], region["eager_by"]) == (7, {"limit": 7})
     assert report["gauges"]["degraded_frames"] == 1
@@ -64,5 +73,7 @@ def test_a_child_that_only_compiles_reports_it(tmp_path: Path) -> None:
     found = [json.loads(line) for line in recording.read_text().splitlines()]
     compiles = dict.fromkeys((request["instance"]["id"] for request in found), 0)
     for request in found:
-        compiles[request["instance"]["id"]] += sum(len(report.get("compiles", [])) for report in request["reports"])
+        compiles[request["instance"]["id"]] += sum(
+            len(report.get("compiles", [])) for report in request["reports"]
+        )
     assert sorted(compiles.values()) == [0, 1]

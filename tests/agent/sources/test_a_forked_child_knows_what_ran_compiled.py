@@ -28,6 +28,11 @@ def test_a_forked_child_knows_what_ran_compiled(tmp_path: Path) -> None:
     recording = tmp_path / "recording.jsonl"
     subprocess.run([sys.executable, "-c", PROGRAM, str(recording)], check=True, timeout=150)
     requests = [json.loads(line) for line in recording.read_text().splitlines()]
-    regions = [region for request in requests for report in request["reports"] for region in report.get("regions", [])]
+    regions = [
+        region
+        for request in requests
+        for report in request["reports"]
+        for region in report.get("regions", [])
+    ]
     seven = [region for region in regions if region["calls"] == 7]
     assert [(region["compiled"], region["sampled"]) for region in seven] == [(7, 7)]

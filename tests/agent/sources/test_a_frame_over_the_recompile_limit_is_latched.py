@@ -1,4 +1,5 @@
-"""Torch warns once that a frame is at its limit and is silent afterwards: the frame stays told as eager."""
+"""Torch warns once that a frame is at its limit and is silent afterwards: the frame stays told as
+eager."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A generator function that is handed to `torch.compile` runs eager, as torch leaves it: that is a finding with its place."""
+"""A generator function that is handed to `torch.compile` runs eager, as torch leaves it: that is a
+finding with its place."""
 
 from __future__ import annotations
 
@@ -50,7 +51,10 @@ class Holder:
 
 
 def findings(seen: Seen) -> list[tuple[str, str, int]]:
-    return [(one.text.split(" is a ")[0], one.where, one.count) for one in found(seen.look(), "generator_not_compiled")]
+    return [
+        (one.text.split(" is a ")[0], one.where, one.count)
+        for one in found(seen.look(), "generator_not_compiled")
+    ]
 
 
 def where(function: object) -> str:

@@ -1,4 +1,5 @@
-"""A golden batch that meets only code without a graph is not compared: nothing of it was compiled."""
+"""A golden batch that meets only code without a graph is not compared: nothing of it was
+compiled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A hook that is registered on a module inside compiled code never runs: that is a finding with the module's class and the hook's place."""
+"""A hook that is registered on a module inside compiled code never runs: that is a finding with the
+module's class and the hook's place."""
 
 from __future__ import annotations
 
@@ -83,7 +84,10 @@ def test_a_module_that_a_compiled_function_calls_is_inside(seen: Seen) -> None:
     model.register_forward_hook(ran)
     compiled(ONES)
     assert ran.times == 0
-    assert [text.split(",")[0] for text, _ in findings(seen)] == ["a forward hook of Outer", "a backward hook of Outer"]
+    assert [text.split(",")[0] for text, _ in findings(seen)] == [
+        "a forward hook of Outer",
+        "a backward hook of Outer",
+    ]
 
 
 def test_a_module_of_torch_is_inside_the_code_that_torch_makes_around_it(seen: Seen) -> None:
@@ -97,7 +101,8 @@ def test_a_module_of_torch_is_inside_the_code_that_torch_makes_around_it(seen: S
 
 
 def test_a_hook_that_runs_is_no_finding(seen: Seen) -> None:
-    """One of the compiled module itself, one that was there before, and one of a torch that guards hooks."""
+    """One of the compiled module itself, one that was there before, and one of a torch that guards
+    hooks."""
     model, itself, before, guarded = Outer(), Ran(), Ran(), Ran()
     model.inner.register_forward_hook(before)
     compiled = torch.compile(model, backend="eager")

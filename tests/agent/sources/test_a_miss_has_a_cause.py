@@ -1,4 +1,5 @@
-"""Real processes that share a cache folder: whatever is changed between two of them is what the second one names, and no value leaves."""
+"""Real processes that share a cache folder: whatever is changed between two of them is what the
+second one names, and no value leaves."""
 
 from __future__ import annotations
 
@@ -32,25 +33,47 @@ class Host:
         self.folder = folder
         self.caches = folder / "caches-kept-here"
 
-    def run(self, before: str = "", graph: str = "x @ x", size: int = 4, **environment: str) -> list[dict[str, Any]]:
+    def run(
+        self, before: str = "", graph: str = "x @ x", size: int = 4, **environment: str
+    ) -> list[dict[str, Any]]:
         """The compilations that the process reported."""
         report = self.folder / "report.jsonl"
         report.unlink(missing_ok=True)
         program = self.folder / "job.py"
         program.write_text(JOB.format(before=before, graph=graph, size=size))
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("TORCH", "TRITON", "OMP_", "COMPILEWATCH_"))}
-        own = {"TORCHINDUCTOR_CACHE_DIR": str(self.caches), "COMPILEWATCH_SPOOL": str(self.folder), **environment}
-        subprocess.run([sys.executable, str(program), str(report)], env={**clean, **own}, check=True, timeout=150, capture_output=True)
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TORCH", "TRITON", "OMP_", "COMPILEWATCH_"))
+        }
+        own = {
+            "TORCHINDUCTOR_CACHE_DIR": str(self.caches),
+            "COMPILEWATCH_SPOOL": str(self.folder),
+            **environment,
+        }
+        subprocess.run(
+            [sys.executable, str(program), str(report)],
+            env={**clean, **own},
+            check=True,
+            timeout=150,
+            capture_output=True,
+        )
         self.sent = report.read_bytes()
         requests = [json.loads(line) for line in self.sent.splitlines()]
         self.components = requests[-1]["instance"]["components"]
         reports = [one for request in requests for one in request["reports"]]
-        self.findings = [finding for one in reports for finding in one.get("findings", []) if finding["kind"] == "cache_miss"]
+        self.findings = [
+            finding
+            for one in reports
+            for finding in one.get("findings", [])
+            if finding["kind"] == "cache_miss"
+        ]
         assert not any(one.get("losses", {}).get("internal_errors") for one in reports)
         return [compile for one in reports for compile in one.get("compiles", [])]
 
     def names(self, compiled: dict[str, Any], cause: str) -> None:
-        """The compilation missed for this cause, and so says a finding, with the place and what it cost."""
+        """The compilation missed for this cause, and so says a finding, with the place and what it
+        cost."""
         assert compiled["cache"]["fx"] == "miss"
         assert compiled["miss"] == cause
         (finding,) = self.findings
@@ -67,7 +90,9 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Host:
     (cold,) = machine.run()
     assert cold["cache"] == {"fx": "miss", "aot": "miss"}
     assert cold["miss"] == "no earlier run is known"
-    assert [(found["text"], found.get("where", "")) for found in machine.findings] == [("no earlier run is known", "")]
+    assert [(found["text"], found.get("where", "")) for found in machine.findings] == [
+        ("no earlier run is known", "")
+    ]
     return machine
 
 
@@ -89,9 +114,15 @@ def test_another_folder_for_triton_is_no_miss(host: Host, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "cause"),
     [
-        ({"TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS": "ATEN,CPP,ATEN"}, "env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS"),
+        (
+            {"TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS": "ATEN,CPP,ATEN"},
+            "env TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS",
+        ),
         ({"OMP_NUM_THREADS": "1"}, "env OMP_NUM_THREADS"),
-        ({"before": "torch._inductor.config.epilogue_fusion = False"}, "inductor_config: epilogue_fusion"),
+        (
+            {"before": "torch._inductor.config.epilogue_fusion = False"},
+            "inductor_config: epilogue_fusion",
+        ),
         ({"graph": "x @ x @ x"}, "graph"),
         ({"size": 8}, "inputs of the graph: their number, sizes, types or devices"),
     ],

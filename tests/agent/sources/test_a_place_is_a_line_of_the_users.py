@@ -1,4 +1,5 @@
-"""Where a compilation was asked for: the user's own line, or none where an engine compiles by itself in a process that it started."""
+"""Where a compilation was asked for: the user's own line, or none where an engine compiles by
+itself in a process that it started."""
 
 from __future__ import annotations
 
@@ -31,8 +32,12 @@ def asked_from(path: Path) -> Callable[..., Place | None]:
 
 
 def test_files_of_the_engine_are_its_own_and_those_next_to_it_are_not(engine: Path) -> None:
-    assert is_vllm_file(str(engine / "model.py")) and is_vllm_file(str(engine / "models" / "llama.py"))
-    assert not is_vllm_file(str(engine.parent / "vllm_other" / "model.py")) and not is_vllm_file(str(engine.parent / "torch" / "nn.py"))
+    assert is_vllm_file(str(engine / "model.py")) and is_vllm_file(
+        str(engine / "models" / "llama.py")
+    )
+    assert not is_vllm_file(str(engine.parent / "vllm_other" / "model.py")) and not is_vllm_file(
+        str(engine.parent / "torch" / "nn.py")
+    )
 
 
 def test_without_the_engine_no_file_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,9 @@ def test_the_live_start_names_the_frame_until_the_record_comes(seen: Seen) -> No
 def test_a_lazy_backward_goes_by_the_frame_of_its_forward(seen: Seen) -> None:
     from torch._dynamo.backends.common import aot_autograd
 
-    compiled = torch.compile(scaled, backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward))
+    compiled = torch.compile(
+        scaled, backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward)
+    )
     compiled(torch.ones(3, requires_grad=True)).sum().backward()
     forward, backward = seen.compiles()
     assert (forward.kind, backward.kind) == ("first", "backward")

@@ -1,5 +1,5 @@
-"""Every field, event key and variable that we read from torch is absent, empty or of another kind in turn: each compilation is
-still told, once, and in a form that every dashboard takes."""
+"""Every field, event key and variable that we read from torch is absent, empty or of another kind
+in turn: each compilation is still told, once, and in a form that every dashboard takes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,24 @@ from dashboard.ingest.validation import report_check
 from tests.agent.sources.conftest import Seen
 
 ABSENT = object()
-STRANGE = [ABSENT, None, object(), "", "words", "x" * 100_000, -1, 0, 1 << 80, 1.5, float("nan"), float("inf"), True, False, [], {"a": 1}]
+STRANGE = [
+    ABSENT,
+    None,
+    object(),
+    "",
+    "words",
+    "x" * 100_000,
+    -1,
+    0,
+    1 << 80,
+    1.5,
+    float("nan"),
+    float("inf"),
+    True,
+    False,
+    [],
+    {"a": 1},
+]
 
 
 def scaled(x: torch.Tensor) -> torch.Tensor:
@@ -45,14 +62,23 @@ def records() -> list[Any]:
     utils.log_compilation_event = kept.append
     try:
         torch._dynamo.reset()
-        compiled = torch.compile(scaled, backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward), dynamic=False)
+        compiled = torch.compile(
+            scaled, backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward), dynamic=False
+        )
         compiled(torch.ones(2))
         compiled(torch.ones(3, requires_grad=True)).sum().backward()
         with pytest.raises(torch._dynamo.exc.Unsupported):
-            torch.compile(lambda x: (x + 1, torch._dynamo.graph_break()), backend="eager", fullgraph=True)(torch.ones(2))
+            torch.compile(
+                lambda x: (x + 1, torch._dynamo.graph_break()), backend="eager", fullgraph=True
+            )(torch.ones(2))
     finally:
         utils.log_compilation_event = original
-    assert [(record.is_forward, record.fail_type) for record in kept] == [(True, None), (True, None), (False, None), (True, "Unsupported")]
+    assert [(record.is_forward, record.fail_type) for record in kept] == [
+        (True, None),
+        (True, None),
+        (False, None),
+        (True, "Unsupported"),
+    ]
     return kept
 
 
@@ -87,7 +113,9 @@ def test_each_field_that_is_read_may_hold_anything(seen: Seen, records: list[Any
     for name in names:
         for value in STRANGE:
             for record in records:
-                fields = {field: getattr(record, field) for field in names if hasattr(record, field)}
+                fields = {
+                    field: getattr(record, field) for field in names if hasattr(record, field)
+                }
                 fields[name] = value
                 if value is ABSENT:
                     del fields[name]
@@ -105,8 +133,12 @@ def test_an_object_that_is_nothing_like_a_record_is_told_as_unknown(seen: Seen) 
 
 
 @pytest.mark.parametrize("name", user_frames.COMPILE_VARIABLES)
-@pytest.mark.parametrize("value", [ABSENT, None, object(), "words"], ids=["absent", "None", "an object", "words"])
-def test_each_variable_of_torchs_compiler_may_hold_anything(seen: Seen, monkeypatch: pytest.MonkeyPatch, name: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    "value", [ABSENT, None, object(), "words"], ids=["absent", "None", "an object", "words"]
+)
+def test_each_variable_of_torchs_compiler_may_hold_anything(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch, name: str, value: Any
+) -> None:
     from compilewatch.sources.dynamo import compile_reporter
 
     original = user_frames.read_compiling_locals
@@ -132,8 +164,14 @@ def test_each_variable_of_torchs_compiler_may_hold_anything(seen: Seen, monkeypa
 
 
 @pytest.mark.parametrize("key", ["name", "ts", "ph", "args", "tid", "pid", "cat"])
-@pytest.mark.parametrize("value", [ABSENT, None, object(), "words", float("nan")], ids=["absent", "None", "an object", "words", "nan"])
-def test_each_part_of_an_event_may_hold_anything(monkeypatch: pytest.MonkeyPatch, key: str, value: Any) -> None:
+@pytest.mark.parametrize(
+    "value",
+    [ABSENT, None, object(), "words", float("nan")],
+    ids=["absent", "None", "an object", "words", "nan"],
+)
+def test_each_part_of_an_event_may_hold_anything(
+    monkeypatch: pytest.MonkeyPatch, key: str, value: Any
+) -> None:
     seen = Seen()
     ours = utils.record_chromium_event_internal
 

@@ -1,4 +1,5 @@
-"""A record out of a trace holds torch's settings as they were for the time of the call; `dynamic` is read from them."""
+"""A record out of a trace holds torch's settings as they were for the time of the call; `dynamic`
+is read from them."""
 
 from __future__ import annotations
 

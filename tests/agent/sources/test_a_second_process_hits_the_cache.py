@@ -1,4 +1,5 @@
-"""The caches' answers: a miss in the first process, a hit with the time saved in the second, a bypass where torch cannot cache."""
+"""The caches' answers: a miss in the first process, a hit with the time saved in the second, a
+bypass where torch cannot cache."""
 
 from __future__ import annotations
 
@@ -28,7 +29,14 @@ print(json.dumps([asdict(compile) for compile in recorder.rotate(1, 0.0, 1.0).co
 
 def run(cache: Path) -> list[dict[str, Any]]:
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache)}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=150, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=True,
+    )
     answer, compiles = done.stdout.splitlines()
     assert answer == "yes"
     events: list[dict[str, Any]] = json.loads(compiles)

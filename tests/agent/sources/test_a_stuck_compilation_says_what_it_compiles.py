@@ -1,4 +1,5 @@
-"""While a compilation lasts, each window says for how long, in which frame, and how long that frame took at most before."""
+"""While a compilation lasts, each window says for how long, in which frame, and how long that frame
+took at most before."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ class Stuck:
         self.hangs = False
         self.reached, self.go_on = threading.Event(), threading.Event()
 
-    def __call__(self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., object]:
+    def __call__(
+        self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor]
+    ) -> Callable[..., object]:
         if self.hangs:
             self.reached.set()
             assert self.go_on.wait(60)
@@ -46,7 +49,11 @@ def test_it_is_told_while_it_lasts_with_the_time_it_usually_takes(seen: Seen) ->
     assert during.compiling_for is not None and later.compiling_for is not None
     assert 0 < during.compiling_for < later.compiling_for
     report = seen.look()
-    assert (report.gauges.compiling_for, report.gauges.compiling_frame, report.gauges.compiling_usual) == (0.0, None, None)
+    assert (
+        report.gauges.compiling_for,
+        report.gauges.compiling_frame,
+        report.gauges.compiling_usual,
+    ) == (0.0, None, None)
     assert report.compiles[0].seconds["total"] >= later.compiling_for
 
 
@@ -66,7 +73,10 @@ def test_a_backward_that_hangs_goes_by_its_forward(seen: Seen) -> None:
     from torch._dynamo.backends.common import aot_autograd
 
     backend = Stuck()
-    compiled = torch.compile(ranked, backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward, bw_compiler=backend))
+    compiled = torch.compile(
+        ranked,
+        backend=aot_autograd(fw_compiler=lambda graph, _: graph.forward, bw_compiler=backend),
+    )
     result = compiled(torch.ones(2, requires_grad=True)).sum()
     backend.hangs = True
     thread = threading.Thread(target=result.backward)

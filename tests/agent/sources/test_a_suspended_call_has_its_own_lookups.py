@@ -1,4 +1,5 @@
-"""Coroutines and generators count as compiled or eager by the lookups of their own pieces, whatever runs on their thread in between."""
+"""Coroutines and generators count as compiled or eager by the lookups of their own pieces, whatever
+runs on their thread in between."""
 
 from __future__ import annotations
 
@@ -60,7 +61,9 @@ def answers(seen: Seen) -> dict[str, dict[str, int]]:
     return told
 
 
-def test_coroutines_that_overlap_count_their_own_lookups(watching: Seen, model: Callable[[int], None]) -> None:
+def test_coroutines_that_overlap_count_their_own_lookups(
+    watching: Seen, model: Callable[[int], None]
+) -> None:
     @compilewatch.watch(name="hits")
     async def hits() -> None:
         for _ in range(3):
@@ -95,7 +98,9 @@ def test_coroutines_that_overlap_count_their_own_lookups(watching: Seen, model: 
     }
 
 
-def test_generators_that_are_advanced_in_turn_count_their_own_lookups(watching: Seen, model: Callable[[int], None]) -> None:
+def test_generators_that_are_advanced_in_turn_count_their_own_lookups(
+    watching: Seen, model: Callable[[int], None]
+) -> None:
     @compilewatch.watch(name="tokens")
     def tokens(sizes: list[int]) -> Iterator[int]:
         for size in sizes:
@@ -113,7 +118,9 @@ def test_generators_that_are_advanced_in_turn_count_their_own_lookups(watching: 
     assert told["tokens/first item"] == {"compiled": 2, "unknown": 1, "calls": 3}
 
 
-def test_async_generators_count_their_own_lookups(watching: Seen, model: Callable[[int], None]) -> None:
+def test_async_generators_count_their_own_lookups(
+    watching: Seen, model: Callable[[int], None]
+) -> None:
     @compilewatch.watch(name="stream")
     async def stream(size: int) -> AsyncIterator[int]:
         for _ in range(3):
@@ -131,7 +138,9 @@ def test_async_generators_count_their_own_lookups(watching: Seen, model: Callabl
     assert answers(watching)["stream"] == {"compiled": 10, "unknown": 10, "calls": 20}
 
 
-def test_a_generator_that_changes_its_thread_takes_its_lookups_along(watching: Seen, model: Callable[[int], None]) -> None:
+def test_a_generator_that_changes_its_thread_takes_its_lookups_along(
+    watching: Seen, model: Callable[[int], None]
+) -> None:
     @compilewatch.watch(name="tokens")
     def tokens() -> Iterator[int]:
         for size in (HIT, MISS, HIT):
@@ -147,7 +156,9 @@ def test_a_generator_that_changes_its_thread_takes_its_lookups_along(watching: S
     assert answers(watching)["tokens"] == {"partial": 1, "calls": 1}
 
 
-def test_what_a_call_awaits_or_iterates_is_part_of_it(watching: Seen, model: Callable[[int], None]) -> None:
+def test_what_a_call_awaits_or_iterates_is_part_of_it(
+    watching: Seen, model: Callable[[int], None]
+) -> None:
     @compilewatch.watch(name="inner")
     async def inner() -> None:
         model(MISS)
@@ -223,7 +234,9 @@ def test_what_happens_between_its_pieces_is_not_its_own(watching: Seen) -> None:
     assert answers(watching)["nothing of torch"] == {}
 
 
-def test_a_block_inside_one_is_unknown_and_the_table_says_why(watching: Seen, model: Callable[[int], None]) -> None:
+def test_a_block_inside_one_is_unknown_and_the_table_says_why(
+    watching: Seen, model: Callable[[int], None]
+) -> None:
     source = next(source for source in watching.sources if source.name == "compiled_calls")
     assert source.poll(RECORDER) == ("yes", "")
 
@@ -234,7 +247,9 @@ def test_a_block_inside_one_is_unknown_and_the_table_says_why(watching: Seen, mo
 
     asyncio.run(request())
     regions: list[Region] = watching.look().regions
-    assert [(region.name, region.compiled, region.unknown, region.sampled) for region in regions] == [("request", 0, 1, 1)]
+    assert [
+        (region.name, region.compiled, region.unknown, region.sampled) for region in regions
+    ] == [("request", 0, 1, 1)]
     grade, why = source.poll(RECORDER) or ("", "")
     assert grade == "partly"
     assert why.startswith("blocks inside coroutines and generators")
@@ -256,12 +271,17 @@ def test_an_awaitable_that_cannot_be_driven_is_awaited_as_it_is(watching: Seen) 
 
     async def all_of_them() -> list[Any]:
         pieces = Segments(RECORDER.register(RegionSpec("any")))
-        return [await wrap_awaitable(one, pieces) for one in (Plain(), Late(), old(), asyncio.sleep(0, "plain"))]
+        return [
+            await wrap_awaitable(one, pieces)
+            for one in (Plain(), Late(), old(), asyncio.sleep(0, "plain"))
+        ]
 
     assert asyncio.run(all_of_them()) == [None, "late", "old", "plain"]
 
 
-def test_a_function_of_the_same_name_that_runs_eager_does_not_speak_for_it(watching: Seen, model: Callable[[int], None]) -> None:
+def test_a_function_of_the_same_name_that_runs_eager_does_not_speak_for_it(
+    watching: Seen, model: Callable[[int], None]
+) -> None:
     compilewatch.watch(lambda: None, name="shared")()
     assert answers(watching)["shared"] == {}
 

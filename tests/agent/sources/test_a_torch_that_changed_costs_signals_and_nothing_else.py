@@ -1,5 +1,5 @@
-"""Each private name of torch that we rest on is taken away or changed in turn: the job runs on, nothing counts twice, and the
-capability table names what is missing."""
+"""Each private name of torch that we rest on is taken away or changed in turn: the job runs on,
+nothing counts twice, and the capability table names what is missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ from torch._C._dynamo.eval_frame import set_guard_complete_hook
 
 from tests.agent.sources.conftest import BOUND, HERE, Seen, found
 
-MODULES = (*BOUND, "torch._inductor.output_code", "torch._inductor.cudagraph_trees", "torch._inductor.package", "torch.compiler")
+MODULES = (
+    *BOUND,
+    "torch._inductor.output_code",
+    "torch._inductor.cudagraph_trees",
+    "torch._inductor.package",
+    "torch.compiler",
+)
 _OF_PROGRAMS = ("generators", "guard_filters", "late_hooks")
 EVERY = (
     *HERE,
@@ -65,7 +71,9 @@ def bound_names() -> list[TorchName]:
     """The names that torch calls through us."""
     for module in MODULES:
         importlib.import_module(module)
-    with patch.object(FunctionPatch, "__init__", autospec=True, side_effect=FunctionPatch.__init__) as made:
+    with patch.object(
+        FunctionPatch, "__init__", autospec=True, side_effect=FunctionPatch.__init__
+    ) as made:
         Seen().uninstall()
     return [call.args[1] for call in made.call_args_list]
 
@@ -76,7 +84,12 @@ WRAPPED = (
     *(LOAD_ARTIFACTS, LOAD_PACKAGE, CALL_PACKAGE, CALL_AHEAD),
 )
 # A name of torch's own that raises when torch calls it fails with us and without.
-CASES = [(name, fault) for name in ALL_NAMES for fault in FAULTS if fault != "raising" or name not in (*HEARD, *WRAPPED)]
+CASES = [
+    (name, fault)
+    for name in ALL_NAMES
+    for fault in FAULTS
+    if fault != "raising" or name not in (*HEARD, *WRAPPED)
+]
 
 
 def scaled(x: torch.Tensor) -> torch.Tensor:
@@ -145,13 +158,19 @@ def test_with_every_name_in_place_the_job_is_told_as_it_was() -> None:
         report = ran(seen)
         assert [(compile.kind, compile.outcome) for compile in report.compiles] == TOLD
         assert sum(finding.count for finding in found(report, "graph_break")) == 1
-        grades = {name: grade for name, (grade, _) in polled(seen).items() if name not in AT_MOST_PARTLY}
+        grades = {
+            name: grade for name, (grade, _) in polled(seen).items() if name not in AT_MOST_PARTLY
+        }
         assert set(grades.values()) == {"yes"}, grades
     finally:
         seen.uninstall()
 
 
-@pytest.mark.parametrize(("name", "fault"), CASES, ids=lambda value: value.short_name if isinstance(value, TorchName) else value)
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    CASES,
+    ids=lambda value: value.short_name if isinstance(value, TorchName) else value,
+)
 def test_a_changed_name_is_said_and_costs_no_more_than_its_signal(
     name: TorchName, fault: str, monkeypatch: pytest.MonkeyPatch, quiet: None
 ) -> None:
@@ -171,8 +190,12 @@ def test_a_changed_name_is_said_and_costs_no_more_than_its_signal(
     assert seen.recorder.internal_error_count == 0, seen.recorder.last_error
     told = [(compile.kind, compile.outcome) for compile in report.compiles]
     assert told == TOLD
-    if name.lost_capability and not (name == CUDA_MEMORY and fault == "raising"):  # without CUDA it is not called, so nothing is lost
-        assert any(name.short_name in why for grade, why in answers.values() if grade != "yes"), answers
+    if name.lost_capability and not (
+        name == CUDA_MEMORY and fault == "raising"
+    ):  # without CUDA it is not called, so nothing is lost
+        assert any(name.short_name in why for grade, why in answers.values() if grade != "yes"), (
+            answers
+        )
 
 
 PUBLIC = r'"(__file__|__version__|is_compiling|cuda)"'
@@ -184,11 +207,22 @@ def test_no_source_reaches_into_torch_by_another_way() -> None:
     for path in (*agent.glob("sources/*.py"), *agent.glob("*.py")):
         for line in path.read_text().splitlines():
             other = re.search(r'sys\.modules\.get\("(?!torch)', line)  # a module of another package
-            if path.name not in ("torch_names.py", "jax.py") and not other and re.search(r"(getattr|setattr)\(.*sys\.modules", line):
+            if (
+                path.name not in ("torch_names.py", "jax.py")
+                and not other
+                and re.search(r"(getattr|setattr)\(.*sys\.modules", line)
+            ):
                 assert re.search(PUBLIC, line), f"{path.name}: {line.strip()}"
 
 
-CALLED = [(), (object(),), (1, 2, 3), ({},), ({"name": 1, "ts": None, "ph": object()},), ("it", object())]
+CALLED = [
+    (),
+    (object(),),
+    (1, 2, 3),
+    ({},),
+    ({"name": 1, "ts": None, "ph": object()},),
+    ("it", object()),
+]
 
 
 @pytest.mark.parametrize("name", HEARD, ids=lambda name: name.short)
@@ -212,11 +246,15 @@ def test_a_name_that_torch_calls_in_another_way_is_listened_to_no_longer(
         report, answers = ran(seen), polled(seen)
     finally:
         seen.uninstall()
-        set_guard_complete_hook(None)  # one that believes the collectives have the slot leaves it alone
+        set_guard_complete_hook(
+            None
+        )  # one that believes the collectives have the slot leaves it alone
     assert name.find() is tolerant
     assert seen.recorder.internal_error_count < MAX_INTERNAL_ERRORS / 2
     assert before <= len(CALLED) * MAX_FAULTS
     told = [(compile.kind, compile.outcome) for compile in report.compiles]
     assert told == TOLD
     if seen.recorder.internal_error_count:
-        assert any(f"{name.short_name} is called in an unknown way" in why for _, why in answers.values())
+        assert any(
+            f"{name.short_name} is called in an unknown way" in why for _, why in answers.values()
+        )

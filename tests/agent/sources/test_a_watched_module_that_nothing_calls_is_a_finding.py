@@ -1,4 +1,5 @@
-"""A framework that unwraps a watched module and calls its methods makes compilations without calls: that is one finding."""
+"""A framework that unwraps a watched module and calls its methods makes compilations without calls:
+that is one finding."""
 
 from __future__ import annotations
 
@@ -38,14 +39,19 @@ def fit(watched: torch.nn.Module, rows: torch.Tensor = ROWS) -> None:
 
 
 def reported(watching: Seen) -> list[tuple[str, str, int]]:
-    return [(one.text, one.where, one.count) for one in found(watching.look(), "wrapper_not_entered")]
+    return [
+        (one.text, one.where, one.count) for one in found(watching.look(), "wrapper_not_entered")
+    ]
 
 
 def test_a_step_that_is_called_past_the_wrapper_is_reported_once(watching: Seen) -> None:
     watched = compilewatch.compile(Model(), backend="eager", name="model")
     fit(watched)
     line = Model.training_step.__code__.co_firstlineno
-    text = "torch compiles Model.training_step, but nothing calls the watched module `model` directly: calls of `model` are not counted"
+    text = (
+        "torch compiles Model.training_step, but nothing calls the watched module `model` "
+        "directly: calls of `model` are not counted"
+    )
     assert reported(watching) == [(text, f"{FILE}:{line} in training_step", 1)]
     fit(watched, torch.ones(3, 4))
     assert reported(watching) == []
@@ -58,7 +64,10 @@ def test_a_forward_that_is_called_past_the_wrapper_is_reported(watching: Seen) -
     model.forward = torch.compile(model.forward, backend="eager")
     kept = compilewatch.watch(model, name="its own forward")
     model(ROWS.double())
-    assert [text.split("`")[1] for text, _, _ in reported(watching)] == ["its own forward", "forward alone"]
+    assert [text.split("`")[1] for text, _, _ in reported(watching)] == [
+        "its own forward",
+        "forward alone",
+    ]
     assert isinstance(kept, Model)
 
 

@@ -1,4 +1,5 @@
-"""A package that AOTInductor made is loaded and called: nothing is compiled here, and its calls are its own runtime's."""
+"""A package that AOTInductor made is loaded and called: nothing is compiled here, and its calls are
+its own runtime's."""
 
 from __future__ import annotations
 
@@ -52,12 +53,19 @@ def test_its_calls_are_counted_and_its_loading_is_a_mark(tmp_path: Path) -> None
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
     }
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "net.pt2")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170, check=False)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=170, check=False
+    )
     assert done.returncode == 0, done.stderr
     requests = [json.loads(line) for line in recording.read_text().splitlines()]
     reports = [report for request in requests for report in request["reports"]]
     found = {region["name"]: region for report in reports for region in report.get("regions", [])}
-    assert (found["net"]["runtime"], found["net"]["calls"], found["net"]["compiled"], found["net"]["sampled"]) == ("aotinductor", 5, 5, 5)
+    assert (
+        found["net"]["runtime"],
+        found["net"]["calls"],
+        found["net"]["compiled"],
+        found["net"]["sampled"],
+    ) == ("aotinductor", 5, 5, 5)
     assert (found["around"]["calls"], found["around"]["compiled"]) == (5, 5)
     assert not any("unknown" in region for region in found.values())
     marks = [fact["data"] for report in reports for fact in report.get("facts", [])]

@@ -1,4 +1,5 @@
-"""A torch without one of the private names: the rest still works, and the capability says what is missing."""
+"""A torch without one of the private names: the rest still works, and the capability says what is
+missing."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ def doubled(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-def compiles_without(names: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[tuple[str, str], list[Compile]]:
+def compiles_without(
+    names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> tuple[tuple[str, str], list[Compile]]:
     originals = {name: getattr(utils, name) for name in names}
     recorder, source = Recorder(), Compilations()
     recorder.start()
@@ -43,17 +46,28 @@ def test_without_events_the_record_alone_gives_phases(monkeypatch: pytest.Monkey
 def test_without_records_the_events_alone_tell_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     answer, compiles = compiles_without(["log_compilation_event"], monkeypatch)
     assert answer == ("partly", "this torch has no log_compilation_event")
-    assert [(compile.kind, compile.frame) for compile in compiles] == [("first", "doubled"), ("recompile", "doubled")]
+    assert [(compile.kind, compile.frame) for compile in compiles] == [
+        ("first", "doubled"),
+        ("recompile", "doubled"),
+    ]
 
 
-def test_without_counters_or_breaks_compilations_are_still_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_counters_or_breaks_compilations_are_still_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     answer, compiles = compiles_without(["counters", "graph_break_reasons"], monkeypatch)
-    assert answer == ("partly", "no cache counts: this torch has no counters; no graph breaks: this torch has no graph_break_reasons")
+    assert answer == (
+        "partly",
+        "no cache counts: this torch has no counters; no graph breaks: this torch has no "
+        "graph_break_reasons",
+    )
     assert [compile.cache for compile in compiles] == [{}, {}]
 
 
 def test_without_both_callbacks_the_answer_is_no(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer, compiles = compiles_without(["log_compilation_event", "record_chromium_event_internal"], monkeypatch)
+    answer, compiles = compiles_without(
+        ["log_compilation_event", "record_chromium_event_internal"], monkeypatch
+    )
     assert answer[0] == "no"
     assert compiles == []
 
@@ -66,7 +80,9 @@ def test_without_a_guard_hook_calls_are_not_counted(monkeypatch: pytest.MonkeyPa
     source.uninstall()
 
 
-def test_an_unknown_shape_of_record_is_read_as_far_as_it_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_shape_of_record_is_read_as_far_as_it_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     recorder, source = Recorder(), Compilations()
     recorder.start()
     source.install(recorder)

@@ -1,4 +1,5 @@
-"""A block or a mark inside a function that torch compiles leaves no graph break and no error: it is part of the compiled function."""
+"""A block or a mark inside a function that torch compiles leaves no graph break and no error: it is
+part of the compiled function."""
 
 from __future__ import annotations
 
@@ -28,14 +29,18 @@ def test_it_is_one_graph(watching: Seen, fullgraph: bool) -> None:
     for _ in range(3):
         assert call(torch.ones(2)).tolist() == [3.0, 3.0]
     report = watching.look()
-    assert [(compiled.frame, compiled.outcome) for compiled in report.compiles] == [("traced", "ok")]
+    assert [(compiled.frame, compiled.outcome) for compiled in report.compiles] == [
+        ("traced", "ok")
+    ]
     assert [(region.name, region.calls) for region in report.regions] == [("traced", 3)]
     assert report.findings == []
 
 
 def test_it_compiles_while_the_agent_is_off() -> None:
     program = f"import compilewatch, torch\n{PROGRAM}"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "[2.0, 2.0]\n"), done.stderr
 
 

@@ -1,4 +1,5 @@
-"""What each cache answered is right although the job clears torch's counters, bypasses a cache, or brings a mega-cache."""
+"""What each cache answered is right although the job clears torch's counters, bypasses a cache, or
+brings a mega-cache."""
 
 from __future__ import annotations
 
@@ -88,7 +89,9 @@ def test_a_cache_that_is_switched_off_is_asked_nothing_and_says_so(seen: Seen) -
     with torch._inductor.config.patch(fx_graph_cache=False):
         event = compiled(seen)
     assert event.cache == {"aot": "bypass"}
-    assert [finding.text for finding in found(told(seen), "cache_miss")] == ["cache bypassed: FX graph cache is not enabled"]
+    assert [finding.text for finding in found(told(seen), "cache_miss")] == [
+        "cache bypassed: FX graph cache is not enabled"
+    ]
 
 
 def test_a_mega_cache_is_marked_and_its_hits_are_its_own(seen: Seen) -> None:
@@ -111,7 +114,10 @@ def test_a_mega_cache_is_marked_and_its_hits_are_its_own(seen: Seen) -> None:
         {"fx": "miss", "aot": "miss", "mega": "miss"},
     ]
     (loaded,) = [fact for fact in report.facts if fact.kind == "mark"]
-    assert [fact.data["name"] for fact in (saved, loaded)] == ["mega-cache saved", "mega-cache loaded"]
+    assert [fact.data["name"] for fact in (saved, loaded)] == [
+        "mega-cache saved",
+        "mega-cache loaded",
+    ]
     assert saved.data["bytes"] == loaded.data["bytes"] == len(packed)
     assert saved.data["artifacts"] == loaded.data["artifacts"]
     assert loaded.data["artifacts"]["aot_autograd"] == 1
@@ -144,7 +150,10 @@ def test_choices_of_kernels_are_a_miss_when_measured_and_a_hit_when_known() -> N
     with pytest.raises(ZeroDivisionError):
         cache.lookup([choice], "mm", "[8, 8]", lambda choices: 1 // 0)
     source.uninstall()
-    assert "agents/compilewatch" not in torch._inductor.codecache.PersistentCache.lookup.__code__.co_filename
+    assert (
+        "agents/compilewatch"
+        not in torch._inductor.codecache.PersistentCache.lookup.__code__.co_filename
+    )
     assert recorder.internal_error_count == 0
 
 
@@ -158,7 +167,9 @@ def counted(counters: Any, **grown: int) -> dict[str, str]:
 def test_triton_kernels_out_of_a_bundle_are_a_hit_and_those_put_into_one_a_miss() -> None:
     assert counted(defaultdict(Counter), triton_bundler_save_kernel=3) == {"bundle": "miss"}
     assert counted(defaultdict(Counter), triton_bundler_read_and_emit_kernel=3) == {"bundle": "hit"}
-    assert counted(defaultdict(Counter), triton_bundler_load_static_autotuner=1) == {"bundle": "hit"}
+    assert counted(defaultdict(Counter), triton_bundler_load_static_autotuner=1) == {
+        "bundle": "hit"
+    }
 
 
 def test_an_older_torch_replays_the_counters_of_what_a_hit_stands_for() -> None:
@@ -167,7 +178,10 @@ def test_an_older_torch_replays_the_counters_of_what_a_hit_stands_for() -> None:
     lookups.set_counters(counters)
     counters["aot_autograd"]["autograd_cache_hit"] += 1
     counters["inductor"]["fxgraph_cache_miss"] += 1
-    assert lookups.merge_answers(lookups.collect(), SimpleNamespace()).answers == {"fx": "hit", "aot": "hit"}
+    assert lookups.merge_answers(lookups.collect(), SimpleNamespace()).answers == {
+        "fx": "hit",
+        "aot": "hit",
+    }
 
 
 def test_an_older_torch_whose_counters_were_cleared_between_two_looks_is_still_told() -> None:
@@ -193,6 +207,8 @@ def test_an_older_torch_whose_counters_were_cleared_between_two_looks_is_still_t
         ({}, {}),
     ],
 )
-def test_a_record_that_counts_lookups_is_believed(counts: dict[str, Any], answer: dict[str, str]) -> None:
+def test_a_record_that_counts_lookups_is_believed(
+    counts: dict[str, Any], answer: dict[str, str]
+) -> None:
     record = SimpleNamespace(**{f"inductor_fx_{name}": value for name, value in counts.items()})
     assert CacheLookups().merge_answers(LookupResult([], {}), record).answers == answer

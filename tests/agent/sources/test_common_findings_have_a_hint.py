@@ -1,4 +1,5 @@
-"""What torch says when a graph breaks, a guard fails or an operator falls back in common ways meets a sentence on the Model page."""
+"""What torch says when a graph breaks, a guard fails or an operator falls back in common ways meets
+a sentence on the Model page."""
 
 from __future__ import annotations
 
@@ -80,7 +81,9 @@ RECOMPILING: list[tuple[Callable[..., object], list[tuple[object, ...]]]] = [
 
 
 @pytest.mark.parametrize(("job", "calls"), RECOMPILING)
-def test_a_guard_that_people_meet_says_what_to_do(seen: Seen, job: Callable[..., object], calls: list[tuple[object, ...]]) -> None:
+def test_a_guard_that_people_meet_says_what_to_do(
+    seen: Seen, job: Callable[..., object], calls: list[tuple[object, ...]]
+) -> None:
     compiled = torch.compile(job, backend="eager", dynamic=False)
     for arguments in calls:
         compiled(*arguments)
@@ -89,7 +92,9 @@ def test_a_guard_that_people_meet_says_what_to_do(seen: Seen, job: Callable[...,
 
 
 def test_every_id_with_a_hint_is_one_that_torch_gives() -> None:
-    registry = json.loads((Path(torch.__file__).parent / "_dynamo" / "graph_break_registry.json").read_text())
+    registry = json.loads(
+        (Path(torch.__file__).parent / "_dynamo" / "graph_break_registry.json").read_text()
+    )
     assert {f"GB{number:04d}" for number in BREAKS} <= set(registry)
 
 
@@ -99,25 +104,54 @@ def test_a_hint_is_one_sentence() -> None:
 
 
 def test_an_unknown_finding_has_no_hint() -> None:
-    assert find_remedy("graph_break", "GB9999 Something new.") == find_remedy("cudagraph_skip", "a reason of a later torch") == ""
+    assert (
+        find_remedy("graph_break", "GB9999 Something new.")
+        == find_remedy("cudagraph_skip", "a reason of a later torch")
+        == ""
+    )
 
 
 def test_torchs_own_page_is_named_by_its_id() -> None:
     assert build_break_url("graph_break", "GB0124 Unsupported call").endswith("/gb0124.html")
-    assert build_break_url("graph_break", "generic_jump TensorVariable()") == build_break_url("guard", "GB0124 x") == ""
+    assert (
+        build_break_url("graph_break", "generic_jump TensorVariable()")
+        == build_break_url("guard", "GB0124 x")
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "hint"),
     [
-        ("fallback", "no inductor kernel for torch.ops.vllm.unified_attention_with_output.default", "by design"),
+        (
+            "fallback",
+            "no inductor kernel for torch.ops.vllm.unified_attention_with_output.default",
+            "by design",
+        ),
         ("fallback", "no inductor kernel for torch.ops._C.onednn_mm.default", "engine's own"),
-        ("fallback", "no inductor kernel for torch.ops.aten.linalg_inv_ex.default", "replace the operator"),
-        ("cache_miss", "vLLM's cache key: config_hash (an option of the engine, or the model's configuration)", "same engine options"),
+        (
+            "fallback",
+            "no inductor kernel for torch.ops.aten.linalg_inv_ex.default",
+            "replace the operator",
+        ),
+        (
+            "cache_miss",
+            "vLLM's cache key: config_hash (an option of the engine, or the model's configuration)",
+            "same engine options",
+        ),
         ("cache_miss", "vLLM's cache key: env VLLM_TARGET_DEVICE", "Set the variable"),
         ("cache_miss", "vLLM's cache key: version 0.31.0 -> 0.32.0", "After an upgrade"),
-        ("aot_load_failed", "AOT compilation cannot be loaded: 'function' object has no attribute 'finalize_loading'", "bug of vLLM's own"),
-        ("aot_load_failed", "AOT compilation cannot be loaded: Source code has changed since", "was changed"),
+        (
+            "aot_load_failed",
+            "AOT compilation cannot be loaded: 'function' object has no attribute "
+            "'finalize_loading'",
+            "bug of vLLM's own",
+        ),
+        (
+            "aot_load_failed",
+            "AOT compilation cannot be loaded: Source code has changed since",
+            "was changed",
+        ),
     ],
 )
 def test_findings_of_an_engine_have_remedies_that_fit_it(kind: str, text: str, hint: str) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from compilewatch.sources.dynamo.duty_cycle import LOOKUP_SECONDS, MAX_COST_SHARE, MIN_LOOKUPS, DutyCycle
+from compilewatch.sources.dynamo.duty_cycle import (
+    LOOKUP_SECONDS,
+    MAX_COST_SHARE,
+    MIN_LOOKUPS,
+    DutyCycle,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,8 +47,13 @@ def test_where_no_call_was_seen_nothing_is_known_of_the_cost() -> None:
 
 
 @given(st.integers(0, 2_000_000), st.floats(0, 100))
-def test_the_cost_stays_inside_its_share_where_lookups_are_not_few(lookups: int, now: float) -> None:
+def test_the_cost_stays_inside_its_share_where_lookups_are_not_few(
+    lookups: int, now: float
+) -> None:
     turns = DutyCycle(0.0)
     turns.update_cost(lookups, 1.0)
     counting, period = turns.compute_durations(now)
-    assert counting / period * lookups * LOOKUP_SECONDS <= max(MAX_COST_SHARE, MIN_LOOKUPS * LOOKUP_SECONDS) * 1.001
+    assert (
+        counting / period * lookups * LOOKUP_SECONDS
+        <= max(MAX_COST_SHARE, MIN_LOOKUPS * LOOKUP_SECONDS) * 1.001
+    )

@@ -1,4 +1,5 @@
-"""In one process, calls run eager for different causes: each region says its own, and code without a graph is none that ran compiled."""
+"""In one process, calls run eager for different causes: each region says its own, and code without
+a graph is none that ran compiled."""
 
 from __future__ import annotations
 
@@ -8,7 +9,11 @@ import compilewatch
 import torch
 
 from tests.agent.sources.conftest import Seen
-from tests.agent.sources.test_a_call_counts_as_compiled_or_eager import doubled, unsplittable, watched
+from tests.agent.sources.test_a_call_counts_as_compiled_or_eager import (
+    doubled,
+    unsplittable,
+    watched,
+)
 
 
 @torch.compiler.disable
@@ -32,7 +37,10 @@ def eager_calls(seen: Seen) -> dict[str, tuple[int, int, dict[str, int]]]:
     found: dict[str, tuple[int, int, dict[str, int]]] = {}
     for region in seen.look().regions:
         compiled, unknown, eager = found.get(region.name, (0, 0, {}))
-        merged = {cause: eager.get(cause, 0) + region.eager_by.get(cause, 0) for cause in {*eager, *region.eager_by}}
+        merged = {
+            cause: eager.get(cause, 0) + region.eager_by.get(cause, 0)
+            for cause in {*eager, *region.eager_by}
+        }
         found[region.name] = compiled + region.compiled, unknown + region.unknown, merged
     return found
 
@@ -45,7 +53,11 @@ def call_all(calls: list[Callable[..., torch.Tensor]], *lengths: int) -> None:
 
 def test_limit_stance_skip_disabled_and_no_graph_keep_apart(watching: Seen) -> None:
     graphless = [watched(behind_a_disabled_call), watched(returned)]
-    compiled, skipped, over = watched(doubled), watched(unsplittable), watched(limited, dynamic=False)
+    compiled, skipped, over = (
+        watched(doubled),
+        watched(unsplittable),
+        watched(limited, dynamic=False),
+    )
     off = watched(torch.nn.Linear(3, 3), disable=True, name="off")
     with torch._dynamo.config.patch(recompile_limit=1):
         call_all([*graphless, compiled, skipped, off], 3)

@@ -1,4 +1,5 @@
-"""Tensors that are computed eager inside compiled code, where Dynamo never looks, make a call partial; what computes none does not."""
+"""Tensors that are computed eager inside compiled code, where Dynamo never looks, make a call
+partial; what computes none does not."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from tests.agent.sources.conftest import Seen
-from tests.agent.sources.test_a_call_counts_as_compiled_or_eager import one_region, unsplittable, watched
+from tests.agent.sources.test_a_call_counts_as_compiled_or_eager import (
+    one_region,
+    unsplittable,
+    watched,
+)
 
 WEIGHT = torch.ones(3, requires_grad=True)
 
@@ -87,7 +92,9 @@ def skipped_around_a_compiled_part(x: torch.Tensor) -> torch.Tensor:
         pass
 
 
-def counts(seen: Seen, function: Callable[..., Any], *lengths: int) -> tuple[int, int, dict[str, int]]:
+def counts(
+    seen: Seen, function: Callable[..., Any], *lengths: int
+) -> tuple[int, int, dict[str, int]]:
     """Compiled, partial and eager calls after those that compiled."""
     call = watched(function, dynamic=False)
     for length in lengths or (3,):
@@ -100,7 +107,13 @@ def counts(seen: Seen, function: Callable[..., Any], *lengths: int) -> tuple[int
     return region.compiled, region.partial, region.eager_by
 
 
-WITH_WORK = [checkpointed, with_eager_work, with_eager_work_at_its_end, with_eager_work_under_a_name, with_a_skipped_part]
+WITH_WORK = [
+    checkpointed,
+    with_eager_work,
+    with_eager_work_at_its_end,
+    with_eager_work_under_a_name,
+    with_a_skipped_part,
+]
 
 
 @pytest.mark.parametrize("function", WITH_WORK)
@@ -112,10 +125,14 @@ def test_a_function_that_is_compiled_again_holds_the_same_work(watching: Seen) -
     assert counts(watching, with_eager_work, 3, 4, 5) == (0, 15, {})
 
 
-def test_a_frame_that_torch_skips_makes_calls_partial_whose_parts_are_compiled(watching: Seen) -> None:
+def test_a_frame_that_torch_skips_makes_calls_partial_whose_parts_are_compiled(
+    watching: Seen,
+) -> None:
     assert counts(watching, skipped_around_a_compiled_part) == (0, 5, {})
 
 
 @pytest.mark.parametrize("function", [with_a_look_at_a_tensor, with_a_number, with_a_print, inner])
-def test_a_call_whose_breaks_compute_no_tensor_stays_compiled(watching: Seen, function: Callable[..., Any]) -> None:
+def test_a_call_whose_breaks_compute_no_tensor_stays_compiled(
+    watching: Seen, function: Callable[..., Any]
+) -> None:
     assert counts(watching, function) == (5, 0, {})

@@ -1,5 +1,6 @@
-"""Samples of GPU time keep a distance in time, whatever the host spends in a call; a full pool skips and counts, and only an error of CUDA
-ends sampling. A stand-in for CUDA says what the GPU has finished; `tests/gpu/test_sources_on_cuda.py` samples a real one."""
+"""Samples of GPU time keep a distance in time, whatever the host spends in a call; a full pool
+skips and counts, and only an error of CUDA ends sampling. A stand-in for CUDA says what the GPU has
+finished; `tests/gpu/test_sources_on_cuda.py` samples a real one."""
 
 from __future__ import annotations
 
@@ -86,8 +87,11 @@ def probe(gpu: Gpu) -> EventProbe:
     return EventProbe(gpu, SeriesBuffer(RegionSpec("step"), Region("step", 0)))
 
 
-def calls(probe: EventProbe, host: Host, seconds: float, every: float, dispatch: float) -> Iterator[int]:
-    """The numbers of the seconds in which a sample was taken, of calls that come each `every` seconds and hold the host for `dispatch`."""
+def calls(
+    probe: EventProbe, host: Host, seconds: float, every: float, dispatch: float
+) -> Iterator[int]:
+    """The numbers of the seconds in which a sample was taken, of calls that come each `every`
+    seconds and hold the host for `dispatch`."""
     begins, second = host.now, 0
     while host.now - begins < seconds:
         call = host.now
@@ -102,8 +106,13 @@ def calls(probe: EventProbe, host: Host, seconds: float, every: float, dispatch:
             probe.read()
 
 
-@pytest.mark.parametrize(("every", "dispatch"), [(0.010, 0.0002), (0.010, 0.010), (0.001, 0.0002), (0.0001, 0.00005), (0.050, 0.0002)])
-def test_each_second_has_its_samples_within_the_bound(probe: EventProbe, host: Host, every: float, dispatch: float) -> None:
+@pytest.mark.parametrize(
+    ("every", "dispatch"),
+    [(0.010, 0.0002), (0.010, 0.010), (0.001, 0.0002), (0.0001, 0.00005), (0.050, 0.0002)],
+)
+def test_each_second_has_its_samples_within_the_bound(
+    probe: EventProbe, host: Host, every: float, dispatch: float
+) -> None:
     seconds = list(calls(probe, host, 30.0, every, dispatch))
     of_each = [seconds.count(second) for second in range(2, 30)]
     assert min(of_each) >= 4, "spread over each window of 10 s"
@@ -121,8 +130,12 @@ def test_dear_events_leave_60_samples_in_a_window(probe: EventProbe, host: Host,
     assert 2 * DEAR_EVENT_S * sum(windows) / 50.0 <= 1.5 * COST_SHARE
 
 
-@pytest.mark.parametrize(("calls_in_burst", "every"), [(8, 0.400), (8, 0.080), (24, 1.2), (64, 0.640)])
-def test_calls_that_come_in_bursts_have_their_samples(probe: EventProbe, host: Host, gpu: Gpu, calls_in_burst: int, every: float) -> None:
+@pytest.mark.parametrize(
+    ("calls_in_burst", "every"), [(8, 0.400), (8, 0.080), (24, 1.2), (64, 0.640)]
+)
+def test_calls_that_come_in_bursts_have_their_samples(
+    probe: EventProbe, host: Host, gpu: Gpu, calls_in_burst: int, every: float
+) -> None:
     gpu.event_s = DEAR_EVENT_S
     begins, sampled, second = host.now, [0] * 7, 0
     while host.now - begins < 70.0:
@@ -148,24 +161,32 @@ def test_a_burst_after_rare_calls_fills_no_pool(probe: EventProbe, host: Host, g
     assert (probe.skipped, 1 <= sampled <= 14) == (0, True)
 
 
-def test_time_of_other_threads_is_no_cost_of_events(probe: EventProbe, host: Host, gpu: Gpu) -> None:
+def test_time_of_other_threads_is_no_cost_of_events(
+    probe: EventProbe, host: Host, gpu: Gpu
+) -> None:
     gpu.others_s = 0.002
     seconds = list(calls(probe, host, 30.0, 0.050, 0.0002))
     assert min(seconds.count(second) for second in range(2, 30)) >= 4
 
 
 @pytest.mark.parametrize(("spin", "free"), [(0.0008, 3), (0.0016, 3), (0.0016, 8)])
-def test_waiting_for_the_driver_is_no_cost_of_events(probe: EventProbe, host: Host, gpu: Gpu, spin: float, free: int) -> None:
+def test_waiting_for_the_driver_is_no_cost_of_events(
+    probe: EventProbe, host: Host, gpu: Gpu, spin: float, free: int
+) -> None:
     gpu.event_s = DEAR_EVENT_S
     gpu.spins = itertools.cycle([spin / 2] * 2 * (free - 1) + [0.0, 0.0])
     seconds = list(calls(probe, host, 60.0, 0.036, 0.0002))
     assert min(sum(second // 10 == window for second in seconds) for window in range(1, 6)) >= 60
 
 
-def test_calls_that_become_rarer_are_sampled_from_the_next_second_on(probe: EventProbe, host: Host) -> None:
+def test_calls_that_become_rarer_are_sampled_from_the_next_second_on(
+    probe: EventProbe, host: Host
+) -> None:
     list(calls(probe, host, 10.0, 0.0001, 0.00005))
     seconds = list(calls(probe, host, 10.0, 0.2, 0.0002))
-    assert all(seconds.count(second) >= 4 for second in range(2, 10)), "nearly each of five calls a second"
+    assert all(seconds.count(second) >= 4 for second in range(2, 10)), (
+        "nearly each of five calls a second"
+    )
 
 
 def test_a_full_pool_skips_and_counts_and_goes_on(probe: EventProbe, host: Host, gpu: Gpu) -> None:
@@ -202,24 +223,31 @@ def test_threads_that_share_a_pool_never_break_it(probe: EventProbe, gpu: Gpu) -
     assert probe.skipped > 0
 
 
-def test_only_an_error_of_cuda_ends_sampling_and_the_capability_names_it(host: Host, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_an_error_of_cuda_ends_sampling_and_the_capability_names_it(
+    host: Host, gpu: Gpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, wanted = GpuTime(), []
     recorder: Any = SimpleNamespace(set_probe=wanted.append)
     monkeypatch.setitem(gpu_time.sys.modules, "torch.cuda", gpu)
     monkeypatch.setattr(GpuTime, "_relax", lambda self: None)
     source.install(recorder)
     assert source.poll(recorder) == ("yes", "")
-    probes = [wanted[0](SeriesBuffer(RegionSpec(name), Region(name, 0))) for name in ("encode", "decode")]
+    probes = [
+        wanted[0](SeriesBuffer(RegionSpec(name), Region(name, 0))) for name in ("encode", "decode")
+    ]
     gpu.reached = 0.0
     list(calls(probes[0], host, 10.0, 0.020, 0.0002))
     answer, why = source.poll(recorder) or ("", "")
     assert answer == "yes"
-    assert why == f"{probes[0].skipped:,} samples were skipped: 64 pairs of events waited for the GPU"
+    assert (
+        why == f"{probes[0].skipped:,} samples were skipped: 64 pairs of events waited for the GPU"
+    )
     gpu.error = "CUDA error: an illegal memory access was encountered"
     host.now += 60.0
     assert probes[1].begin() is None
     assert source.poll(recorder) == (
         "partly",
-        "no GPU time of 1 of 2 regions, such as decode: RuntimeError: CUDA error: an illegal memory access was encountered",
+        "no GPU time of 1 of 2 regions, such as decode: RuntimeError: CUDA error: an "
+        "illegal memory access was encountered",
     )
     source.uninstall()

@@ -1,4 +1,5 @@
-"""A graph break is told with its reason and the user's line; torch's own optimizers break on purpose and are left out."""
+"""A graph break is told with its reason and the user's line; torch's own optimizers break on
+purpose and are left out."""
 
 from __future__ import annotations
 
@@ -45,7 +46,10 @@ def test_breaks_of_one_text_and_place_are_one_finding_with_their_count(seen: See
     for length in (3, 4, 5):
         compiled(torch.ones(length))
     breaks = found(seen.look(), "graph_break")
-    assert [(finding.where.split(":")[1].split()[0], finding.count) for finding in breaks] == [(str(LINE + 2), 3), (str(LINE + 4), 3)]
+    assert [(finding.where.split(":")[1].split()[0], finding.count) for finding in breaks] == [
+        (str(LINE + 2), 3),
+        (str(LINE + 4), 3),
+    ]
 
 
 def test_breaks_are_told_once_though_torch_keeps_its_list(seen: Seen) -> None:

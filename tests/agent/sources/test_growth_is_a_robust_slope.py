@@ -1,4 +1,5 @@
-"""Bytes per hour: what a steady leak adds, whatever single minutes look like, and nothing while there is too little to say."""
+"""Bytes per hour: what a steady leak adds, whatever single minutes look like, and nothing while
+there is too little to say."""
 
 from __future__ import annotations
 

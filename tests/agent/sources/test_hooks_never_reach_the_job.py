@@ -1,4 +1,5 @@
-"""Whatever goes wrong in a hook is counted as an internal error; the job's call returns what it would have returned."""
+"""Whatever goes wrong in a hook is counted as an internal error; the job's call returns what it
+would have returned."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ def fail(*args: object, **kwargs: object) -> None:
     raise RuntimeError("of the agent's own making")
 
 
-METHODS = ["on_compile_start", "on_compile_stop", "record_compile", "record_finding", "record_eager_fallback"]
+METHODS = [
+    "on_compile_start",
+    "on_compile_stop",
+    "record_compile",
+    "record_finding",
+    "record_eager_fallback",
+]
 
 
 def broken(seen: Seen, monkeypatch: pytest.MonkeyPatch, method: str) -> torch.Tensor:
@@ -31,13 +38,17 @@ def broken(seen: Seen, monkeypatch: pytest.MonkeyPatch, method: str) -> torch.Te
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_error_in_a_compile_hook_is_counted_and_kept_from_the_job(seen: Seen, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_an_error_in_a_compile_hook_is_counted_and_kept_from_the_job(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
     assert broken(seen, monkeypatch, method).tolist() == [2, 2, 2, 2]
     assert seen.recorder.internal_error_count > 0
     assert seen.recorder.last_error == "RuntimeError: of the agent's own making"
 
 
-def test_an_error_in_the_guard_hook_is_counted_and_kept_from_the_job(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_the_guard_hook_is_counted_and_kept_from_the_job(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Broken:
         @property
         def call(self) -> None:
@@ -51,7 +62,9 @@ def test_an_error_in_the_guard_hook_is_counted_and_kept_from_the_job(seen: Seen,
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_passes_through_a_hook(seen: Seen, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]) -> None:
+def test_an_interrupt_passes_through_a_hook(
+    seen: Seen, monkeypatch: pytest.MonkeyPatch, stop: type[BaseException]
+) -> None:
     def interrupt(*args: object) -> None:
         raise stop
 
@@ -81,4 +94,6 @@ def test_a_suppressed_error_is_told_and_the_frame_is_eager(seen: Seen) -> None:
     report = seen.look()
     assert [compile.outcome for compile in report.compiles] == ["suppressed"]
     assert report.gauges.degraded_frames == 1
-    assert [(fact.data["frame"], fact.data["cause"]) for fact in report.facts] == [("doubled", "error")]
+    assert [(fact.data["frame"], fact.data["cause"]) for fact in report.facts] == [
+        ("doubled", "error")
+    ]

@@ -1,4 +1,5 @@
-"""JAX on its own, in real processes: its compilations, the answers of its persistent cache, the calls of what it compiled."""
+"""JAX on its own, in real processes: its compilations, the answers of its persistent cache, the
+calls of what it compiled."""
 
 from __future__ import annotations
 
@@ -64,13 +65,21 @@ print(json.dumps([answers, heard, len(recorder.rotate(2, 1.0, 2.0).compiles), re
 
 def python(program: str, **environment: str) -> str:
     full = {**os.environ, "JAX_PLATFORMS": "cpu", **environment}
-    done = subprocess.run([sys.executable, "-c", program], env=full, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=full,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def recorded(folder: Path, name: str) -> dict[str, Any]:
-    """Regions by name, the compilations of `step`, and the capability, of a process that shares the folder's cache."""
+    """Regions by name, the compilations of `step`, and the capability, of a process that shares the
+    folder's cache."""
     path = folder / name
     python(
         PROGRAM,
@@ -81,7 +90,9 @@ def recorded(folder: Path, name: str) -> dict[str, Any]:
     )
     requests = [json.loads(line) for line in path.read_text().splitlines()]
     reports = [report for request in requests for report in request["reports"]]
-    compiles = [one for report in reports for one in report.get("compiles", []) if one["frame"] == "step"]
+    compiles = [
+        one for report in reports for one in report.get("compiles", []) if one["frame"] == "step"
+    ]
     return {
         "regions": [region for report in reports for region in report.get("regions", [])],
         "compiles": compiles,
@@ -94,20 +105,40 @@ def test_the_second_process_hits_the_cache_of_the_first(tmp_path: Path) -> None:
     cold, warm = recorded(tmp_path, "cold"), recorded(tmp_path, "warm")
     assert {one["cache"]["jax"] for one in cold["compiles"][:2]} == {"miss"}
     assert {one["cache"]["jax"] for one in warm["compiles"][:2]} == {"hit"}
-    assert all(one["saved"] >= 0 and one["seconds"]["cache_load"] > 0 for one in warm["compiles"][:2])
+    assert all(
+        one["saved"] >= 0 and one["seconds"]["cache_load"] > 0 for one in warm["compiles"][:2]
+    )
     assert all("saved" not in one for one in cold["compiles"][:2])
     first, again = cold["compiles"][:2]
-    assert (first["kind"], again["kind"], first["backend"], first["outcome"]) == ("first", "recompile", "xla", "ok")
-    assert first["file"] == "<string>" and first["seconds"]["trace"] > 0 and first["seconds"]["xla"] > 0
-    assert first["seconds"]["total"] <= sum(first["seconds"].values()) - first["seconds"]["total"] + 1e-5
+    assert (first["kind"], again["kind"], first["backend"], first["outcome"]) == (
+        "first",
+        "recompile",
+        "xla",
+        "ok",
+    )
+    assert (
+        first["file"] == "<string>"
+        and first["seconds"]["trace"] > 0
+        and first["seconds"]["xla"] > 0
+    )
+    assert (
+        first["seconds"]["total"]
+        <= sum(first["seconds"].values()) - first["seconds"]["total"] + 1e-5
+    )
     assert not first.get("in_request") and again["in_request"]
-    assert cold["capability"] == ["partly", "JAX reports neither the cause of a recompile nor the start of a compilation"]
+    assert cold["capability"] == [
+        "partly",
+        "JAX reports neither the cause of a recompile nor the start of a compilation",
+    ]
     assert cold["losses"] is None
 
 
 def test_calls_are_counted_where_jax_computes_and_not_where_it_traces(tmp_path: Path) -> None:
     regions = recorded(tmp_path, "calls")["regions"]
-    calls = {(region["name"], region.get("outermost", True), region.get("bucket")): region["calls"] for region in regions}
+    calls = {
+        (region["name"], region.get("outermost", True), region.get("bucket")): region["calls"]
+        for region in regions
+    }
     assert calls == {
         ("waiting", True, "2^2"): 4,
         ("step", False, "2^2"): 4,
@@ -115,7 +146,11 @@ def test_calls_are_counted_where_jax_computes_and_not_where_it_traces(tmp_path: 
         ("step", True, "2^3"): 1,
         ("inner", True, "2^2"): 1,
     }
-    assert {region["name"]: region["runtime"] for region in regions} == {"waiting": "eager", "step": "jax", "inner": "jax"}
+    assert {region["name"]: region["runtime"] for region in regions} == {
+        "waiting": "eager",
+        "step": "jax",
+        "inner": "jax",
+    }
     assert next(region for region in regions if region["name"] == "waiting")["warmup"]["count"] == 1
 
 
@@ -126,7 +161,10 @@ def test_uninstalled_it_hears_no_more(tmp_path: Path) -> None:
 
 
 def test_a_jax_that_cannot_forget_a_listener_finds_it_silent() -> None:
-    change = "del jax.monitoring.unregister_event_duration_listener, jax.monitoring.unregister_event_listener"
+    change = (
+        "del jax.monitoring.unregister_event_duration_listener, "
+        "jax.monitoring.unregister_event_listener"
+    )
     _, heard, after, errors = json.loads(python(LISTENING.format(change=change)))
     assert (heard > 0, after, errors) == (True, 0, 0)
 
@@ -134,5 +172,8 @@ def test_a_jax_that_cannot_forget_a_listener_finds_it_silent() -> None:
 def test_a_jax_without_the_hooks_is_said() -> None:
     change = "del jax.monitoring.register_event_duration_secs_listener"
     answers, heard, _, errors = json.loads(python(LISTENING.format(change=change)))
-    assert answers[0] == ["no", "this JAX has no jax.monitoring.register_event_duration_secs_listener"]
+    assert answers[0] == [
+        "no",
+        "this JAX has no jax.monitoring.register_event_duration_secs_listener",
+    ]
     assert (heard, errors) == (0, 0)

@@ -1,4 +1,5 @@
-"""Which kernel inductor's autotuning chose is a component of the process: the same in two processes that chose alike, else another."""
+"""Which kernel inductor's autotuning chose is a component of the process: the same in two processes
+that chose alike, else another."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ with torch.no_grad():
 """
 
 
-def told(folder: Path, name: str, cache: str, how: str, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, str], Any]:
+def told(
+    folder: Path, name: str, cache: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> tuple[dict[str, str], Any]:
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(folder / cache))
     (folder / "job.py").write_text(JOB)
     done = run(folder / "job.py", how, ENDPOINT=f"file:{folder / name}", SPOOL="off")
@@ -48,7 +51,9 @@ def told(folder: Path, name: str, cache: str, how: str, monkeypatch: pytest.Monk
 
 @pytest.mark.needs("a C++ compiler")
 @pytest.mark.timeout(175)
-def test_processes_that_chose_another_kernel_differ_in_that_component_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_that_chose_another_kernel_differ_in_that_component_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, capability = told(tmp_path, "1", "a", "fast", monkeypatch)
     warm, _ = told(tmp_path, "2", "a", "fast", monkeypatch)
     other, _ = told(tmp_path, "3", "b", "slow", monkeypatch)
@@ -98,16 +103,29 @@ def test_so_many_are_told_and_no_more() -> None:
 
 
 def test_a_torch_without_the_lookup_says_no_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(torch_internals.GEMM_CHOICES), "problem", lambda self: "PersistentCache.lookup is not there")
-    assert KernelChoices().install(None) == ("no", "no kernel choices: PersistentCache.lookup is not there")  # type: ignore[arg-type]
+    monkeypatch.setattr(
+        type(torch_internals.GEMM_CHOICES),
+        "problem",
+        lambda self: "PersistentCache.lookup is not there",
+    )
+    assert KernelChoices().install(None) == (
+        "no",
+        "no kernel choices: PersistentCache.lookup is not there",
+    )  # type: ignore[arg-type]
 
 
 def test_strict_redaction_leaves_fingerprints_that_can_be_compared() -> None:
     def redacted(kernel: str) -> dict[str, str]:
-        one = Identity("i", 0.0, "m", "1", components={"kernel their_own_op a1b2c3": kernel, "torch": "2.13"})
+        one = Identity(
+            "i", 0.0, "m", "1", components={"kernel their_own_op a1b2c3": kernel, "torch": "2.13"}
+        )
         identity_redact(one)
         return one.components
 
-    first, same, other = redacted("their_kernel x"), redacted("their_kernel x"), redacted("another y")
+    first, same, other = (
+        redacted("their_kernel x"),
+        redacted("their_kernel x"),
+        redacted("another y"),
+    )
     assert first == same != other and first.keys() == other.keys() and "their" not in str(first)
     assert all(name == "torch" or name.startswith(KERNEL) for name in first)

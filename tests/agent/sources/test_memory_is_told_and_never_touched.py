@@ -1,4 +1,5 @@
-"""Host memory, compile workers, and how often a GPU ran out, as torch counts it: read, and left as it is."""
+"""Host memory, compile workers, and how often a GPU ran out, as torch counts it: read, and left as
+it is."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def recorder() -> Recorder:
 def loader() -> Iterator[subprocess.Popen[str]]:
     """A child that is no compile worker, such as a data loader's."""
     program = "block = bytearray(64 << 20); print(1, flush=True); input()"
-    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert child.stdout is not None and child.stdout.readline() == "1\n"
     yield child
     child.communicate("\n")
@@ -37,7 +40,9 @@ def test_this_process_is_as_large_as_the_kernel_says(recorder: Recorder) -> None
     assert memory.install(recorder) == ("partly", "the host only: the job has not started CUDA")
     memory.poll(recorder)
     gauges = recorder.rotate(1, 0.0, 1.0).gauges
-    assert gauges.host_rss is not None and abs(gauges.host_rss - (rss_bytes("self") or 0)) < 64 * MIB
+    assert (
+        gauges.host_rss is not None and abs(gauges.host_rss - (rss_bytes("self") or 0)) < 64 * MIB
+    )
     assert gauges.devices == [] and gauges.host_rss_slope is None
 
 
@@ -63,7 +68,10 @@ def test_running_out_is_a_certain_fact_and_told_once(recorder: Recorder) -> None
     for counts in ((0, 0), (2, 1), (2, 1), (3, 5)):
         shortages.report(recorder, 1, {"num_ooms": counts[0], "num_alloc_retries": counts[1]})
     report = recorder.rotate(1, 0.0, 1.0)
-    assert [(fact.kind, fact.data["device"], fact.data["count"]) for fact in report.facts] == [("oom", 1, 2), ("oom", 1, 1)]
+    assert [(fact.kind, fact.data["device"], fact.data["count"]) for fact in report.facts] == [
+        ("oom", 1, 2),
+        ("oom", 1, 1),
+    ]
     (retries,) = report.findings
     assert (retries.kind, retries.count) == ("alloc_retry", 5)
     assert retries.text == "GPU 1 was full: the allocator gave its cache back and tried again"

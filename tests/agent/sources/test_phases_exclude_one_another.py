@@ -1,4 +1,5 @@
-"""Phases are exclusive: their sum is at most the total, and the inner timer's time is not the outer one's."""
+"""Phases are exclusive: their sum is at most the total, and the inner timer's time is not the outer
+one's."""
 
 from __future__ import annotations
 
@@ -55,19 +56,29 @@ def test_an_end_without_a_begin_changes_nothing() -> None:
 
 
 def test_nested_totals_of_a_record_become_exclusive_where_there_are_no_events() -> None:
-    record = SimpleNamespace(entire_frame_compile_time_s=10.0, backend_compile_time_s=8.0, inductor_compile_time_s=5.0, code_gen_time_s=1.0)
+    record = SimpleNamespace(
+        entire_frame_compile_time_s=10.0,
+        backend_compile_time_s=8.0,
+        inductor_compile_time_s=5.0,
+        code_gen_time_s=1.0,
+    )
     assert phases_of_record(record) == {"dynamo": 2.0, "aot": 3.0, "inductor": 4.0, "codegen": 1.0}
 
 
 def test_work_at_run_time_is_tuning_or_the_capture_of_cuda_graphs() -> None:
     record = SimpleNamespace(
-        is_runtime=True, duration_us=350_000, runtime_triton_autotune_time_us=250_000, runtime_cudagraphify_time_us=100_000
+        is_runtime=True,
+        duration_us=350_000,
+        runtime_triton_autotune_time_us=250_000,
+        runtime_cudagraphify_time_us=100_000,
     )
     assert seconds_of(record, {}) == {"total": 0.35, "autotune": 0.25, "cuda_graphs": 0.1}
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
-def test_the_phases_of_a_real_compilation_sum_to_at_most_its_total(seen: Seen, backend: str) -> None:
+def test_the_phases_of_a_real_compilation_sum_to_at_most_its_total(
+    seen: Seen, backend: str
+) -> None:
     with torch._inductor.config.patch(force_disable_caches=True):
         torch.compile(lambda x: x @ x, backend=backend)(torch.ones(3, 3))
     seconds = seen.compiles()[0].seconds

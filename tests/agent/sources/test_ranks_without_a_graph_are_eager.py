@@ -1,4 +1,5 @@
-"""Ranks whose DistributedDataParallel holds a Sequential: torch looks code up at each call, and there is no graph in it."""
+"""Ranks whose DistributedDataParallel holds a Sequential: torch looks code up at each call, and
+there is no graph in it."""
 
 from __future__ import annotations
 
@@ -25,16 +26,48 @@ torch.distributed.destroy_process_group()
 
 def test_each_rank_says_that_its_calls_met_no_graph(tmp_path: Path) -> None:
     (tmp_path / "job.py").write_text(JOB)
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(RANKS), "job.py"]
+    words = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(RANKS),
+        "job.py",
+    ]
     settings = environment(ENDPOINT=f"file:{tmp_path}/reports")
-    done = subprocess.run(words, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=170, check=False)
+    done = subprocess.run(
+        words, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=170, check=False
+    )
     assert done.returncode == 0, done.stderr
-    requests = [json.loads(line) for file in tmp_path.glob("reports*") for line in file.read_text().splitlines()]
-    received = [(request["instance"].get("rank", 0), report) for request in requests for report in request["reports"]]
+    requests = [
+        json.loads(line)
+        for file in tmp_path.glob("reports*")
+        for line in file.read_text().splitlines()
+    ]
+    received = [
+        (request["instance"].get("rank", 0), report)
+        for request in requests
+        for report in request["reports"]
+    ]
     for rank in range(RANKS):
-        regions = [region for one, report in received if one == rank for region in report.get("regions", [])]
-        counts = [(sum(region.get("eager_by", {}).values()), region.get("compiled", 0)) for region in regions]
+        regions = [
+            region
+            for one, report in received
+            if one == rank
+            for region in report.get("regions", [])
+        ]
+        counts = [
+            (sum(region.get("eager_by", {}).values()), region.get("compiled", 0))
+            for region in regions
+        ]
         assert tuple(map(sum, zip(*counts, strict=True))) == (11, 0)
         assert {cause for region in regions for cause in region.get("eager_by", {})} == {"no_graph"}
-        empty = [one for each, report in received if each == rank for one in report.get("compiles", []) if one["kind"] == "empty"]
+        empty = [
+            one
+            for each, report in received
+            if each == rank
+            for one in report.get("compiles", [])
+            if one["kind"] == "empty"
+        ]
         assert empty and all(one["frame"] and one["file"] and one["line"] for one in empty)

@@ -1,4 +1,5 @@
-"""The recordings of an H200 hold what their README says: they are what pages and replays are tried on."""
+"""The recordings of an H200 hold what their README says: they are what pages and replays are tried
+on."""
 
 from __future__ import annotations
 
@@ -25,13 +26,21 @@ def reports_of(name: str) -> list[Report]:
 @pytest.mark.parametrize("name", ["v1-a", "v1-b", "v2-a", "v2-b"])
 def test_each_is_one_instance_without_a_gap(name: str) -> None:
     requests, reports = requests_of(name), reports_of(name)
-    assert {(request.instance.id, request.instance.version, request.instance.gpu) for request in requests} == {
-        (requests[0].instance.id, name[1], "NVIDIA H200")
-    }
-    assert [report.seq for report in reports] == [(number, number) for number in range(1, len(reports) + 1)]
+    assert {
+        (request.instance.id, request.instance.version, request.instance.gpu)
+        for request in requests
+    } == {(requests[0].instance.id, name[1], "NVIDIA H200")}
+    assert [report.seq for report in reports] == [
+        (number, number) for number in range(1, len(reports) + 1)
+    ]
     assert any(region.gpu is not None for report in reports for region in report.regions)
     assert any(device.allocated for report in reports for device in report.gauges.devices)
-    assert all("triton" in compile.seconds for report in reports for compile in report.compiles if compile.cache.get("fx") == "miss")
+    assert all(
+        "triton" in compile.seconds
+        for report in reports
+        for compile in report.compiles
+        if compile.cache.get("fx") == "miss"
+    )
 
 
 def test_only_the_version_that_forgot_to_pad_runs_eager() -> None:

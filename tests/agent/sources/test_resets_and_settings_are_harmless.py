@@ -1,4 +1,5 @@
-"""What a job may do to torch meanwhile: reset it, clear its counters, switch its records off, compile from many threads."""
+"""What a job may do to torch meanwhile: reset it, clear its counters, switch its records off,
+compile from many threads."""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ def test_cleared_counters_and_resets_lose_and_repeat_nothing(seen: Seen) -> None
         torch._dynamo.reset()
         torch.compiler.reset()
         torch._dynamo.utils.clear_compilation_metrics()
-    assert [(compile.kind, compile.reason_kind) for compile in seen.compiles()] == [("first", ""), *[("recompile", "reset")] * 2]
+    assert [(compile.kind, compile.reason_kind) for compile in seen.compiles()] == [
+        ("first", ""),
+        *[("recompile", "reset")] * 2,
+    ]
 
 
 def test_a_break_after_a_reset_counts_like_the_one_before(seen: Seen) -> None:
@@ -44,7 +48,11 @@ def test_with_records_switched_off_the_events_tell_what_they_can(seen: Seen) -> 
             compiled(torch.ones(length))
     report = seen.look()
     told = [(compile.kind, compile.outcome, compile.frame) for compile in report.compiles]
-    assert told == [("first", "ok", "doubled"), ("recompile", "ok", "doubled"), ("recompile", "skipped", "doubled")]
+    assert told == [
+        ("first", "ok", "doubled"),
+        ("recompile", "ok", "doubled"),
+        ("recompile", "skipped", "doubled"),
+    ]
     assert all(compile.seconds["total"] > 0 for compile in report.compiles)
     assert len(latched(report)) == 1
 
@@ -64,10 +72,18 @@ def test_twelve_threads_on_a_cold_function_race_to_the_limit(seen: Seen) -> None
         thread.join(60)
     report = seen.look()
     assert seen.recorder.active_compiles.frames() == []
-    reasons = Counter((compile.outcome, compile.kind, compile.reason_kind) for compile in report.compiles)
-    assert reasons == {("ok", "first", ""): 1, ("ok", "recompile", "race"): 7, ("skipped", "recompile", "limit"): 4}
+    reasons = Counter(
+        (compile.outcome, compile.kind, compile.reason_kind) for compile in report.compiles
+    )
+    assert reasons == {
+        ("ok", "first", ""): 1,
+        ("ok", "recompile", "race"): 7,
+        ("skipped", "recompile", "limit"): 4,
+    }
     assert {compile.reason for compile in report.compiles} == {"", RACE}
-    assert [(finding.kind, finding.text, finding.count) for finding in report.findings] == [("guard", RACE, 11)]
+    assert [(finding.kind, finding.text, finding.count) for finding in report.findings] == [
+        ("guard", RACE, 11)
+    ]
     (fact,) = latched(report)
     assert (fact.data["frame"], fact.data["cause"], fact.data["limit"]) == ("doubled", "limit", 8)
     assert fact.data["reason"] == RACE

@@ -1,4 +1,5 @@
-"""A source is installed when its module is first imported, and the import is what it would have been without us."""
+"""A source is installed when its module is first imported, and the import is what it would have
+been without us."""
 
 from __future__ import annotations
 
@@ -33,7 +34,11 @@ def test_it_is_told_once_after_the_import_and_leaves_no_trace(module: str) -> No
     assert told == [1]
     importlib.reload(loaded)
     assert told == [1]
-    assert type(loaded.__loader__).__name__ == type(loaded.__spec__.loader).__name__ == "SourceFileLoader"  # type: ignore[union-attr]
+    assert (
+        type(loaded.__loader__).__name__
+        == type(loaded.__spec__.loader).__name__
+        == "SourceFileLoader"
+    )  # type: ignore[union-attr]
     assert inspect.getsource(loaded.f) == "def f():\n    return 1\n"
     hook.remove()
     assert hook not in sys.meta_path
@@ -45,7 +50,11 @@ def test_two_that_wait_for_one_module_are_both_told_once(module: str) -> None:
         hook.when_imported(module, lambda: told.append(1))
     loaded = importlib.import_module(module)
     assert told == [1, 1]
-    assert type(loaded.__loader__).__name__ == type(loaded.__spec__.loader).__name__ == "SourceFileLoader"  # type: ignore[union-attr]
+    assert (
+        type(loaded.__loader__).__name__
+        == type(loaded.__spec__.loader).__name__
+        == "SourceFileLoader"
+    )  # type: ignore[union-attr]
     for hook in hooks:
         hook.remove()
 
@@ -70,7 +79,9 @@ def test_a_module_that_fails_to_import_fails_as_ever(module: str) -> None:
 
 
 def test_the_list_of_sources_says_what_each_source_says() -> None:
-    assert [(load(listed).name, load(listed).module) for listed in SOURCES] == [(name, module) for _, name, module in SOURCES]
+    assert [(load(listed).name, load(listed).module) for listed in SOURCES] == [
+        (name, module) for _, name, module in SOURCES
+    ]
 
 
 LOADED = """
@@ -84,8 +95,12 @@ print(sorted(name for name in sys.modules if name.startswith("compilewatch.sourc
 def test_a_start_loads_no_source_before_its_module() -> None:
     done = run(LOADED)
     assert done.stderr == ""
-    # That of the host's memory waits for no module, and comes on the agent's thread with the names that it asks torch for.
-    assert set(ast.literal_eval(done.stdout)) <= {"compilewatch.sources.host.memory", "compilewatch.runtime.torch_internals"}
+    # That of the host's memory waits for no module, and comes on the agent's thread with the names
+    # that it asks torch for.
+    assert set(ast.literal_eval(done.stdout)) <= {
+        "compilewatch.sources.host.memory",
+        "compilewatch.runtime.torch_internals",
+    }
 
 
 def test_two_that_wait_for_one_module_are_both_told(tmp_path: Path) -> None:

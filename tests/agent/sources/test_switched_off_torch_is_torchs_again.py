@@ -1,4 +1,5 @@
-"""After a shutdown, and after twenty faults of its own, the agent has given back all of torch's; the guide lists the remaining parts."""
+"""After a shutdown, and after twenty faults of its own, the agent has given back all of torch's;
+the guide lists the remaining parts."""
 
 from __future__ import annotations
 
@@ -91,7 +92,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, objec
 
 
 @pytest.mark.parametrize("end", ["shutdown", "twenty faults"])
-def test_every_function_of_torch_is_what_it_was(end: str, found: dict[str, dict[str, object]]) -> None:
+def test_every_function_of_torch_is_what_it_was(
+    end: str, found: dict[str, dict[str, object]]
+) -> None:
     after = found[end]
     during = after.pop("during")
     assert isinstance(during, list) and len(during) > 5, "nothing was bound, so this says nothing"

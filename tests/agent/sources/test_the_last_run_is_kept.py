@@ -11,7 +11,16 @@ from compilewatch.config import Config
 from compilewatch.recording.recorder import Recorder
 from compilewatch.runtime.private_files import FolderError
 from compilewatch.sources.inductor.cache_miss_reasons import CacheCapability, MissCauses
-from compilewatch.sources.inductor.run_history import MAX_GRAPHS, MAX_KEYS, MAX_SETTINGS, SUFFIX, DamagedHistory, Graph, Run, RunHistory
+from compilewatch.sources.inductor.run_history import (
+    MAX_GRAPHS,
+    MAX_KEYS,
+    MAX_SETTINGS,
+    SUFFIX,
+    DamagedHistory,
+    Graph,
+    Run,
+    RunHistory,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +30,9 @@ def config(folder: Path, model: str = "ranker") -> Config:
 
 
 def graph(number: int, settings: str = "s1") -> Graph:
-    return Graph("job.py:step", False, f"key{number}", settings, {"gm": f"g{number}"}, {"torch": "2.13"})
+    return Graph(
+        "job.py:step", False, f"key{number}", settings, {"gm": f"g{number}"}, {"torch": "2.13"}
+    )
 
 
 def run_of(*graphs: Graph) -> Run:
@@ -71,7 +82,10 @@ def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, cut: int) -> None:
     recorder = Recorder()
     causes, source = MissCauses.of(recorder), CacheCapability()
     causes.open_history(config(tmp_path))
-    assert source.install(recorder) == ("partly", "no causes of misses: the history file of the last run was damaged and was removed")
+    assert source.install(recorder) == (
+        "partly",
+        "no causes of misses: the history file of the last run was damaged and was removed",
+    )
     kept.write(run_of(graph(2)))
     known = kept.read()
     assert known is not None
@@ -81,7 +95,15 @@ def test_a_damaged_file_is_said_and_replaced(tmp_path: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b"[]", b"[2,[],[],{},[]]", b'[1,[{}],[["f",false,"k","s",{},7]],{},[]]', b'[1,[{}],{"a":1},{},[]]', b"{"]
+    "text",
+    [
+        b"",
+        b"[]",
+        b"[2,[],[],{},[]]",
+        b'[1,[{}],[["f",false,"k","s",{},7]],{},[]]',
+        b'[1,[{}],{"a":1},{},[]]',
+        b"{",
+    ],
 )
 def test_no_text_in_the_file_raises_anything_else(tmp_path: Path, text: bytes) -> None:
     kept = RunHistory.open(config(tmp_path))
@@ -102,8 +124,14 @@ def test_a_folder_that_is_switched_off_keeps_nothing(tmp_path: Path) -> None:
     assert (answer, why.endswith("COMPILEWATCH_SPOOL is off")) == ("partly", True)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2 * MAX_GRAPHS), st.integers(0, 2 * MAX_SETTINGS)), max_size=60))
-def test_however_much_is_added_the_newest_is_kept_and_the_bounds_hold(graphs: list[tuple[int, int]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2 * MAX_GRAPHS), st.integers(0, 2 * MAX_SETTINGS)), max_size=60
+    )
+)
+def test_however_much_is_added_the_newest_is_kept_and_the_bounds_hold(
+    graphs: list[tuple[int, int]],
+) -> None:
     known = Run()
     for number, settings in graphs:
         known.merge(run_of(graph(number, f"s{settings}")))

@@ -1,4 +1,5 @@
-"""TorchScript profiles and compiles during the first calls of a callable: they are warm-up, those after them are its latency."""
+"""TorchScript profiles and compiles during the first calls of a callable: they are warm-up, those
+after them are its latency."""
 
 from __future__ import annotations
 
@@ -57,11 +58,19 @@ def test_the_first_calls_are_warm_up_and_the_rest_is_latency(kind: str, watching
 
 
 def test_what_torch_made_of_it_stays_at_hand(watching: Seen) -> None:
-    function, module = compilewatch.watch(torch.jit.script(scaled)), compilewatch.watch(torch.jit.script(Net()))
+    function, module = (
+        compilewatch.watch(torch.jit.script(scaled)),
+        compilewatch.watch(torch.jit.script(Net())),
+    )
     assert "aten::sin" in str(function.graph) and "relu" in module.code
-    assert isinstance(module, torch.jit.ScriptModule) and module.state_dict().keys() == Net().state_dict().keys()
+    assert (
+        isinstance(module, torch.jit.ScriptModule)
+        and module.state_dict().keys() == Net().state_dict().keys()
+    )
 
 
 def test_the_capability_says_what_torch_does_not_tell(watching: Seen) -> None:
     grade, why = TorchScript().install(watching.recorder)
-    assert grade == "partly" and why.startswith("the first 3 calls of a callable count as warm-up; torch does not report")
+    assert grade == "partly" and why.startswith(
+        "the first 3 calls of a callable count as warm-up; torch does not report"
+    )

@@ -1,4 +1,5 @@
-"""Uninstalling restores what is still ours, leaves what others put there since, and installing twice changes nothing."""
+"""Uninstalling restores what is still ours, leaves what others put there since, and installing
+twice changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fallbacks and skipped CUDA graphs, which inductor tells its logs: told once, quoted without the user's code, nothing printed more."""
+"""Fallbacks and skipped CUDA graphs, which inductor tells its logs: told once, quoted without the
+user's code, nothing printed more."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def test_an_operator_without_a_kernel_is_a_fallback(seen: Seen) -> None:
 def test_the_hints_are_read_and_not_printed(seen: Seen, caplog: pytest.LogCaptureFixture) -> None:
     assert HINTS.isEnabledFor(logging.INFO)
     HINTS.info("Using FallbackKernel: %s", "aten.nonzero")
-    assert [finding.text for finding in found(seen.look(), "fallback")] == ["no inductor kernel for aten.nonzero"]
+    assert [finding.text for finding in found(seen.look(), "fallback")] == [
+        "no inductor kernel for aten.nonzero"
+    ]
     assert not [record for record in caplog.records if record.name == HINTS.name]
 
 
@@ -62,10 +65,14 @@ def poll(seen: Seen) -> None:
     next(source for source in seen.sources if source.name == "cuda_graph_skips").poll(seen.recorder)
 
 
-def test_a_graph_that_reached_its_limit_of_recordings_is_a_skip_without_the_users_code(seen: Seen) -> None:
+def test_a_graph_that_reached_its_limit_of_recordings_is_a_skip_without_the_users_code(
+    seen: Seen,
+) -> None:
     SKIPS.warning(
-        "skipping cudagraph due to function 0 exceeding max re-recording limit (=128) on cudagraph node None due to "
-        'input name: primals_1. data pointer changed from 140 to 141. input stack trace:   File "/srv/app/model.py", line 7, in step\n'
+        "skipping cudagraph due to function 0 exceeding max re-recording limit (=128) on "
+        "cudagraph node None due to "
+        "input name: primals_1. data pointer changed from 140 to 141. input stack trace:   "
+        'File "/srv/app/model.py", line 7, in step\n'
         "    secret.add_(1)\n."
     )
     torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] += 1
@@ -89,11 +96,19 @@ def test_many_distinct_sizes_are_recordings_and_no_skip(seen: Seen) -> None:
 
 def test_a_graph_of_which_no_part_can_be_recorded_is_a_skip_though_torch_says_nothing() -> None:
     def graph(reasons: list[str], parts: list[object]) -> SimpleNamespace:
-        return SimpleNamespace(cudagraph_info=SimpleNamespace(cudagraph_fail_reasons=reasons), partition_maps=parts)
+        return SimpleNamespace(
+            cudagraph_info=SimpleNamespace(cudagraph_fail_reasons=reasons), partition_maps=parts
+        )
 
     assert partition_skip_reason(graph([], [object()])) == ""
-    assert partition_skip_reason(graph([], [])) == "skipping cudagraphs due to no part of the graph that can be recorded"
-    assert partition_skip_reason(graph(["dynamic shapes", "x"], [])) == "skipping cudagraphs due to dynamic shapes, x"
+    assert (
+        partition_skip_reason(graph([], []))
+        == "skipping cudagraphs due to no part of the graph that can be recorded"
+    )
+    assert (
+        partition_skip_reason(graph(["dynamic shapes", "x"], []))
+        == "skipping cudagraphs due to dynamic shapes, x"
+    )
 
 
 def test_a_recording_says_why_it_is_made() -> None:

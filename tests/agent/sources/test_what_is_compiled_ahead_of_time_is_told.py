@@ -1,4 +1,5 @@
-"""`aot_compile`, by which vLLM compiles, is one compilation with its function and no tuning at run time; an export is none."""
+"""`aot_compile`, by which vLLM compiles, is one compilation with its function and no tuning at run
+time; an export is none."""
 
 from __future__ import annotations
 
@@ -39,13 +40,29 @@ compilewatch.shutdown()
 
 def compiles(tmp_path: Path, what: str) -> list[dict[str, Any]]:
     recording = tmp_path / "reports.jsonl"
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    environment = {**bare, "PYTHONPATH": str(REPOSITORY / "agents"), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
+    bare = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    environment = {
+        **bare,
+        "PYTHONPATH": str(REPOSITORY / "agents"),
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+    }
     program = tmp_path / "serve.py"
     program.write_text(PROGRAM)
-    subprocess.run([sys.executable, str(program), str(recording), what], env=environment, check=True, timeout=170)
+    subprocess.run(
+        [sys.executable, str(program), str(recording), what],
+        env=environment,
+        check=True,
+        timeout=170,
+    )
     told = [json.loads(line) for line in recording.read_text().splitlines()]
-    return [one for line in told for report in line.get("reports", []) for one in report.get("compiles", [])]
+    return [
+        one
+        for line in told
+        for report in line.get("reports", [])
+        for one in report.get("compiles", [])
+    ]
 
 
 @pytest.mark.needs("a C++ compiler")
@@ -55,8 +72,14 @@ def test_it_is_one_compilation_of_its_function_with_all_its_seconds(tmp_path: Pa
     assert told["file"].endswith("serve.py") and told["backend"] == "inductor"
     seconds = told["seconds"]
     assert {"dynamo", "aot", "inductor", "codegen"} <= seconds.keys()
-    assert seconds["total"] >= 0.05 and seconds["total"] == pytest.approx(sum(seconds.values()) - seconds["total"], rel=0.01)
+    assert seconds["total"] >= 0.05 and seconds["total"] == pytest.approx(
+        sum(seconds.values()) - seconds["total"], rel=0.01
+    )
 
 
 def test_an_export_compiles_nothing(tmp_path: Path) -> None:
-    assert not [one for one in compiles(tmp_path, "export") if one["seconds"]["total"] > 0.01 or one["frame"]]
+    assert not [
+        one
+        for one in compiles(tmp_path, "export")
+        if one["seconds"]["total"] > 0.01 or one["frame"]
+    ]

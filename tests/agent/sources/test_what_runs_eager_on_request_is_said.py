@@ -1,4 +1,5 @@
-"""A stance, a switch that turns compiling off, and frames that torch skips in silence: calls count as eager by that cause."""
+"""A stance, a switch that turns compiling off, and frames that torch skips in silence: calls count
+as eager by that cause."""
 
 from __future__ import annotations
 
@@ -15,12 +16,16 @@ from tests.agent.sources.test_a_call_counts_as_compiled_or_eager import doubled,
 
 
 class Passing(TorchDispatchMode):
-    def __torch_dispatch__(self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         return function(*args, **(kwargs or {}))
 
 
 def poll(seen: Seen) -> dict[str, tuple[str, str]]:
-    return {source.name: answer for source in seen.sources if (answer := source.poll(seen.recorder))}
+    return {
+        source.name: answer for source in seen.sources if (answer := source.poll(seen.recorder))
+    }
 
 
 def test_a_stance_counts_for_as_long_as_it_lasts_however_short(watching: Seen) -> None:
@@ -70,13 +75,19 @@ def test_a_frame_that_met_the_switch_stays_eager_after_it(watching: Seen) -> Non
         call(torch.ones(3))
     poll(watching)
     (fact,) = latched(watching.look())
-    assert (fact.data["frame"], fact.data["cause"], fact.data["reason"]) == ("doubled", "disabled", "Dynamo tracing is disabled")
+    assert (fact.data["frame"], fact.data["cause"], fact.data["reason"]) == (
+        "doubled",
+        "disabled",
+        "Dynamo tracing is disabled",
+    )
     for _ in range(3):
         call(torch.ones(3))
     assert one_region(watching).eager_by == {"disabled": 3}
 
 
-def test_the_environment_variable_counts_as_disabled(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_variable_counts_as_disabled(
+    watching: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
     call = compilewatch.watch(torch.compile(doubled), name="f")
     poll(watching)
@@ -121,17 +132,26 @@ def test_a_function_without_tensors_is_not_called_eager(watching: Seen) -> None:
     assert latched(watching.look()) == []
 
 
-def test_what_torch_hands_back_uncompiled_is_disabled_for_good(watching: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_torch_hands_back_uncompiled_is_disabled_for_good(
+    watching: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TORCHDYNAMO_DISABLE", "1")
-    calls = [compilewatch.compile(doubled, name="by environment"), compilewatch.compile(doubled, name="by option", disable=True)]
+    calls = [
+        compilewatch.compile(doubled, name="by environment"),
+        compilewatch.compile(doubled, name="by option", disable=True),
+    ]
     monkeypatch.undo()
     for call in calls:
         call(torch.ones(3))
     regions = watching.look().regions
-    assert [(region.calls, region.sampled, region.eager_by) for region in regions] == [(1, 1, {"disabled": 1})] * 2
+    assert [(region.calls, region.sampled, region.eager_by) for region in regions] == [
+        (1, 1, {"disabled": 1})
+    ] * 2
 
 
-def test_a_module_whose_class_stays_eager_is_disabled_though_torch_looks_it_up(watching: Seen) -> None:
+def test_a_module_whose_class_stays_eager_is_disabled_though_torch_looks_it_up(
+    watching: Seen,
+) -> None:
     class Layer(torch.nn.Linear):
         forward = torch.compiler.disable(torch.nn.Linear.forward)
 
@@ -139,7 +159,11 @@ def test_a_module_whose_class_stays_eager_is_disabled_though_torch_looks_it_up(w
     for _ in range(4):
         call(torch.ones(3))
     region = one_region(watching)
-    assert (region.eager_by, region.compiled, region.unknown) == ({"disabled": region.sampled}, 0, 0)
+    assert (region.eager_by, region.compiled, region.unknown) == (
+        {"disabled": region.sampled},
+        0,
+        0,
+    )
     assert region.sampled >= 3
 
 
@@ -163,7 +187,9 @@ def test_a_mark_that_torch_compile_takes_off_disables_nothing(watching: Seen) ->
         assert (region.eager_by, region.compiled) == ({}, region.sampled)
 
 
-def test_what_is_disabled_alone_but_for_what_it_calls_is_counted_by_its_lookups(watching: Seen) -> None:
+def test_what_is_disabled_alone_but_for_what_it_calls_is_counted_by_its_lookups(
+    watching: Seen,
+) -> None:
     call = watched(torch.compiler.disable(doubled, recursive=False))
     for _ in range(4):
         call(torch.ones(3))

@@ -1,4 +1,5 @@
-"""One row of everything that an address can name, so that each can be asked for; made alike for one's own and a foreign project."""
+"""One row of everything that an address can name, so that each can be asked for; made alike for
+one's own and a foreign project."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ ENVIRONMENT = "production"
 
 
 def addresses() -> Iterator[tuple[str, str]]:
-    """The name and the route of every address that there is; one without a name goes by its route."""
+    """The name and the route of every address that there is; one without a name goes by its
+    route."""
     yield from _walk(get_resolver(), "", "")
 
 
@@ -83,9 +85,27 @@ def belongings(project: Project, admin: User, guest: User) -> dict[str, Any]:
 def _of_a_model(alert: Alert) -> dict[str, Any]:
     version, now = alert.deployment.version, clock.now()
     mine: dict[str, Any] = {"project": alert.project, "model": version.model}
-    seen = {"first_version": version, "last_version": version, "first_seen_at": now, "last_seen_at": now}
-    finding = Finding.objects.create(**mine, **seen, kind="graph_break", fingerprint=f"{alert.project.pk:032d}", text="Tensor.item()")
-    choice = BaselineChoice.objects.create(**mine, environment=ENVIRONMENT, version=version, kind="pin", chosen_at=now, chosen_by_name="x")
+    seen = {
+        "first_version": version,
+        "last_version": version,
+        "first_seen_at": now,
+        "last_seen_at": now,
+    }
+    finding = Finding.objects.create(
+        **mine,
+        **seen,
+        kind="graph_break",
+        fingerprint=f"{alert.project.pk:032d}",
+        text="Tensor.item()",
+    )
+    choice = BaselineChoice.objects.create(
+        **mine,
+        environment=ENVIRONMENT,
+        version=version,
+        kind="pin",
+        chosen_at=now,
+        chosen_by_name="x",
+    )
     return {
         "model_id": version.model.pk,
         "version_id": version.pk,
@@ -117,7 +137,9 @@ def _switch(version: ModelVersion) -> Switch:
 def _of_messages(alert: Alert) -> dict[str, Any]:
     project, now = alert.project, clock.now()
     channel = Channel.objects.filter(project=project).earliest("pk")
-    window = MaintenanceWindow.objects.create(project=project, starts_at=now, ends_at=now + timedelta(hours=1), made_by_name="x")
+    window = MaintenanceWindow.objects.create(
+        project=project, starts_at=now, ends_at=now + timedelta(hours=1), made_by_name="x"
+    )
     return {
         "number": alert.number,
         "channel_id": channel.pk,
@@ -131,5 +153,14 @@ def _of_the_server(project: Project) -> None:
     """What the administration shows besides."""
     now = clock.now()
     Heartbeat.objects.update_or_create(name="worker", defaults={"kind": "worker", "seen_at": now})
-    sent = {"shard": 0, "instance_id": "i", "seq_first": 1, "seq_last": 1, "received_at": now, "clock_offset": 0}
-    PoisonReport.objects.create(project=project, **sent, identity=b"{}", report=b"{}", set_aside_at=now, error="x")
+    sent = {
+        "shard": 0,
+        "instance_id": "i",
+        "seq_first": 1,
+        "seq_last": 1,
+        "received_at": now,
+        "clock_offset": 0,
+    }
+    PoisonReport.objects.create(
+        project=project, **sent, identity=b"{}", report=b"{}", set_aside_at=now, error="x"
+    )

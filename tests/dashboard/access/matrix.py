@@ -1,4 +1,5 @@
-"""Who may ask what: one line for each address. A new address without a line here fails the tests beside."""
+"""Who may ask what: one line for each address. A new address without a line here fails the tests
+beside."""
 
 from __future__ import annotations
 
@@ -7,13 +8,27 @@ from collections.abc import Iterator
 OK, LOGIN, SURE, GONE, NO, METHOD, KEY = "ok", "login", "sure", "404", "403", "405", "401"
 """What is answered: done, led to the sign-in page, asked for the password again, or the status."""
 
-COLUMNS = ("nobody", "outsider", "neighbour", "viewer", "operator", "admin", "late", "staff", "ing", "api", "dep", "foreign")
-"""Who asks: nobody; an account without a project; an admin of another project; the members of this one; an admin who gave the
-password an hour ago; staff of the server who are no members; keys of this project that send, read, and tell of deployments; and a
-key that reads another project."""
+COLUMNS = (
+    "nobody",
+    "outsider",
+    "neighbour",
+    "viewer",
+    "operator",
+    "admin",
+    "late",
+    "staff",
+    "ing",
+    "api",
+    "dep",
+    "foreign",
+)
+"""Who asks: nobody; an account without a project; an admin of another project; the members of this
+one; an admin who gave the password an hour ago; staff of the server who are no members; keys of
+this project that send, read, and tell of deployments; and a key that reads another project."""
 
 AS_NOBODY = ("closed", "revoked")
-"""Who is answered as nobody is: somebody whose account was closed while signed in, and a key that was revoked."""
+"""Who is answered as nobody is: somebody whose account was closed while signed in, and a key that
+was revoked."""
 
 
 def _row(text: str) -> dict[str, str]:
@@ -22,7 +37,7 @@ def _row(text: str) -> dict[str, str]:
 
 # fmt: off
 AUDIENCES: dict[str, dict[str, str]] = {
-    #                        nobody outsider neighbour viewer operator admin late  staff  ing   api   dep   foreign
+    # nobody outsider neighbour viewer operator admin late  staff  ing   api   dep   foreign
     "everyone":         _row("ok    ok       ok        ok     ok       ok    ok    ok     ok    ok    ok    ok"),
     "people":           _row("login ok       ok        ok     ok       ok    ok    ok     login login login login"),
     "people, not sent": _row("login 405      405       405    405      405   405   405    login login login login"),
@@ -239,7 +254,14 @@ LINES: dict[str, Line] = {
 
 def line_of(name: str) -> Line | None:
     """The line of an address; those of the administration's models share one for each ending."""
-    ending = next((one for one in LINES if one.startswith("*") and name.startswith("admin:") and name.endswith(one[1:])), name)
+    ending = next(
+        (
+            one
+            for one in LINES
+            if one.startswith("*") and name.startswith("admin:") and name.endswith(one[1:])
+        ),
+        name,
+    )
     return LINES.get(name) or LINES.get(ending)
 
 

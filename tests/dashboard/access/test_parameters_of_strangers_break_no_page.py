@@ -1,4 +1,5 @@
-"""Every address that is looked at, with hostile values in its parameters: no failure, no slow answer, and nothing unescaped."""
+"""Every address that is looked at, with hostile values in its parameters: no failure, no slow
+answer, and nothing unescaped."""
 
 from __future__ import annotations
 
@@ -45,16 +46,27 @@ VALUES = {
     "lists": "-a,b,,-",
     "header": "a\r\nX-Cw: b",
 }
-_NAME = re.compile(r"""(?:GET|query|data|given|asked)(?:\.get|\.getlist)?[\[(]\s*["']([\w-]+)["']""")
+_NAME = re.compile(
+    r"""(?:GET|query|data|given|asked)(?:\.get|\.getlist)?[\[(]\s*["']([\w-]+)["']"""
+)
 
 
 def names() -> list[str]:
     """What the code reads of any address, those of the read API from its own document."""
     from dashboard.api.read.router import API
 
-    found = {name for file in (Path(settings.BASE_DIR) / "dashboard").rglob("*.py") for name in _NAME.findall(file.read_text())}
+    found = {
+        name
+        for file in (Path(settings.BASE_DIR) / "dashboard").rglob("*.py")
+        for name in _NAME.findall(file.read_text())
+    }
     for ways in API.get_openapi_schema()["paths"].values():
-        found |= {one["name"] for way in ways.values() for one in way.get("parameters", ()) if one["in"] == "query"}
+        found |= {
+            one["name"]
+            for way in ways.values()
+            for one in way.get("parameters", ())
+            if one["in"] == "query"
+        }
     return sorted(found | {"page", "sort", "from", "to", "until", "next", "o", "p", "e", "all"})
 
 
@@ -64,18 +76,30 @@ def ids(project: Project, user: User, make_user: Callable[..., User]) -> Iterato
     yield belongings(project, user, make_user("guest", project, Role.VIEWER))
 
 
-def _readers(project: Project, user: User, make_user: Callable[..., User]) -> tuple[Client, Client, Client]:
+def _readers(
+    project: Project, user: User, make_user: Callable[..., User]
+) -> tuple[Client, Client, Client]:
     staff = make_user("staff")
     User.objects.filter(pk=staff.pk).update(is_staff=True)
-    key = Client(headers={"authorization": f"Bearer {key_create(project=project, kind='api')[1]}"}, raise_request_exception=False)
-    return sign_in(Client(raise_request_exception=False), user), sign_in(Client(raise_request_exception=False), staff), key
+    key = Client(
+        headers={"authorization": f"Bearer {key_create(project=project, kind='api')[1]}"},
+        raise_request_exception=False,
+    )
+    return (
+        sign_in(Client(raise_request_exception=False), user),
+        sign_in(Client(raise_request_exception=False), staff),
+        key,
+    )
 
 
 def looked(ids: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Name and address of what is only looked at."""
     for name, route in addresses():
         if "GET" in (line_of(name) or {}) and name != "account_logout":
-            yield name, filled(route, {**ids, "action": "acknowledge", "object_id": looked_at(route)})
+            yield (
+                name,
+                filled(route, {**ids, "action": "acknowledge", "object_id": looked_at(route)}),
+            )
 
 
 def _quoted(text: str) -> str:
@@ -83,18 +107,29 @@ def _quoted(text: str) -> str:
 
 
 def _queries(every: list[str], turn: int) -> tuple[str, list[str]]:
-    """All parameters at once, each with another value; and for the read API, which refuses unknown ones, one alone."""
+    """All parameters at once, each with another value; and for the read API, which refuses unknown
+    ones, one alone."""
     values = [_quoted(value) for value in VALUES.values()]
     pairs = [(name, values[(turn + number) % len(values)]) for number, name in enumerate(every)]
-    return "&".join(f"{name}={value}&{name}=1&{name}={value}" for name, value in pairs), [f"{name}={value}" for name, value in pairs]
+    return "&".join(f"{name}={value}&{name}=1&{name}={value}" for name, value in pairs), [
+        f"{name}={value}" for name, value in pairs
+    ]
 
 
-def test_strange_values_fail_no_page(ids: dict[str, Any], project: Project, user: User, make_user: Callable[..., User]) -> None:
+def test_strange_values_fail_no_page(
+    ids: dict[str, Any], project: Project, user: User, make_user: Callable[..., User]
+) -> None:
     person, staff, key = _readers(project, user, make_user)
     every, wrong = names(), []
     assert len(every) > 25
     for turn, (name, path) in enumerate(looked(ids)):
-        client = staff if name.startswith("admin:") else key if path.startswith(("/api/", "/metrics")) else person
+        client = (
+            staff
+            if name.startswith("admin:")
+            else key
+            if path.startswith(("/api/", "/metrics"))
+            else person
+        )
         together, alone = _queries(every, turn)
         for query in alone if client is key else [together]:
             began = time.perf_counter()
@@ -102,7 +137,9 @@ def test_strange_values_fail_no_page(ids: dict[str, Any], project: Project, user
             body = b"".join(answer) if answer.streaming else answer.content  # type: ignore[arg-type]
             took = time.perf_counter() - began
             if answer.status_code >= 500 or took > SLOW_S:
-                wrong.append(f"{name}: {query[:80]!r} is answered {answer.status_code} in {took:.1f} s")
+                wrong.append(
+                    f"{name}: {query[:80]!r} is answered {answer.status_code} in {took:.1f} s"
+                )
             if MARK.encode() in body and "html" in answer.headers.get("Content-Type", ""):
                 wrong.append(f"{name}: {query[:80]!r} is not escaped")
             if "X-Cw" in answer.headers:

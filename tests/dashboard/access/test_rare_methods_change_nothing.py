@@ -1,4 +1,5 @@
-"""HEAD, OPTIONS, TRACE and a method that does not exist, on every address: no failure, and nothing is written."""
+"""HEAD, OPTIONS, TRACE and a method that does not exist, on every address: no failure, and nothing
+is written."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE", "PROPFIND"])
-def test_a_rare_method_writes_nothing(method: str, ids: dict[str, Any], callers: dict[str, Client]) -> None:
+def test_a_rare_method_writes_nothing(
+    method: str, ids: dict[str, Any], callers: dict[str, Client]
+) -> None:
     wrong = []
     for name, path, _line in asked_of(ids):
         got = Asked(callers["admin"], method, path)

@@ -1,4 +1,5 @@
-"""Every address, asked by everyone with every method: what the table says is answered, and who is refused changes nothing."""
+"""Every address, asked by everyone with every method: what the table says is answered, and who is
+refused changes nothing."""
 
 from __future__ import annotations
 
@@ -21,14 +22,28 @@ from dashboard.projects.key_auth import clear_key_cache
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, key_revoke
 from tests.dashboard.access.belongings import addresses, belongings, filled, looked_at, wants
-from tests.dashboard.access.matrix import AS_NOBODY, COLUMNS, GONE, KEY, LINES, LOGIN, METHOD, NO, OK, SURE, answers, line_of
+from tests.dashboard.access.matrix import (
+    AS_NOBODY,
+    COLUMNS,
+    GONE,
+    KEY,
+    LINES,
+    LOGIN,
+    METHOD,
+    NO,
+    OK,
+    SURE,
+    answers,
+    line_of,
+)
 from tests.dashboard.conftest import sign_in
 
 pytestmark = pytest.mark.timeout(1800)
 LONG_AGO = 3600.0
 NEVER = ("PUT", "PATCH", "DELETE")
 A_FEW = ("nobody", "admin", "api")
-"""Who asks with a method that an address does not have: it is refused before anybody is asked who they are."""
+"""Who asks with a method that an address does not have: it is refused before anybody is asked who
+they are."""
 ASKING = (
     ("viewer", "operator", "admin", "late"),
     ("nobody", "outsider", "neighbour", "staff", "closed"),
@@ -43,7 +58,8 @@ HEADERS = {
 """What every answer carries, a refusal as well."""
 REFUSALS = {401: KEY, 403: NO, 404: GONE, 405: METHOD}
 NOTED = ("project_key", "cache_entry", "django_session")
-"""What a refusal may write: when a key was last used, how often somebody tried, and what waits until they have said who they are."""
+"""What a refusal may write: when a key was last used, how often somebody tried, and what waits
+until they have said who they are."""
 
 
 class Asked:
@@ -57,14 +73,20 @@ class Asked:
             if answer.streaming:
                 list(answer)  # else its query stays open
             self.said = said(answer)
-            self.bare = [name for name, words in HEADERS.items() if words not in answer.headers.get(name, "")]
+            self.bare = [
+                name for name, words in HEADERS.items() if words not in answer.headers.get(name, "")
+            ]
             transaction.set_rollback(True)
         client.cookies = cookies
         clear_key_cache()
         auth.reset_read_rates()
 
-    def _note(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
-        if sql.split(None, 1)[0].upper() in ("INSERT", "UPDATE", "DELETE") and not any(f'"{table}"' in sql for table in NOTED):
+    def _note(
+        self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any
+    ) -> Any:
+        if sql.split(None, 1)[0].upper() in ("INSERT", "UPDATE", "DELETE") and not any(
+            f'"{table}"' in sql for table in NOTED
+        ):
             self.written.append(sql)
         return execute(sql, params, many, context)
 
@@ -75,9 +97,13 @@ FORM = "application/x-www-form-urlencoded"
 def said(answer: HttpResponseBase) -> str:
     """The answer in a word of the table."""
     led = answer.headers.get("Location", "")
-    if answer.status_code == 302 and led.startswith(("/accounts/login/", "/accounts/reauthenticate/")):
+    if answer.status_code == 302 and led.startswith(
+        ("/accounts/login/", "/accounts/reauthenticate/")
+    ):
         return LOGIN if led.startswith("/accounts/login/") else SURE
-    return REFUSALS.get(answer.status_code, OK if answer.status_code < 500 else str(answer.status_code))
+    return REFUSALS.get(
+        answer.status_code, OK if answer.status_code < 500 else str(answer.status_code)
+    )
 
 
 @pytest.fixture
@@ -86,22 +112,37 @@ def guest(make_user: Callable[..., User], project: Project) -> User:
 
 
 @pytest.fixture
-def ids(project: Project, user: User, guest: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    """One of everything in `project`. Nothing else may use the database while one transaction is undone again and again."""
+def ids(
+    project: Project, user: User, guest: User, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, Any]]:
+    """One of everything in `project`. Nothing else may use the database while one transaction is
+    undone again and again."""
     monkeypatch.setattr(group_commit, "_write_refusals", lambda: None)
     monkeypatch.setattr(connection, "close", lambda: None)
     key_create(project=project)
     logging.disable(logging.ERROR)  # thousands of refusals with their tracebacks
     yield belongings(project, user, guest)
-    logging.disable(logging.NOTSET)  # in these words: each logger remembers what it may say until it is told anew
+    logging.disable(
+        logging.NOTSET
+    )  # in these words: each logger remembers what it may say until it is told anew
 
 
 @pytest.fixture
-def callers(project: Project, other_project: Project, user: User, guest: User, make_user: Callable[..., User]) -> dict[str, Client]:
+def callers(
+    project: Project,
+    other_project: Project,
+    user: User,
+    guest: User,
+    make_user: Callable[..., User],
+) -> dict[str, Client]:
     """Everyone who asks, by the column of the table."""
 
-    def person(name: str, role: Role | None = None, where: Project = project, ago: float = 0.0) -> Client:
-        return sign_in(Client(), make_user(name, where if role else None, role or Role.VIEWER), ago=ago)
+    def person(
+        name: str, role: Role | None = None, where: Project = project, ago: float = 0.0
+    ) -> Client:
+        return sign_in(
+            Client(), make_user(name, where if role else None, role or Role.VIEWER), ago=ago
+        )
 
     def keyed(kind: str, where: Project = project, revoked: bool = False) -> Client:
         key, text = key_create(project=where, kind=kind)
@@ -129,7 +170,8 @@ def callers(project: Project, other_project: Project, user: User, guest: User, m
 
 
 def asked_of(ids: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """The name, the address and the line of everything that can be asked; those where somebody signs out or reports come last."""
+    """The name, the address and the line of everything that can be asked; those where somebody
+    signs out or reports come last."""
     for name, route in sorted(addresses(), key=lambda one: one[0] == "reports"):
         action = "disable" if "channel_id" in wants(route) else "acknowledge"
         path = filled(route, {**ids, "action": action, "object_id": looked_at(route)})
@@ -145,7 +187,9 @@ def test_every_address_has_a_line_every_line_an_address_and_everyone_asks() -> N
 
 
 @pytest.mark.parametrize("asking", ASKING, ids=("members", "others", "keys"))
-def test_everyone_is_answered_as_the_table_says(ids: dict[str, Any], callers: dict[str, Client], asking: tuple[str, ...]) -> None:
+def test_everyone_is_answered_as_the_table_says(
+    ids: dict[str, Any], callers: dict[str, Client], asking: tuple[str, ...]
+) -> None:
     wrong = []
     for name, path, line in asked_of(ids):
         for method in ("GET", "POST"):
@@ -153,8 +197,17 @@ def test_everyone_is_answered_as_the_table_says(ids: dict[str, Any], callers: di
             for who, expected in answers(line.get(method, "nobody")):
                 if who not in asking or (method not in line and who not in A_FEW):
                     continue
-                got = Asked(callers[who], method, path, f"model={ids['model_id']}" if name == "guide_save" and method == "POST" else "")
-                if got.said != expected or got.bare or (got.written and (expected != OK or method == "GET")):
+                got = Asked(
+                    callers[who],
+                    method,
+                    path,
+                    f"model={ids['model_id']}" if name == "guide_save" and method == "POST" else "",
+                )
+                if (
+                    got.said != expected
+                    or got.bare
+                    or (got.written and (expected != OK or method == "GET"))
+                ):
                     wrong.append(
                         f"{name}: {method} by {who} is answered {got.said}, expected {expected}; "
                         f"written: {got.written}; without: {got.bare}"
@@ -162,16 +215,27 @@ def test_everyone_is_answered_as_the_table_says(ids: dict[str, Any], callers: di
         for method in NEVER:
             for who in set(A_FEW) & set(asking):
                 got = Asked(callers[who], method, path)
-                # Pages of a form that allauth brings take any method as they take GET or POST; nothing comes of it.
-                if got.written or (got.said == OK and dict(answers(line.get("POST", "nobody")))[who] != OK):
-                    wrong.append(f"{name}: {method} by {who} is answered {got.said}; written: {got.written}")
+                # Pages of a form that allauth brings take any method as they take GET or POST;
+                # nothing comes of it.
+                if got.written or (
+                    got.said == OK and dict(answers(line.get("POST", "nobody")))[who] != OK
+                ):
+                    wrong.append(
+                        f"{name}: {method} by {who} is answered {got.said}; written: {got.written}"
+                    )
     assert not wrong, "\n" + "\n".join(wrong)
 
 
 def test_an_id_of_another_project_does_not_exist(
-    ids: dict[str, Any], callers: dict[str, Client], other_project: Project, make_user: Callable[..., User]
+    ids: dict[str, Any],
+    callers: dict[str, Client],
+    other_project: Project,
+    make_user: Callable[..., User],
 ) -> None:
-    stranger, member = make_user("theirs", other_project, Role.ADMIN), make_user("their-guest", other_project, Role.VIEWER)
+    stranger, member = (
+        make_user("theirs", other_project, Role.ADMIN),
+        make_user("their-guest", other_project, Role.VIEWER),
+    )
     key_create(project=other_project)
     foreign = belongings(other_project, stranger, member)
     Alert.objects.filter(project=other_project, number=foreign["number"]).update(number=517)
@@ -179,13 +243,22 @@ def test_an_id_of_another_project_does_not_exist(
     tried = 0
     for name, route in addresses():
         line = line_of(name) or {}
-        for part in sorted({part for part in wants(route) if part.endswith("_id") or part == "number"} - {"provider_id"}):
+        for part in sorted(
+            {part for part in wants(route) if part.endswith("_id") or part == "number"}
+            - {"provider_id"}
+        ):
             if name.startswith("admin:"):
                 continue
-            mixed = {**ids, part: foreign[part], "action": "disable" if part == "channel_id" else "acknowledge"}
+            mixed = {
+                **ids,
+                part: foreign[part],
+                "action": "disable" if part == "channel_id" else "acknowledge",
+            }
             for method in line:
                 for who in ("admin", "api") if line[method] == "readers" else ("admin",):
-                    query = "?a={}&b={}".format(*ids["a_and_b"]) if name == "comparison_read" else ""
+                    query = (
+                        "?a={}&b={}".format(*ids["a_and_b"]) if name == "comparison_read" else ""
+                    )
                     got = Asked(callers[who], method, filled(route, mixed) + query)
                     assert (got.said, got.written) == (GONE, []), (name, part, method, who)
                     tried += 1

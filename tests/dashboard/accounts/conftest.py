@@ -31,7 +31,9 @@ def provider(settings: LazySettings, issuer: str) -> str:
 
 
 @pytest.fixture
-def front(issuer: str, settings: LazySettings, project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Front]:
+def front(
+    issuer: str, settings: LazySettings, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Front]:
     """A front before the provider, at which the dashboard has its people sign in."""
     reset_sign_in_limits()
     monkeypatch.setattr(allauth_adapters, "_log_throttle", LogThrottle())

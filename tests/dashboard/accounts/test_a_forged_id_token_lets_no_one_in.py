@@ -1,4 +1,5 @@
-"""Attacks by ID tokens: a real provider's answers are changed on their way, and the dashboard takes the genuine one alone."""
+"""Attacks by ID tokens: a real provider's answers are changed on their way, and the dashboard takes
+the genuine one alone."""
 
 from __future__ import annotations
 
@@ -26,18 +27,30 @@ OTHER = JWK.generate(kty="RSA", size=2048).export_to_pem(private_key=True, passw
 def hmac_signed(claims: Claims, key: bytes) -> str:
     """By hand: libraries refuse a public key here."""
     parts = [{"alg": "HS256", "typ": "JWT", "kid": KEY.thumbprint()}, claims]
-    text = b".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts)
-    return (text + b"." + base64.urlsafe_b64encode(hmac.digest(key, text, sha256)).rstrip(b"=")).decode()
+    text = b".".join(
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in parts
+    )
+    return (
+        text + b"." + base64.urlsafe_b64encode(hmac.digest(key, text, sha256)).rstrip(b"=")
+    ).decode()
 
 
 def unsigned(claims: Claims) -> str:
     parts = [{"alg": "none", "typ": "JWT"}, claims]
-    return ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
+    return (
+        ".".join(
+            base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+            for part in parts
+        )
+        + "."
+    )
 
 
 def with_claims(**wrong: object) -> Callable[[Claims], str]:
     """Genuinely signed; None takes a claim away."""
-    return lambda claims: signed({name: value for name, value in (claims | wrong).items() if value is not None})
+    return lambda claims: signed(
+        {name: value for name, value in (claims | wrong).items() if value is not None}
+    )
 
 
 def flipped(claims: Claims) -> str:
@@ -53,9 +66,18 @@ FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
     "a nonce that is no text": (with_claims(nonce=[1]), "another nonce"),
     "another audience": (with_claims(aud="another-client"), "Audience doesn't match"),
     "no audience": (with_claims(aud=None), '"aud" claim'),
-    "our audience among others": (with_claims(aud=[CLIENT, "another-client"]), "made for the client None"),
-    "another authorized party": (with_claims(azp="another-client"), "made for the client 'another-client'"),
-    "an authorized party among audiences": (with_claims(aud=[CLIENT, "another-client"], azp="another-client"), "'another-client' (azp)"),
+    "our audience among others": (
+        with_claims(aud=[CLIENT, "another-client"]),
+        "made for the client None",
+    ),
+    "another authorized party": (
+        with_claims(azp="another-client"),
+        "made for the client 'another-client'",
+    ),
+    "an authorized party among audiences": (
+        with_claims(aud=[CLIENT, "another-client"], azp="another-client"),
+        "'another-client' (azp)",
+    ),
     "another issuer": (with_claims(iss="https://elsewhere.example"), "Invalid issuer"),
     "no issuer": (with_claims(iss=None), '"iss" claim'),
     "expired": (with_claims(exp=int(time.time()) - HOUR), "expired"),
@@ -64,12 +86,29 @@ FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
     "from the future": (with_claims(iat=int(time.time()) + HOUR), "not yet valid"),
     "not before tomorrow": (with_claims(nbf=int(time.time()) + 24 * HOUR), "not yet valid"),
     "no signature": (unsigned, "signed with 'none'"),
-    "the client's secret as key": (lambda claims: hmac_signed(claims, SECRET.encode()), "signed with 'HS256'"),
-    "the public key as secret": (lambda claims: hmac_signed(claims, KEY.export_to_pem()), "signed with 'HS256'"),
+    "the client's secret as key": (
+        lambda claims: hmac_signed(claims, SECRET.encode()),
+        "signed with 'HS256'",
+    ),
+    "the public key as secret": (
+        lambda claims: hmac_signed(claims, KEY.export_to_pem()),
+        "signed with 'HS256'",
+    ),
     "an unknown key": (lambda claims: signed(claims, kid="unknown"), "the key 'unknown', and 0"),
-    "another key under the known name": (lambda claims: signed(claims, key=OTHER), "Signature verification failed"),
-    "another key under another name": (lambda claims: signed(claims, key=OTHER, kid="mine"), "the key 'mine', and 0"),
-    "another kind of key": (lambda claims: signed(claims, key=ec.generate_private_key(ec.SECP256R1()), algorithm="ES256"), "and 0"),
+    "another key under the known name": (
+        lambda claims: signed(claims, key=OTHER),
+        "Signature verification failed",
+    ),
+    "another key under another name": (
+        lambda claims: signed(claims, key=OTHER, kid="mine"),
+        "the key 'mine', and 0",
+    ),
+    "another kind of key": (
+        lambda claims: signed(
+            claims, key=ec.generate_private_key(ec.SECP256R1()), algorithm="ES256"
+        ),
+        "and 0",
+    ),
     "the signature of another token": (flipped, "Signature verification failed"),
     "no person": (with_claims(sub=None), '"sub" claim'),
     "a person without letters": (with_claims(sub=""), "the subject ''"),
@@ -77,12 +116,17 @@ FORGERIES: dict[str, tuple[Callable[[Claims], str], str]] = {
     "a person that is a list": (with_claims(sub=["1"]), "ubject must be a string"),
     "no token at all": (lambda _: "", "not valid"),
     "three dots": (lambda _: "...", "not valid"),
-    "a token nested without end": (lambda _: base64.urlsafe_b64encode(b"[" * 90_000).decode() + ".e30.e30", "not"),
+    "a token nested without end": (
+        lambda _: base64.urlsafe_b64encode(b"[" * 90_000).decode() + ".e30.e30",
+        "not",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_it_is_refused_and_leaves_nothing(client: Client, front: Front, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_is_refused_and_leaves_nothing(
+    client: Client, front: Front, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     forge, why = FORGERIES[name]
     front.forge(forge)
     refused(client, callback(client), caplog, why)
@@ -106,7 +150,9 @@ def test_clocks_may_differ_by_half_a_minute(client: Client, front: Front) -> Non
     assert User.objects.get(username="mara")
 
 
-def test_a_genuine_token_of_an_earlier_sign_in_is_refused(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_genuine_token_of_an_earlier_sign_in_is_refused(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     seen: list[str] = []
     front.forge(lambda claims: seen.append(signed(claims)) or seen[0])
     client.get(callback(client))
@@ -116,6 +162,8 @@ def test_a_genuine_token_of_an_earlier_sign_in_is_refused(client: Client, front:
     refused(thief, callback(thief), caplog, "another nonce")
 
 
-def test_a_token_of_one_person_takes_no_names_of_another(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_of_one_person_takes_no_names_of_another(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     front.changes[PERSON] = lambda told: told | {"sub": "1000"}
     refused(client, callback(client), caplog, "userinfo is of another person")

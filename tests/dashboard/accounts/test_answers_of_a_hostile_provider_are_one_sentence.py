@@ -1,4 +1,5 @@
-"""Attacks by answers: whatever the provider sends instead of what was asked, a person reads one page and the log one line."""
+"""Attacks by answers: whatever the provider sends instead of what was asked, a person reads one
+page and the log one line."""
 
 from __future__ import annotations
 
@@ -15,7 +16,16 @@ from django.test import Client
 
 from dashboard.accounts import oidc_requests
 from dashboard.accounts.models import User
-from tests.dashboard.accounts.openid.front import CONFIG, KEYS, PERSON, PLACES, TOKEN, Front, send, signed
+from tests.dashboard.accounts.openid.front import (
+    CONFIG,
+    KEYS,
+    PERSON,
+    PLACES,
+    TOKEN,
+    Front,
+    send,
+    signed,
+)
 from tests.dashboard.accounts.openid.way_in import START, callback, refused
 from tests.dashboard.common.wire_server import answering, wire_server
 
@@ -39,18 +49,24 @@ ANSWERS: dict[str, Raw] = {
     "a number": sending(200, b"7"),
     "nothing": sending(200, b""),
     "an empty object": sending(200, b"{}"),
-    "numbers for texts": sending(200, b'{"access_token": 1, "id_token": 1, "keys": 1, "sub": 1, "issuer": 1, "token_endpoint": 1}'),
+    "numbers for texts": sending(
+        200,
+        b'{"access_token": 1, "id_token": 1, "keys": 1, "sub": 1, "issuer": 1, "token_endpoint": 1}',
+    ),
     "nested without end": sending(200, b"[" * 200_000),
     "no letters of any alphabet": sending(200, b'\xff\xfe{"\xc3\x28": "\xed\xa0\x80"}'),
     "a redirect": sending(307, b"", ("Location", "http://127.0.0.1:9/stolen")),
     "no type": sending(200, b'{"access_token": "x"}', ("X-Type", "none")),
-    "a line break in a token": sending(200, b'{"access_token": "x\\r\\nX-Evil: 1", "id_token": "x"}'),
+    "a line break in a token": sending(
+        200, b'{"access_token": "x\\r\\nX-Evil: 1", "id_token": "x"}'
+    ),
     "nothing at all": hung_up,
 }
 
 
 def started(client: Client, front: Front, place: str, raw: Raw) -> str:
-    """The address to open once this place answers so: the way back, or where the provider's own words come first, the way there."""
+    """The address to open once this place answers so: the way back, or where the provider's own
+    words come first, the way there."""
     if place == CONFIG:
         front.raw[place] = raw
         return START
@@ -61,11 +77,15 @@ def started(client: Client, front: Front, place: str, raw: Raw) -> str:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_broken_answer(client: Client, front: Front, name: str, place: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_answer(
+    client: Client, front: Front, name: str, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
     refused(client, started(client, front, place, ANSWERS[name]), caplog, "")
 
 
-def test_a_redirect_takes_no_secret_along(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_redirect_takes_no_secret_along(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     with wire_server(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")) as thief:
         front.raw[TOKEN] = sending(307, b"", ("Location", thief.url))
         refused(client, callback(client), caplog, "redirects to another address")
@@ -73,7 +93,9 @@ def test_a_redirect_takes_no_secret_along(client: Client, front: Front, caplog: 
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_huge_answer_is_read_to_its_limit(client: Client, front: Front, place: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_huge_answer_is_read_to_its_limit(
+    client: Client, front: Front, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
     written = []
 
     def flood(handler: BaseHTTPRequestHandler) -> None:
@@ -93,13 +115,24 @@ def test_a_huge_answer_is_read_to_its_limit(client: Client, front: Front, place:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("drip", [b"", b"x", b" "])
 def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
-    client: Client, front: Front, place: str, drip: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    front: Front,
+    place: str,
+    drip: bytes,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Silence, a header of one letter after the other, and a body of one blank after the other."""
     over = threading.Event()
 
     def hang(handler: BaseHTTPRequestHandler) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: " if drip == b"x" else b"HTTP/1.1 200 OK\r\n\r\n{" if drip else b"")
+        handler.wfile.write(
+            b"HTTP/1.1 200 OK\r\nX-Long: "
+            if drip == b"x"
+            else b"HTTP/1.1 200 OK\r\n\r\n{"
+            if drip
+            else b""
+        )
         with contextlib.suppress(OSError):
             while not over.wait(0.1):
                 handler.wfile.write(drip)
@@ -117,9 +150,15 @@ def test_an_answer_that_does_not_end_is_waited_for_a_bounded_time(
     ("change", "why"),
     [
         ({"issuer": "https://elsewhere.example"}, "calls itself 'https://elsewhere.example'"),
-        ({"token_endpoint": "ftp://login.example/token"}, "token_endpoint is 'ftp://login.example/token'"),
+        (
+            {"token_endpoint": "ftp://login.example/token"},
+            "token_endpoint is 'ftp://login.example/token'",
+        ),
         ({"jwks_uri": None}, "what it says of itself"),
-        ({"authorization_endpoint": "javascript:alert(1)"}, "authorization_endpoint is 'javascript:alert(1)'"),
+        (
+            {"authorization_endpoint": "javascript:alert(1)"},
+            "authorization_endpoint is 'javascript:alert(1)'",
+        ),
     ],
 )
 def test_what_a_provider_says_of_itself_is_checked(
@@ -130,8 +169,20 @@ def test_what_a_provider_says_of_itself_is_checked(
     assert front.asked == [CONFIG]
 
 
-@pytest.mark.parametrize("keys", [[], [{}], [None], "keys", [{"kty": "RSA", "alg": "RS256", "use": "sig"}], [{"kty": "oct", "k": "AAAA"}]])
-def test_keys_that_are_none(client: Client, front: Front, keys: object, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [],
+        [{}],
+        [None],
+        "keys",
+        [{"kty": "RSA", "alg": "RS256", "use": "sig"}],
+        [{"kty": "oct", "k": "AAAA"}],
+    ],
+)
+def test_keys_that_are_none(
+    client: Client, front: Front, keys: object, caplog: pytest.LogCaptureFixture
+) -> None:
     front.forge(lambda claims: signed(claims))
     front.changes[KEYS] = lambda _: {"keys": keys}
     refused(client, callback(client), caplog, "")
@@ -141,7 +192,10 @@ HOSTILE = "<img src=x onerror=alert(1)>\u202e\r\nBcc: all@example.com\x00\ud800"
 
 
 def test_names_of_any_form_are_stored_as_plain_lines(client: Client, front: Front) -> None:
-    hostile = dict.fromkeys(("preferred_username", "name", "given_name", "family_name", "email", "picture", "groups"), HOSTILE)
+    hostile = dict.fromkeys(
+        ("preferred_username", "name", "given_name", "family_name", "email", "picture", "groups"),
+        HOSTILE,
+    )
     front.changes[PERSON] = lambda told: told | hostile | {"email_verified": "maybe"}
     assert client.get(callback(client)).status_code == 302
     [person] = User.objects.all()
@@ -155,6 +209,9 @@ def test_names_of_any_form_are_stored_as_plain_lines(client: Client, front: Fron
 
 @pytest.mark.parametrize("odd", [None, 7, True, [], {"a": 1}, ""])
 def test_names_that_are_no_texts_are_left_out(client: Client, front: Front, odd: object) -> None:
-    front.changes[PERSON] = lambda told: told | dict.fromkeys(("preferred_username", "name", "given_name", "family_name", "email"), odd)
+    front.changes[PERSON] = lambda told: (
+        told
+        | dict.fromkeys(("preferred_username", "name", "given_name", "family_name", "email"), odd)
+    )
     assert client.get(callback(client)).status_code == 302
     assert User.objects.get().username

@@ -1,4 +1,5 @@
-"""Two people who take one name in the same moment, in another case: one gets it, and the other is told."""
+"""Two people who take one name in the same moment, in another case: one gets it, and the other is
+told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The administration: staff look at everything and change nothing by hand; what they mend stands in the record."""
+"""The administration: staff look at everything and change nothing by hand; what they mend stands in
+the record."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from dashboard.projects.models import Key, Project, Role
 from dashboard.projects.services import key_create
 from tests.dashboard.conftest import sign_in
 
-MODELS = ("accounts/user", "accounts/auditentry", "projects/project", "projects/member", "projects/key", "projects/invitation")
+MODELS = (
+    "accounts/user",
+    "accounts/auditentry",
+    "projects/project",
+    "projects/member",
+    "projects/key",
+    "projects/invitation",
+)
 OTHERS = ("common/heartbeat", "ingest/poisonreport", "alerts/delivery")
 
 
@@ -31,7 +39,9 @@ def act(client: Client, model: str, action: str, *ids: int) -> str:
     return client.post(f"/admin/{model}/", given, follow=True).content.decode()
 
 
-def test_staff_look_at_everything_and_the_policy_holds(operator: User, project: Project, user: User) -> None:
+def test_staff_look_at_everything_and_the_policy_holds(
+    operator: User, project: Project, user: User
+) -> None:
     client = sign_in(Client(), operator)
     key, text = key_create(project=project, name="trainers", actor=user)
     for model in (*MODELS, *OTHERS):
@@ -47,18 +57,31 @@ def test_staff_look_at_everything_and_the_policy_holds(operator: User, project: 
     assert "unsafe" not in client.get("/")["Content-Security-Policy"]
 
 
-def test_facts_and_the_record_cannot_be_changed_or_deleted(operator: User, project: Project, user: User) -> None:
+def test_facts_and_the_record_cannot_be_changed_or_deleted(
+    operator: User, project: Project, user: User
+) -> None:
     client = sign_in(Client(), operator)
     row = audit_write(action="key.create", subject="x", project_id=project.pk, actor=user)
-    for model, pk in (("accounts/auditentry", row.pk), ("projects/project", project.pk), ("accounts/user", user.pk)):
+    for model, pk in (
+        ("accounts/auditentry", row.pk),
+        ("projects/project", project.pk),
+        ("accounts/user", user.pk),
+    ):
         before = AuditEntry.objects.count()
-        assert client.post(f"/admin/{model}/{pk}/change/", {"subject": "y", "is_staff": "on", "slug": "z"}).status_code == 403
+        assert (
+            client.post(
+                f"/admin/{model}/{pk}/change/", {"subject": "y", "is_staff": "on", "slug": "z"}
+            ).status_code
+            == 403
+        )
         assert client.post(f"/admin/{model}/{pk}/delete/", {"post": "yes"}).status_code == 403
         act(client, model, "delete_selected", pk)
         assert AuditEntry.objects.count() == before
     row.refresh_from_db()
     user.refresh_from_db()
-    assert row.subject == "x" and not user.is_staff and Project.objects.filter(slug="ranking").exists()
+    assert (
+        row.subject == "x" and not user.is_staff and Project.objects.filter(slug="ranking").exists()
+    )
 
 
 def test_what_is_mended_is_noted(operator: User, project: Project, user: User) -> None:
@@ -77,19 +100,34 @@ def test_what_is_mended_is_noted(operator: User, project: Project, user: User) -
     assert Key.objects.get().revoked_at
     assert "Nobody closes" in act(client, "accounts/user", "close", operator.pk)
     done = AuditEntry.objects.filter(actor=operator).order_by("pk").values_list("action", flat=True)
-    assert list(done) == ["user.second_step", "user.sign_out", "user.close", "user.open", "key.revoke"]
+    assert list(done) == [
+        "user.second_step",
+        "user.sign_out",
+        "user.close",
+        "user.open",
+        "key.revoke",
+    ]
 
 
 def test_mending_asks_for_the_password_again(operator: User, user: User) -> None:
     client = sign_in(Client(), operator, ago=3600)
     assert client.get("/admin/accounts/user/").status_code == 200
-    led = client.post("/admin/accounts/user/", {"action": "close", "_selected_action": [str(user.pk)]})
+    led = client.post(
+        "/admin/accounts/user/", {"action": "close", "_selected_action": [str(user.pk)]}
+    )
     assert led.headers["Location"].startswith("/accounts/reauthenticate/")
     user.refresh_from_db()
     assert user.is_active
 
 
-def test_nobody_else_comes_in(client: Client, user: User, project: Project, make_user: Callable[..., User]) -> None:
+def test_nobody_else_comes_in(
+    client: Client, user: User, project: Project, make_user: Callable[..., User]
+) -> None:
     assert client.get("/admin/").headers["Location"].startswith("/accounts/login/?next=/admin/")
     assert sign_in(Client(), user).get("/admin/").status_code == 403
-    assert sign_in(Client(), make_user("oscar", project, Role.OPERATOR)).get("/admin/accounts/user/").status_code == 403
+    assert (
+        sign_in(Client(), make_user("oscar", project, Role.OPERATOR))
+        .get("/admin/accounts/user/")
+        .status_code
+        == 403
+    )

@@ -1,4 +1,5 @@
-"""Signing in at an OpenID provider: a real one runs beside the test, and the dashboard checks what it says."""
+"""Signing in at an OpenID provider: a real one runs beside the test, and the dashboard checks what
+it says."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from tests.dashboard.accounts.openid.way_in import BACK, NAME, START, callback, 
 from tests.dashboard.conftest import PASSWORD
 
 
-def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(client: Client, provider: str, project: Project) -> None:
+def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(
+    client: Client, provider: str, project: Project
+) -> None:
     page = client.get("/accounts/login/?next=/p/ranking/").content.decode()
     assert f"Sign in with {NAME}" in page
     back = client.get(callback(client, start=f"{START}?next=/p/ranking/"))
@@ -29,11 +32,19 @@ def test_who_the_provider_vouches_for_gets_an_account_that_sees_nothing(client: 
     assert client.get("/p/ranking/").status_code == 404
     assert "not a member of a project yet" in client.get("/").content.decode()
     assert client.session.get_expire_at_browser_close()
-    assert AuditEntry.objects.filter(action="user.sign_in", actor=mara, after={"by": "provider"}).count() == 1
+    assert (
+        AuditEntry.objects.filter(
+            action="user.sign_in", actor=mara, after={"by": "provider"}
+        ).count()
+        == 1
+    )
     again = Client()
     again.get(callback(again))
     assert User.objects.filter(username__startswith="mara").count() == 1
-    assert "You have none here" in again.get("/accounts/password/change/", follow=True).content.decode()
+    assert (
+        "You have none here"
+        in again.get("/accounts/password/change/", follow=True).content.decode()
+    )
 
 
 def test_a_name_that_is_taken_here_gives_nobody_that_account(
@@ -47,14 +58,18 @@ def test_a_name_that_is_taken_here_gives_nobody_that_account(
     assert SocialAccount.objects.get().user != local
 
 
-def test_an_answer_for_another_browser_lets_nobody_in(client: Client, provider: str, project: Project) -> None:
+def test_an_answer_for_another_browser_lets_nobody_in(
+    client: Client, provider: str, project: Project
+) -> None:
     path = callback(client)
     victim = Client()
     assert "did not vouch" in victim.get(path).content.decode()
     assert "_auth_user_id" not in victim.session and not User.objects.exists()
 
 
-def test_who_says_no_at_the_provider_is_not_let_in(client: Client, provider: str, project: Project) -> None:
+def test_who_says_no_at_the_provider_is_not_let_in(
+    client: Client, provider: str, project: Project
+) -> None:
     back = callback(client, allow=False)
     assert "error=access_denied" in back
     assert "not signed in" in client.get(back, follow=True).content.decode().lower()
@@ -73,21 +88,30 @@ def test_a_code_of_another_provider_lets_nobody_in(
 
 
 @pytest.mark.parametrize("what", ["code=forged&state={state}", "error=access_denied&state={state}"])
-def test_a_forged_code_or_a_refusal_lets_nobody_in(client: Client, provider: str, project: Project, what: str) -> None:
+def test_a_forged_code_or_a_refusal_lets_nobody_in(
+    client: Client, provider: str, project: Project, what: str
+) -> None:
     path = callback(client)
     state = path.partition("state=")[2].partition("&")[0]
     answer = client.get(f"{START}callback/?{what.format(state=state)}", follow=True)
-    assert "not signed in" in answer.content.decode().lower() or "did not vouch" in answer.content.decode()
+    assert (
+        "not signed in" in answer.content.decode().lower()
+        or "did not vouch" in answer.content.decode()
+    )
     assert "_auth_user_id" not in client.session and not User.objects.exists()
 
 
-def test_a_provider_that_does_not_answer_is_a_sentence(client: Client, settings: LazySettings, db: None) -> None:
+def test_a_provider_that_does_not_answer_is_a_sentence(
+    client: Client, settings: LazySettings, db: None
+) -> None:
     configure(settings, "http://127.0.0.1:9")
     answer = client.post(START)
     assert answer.status_code < 500 and "did not vouch" in answer.content.decode()
 
 
-def test_a_person_connects_the_provider_to_the_account_they_have(client: Client, provider: str, project: Project, user: User) -> None:
+def test_a_person_connects_the_provider_to_the_account_they_have(
+    client: Client, provider: str, project: Project, user: User
+) -> None:
     client.post("/accounts/login/", {"login": "ada", "password": PASSWORD})
     client.post("/accounts/reauthenticate/", {"password": PASSWORD})
     client.get(callback(client, start=f"{START}?process=connect"))
@@ -97,7 +121,9 @@ def test_a_person_connects_the_provider_to_the_account_they_have(client: Client,
     assert AuditEntry.objects.filter(action="user.provider", actor=user).count() == 1
 
 
-def test_what_is_sensitive_sends_who_has_no_password_to_the_provider_again(client: Client, provider: str, project: Project) -> None:
+def test_what_is_sensitive_sends_who_has_no_password_to_the_provider_again(
+    client: Client, provider: str, project: Project
+) -> None:
     from dashboard.projects.services import member_add
 
     client.get(callback(client))
@@ -107,7 +133,11 @@ def test_what_is_sensitive_sends_who_has_no_password_to_the_provider_again(clien
     session = client.session
     session["account_authentication_methods"][-1]["at"] -= 3600
     session.save()
-    led = client.post(f"{keys}add/", {"kind": "ing", "expires": ""}, headers={"referer": f"http://testserver{keys}"})
+    led = client.post(
+        f"{keys}add/",
+        {"kind": "ing", "expires": ""},
+        headers={"referer": f"http://testserver{keys}"},
+    )
     assert led.headers["Location"].startswith("/accounts/login/?next=")
     assert client.get(keys).status_code == 302
 
@@ -122,11 +152,16 @@ def test_without_a_provider_there_is_no_button_and_no_way(client: Client, db: No
     [
         ({"URL": "https://login.example.com"}, "CLIENT_ID"),
         ({"CLIENT_ID": "x"}, "COMPILEWATCH_OIDC_URL is missing"),
-        ({"URL": "http://login.example.com", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "expected https"),
+        (
+            {"URL": "http://login.example.com", "CLIENT_ID": "x", "CLIENT_SECRET": "y"},
+            "expected https",
+        ),
         ({"URL": "login", "CLIENT_ID": "x", "CLIENT_SECRET": "y"}, "issuer's address"),
     ],
 )
-def test_a_provider_that_is_half_configured_is_one_sentence(tmp_path: Path, given: dict[str, str], said: str) -> None:
+def test_a_provider_that_is_half_configured_is_one_sentence(
+    tmp_path: Path, given: dict[str, str], said: str
+) -> None:
     environ = {f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()}
     with pytest.raises(SettingError, match=said):
         env_read({"COMPILEWATCH_DATA": str(tmp_path), **environ})
@@ -135,6 +170,19 @@ def test_a_provider_that_is_half_configured_is_one_sentence(tmp_path: Path, give
 def test_the_secret_may_come_from_a_file(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("from the file\n")
-    given = {"URL": "https://login.example.com/", "CLIENT_ID": "x", "CLIENT_SECRET_FILE": str(secret)}
-    env = env_read({"COMPILEWATCH_DATA": str(tmp_path), **{f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()}})
-    assert env.oidc and (env.oidc.url, env.oidc.secret, env.oidc.name) == ("https://login.example.com", "from the file", "single sign-on")
+    given = {
+        "URL": "https://login.example.com/",
+        "CLIENT_ID": "x",
+        "CLIENT_SECRET_FILE": str(secret),
+    }
+    env = env_read(
+        {
+            "COMPILEWATCH_DATA": str(tmp_path),
+            **{f"COMPILEWATCH_OIDC_{name}": value for name, value in given.items()},
+        }
+    )
+    assert env.oidc and (env.oidc.url, env.oidc.secret, env.oidc.name) == (
+        "https://login.example.com",
+        "from the file",
+        "single sign-on",
+    )

@@ -1,4 +1,5 @@
-"""Signing in: a second step, limits on tries, sessions that end, and a password that is asked again for what is sensitive."""
+"""Signing in: a second step, limits on tries, sessions that end, and a password that is asked again
+for what is sensitive."""
 
 import re
 import time
@@ -10,7 +11,11 @@ import pytest
 from allauth.core.context import request_context
 from allauth.mfa.base.internal.flows import check_rate_limit
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.mfa.totp.internal.auth import (
+    format_hotp_value,
+    hotp_value,
+    yield_hotp_counters_from_time,
+)
 from allauth.usersessions.models import UserSession
 from django.contrib.sessions.models import Session
 from django.test import Client, RequestFactory
@@ -62,7 +67,9 @@ def second_step(client: Client) -> tuple[str, list[str]]:
         page = client.get("/accounts/2fa/totp/activate/")
     found = re.search(r'id="totp">(\w+)<', page.content.decode())
     assert found
-    shown = client.post("/accounts/2fa/totp/activate/", {"code": code(found[1])}, follow=True).content.decode()
+    shown = client.post(
+        "/accounts/2fa/totp/activate/", {"code": code(found[1])}, follow=True
+    ).content.decode()
     listed = re.search(r'id="codes">([^<]+)<', shown)
     assert listed
     return found[1], listed[1].split()
@@ -86,46 +93,67 @@ def test_the_second_step_is_asked_and_a_recovery_code_works_once(
     third.post("/accounts/2fa/authenticate/", {"code": recovery[0]})
     assert not inside(third)
     assert "9 of 10 are left" in other.get("/accounts/2fa/").content.decode()
-    done = list(AuditEntry.objects.filter(action="user.second_step").values_list("after", flat=True))
+    done = list(
+        AuditEntry.objects.filter(action="user.second_step").values_list("after", flat=True)
+    )
     assert {"added": "totp"} in done and {"added": "recovery_codes"} in done
 
 
 def test_guessing_is_slowed_for_a_name_and_told_once_it_is(client: Client, user: User) -> None:
     for _ in range(5):
-        assert "not correct" in client.post(LOGIN, {"login": "ada", "password": "wrong"}).content.decode()
+        assert (
+            "not correct"
+            in client.post(LOGIN, {"login": "ada", "password": "wrong"}).content.decode()
+        )
     sixth = client.post(LOGIN, {"login": "ada", "password": PASSWORD})
     assert "Too many wrong passwords" in sixth.content.decode()
     assert not inside(client)
-    # Counted in the database: another process of the server, whose memory is empty, refuses as well.
+    # Counted in the database: another process of the server, whose memory is empty, refuses as
+    # well.
     assert CacheEntry.objects.exists()
 
 
 def test_a_name_is_one_name_under_every_port_that_a_browser_may_name(user: User) -> None:
     for port in range(1, 6):
-        Client(REMOTE_ADDR=f"203.0.113.{port}", headers={"Host": f"testserver:{port}"}).post(LOGIN, {"login": "ada", "password": "wrong"})
-    assert "Too many wrong passwords" in enter_said(Client(REMOTE_ADDR="203.0.113.99", headers={"Host": "testserver:6"}))
+        Client(REMOTE_ADDR=f"203.0.113.{port}", headers={"Host": f"testserver:{port}"}).post(
+            LOGIN, {"login": "ada", "password": "wrong"}
+        )
+    assert "Too many wrong passwords" in enter_said(
+        Client(REMOTE_ADDR="203.0.113.99", headers={"Host": "testserver:6"})
+    )
 
 
-def test_nobody_shuts_somebodys_second_step_by_guessing_at_a_name(user: User, rf: RequestFactory) -> None:
+def test_nobody_shuts_somebodys_second_step_by_guessing_at_a_name(
+    user: User, rf: RequestFactory
+) -> None:
     for _ in range(6):
         Client().post(LOGIN, {"login": f"mfa-auth-user-{user.pk}", "password": "wrong"})
     with request_context(rf.post("/")):
         check_rate_limit(user)()
 
 
-def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(client: Client, user: User) -> None:
+def test_guessing_at_many_names_makes_nobody_forget_the_tries_at_one(
+    client: Client, user: User
+) -> None:
     for _ in range(5):
         client.post(LOGIN, {"login": "ada", "password": "wrong"})
     later = datetime.now(UTC) + timedelta(minutes=5)
-    CacheEntry.objects.bulk_create(CacheEntry(cache_key=f"~{number}", value="", expires=later) for number in range(1000))
-    assert "Too many wrong passwords" in enter_said(client) and "Too many wrong passwords" in enter_said(client)
+    CacheEntry.objects.bulk_create(
+        CacheEntry(cache_key=f"~{number}", value="", expires=later) for number in range(1000)
+    )
+    assert "Too many wrong passwords" in enter_said(
+        client
+    ) and "Too many wrong passwords" in enter_said(client)
 
 
 def refused_at_the_eleventh(addresses: list[str]) -> bool:
-    """Each try is another name, so that no name is guessed twice, from the next of these addresses."""
+    """Each try is another name, so that no name is guessed twice, from the next of these
+    addresses."""
     reset_sign_in_limits()
     for number, address in enumerate(addresses):
-        answer = Client(REMOTE_ADDR=address).post(LOGIN, {"login": f"nobody-{number}", "password": "wrong"})
+        answer = Client(REMOTE_ADDR=address).post(
+            LOGIN, {"login": f"nobody-{number}", "password": "wrong"}
+        )
         assert number == 10 or "Too many wrong passwords" not in answer.content.decode()
     return "Too many wrong passwords" in answer.content.decode()
 
@@ -142,7 +170,10 @@ def test_the_addresses_of_one_ipv6_network_count_as_one(user: User) -> None:
 
 
 def test_an_unknown_name_is_answered_as_a_wrong_password_is(client: Client, user: User) -> None:
-    answers = [client.post(LOGIN, {"login": name, "password": "wrong"}).content.decode() for name in ("ada", "nobody")]
+    answers = [
+        client.post(LOGIN, {"login": name, "password": "wrong"}).content.decode()
+        for name in ("ada", "nobody")
+    ]
     said = [re.findall(r'role="alert">.*?<span>(.*?)</span>', answer) for answer in answers]
     assert said[0] == said[1] != []
 
@@ -155,7 +186,9 @@ def test_sessions_are_listed_and_all_others_end(client: Client, user: User) -> N
     assert inside(here) and not inside(there)
 
 
-def test_a_session_ends_when_nobody_looks_or_after_two_weeks(user: User, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_ends_when_nobody_looks_or_after_two_weeks(
+    user: User, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short, stays, now = enter(Client()), enter(Client(), remember="on"), time.time()
 
     def later(seconds: float) -> None:
@@ -173,7 +206,9 @@ def test_a_session_ends_when_nobody_looks_or_after_two_weeks(user: User, project
     assert not inside(stays)
 
 
-def test_what_a_page_fetches_by_itself_keeps_nobody_signed_in(user: User, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_page_fetches_by_itself_keeps_nobody_signed_in(
+    user: User, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, now = enter(Client()), time.time()
     for hour in range(1, 12):
         monkeypatch.setattr(clock, "unix", lambda hour=hour: now + hour * 3600)
@@ -191,36 +226,60 @@ def test_sessions_that_ended_are_forgotten(user: User) -> None:
 
 def test_what_is_sensitive_asks_again_and_then_does_it(user: User, project: Project) -> None:
     client = sign_in(Client(), user, ago=3600)
-    asked = client.post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": "", "name": "trainers"})
+    asked = client.post(
+        "/p/ranking/settings/keys/add/", {"kind": "ing", "expires": "", "name": "trainers"}
+    )
     assert asked.headers["Location"].startswith("/accounts/reauthenticate/?next=")
     assert not Key.objects.exists()
-    wrong = client.post(asked.headers["Location"], {"password": "wrong", "next": "/p/ranking/settings/keys/add/"})
+    wrong = client.post(
+        asked.headers["Location"], {"password": "wrong", "next": "/p/ranking/settings/keys/add/"}
+    )
     assert not Key.objects.exists() and wrong.status_code == 200
-    done = client.post(asked.headers["Location"], {"password": PASSWORD, "next": "/p/ranking/settings/keys/add/"})
+    done = client.post(
+        asked.headers["Location"], {"password": PASSWORD, "next": "/p/ranking/settings/keys/add/"}
+    )
     assert Key.objects.get().name == "trainers"
     assert 'id="key">cw_ing_' in done.content.decode()
-    assert client.post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": ""}).status_code == 200
+    assert (
+        client.post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": ""}).status_code
+        == 200
+    )
 
 
 def test_revoking_asks_for_nothing(user: User, project: Project) -> None:
     sign_in(Client(), user).post("/p/ranking/settings/keys/add/", {"kind": "ing", "expires": ""})
-    sign_in(Client(), user, ago=3600).post(f"/p/ranking/settings/keys/{Key.objects.get().pk}/revoke/")
+    sign_in(Client(), user, ago=3600).post(
+        f"/p/ranking/settings/keys/{Key.objects.get().pk}/revoke/"
+    )
     assert Key.objects.get().revoked_at
 
 
 def test_a_changed_password_ends_the_other_sessions(client: Client, user: User) -> None:
     here, there = enter(client), enter(Client())
     new = "another horse battery staple"
-    here.post("/accounts/password/change/", {"oldpassword": PASSWORD, "password1": new, "password2": new})
+    here.post(
+        "/accounts/password/change/", {"oldpassword": PASSWORD, "password1": new, "password2": new}
+    )
     assert not inside(there)
     assert inside(enter(Client(), password=new))
     assert AuditEntry.objects.filter(action="user.password", actor=user).count() == 1
 
 
-def test_each_page_of_an_account_stands_in_the_products_frame(client: Client, user: User, make_user: Callable[..., User]) -> None:
+def test_each_page_of_an_account_stands_in_the_products_frame(
+    client: Client, user: User, make_user: Callable[..., User]
+) -> None:
     second_step(enter(client))
-    for part in ("2fa/", "2fa/totp/deactivate/", "2fa/recovery-codes/", "2fa/recovery-codes/generate/", "sessions/", "password/change/"):
+    for part in (
+        "2fa/",
+        "2fa/totp/deactivate/",
+        "2fa/recovery-codes/",
+        "2fa/recovery-codes/generate/",
+        "sessions/",
+        "password/change/",
+    ):
         html = client.get(f"/accounts/{part}").content.decode()
         assert 'class="tabs" aria-label="Your account"' in html, part
         assert "<style" not in html and 'style="' not in html
-    assert client.get("/accounts/2fa/recovery-codes/download/")["Content-Type"].startswith("text/plain")
+    assert client.get("/accounts/2fa/recovery-codes/download/")["Content-Type"].startswith(
+        "text/plain"
+    )

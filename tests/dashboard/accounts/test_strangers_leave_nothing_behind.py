@@ -1,5 +1,6 @@
-"""Who is not signed in leaves no session behind, whatever they send to whichever page; the one that the way to a provider needs is gone in
-an hour, and there are no more of them than tries to sign in."""
+"""Who is not signed in leaves no session behind, whatever they send to whichever page; the one that
+the way to a provider needs is gone in an hour, and there are no more of them than tries to sign
+in."""
 
 from __future__ import annotations
 
@@ -18,9 +19,32 @@ from dashboard.common import clock
 from dashboard.projects.models import Project
 from tests.dashboard.accounts.openid.way_in import START, callback
 
-SENT = {"login": "ada", "password": "wrong", "code": "000000", "username": "new", "next": "/p/ranking/", "text": "x" * 10_000}
-PEOPLE = ("account/", "accounts/", "admin/", "invitations/", "projects/", "health/", "numbers/", "p/")
-FILLED = {"slug": "ranking", "provider_id": "sso", "token": "unknown", "action": "test", "instance_id": "0" * 26, "object_id": "1"}
+SENT = {
+    "login": "ada",
+    "password": "wrong",
+    "code": "000000",
+    "username": "new",
+    "next": "/p/ranking/",
+    "text": "x" * 10_000,
+}
+PEOPLE = (
+    "account/",
+    "accounts/",
+    "admin/",
+    "invitations/",
+    "projects/",
+    "health/",
+    "numbers/",
+    "p/",
+)
+FILLED = {
+    "slug": "ranking",
+    "provider_id": "sso",
+    "token": "unknown",
+    "action": "test",
+    "instance_id": "0" * 26,
+    "object_id": "1",
+}
 
 
 def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Iterator[str]:
@@ -28,12 +52,20 @@ def addresses(patterns: list[URLPattern | URLResolver], before: str = "") -> Ite
     for one in patterns:
         if isinstance(one, URLResolver):
             yield from addresses(one.url_patterns, before + str(one.pattern))
-        elif (before + str(one.pattern)).startswith(PEOPLE) and isinstance(one.pattern, RoutePattern):
+        elif (before + str(one.pattern)).startswith(PEOPLE) and isinstance(
+            one.pattern, RoutePattern
+        ):
             path = before + str(one.pattern)
             for name, converter in one.pattern.converters.items():
                 kind = type(converter).__name__.removesuffix("Converter").lower()
-                for written in (f"<{kind}:{name}>", f"<{'str' if kind == 'string' else kind}:{name}>", f"<{name}>"):
-                    path = path.replace(written, "1" if kind == "int" else FILLED.get(name, "unknown"))
+                for written in (
+                    f"<{kind}:{name}>",
+                    f"<{'str' if kind == 'string' else kind}:{name}>",
+                    f"<{name}>",
+                ):
+                    path = path.replace(
+                        written, "1" if kind == "int" else FILLED.get(name, "unknown")
+                    )
             yield f"/{path}"
 
 
@@ -67,7 +99,9 @@ def test_the_way_to_a_provider_is_remembered_for_an_hour_and_bounded(
     assert delete_expired_sessions() == statuses.count(302)
 
 
-def test_who_came_back_from_the_provider_stays_as_others_do(client: Client, provider: str, project: Project) -> None:
+def test_who_came_back_from_the_provider_stays_as_others_do(
+    client: Client, provider: str, project: Project
+) -> None:
     reset_sign_in_limits()
     client.get(callback(client))
     assert client.session.get_expire_at_browser_close() and client.session.get_expiry_age() > 3600

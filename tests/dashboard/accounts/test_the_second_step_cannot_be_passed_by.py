@@ -1,4 +1,5 @@
-"""Attacks on the second step of signing in: a code that was seen, a code that is guessed, a way around it, a session that was planted."""
+"""Attacks on the second step of signing in: a code that was seen, a code that is guessed, a way
+around it, a session that was planted."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.accounts.session_expiry import reset_sign_in_limits
-from tests.dashboard.accounts.test_people_sign_in_safely import HOME, code, enter, inside, second_step
+from tests.dashboard.accounts.test_people_sign_in_safely import (
+    HOME,
+    code,
+    enter,
+    inside,
+    second_step,
+)
 
 STEP = "/accounts/2fa/authenticate/"
 
@@ -37,7 +44,15 @@ def test_codes_cannot_be_guessed_one_after_the_other(secret: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [HOME, "/account/", "/accounts/2fa/", "/accounts/password/change/", "/accounts/2fa/totp/deactivate/", "/accounts/sessions/"]
+    "path",
+    [
+        HOME,
+        "/account/",
+        "/accounts/2fa/",
+        "/accounts/password/change/",
+        "/accounts/2fa/totp/deactivate/",
+        "/accounts/sessions/",
+    ],
 )
 def test_a_password_alone_opens_no_page(secret: str, path: str) -> None:
     half = enter(Client())

@@ -1,4 +1,5 @@
-"""Attacks on the way back from the provider: what was used, what belongs to another browser, and whom an address would name."""
+"""Attacks on the way back from the provider: what was used, what belongs to another browser, and
+whom an address would name."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def begun(client: Client) -> str:
     return parse_qs(urlsplit(client.post(START).headers["Location"]).query)["state"][0]
 
 
-def test_an_answer_counts_once(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_answer_counts_once(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     path = callback(client)
     client.get(path)
     client.post("/accounts/logout/")
@@ -48,43 +51,71 @@ def test_an_answer_counts_once(client: Client, front: Front, caplog: pytest.LogC
     refused(client, path, caplog, "no sign-in that began in this browser")
 
 
-def test_a_code_that_was_used_counts_for_nothing_with_a_new_state(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_code_that_was_used_counts_for_nothing_with_a_new_state(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     code, _ = parts(callback(client))
     first = begun(client)
     refused(client, back(code, first), caplog, "Error retrieving access token")
 
 
-def test_a_code_of_another_browser_counts_for_nothing(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_code_of_another_browser_counts_for_nothing(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     code, _ = parts(callback(Client()))
     refused(client, back(code, begun(client)), caplog, "Error retrieving access token")
 
 
-def test_a_state_of_another_browser_counts_for_nothing(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_state_of_another_browser_counts_for_nothing(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     code, _ = parts(callback(client))
     refused(client, back(code, begun(Client())), caplog, "no sign-in that began in this browser")
 
 
-@pytest.mark.parametrize("query", ["", "?code=x", "?state=", "?state=x&code=", "?state=%00&code=%00", "?state[]=x&code[]=y"])
-def test_an_answer_to_no_question_leaves_nothing(client: Client, front: Front, query: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "query",
+    ["", "?code=x", "?state=", "?state=x&code=", "?state=%00&code=%00", "?state[]=x&code[]=y"],
+)
+def test_an_answer_to_no_question_leaves_nothing(
+    client: Client, front: Front, query: str, caplog: pytest.LogCaptureFixture
+) -> None:
     refused(client, f"{START}callback/{query}", caplog, "no sign-in that began in this browser")
     assert not Session.objects.exists() and front.asked == []
 
 
-@pytest.mark.parametrize("told", ["<script>alert(1)</script>", "x\r\nWARNING forged line", "y" * 5000])
-def test_an_error_is_told_to_the_log_alone(client: Client, front: Front, told: str, caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    "told", ["<script>alert(1)</script>", "x\r\nWARNING forged line", "y" * 5000]
+)
+def test_an_error_is_told_to_the_log_alone(
+    client: Client, front: Front, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
     told = f"&error={quote(told)}&error_description={quote(told)}&error_uri={quote(told)}"
     state = begun(client)
     refused(client, f"{START}callback/?state={state}{told}", caplog, "it answered error=")
     assert max(len(record.getMessage()) for record in caplog.records) < 400
     page = client.get(f"{START}callback/?state={begun(client)}{told}").content.decode()
-    assert "<script>alert" not in page and "alert(1)" not in page and "forged" not in page and "yyy" not in page
+    assert (
+        "<script>alert" not in page
+        and "alert(1)" not in page
+        and "forged" not in page
+        and "yyy" not in page
+    )
 
 
-def test_a_flood_of_answers_to_no_question_is_a_line_a_minute(client: Client, front: Front, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_flood_of_answers_to_no_question_is_a_line_a_minute(
+    client: Client, front: Front, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, "dashboard"):
         for number in range(50):
-            assert Client().get(f"{START}callback/?state={number}&code=x&error={number}").status_code == 401
-    assert len([one for one in caplog.records if one.name == "dashboard.accounts.allauth_adapters"]) == 1
+            assert (
+                Client().get(f"{START}callback/?state={number}&code=x&error={number}").status_code
+                == 401
+            )
+    assert (
+        len([one for one in caplog.records if one.name == "dashboard.accounts.allauth_adapters"])
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,18 +147,26 @@ def ada(project: Project, make_user: Callable[..., User]) -> User:
 
 
 @pytest.mark.parametrize("verified", [True, False, "true", None])
-def test_an_address_takes_over_no_account(client: Client, front: Front, ada: User, verified: object) -> None:
-    front.changes[PERSON] = lambda told: told | {"email": MAIL, "email_verified": verified, "preferred_username": "ada"}
+def test_an_address_takes_over_no_account(
+    client: Client, front: Front, ada: User, verified: object
+) -> None:
+    front.changes[PERSON] = lambda told: (
+        told | {"email": MAIL, "email_verified": verified, "preferred_username": "ada"}
+    )
     client.get(callback(client))
     assert SocialAccount.objects.get().user != ada
     assert client.session["_auth_user_id"] != str(ada.pk)
     assert client.get("/p/ranking/").status_code == 404 and Member.objects.get().user == ada
 
 
-def test_the_same_address_under_another_subject_is_another_person(client: Client, front: Front, project: Project) -> None:
+def test_the_same_address_under_another_subject_is_another_person(
+    client: Client, front: Front, project: Project
+) -> None:
     client.get(callback(client))
     mara = User.objects.get()
-    Member.objects.create(project=project, user=mara, role=Role.ADMIN, created_at=project.created_at)
+    Member.objects.create(
+        project=project, user=mara, role=Role.ADMIN, created_at=project.created_at
+    )
     front.forge(lambda claims: signed(claims | {"sub": "1000"}))
     front.changes[PERSON] = lambda told: told | {"sub": "1000"}
     thief = Client()
@@ -136,7 +175,9 @@ def test_the_same_address_under_another_subject_is_another_person(client: Client
     assert thief.get("/p/ranking/").status_code == 404 and User.objects.count() == 2
 
 
-def test_a_person_whose_account_is_closed_stays_out(client: Client, front: Front, settings: LazySettings) -> None:
+def test_a_person_whose_account_is_closed_stays_out(
+    client: Client, front: Front, settings: LazySettings
+) -> None:
     client.get(callback(client))
     User.objects.update(is_active=False)
     again = Client()

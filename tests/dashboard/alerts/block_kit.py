@@ -1,4 +1,5 @@
-"""Slack's documented limits for an incoming webhook's message, checked from the outside; slack_sdk's own models check too."""
+"""Slack's documented limits for an incoming webhook's message, checked from the outside;
+slack_sdk's own models check too."""
 
 from __future__ import annotations
 
@@ -73,5 +74,7 @@ def texts_of(blocks: list[dict[str, Any]]) -> list[str]:
     for block in blocks:
         for part in [block.get("text"), *block.get("fields", []), *block.get("elements", [])]:
             if part:
-                found.append(part["text"]["text"] if isinstance(part["text"], dict) else part["text"])
+                found.append(
+                    part["text"]["text"] if isinstance(part["text"], dict) else part["text"]
+                )
     return found

@@ -1,4 +1,5 @@
-"""A fleet, a clock that stands still, and a stand-in for Slack that the server's operator allowed."""
+"""A fleet, a clock that stands still, and a stand-in for Slack that the server's operator
+allowed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def slack(settings: Settings) -> Iterator[StandIn]:
 @pytest.fixture
 def channel(project: Project, slack: StandIn, time: Time) -> Channel:
     """The project's Slack channel."""
-    return channel_create(project=project, kind="slack", name="#ranking", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="slack", name="#ranking", address=slack.url, actor_name="tests"
+    )
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""A model with versions that are deployed and judged: verdicts come in through the judge's own service."""
+"""A model with versions that are deployed and judged: verdicts come in through the judge's own
+service."""
 
 from __future__ import annotations
 
@@ -61,35 +62,86 @@ class Fleet:
     def deploy(self, name: str, environment: str = "prod") -> Deployment:
         now, minute = clock.now(), clock.minute_of(clock.unix())
         version, _ = ModelVersion.objects.get_or_create(
-            project=self.project, model=self.model, name=name, defaults={"first_seen_at": now, "last_seen_at": now}
+            project=self.project,
+            model=self.model,
+            name=name,
+            defaults={"first_seen_at": now, "last_seen_at": now},
         )
         return Deployment.objects.create(
-            project=self.project, model=self.model, version=version, environment=environment, started_minute=minute, last_minute=minute
+            project=self.project,
+            model=self.model,
+            version=version,
+            environment=environment,
+            started_minute=minute,
+            last_minute=minute,
         )
 
-    def run(self, deployment: Deployment, host: str, gpu: str = "NVIDIA H100", torch: str = "2.11", **identity: str) -> Instance:
+    def run(
+        self,
+        deployment: Deployment,
+        host: str,
+        gpu: str = "NVIDIA H100",
+        torch: str = "2.11",
+        **identity: str,
+    ) -> Instance:
         """One more live instance of the deployment."""
         now, minute = clock.now(), clock.minute_of(clock.unix())
-        of = {"project": self.project, "model": self.model, "version": deployment.version, "environment": deployment.environment}
+        of = {
+            "project": self.project,
+            "model": self.model,
+            "version": deployment.version,
+            "environment": deployment.environment,
+        }
         number = Instance.objects.count()
-        moments = {"started_at": now, "last_seen_at": now, "first_minute": minute, "active_minute": minute, "last_minute": minute}
-        return Instance.objects.create(instance_id=f"{number:026}", host=host, gpu=gpu, torch=torch, identity=identity, **moments, **of)
+        moments = {
+            "started_at": now,
+            "last_seen_at": now,
+            "first_minute": minute,
+            "active_minute": minute,
+            "last_minute": minute,
+        }
+        return Instance.objects.create(
+            instance_id=f"{number:026}",
+            host=host,
+            gpu=gpu,
+            torch=torch,
+            identity=identity,
+            **moments,
+            **of,
+        )
 
-    def say(self, deployment: Deployment, kind: str, sentence: str = "", baseline: Deployment | None = None, **other: Any) -> Verdict:
+    def say(
+        self,
+        deployment: Deployment,
+        kind: str,
+        sentence: str = "",
+        baseline: Deployment | None = None,
+        **other: Any,
+    ) -> Verdict:
         said = sentence or f"{deployment.version.name} is {kind}."
-        rows = {"evidence": other.get("rows", [evidence_row()]), "environment": other.get("differs", []), "facts": other.get("facts", [])}
+        rows = {
+            "evidence": other.get("rows", [evidence_row()]),
+            "environment": other.get("differs", []),
+            "facts": other.get("facts", []),
+        }
         minute = clock.minute_of(clock.unix())
         judgement = Judgement(kind, said, other.get("cause", ""), rows, minute - 10)
         with write_transaction():
-            verdict_write(deployment=deployment, baseline=baseline, judgement=judgement, minute=minute)
+            verdict_write(
+                deployment=deployment, baseline=baseline, judgement=judgement, minute=minute
+            )
         return Verdict.objects.get(deployment=deployment, current=True)
 
     def end(self, deployment: Deployment) -> None:
-        Deployment.objects.filter(pk=deployment.pk).update(ended_minute=clock.minute_of(clock.unix()))
+        Deployment.objects.filter(pk=deployment.pk).update(
+            ended_minute=clock.minute_of(clock.unix())
+        )
 
 
 def fleet_make(project: Project, name: str = "ranker", *, simulated: bool = False) -> Fleet:
     """A model without versions."""
     now = clock.now()
-    model = WatchedModel.objects.create(project=project, name=name, first_seen_at=now, last_seen_at=now, simulated=simulated)
+    model = WatchedModel.objects.create(
+        project=project, name=name, first_seen_at=now, last_seen_at=now, simulated=simulated
+    )
     return Fleet(project, model)

@@ -16,10 +16,11 @@ from email.message import EmailMessage
 
 @dataclass
 class MailStandIn:
-    """What came in; `answers` says what to answer to RCPT, MAIL or DATA instead of yes, and `broken` hangs up after the greeting.
+    """What came in; `answers` says what to answer to RCPT, MAIL or DATA instead of yes, and
+    `broken` hangs up after the greeting.
 
-    `slow` names what is said a byte at a time over ten seconds: HELLO (the greeting), TLS (a handshake), or a command;
-    `hung_up` has those that the client did not wait for."""
+    `slow` names what is said a byte at a time over ten seconds: HELLO (the greeting), TLS (a
+    handshake), or a command; `hung_up` has those that the client did not wait for."""
 
     port: int
     answers: dict[str, str] = field(default_factory=dict)
@@ -46,7 +47,9 @@ class Handler(socketserver.StreamRequestHandler):
         self._say("HELLO", b"220 stand-in")
         while not self.record.broken and (line := self.rfile.readline()):
             word = line[:4].decode().upper()
-            said = self.record.answers.get(word, {"DATA": "354 go on", "QUIT": "221 bye"}.get(word, "250 yes"))
+            said = self.record.answers.get(
+                word, {"DATA": "354 go on", "QUIT": "221 bye"}.get(word, "250 yes")
+            )
             self._say(word, said.encode())
             if word == "RCPT":
                 self.record.to.append(line.decode().strip())
@@ -82,7 +85,9 @@ def mail_stand_in() -> Iterator[MailStandIn]:
     server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), served)
     server.daemon_threads = True
     record = served.record = MailStandIn(server.server_address[1])  # type: ignore[attr-defined]
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    ).start()
     try:
         yield record
     finally:

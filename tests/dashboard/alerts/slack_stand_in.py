@@ -1,4 +1,5 @@
-"""A local HTTP server that stands in for Slack or for a receiver of webhooks: it records every request and answers as told."""
+"""A local HTTP server that stands in for Slack or for a receiver of webhooks: it records every
+request and answers as told."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ OK: Reply = (200, "ok", {})
 
 @dataclass
 class StandIn:
-    """What came in, and what is answered: the next of `answers`, then `always`; with the status 0 it hangs up instead."""
+    """What came in, and what is answered: the next of `answers`, then `always`; with the status 0
+    it hangs up instead."""
 
     port: int
     answers: list[Reply] = field(default_factory=list)
@@ -66,7 +68,9 @@ def stand_in() -> Iterator[StandIn]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     record = StandIn(server.server_address[1])
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+    ).start()
     try:
         yield record
     finally:

@@ -1,4 +1,5 @@
-"""A server's clock that is hours ahead for a while puts no message off for hours, whatever was under way meanwhile."""
+"""A server's clock that is hours ahead for a while puts no message off for hours, whatever was
+under way meanwhile."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def test_a_message_that_was_owed_meanwhile(channel: Channel, slack: StandIn, tim
     assert deliveries_send() == 1
 
 
-def test_a_message_whose_worker_ended_meanwhile(channel: Channel, slack: StandIn, time: Time) -> None:
+def test_a_message_whose_worker_ended_meanwhile(
+    channel: Channel, slack: StandIn, time: Time
+) -> None:
     time.go(HOURS)
     owe(channel)
     assert delivery_claim() is not None
@@ -59,7 +62,8 @@ def test_a_message_whose_worker_ended_meanwhile(channel: Channel, slack: StandIn
 def test_what_slack_asked_for_is_kept_and_so_is_a_lease(
     fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
 ) -> None:
-    """The other side: where the clock was right, what is put off stays put off, for an alert that may overtake a test as well."""
+    """The other side: where the clock was right, what is put off stays put off, for an alert that
+    may overtake a test as well."""
     slack.answers = [(429, "slow down", {"Retry-After": "7200"})]
     owe(channel)
     assert deliveries_send() == 0
@@ -74,4 +78,9 @@ def test_what_slack_asked_for_is_kept_and_so_is_a_lease(
     assert delivery_claim() is not None
     time.go(59)
     assert delivery_claim() is None
-    assert Delivery.objects.filter(leased_until__gt=clock.now(), leased_until__lte=clock.now() + timedelta(seconds=2)).count() == 1
+    assert (
+        Delivery.objects.filter(
+            leased_until__gt=clock.now(), leased_until__lte=clock.now() + timedelta(seconds=2)
+        ).count()
+        == 1
+    )

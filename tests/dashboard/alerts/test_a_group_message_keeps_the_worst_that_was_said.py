@@ -1,4 +1,5 @@
-"""A message about a group says the worst of each alert, gives up like any other, and comes out of quiet hours as one."""
+"""A message about a group says the worst of each alert, gives up like any other, and comes out of
+quiet hours as one."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ Regress = Callable[..., Deployment]
 
 @pytest.fixture
 def hook(project: Project, slack: StandIn, time: Time) -> Channel:
-    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
 
 
 @pytest.fixture
@@ -62,7 +65,12 @@ def worsen(deployment: Deployment) -> None:
 def quiet(channel: Channel, hours: int) -> None:
     start = clock.at(START)
     until = (start + timedelta(hours=hours)).time().replace(second=0)
-    Rule.objects.create(project=channel.project, channel=channel, quiet_from=(start - timedelta(hours=1)).time(), quiet_until=until)
+    Rule.objects.create(
+        project=channel.project,
+        channel=channel,
+        quiet_from=(start - timedelta(hours=1)).time(),
+        quiet_until=until,
+    )
 
 
 def severities(message: dict[str, Any]) -> dict[str, str]:
@@ -89,7 +97,9 @@ def test_a_retry_of_an_older_message_does_not_take_a_roll_back_back(
     assert severities(slack.messages[-1]) == {"A-1": "roll_back", "A-2": "watch"}
 
 
-def test_a_receiver_that_was_down_over_quiet_hours_hears_the_worst(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_a_receiver_that_was_down_over_quiet_hours_hears_the_worst(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     quiet(hook, 1)
     first = regress("a", "watch")
     line(time)
@@ -134,7 +144,9 @@ def test_a_receiver_that_is_gone_is_switched_off_although_a_group_goes_on(
     assert not hook.enabled
 
 
-def test_members_that_were_held_back_come_as_one_group(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_members_that_were_held_back_come_as_one_group(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     quiet(hook, 8)
     regress("a", "watch")
     regress("b", "watch")
@@ -146,7 +158,9 @@ def test_members_that_were_held_back_come_as_one_group(regress: Regress, hook: C
     assert (AlertGroup.objects.count(), message["data"]["group"] is not None) == (1, True)
 
 
-def test_what_was_held_back_does_not_come_after_what_was_told_at_once(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_what_was_held_back_does_not_come_after_what_was_told_at_once(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     quiet(hook, 8)
     first = regress("a", "watch")
     line(time)
@@ -164,7 +178,9 @@ def test_what_was_held_back_does_not_come_after_what_was_told_at_once(regress: R
 def test_a_message_of_a_group_says_that_nobody_answered(
     project: Project, regress: Regress, hook: Channel, slack: StandIn, time: Time
 ) -> None:
-    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    boss = channel_create(
+        project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests"
+    )
     Rule.objects.create(project=project, channel=hook, escalate_minutes=5, escalate_to=boss)
     Rule.objects.create(project=project, channel=boss, models_named=["c"])
     regress("a")

@@ -1,4 +1,5 @@
-"""A level is back when two bins in a row, in the region of the alert, are surely near the earlier one."""
+"""A level is back when two bins in a row, in the region of the alert, are surely near the earlier
+one."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ from dashboard.alerts.services import alerts_sync, rollbacks_watch
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series
 from tests.dashboard.alerts.fleet import Fleet, Time
-from tests.dashboard.alerts.test_a_roll_back_is_seen_and_its_recovery_watched import calls, kinds, minutes_store, run
+from tests.dashboard.alerts.test_a_roll_back_is_seen_and_its_recovery_watched import (
+    calls,
+    kinds,
+    minutes_store,
+    run,
+)
 
 BEFORE = [(slot, 0.010 * factor) for slot, factor in enumerate((1.0, 1.01, 0.99) * 4)]
 
@@ -21,7 +27,14 @@ def share_back(size: float, sd: float, trials: int = 2000) -> float:
     rng = np.random.default_rng(3)
     draws = 0.01 * np.exp(rng.normal(0.0, sd, (trials, 18)))
     draws[:, 12:] *= 1.0 + size
-    return sum(check_recovery(list(enumerate(row[:12])), list(enumerate(row[12:])), late=True).answer == "back" for row in draws) / trials
+    return (
+        sum(
+            check_recovery(list(enumerate(row[:12])), list(enumerate(row[12:])), late=True).answer
+            == "back"
+            for row in draws
+        )
+        / trials
+    )
 
 
 def test_one_lucky_bin_is_no_recovery() -> None:
@@ -50,12 +63,17 @@ def test_without_enough_bins_before_nothing_is_known() -> None:
 
 
 @pytest.mark.django_db
-def test_another_region_that_is_fast_is_no_recovery(fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> None:
+def test_another_region_that_is_fast_is_no_recovery(
+    fleet: Fleet, old: Deployment, new: Deployment, time: Time
+) -> None:
     """`decode` has most of the time and is as fast as ever; the alert is about `forward`."""
 
     def busy(minutes: int) -> None:
         forward = Series.objects.filter(version=old.version, region="forward").get()
-        values = {field: getattr(forward, field) for field in ("project", "version", "environment", "stratum", "bucket")}
+        values = {
+            field: getattr(forward, field)
+            for field in ("project", "version", "environment", "stratum", "bucket")
+        }
         decode, _ = Series.objects.get_or_create(**values, region="decode")
         now = clock.minute_of(clock.unix())
         Series.objects.filter(pk=decode.pk).update(last_minute=now)

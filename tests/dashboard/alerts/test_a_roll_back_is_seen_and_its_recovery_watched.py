@@ -1,4 +1,5 @@
-"""A roll back is seen while the version still has a few calls, and half an hour later it is known whether it helped."""
+"""A roll back is seen while the version still has a few calls, and half an hour later it is known
+whether it helped."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ MINUTE = 60
 
 def calls(deployment: Deployment, per_minute: int, *, minutes: int, p50: float = 0.014) -> None:
     """So many calls in each of the last minutes, up to the one that is running."""
-    stratum, _ = Stratum.objects.get_or_create(project=deployment.project, gpu="NVIDIA H200", mode="", runtime="", world_size=1)
+    stratum, _ = Stratum.objects.get_or_create(
+        project=deployment.project, gpu="NVIDIA H200", mode="", runtime="", world_size=1
+    )
     now = clock.minute_of(clock.unix())
     series, _ = Series.objects.get_or_create(
         project=deployment.project,
@@ -65,10 +68,14 @@ def alert(fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> Alert:
 
 
 def kinds(alert: Alert) -> list[str]:
-    return list(AlertEvent.objects.filter(alert=alert).order_by("pk").values_list("kind", flat=True))
+    return list(
+        AlertEvent.objects.filter(alert=alert).order_by("pk").values_list("kind", flat=True)
+    )
 
 
-def test_calls_that_go_back_end_the_alert_within_minutes(alert: Alert, fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> None:
+def test_calls_that_go_back_end_the_alert_within_minutes(
+    alert: Alert, fleet: Fleet, old: Deployment, new: Deployment, time: Time
+) -> None:
     assert rollbacks_watch() == 0
     run(time, 3, (old, 100, 0.014))
     assert rollbacks_watch() == 0, "three minutes may be reports that are late"
@@ -103,7 +110,9 @@ def test_rolling_back_that_did_not_help_points_at_the_environment(
     run(time, 4, (old, 100, 0.0182))
     assert rollbacks_watch() == 1 and rollbacks_watch() == 0
     text = AlertEvent.objects.get(alert=alert, kind="level_not_back").text
-    assert text.startswith("Rolling back did not help: p50 of 2026.11.2 is 18.2\u00a0ms after 30 minutes, 14\u00a0ms before 2026.11.3")
+    assert text.startswith(
+        "Rolling back did not help: p50 of 2026.11.2 is 18.2\u00a0ms after 30 minutes, 14\u00a0ms before 2026.11.3"
+    )
     assert "Look at the environment" in text
 
 
@@ -141,7 +150,9 @@ def test_an_outage_of_everything_is_no_roll_back(alert: Alert, old: Deployment, 
     assert kinds(alert) == ["opened"]
 
 
-def test_a_later_version_that_takes_the_calls_is_no_roll_back(alert: Alert, fleet: Fleet, old: Deployment, time: Time) -> None:
+def test_a_later_version_that_takes_the_calls_is_no_roll_back(
+    alert: Alert, fleet: Fleet, old: Deployment, time: Time
+) -> None:
     newer = fleet.deploy("2026.11.4")
     run(time, 8, (old, 5, 0.014), (newer, 95, 0.014))
     assert rollbacks_watch() == 0
@@ -155,7 +166,10 @@ def test_a_version_that_carries_calls_again_and_is_as_bad_gets_another_alert(
     run(time, 8, (old, 50, 0.014), (new, 50, 0.019))
     rollbacks_watch()
     rollbacks_watch()
-    assert list(Alert.objects.order_by("number").values_list("state", flat=True)) == ["resolved", "open"]
+    assert list(Alert.objects.order_by("number").values_list("state", flat=True)) == [
+        "resolved",
+        "open",
+    ]
 
 
 def test_a_version_whose_few_calls_never_ended_gets_another_alert_hours_later(
@@ -167,10 +181,15 @@ def test_a_version_whose_few_calls_never_ended_gets_another_alert_hours_later(
     rollbacks_watch()
     run(time, 8, (old, 50, 0.014), (new, 50, 0.019))
     rollbacks_watch()
-    assert list(Alert.objects.order_by("number").values_list("state", flat=True)) == ["resolved", "open"]
+    assert list(Alert.objects.order_by("number").values_list("state", flat=True)) == [
+        "resolved",
+        "open",
+    ]
 
 
-def test_other_environments_do_not_count(alert: Alert, fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> None:
+def test_other_environments_do_not_count(
+    alert: Alert, fleet: Fleet, old: Deployment, new: Deployment, time: Time
+) -> None:
     staging = fleet.deploy("2026.11.2", environment="staging")
     run(time, 8, (old, 50, 0.014), (new, 50, 0.019), (staging, 5000, 0.014))
     assert rollbacks_watch() == 0
@@ -178,7 +197,13 @@ def test_other_environments_do_not_count(alert: Alert, fleet: Fleet, old: Deploy
 
 @pytest.mark.parametrize(
     ("now", "left"),
-    [({1: 100}, True), ({1: 96, 2: 4}, True), ({1: 90, 2: 10}, False), ({1: 50, 2: 50}, False), ({2: 100}, False)],
+    [
+        ({1: 100}, True),
+        ({1: 96, 2: 4}, True),
+        ({1: 90, 2: 10}, False),
+        ({1: 50, 2: 50}, False),
+        ({2: 100}, False),
+    ],
 )
 def test_the_share_decides(now: dict[int, int], left: bool) -> None:
     calls = {1: {0: 50, 1: now.get(1, 0)}, 2: {0: 50, 1: now.get(2, 0)}}
@@ -187,6 +212,19 @@ def test_the_share_decides(now: dict[int, int], left: bool) -> None:
 
 
 def test_too_few_calls_decide_nothing() -> None:
-    assert compute_traffic_shares({1: {0: 50, 1: 10}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 2)) is None
-    assert compute_traffic_shares({1: {0: 50, 1: 100}}, version=2, then=range(1), now=range(1, 2)) is None
-    assert compute_traffic_shares({1: {0: 50, 1: 200}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 3)) is None
+    assert (
+        compute_traffic_shares(
+            {1: {0: 50, 1: 10}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 2)
+        )
+        is None
+    )
+    assert (
+        compute_traffic_shares({1: {0: 50, 1: 100}}, version=2, then=range(1), now=range(1, 2))
+        is None
+    )
+    assert (
+        compute_traffic_shares(
+            {1: {0: 50, 1: 200}, 2: {0: 50}}, version=2, then=range(1), now=range(1, 3)
+        )
+        is None
+    )

@@ -1,4 +1,5 @@
-"""An alert per deployment: it opens with a bad verdict, follows it, and sends one message, however often it is swept."""
+"""An alert per deployment: it opens with a bad verdict, follows it, and sends one message, however
+often it is swept."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ pytestmark = pytest.mark.django_db
 
 
 def kinds(alert: Alert) -> list[str]:
-    return list(AlertEvent.objects.filter(alert=alert).order_by("pk").values_list("kind", flat=True))
+    return list(
+        AlertEvent.objects.filter(alert=alert).order_by("pk").values_list("kind", flat=True)
+    )
 
 
 def test_one_alert_and_one_message_however_often_it_is_swept(
@@ -26,13 +29,23 @@ def test_one_alert_and_one_message_however_often_it_is_swept(
         deliveries_send()
         time.go(1)
     alert = Alert.objects.get()
-    assert (alert.number, alert.severity, alert.state, alert.verdict) == (1, "roll_back", "open", verdict)
+    assert (alert.number, alert.severity, alert.state, alert.verdict) == (
+        1,
+        "roll_back",
+        "open",
+        verdict,
+    )
     assert alert.title == "ranker 2026.11.3: p50 31\u00a0% slower"
     assert AlertEvent.objects.get(kind="opened").text == verdict.sentence
     assert kinds(alert) == ["opened", "delivered"]
     assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2"]
     delivery = Delivery.objects.get()
-    assert (delivery.state, delivery.attempts, delivery.last_status, delivery.last_answer) == ("delivered", 1, 200, "ok")
+    assert (delivery.state, delivery.attempts, delivery.last_status, delivery.last_answer) == (
+        "delivered",
+        1,
+        200,
+        "ok",
+    )
 
 
 def test_the_sweep_says_how_much_was_new(fleet: Fleet, new: Deployment) -> None:
@@ -41,7 +54,9 @@ def test_the_sweep_says_how_much_was_new(fleet: Fleet, new: Deployment) -> None:
     assert (alerts_sync(), alerts_sync()) == (1, 0)
 
 
-def test_watch_is_on_the_page_and_sends_nothing(fleet: Fleet, new: Deployment, channel: Channel) -> None:
+def test_watch_is_on_the_page_and_sends_nothing(
+    fleet: Fleet, new: Deployment, channel: Channel
+) -> None:
     fleet.say(new, "watch")
     alerts_sync()
     assert (Alert.objects.get().severity, Delivery.objects.count()) == ("watch", 0)
@@ -76,7 +91,9 @@ def test_watch_that_becomes_roll_back_sends_its_first_message(
     assert list(Delivery.objects.values_list("kind", flat=True)) == ["opened"]
 
 
-def test_every_change_is_in_the_time_line_even_when_nobody_swept_in_between(fleet: Fleet, new: Deployment, channel: Channel) -> None:
+def test_every_change_is_in_the_time_line_even_when_nobody_swept_in_between(
+    fleet: Fleet, new: Deployment, channel: Channel
+) -> None:
     fleet.say(new, "watch")
     alerts_sync()
     for kind in ("roll_back", "watch", "not_enough_data", "roll_back"):
@@ -84,12 +101,23 @@ def test_every_change_is_in_the_time_line_even_when_nobody_swept_in_between(flee
     alerts_sync()
     alert = Alert.objects.get()
     events = AlertEvent.objects.filter(alert=alert, verdict__isnull=False).order_by("pk")
-    assert [event.verdict.kind for event in events if event.verdict] == ["watch", "roll_back", "watch", "not_enough_data", "roll_back"]
+    assert [event.verdict.kind for event in events if event.verdict] == [
+        "watch",
+        "roll_back",
+        "watch",
+        "not_enough_data",
+        "roll_back",
+    ]
     assert all(event.verdict and event.verdict.evidence for event in events)
-    assert list(Delivery.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "changed"]
+    assert list(Delivery.objects.order_by("pk").values_list("kind", flat=True)) == [
+        "opened",
+        "changed",
+    ]
 
 
-def test_an_hourly_row_of_the_same_verdict_adds_a_line_only_for_another_metric(fleet: Fleet, new: Deployment, time: Time) -> None:
+def test_an_hourly_row_of_the_same_verdict_adds_a_line_only_for_another_metric(
+    fleet: Fleet, new: Deployment, time: Time
+) -> None:
     fleet.say(new, "roll_back")
     alerts_sync()
     for rows in ([evidence_row()], [evidence_row(), evidence_row("eager", change=None)]):
@@ -99,23 +127,33 @@ def test_an_hourly_row_of_the_same_verdict_adds_a_line_only_for_another_metric(f
     assert kinds(Alert.objects.get()) == ["opened", "evidence"]
 
 
-def test_two_deployments_have_two_alerts_numbered_within_their_project(fleet: Fleet, old: Deployment, new: Deployment) -> None:
+def test_two_deployments_have_two_alerts_numbered_within_their_project(
+    fleet: Fleet, old: Deployment, new: Deployment
+) -> None:
     for deployment in (old, new):
         fleet.say(deployment, "roll_back")
     alerts_sync()
     assert sorted(Alert.objects.values_list("number", flat=True)) == [1, 2]
 
 
-def test_numbers_of_another_project_begin_at_one(fleet: Fleet, new: Deployment, other_project: object) -> None:
+def test_numbers_of_another_project_begin_at_one(
+    fleet: Fleet, new: Deployment, other_project: object
+) -> None:
     elsewhere = fleet_make(other_project)  # type: ignore[arg-type]
     fleet.say(new, "roll_back")
     elsewhere.say(elsewhere.deploy("1"), "roll_back")
     alerts_sync()
-    assert sorted(Alert.objects.values_list("project_id", "number")) == sorted([(fleet.project.pk, 1), (elsewhere.project.pk, 1)])
+    assert sorted(Alert.objects.values_list("project_id", "number")) == sorted(
+        [(fleet.project.pk, 1), (elsewhere.project.pk, 1)]
+    )
 
 
 def test_a_deployment_that_fails_holds_up_no_other(
-    fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet,
+    old: Deployment,
+    new: Deployment,
+    channel: Channel,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from dashboard.alerts.services import enqueue
 

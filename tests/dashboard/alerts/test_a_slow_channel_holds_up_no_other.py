@@ -1,4 +1,5 @@
-"""A receiver that takes its time keeps nobody waiting but itself, and gets its own messages one after the other."""
+"""A receiver that takes its time keeps nobody waiting but itself, and gets its own messages one
+after the other."""
 
 from __future__ import annotations
 
@@ -27,10 +28,20 @@ def receivers(settings: Settings) -> Iterator[list[StandIn]]:
         yield servers
 
 
-def test_the_others_go_on_while_one_is_waited_for(project: Project, receivers: list[StandIn], time: Time) -> None:
+def test_the_others_go_on_while_one_is_waited_for(
+    project: Project, receivers: list[StandIn], time: Time
+) -> None:
     slow, quick, failing = receivers
-    rows = [channel_create(project=project, kind="webhook", name="cd", address=server.url, actor_name="tests") for server in receivers]
-    owed = [[channel_test(channel=row, actor_name="tests") for _ in range(count)] for row, count in zip(rows, (2, 3, 1), strict=True)]
+    rows = [
+        channel_create(
+            project=project, kind="webhook", name="cd", address=server.url, actor_name="tests"
+        )
+        for server in receivers
+    ]
+    owed = [
+        [channel_test(channel=row, actor_name="tests") for _ in range(count)]
+        for row, count in zip(rows, (2, 3, 1), strict=True)
+    ]
     everything_else, seen = threading.Event(), []
     slow.pause = lambda: seen.append((everything_else.wait(20), len(slow.bodies)))
     quick.pause = lambda: time.go(10) if len(quick.bodies) == 3 else None
@@ -39,12 +50,17 @@ def test_the_others_go_on_while_one_is_waited_for(project: Project, receivers: l
     assert deliveries_send() == 6
     assert seen == [(True, 1), (True, 2)]
     for server, messages in ((slow, owed[0]), (quick, owed[1])):
-        assert [headers["webhook-id"] for headers in server.headers] == [message.message_id for message in messages]
+        assert [headers["webhook-id"] for headers in server.headers] == [
+            message.message_id for message in messages
+        ]
     assert set(Delivery.objects.values_list("state", flat=True)) == {"delivered"}
 
 
-def test_a_channel_gets_one_message_at_a_time(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time) -> None:
-    """An alert overtakes a test that waits for its next try; one that is under way comes first, and Slack's pace holds between the two."""
+def test_a_channel_gets_one_message_at_a_time(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
+) -> None:
+    """An alert overtakes a test that waits for its next try; one that is under way comes first, and
+    Slack's pace holds between the two."""
     channel_test(channel=channel, actor_name="tests")
     fleet.say(new, "roll_back")
     alerts_sync()

@@ -1,11 +1,17 @@
-"""A thousand versions that alarm at once: few messages, each within the limits, and every alert is in one of them."""
+"""A thousand versions that alarm at once: few messages, each within the limits, and every alert is
+in one of them."""
 
 from __future__ import annotations
 
 import pytest
 
 from dashboard.alerts.models import Alert, AlertEvent, Channel, Delivery, DeliveryAttempt
-from dashboard.alerts.services import alerts_sync, channel_create, deliveries_send, redeliver_message
+from dashboard.alerts.services import (
+    alerts_sync,
+    channel_create,
+    deliveries_send,
+    redeliver_message,
+)
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, ModelVersion
 from dashboard.projects.models import Project
@@ -20,7 +26,9 @@ VERSIONS = 1000
 
 @pytest.fixture
 def hook(project: Project, slack: StandIn) -> Channel:
-    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
 
 
 def storm(fleet: Fleet, count: int) -> None:
@@ -28,9 +36,14 @@ def storm(fleet: Fleet, count: int) -> None:
     now, minute = clock.now(), clock.minute_of(clock.unix())
     of = {"project": fleet.project, "model": fleet.model}
     names = (f"v{number}" for number in range(count))
-    versions = ModelVersion.objects.bulk_create(ModelVersion(name=name, first_seen_at=now, last_seen_at=now, **of) for name in names)
+    versions = ModelVersion.objects.bulk_create(
+        ModelVersion(name=name, first_seen_at=now, last_seen_at=now, **of) for name in names
+    )
     deployments = Deployment.objects.bulk_create(
-        Deployment(version=version, environment="prod", started_minute=minute, last_minute=minute, **of) for version in versions
+        Deployment(
+            version=version, environment="prod", started_minute=minute, last_minute=minute, **of
+        )
+        for version in versions
     )
     Verdict.objects.bulk_create(
         Verdict(
@@ -66,15 +79,21 @@ def test_a_thousand_alerts_reach_a_webhook_and_slack_in_a_few_messages(
     for message in to_slack:
         message_check(message)
     told = [line["id"] for message in to_hook for line in message["data"]["alerts"]]
-    assert sorted(told) == sorted(f"A-{number}" for number in Alert.objects.values_list("number", flat=True))
+    assert sorted(told) == sorted(
+        f"A-{number}" for number in Alert.objects.values_list("number", flat=True)
+    )
     assert len(told) == VERSIONS
     assert max(map(len, slack.bodies)) < 100_000
     assert AlertEvent.objects.filter(kind="delivered").count() == 2 * VERSIONS
     covered = [identity for message in to_hook for identity in message["data"]["covers"]]
-    assert set(covered) == set(Delivery.objects.filter(channel=hook, state="merged").values_list("message_id", flat=True))
+    assert set(covered) == set(
+        Delivery.objects.filter(channel=hook, state="merged").values_list("message_id", flat=True)
+    )
 
 
-def test_a_few_alerts_stay_messages_of_their_own(fleet: Fleet, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_a_few_alerts_stay_messages_of_their_own(
+    fleet: Fleet, hook: Channel, slack: StandIn, time: Time
+) -> None:
     storm(fleet, 10)
     drain(time)
     assert [message["type"] for message in slack.messages] == ["alert.opened"] * 10

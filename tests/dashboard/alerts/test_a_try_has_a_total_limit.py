@@ -1,4 +1,5 @@
-"""A try ends when its time is over, whatever the channel waits for, and holds up neither the others nor the worker."""
+"""A try ends when its time is over, whatever the channel waits for, and holds up neither the others
+nor the worker."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ ADDRESS = "tgram://123456789:abcdefg_hijklmnop-qrstuvwxyz01/12315544/"
 
 @pytest.fixture
 def dripping() -> Iterator[tuple[int, threading.Event]]:
-    """A port that answers a byte at a time and never ends, and whether somebody has met it: no read of it ever waits for long."""
+    """A port that answers a byte at a time and never ends, and whether somebody has met it: no read
+    of it ever waits for long."""
     server, met, over = socket.create_server(("127.0.0.1", 0)), threading.Event(), threading.Event()
 
     def drip(connection: socket.socket) -> None:
@@ -48,21 +50,34 @@ def dripping() -> Iterator[tuple[int, threading.Event]]:
 
 
 def test_a_service_that_drips_is_given_up_and_the_others_go_on(
-    project: Project, dripping: tuple[int, threading.Event], slack: StandIn, settings: Settings, monkeypatch: pytest.MonkeyPatch, time: Time
+    project: Project,
+    dripping: tuple[int, threading.Event],
+    slack: StandIn,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    time: Time,
 ) -> None:
     port, met = dripping
     settings.APPRISE = ("tgram",)
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
     monkeypatch.setattr(Apprise, "seconds", 0.5)
     monkeypatch.setattr(deliver, "GRACE_S", 0.1)
-    slow = channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
-    quick = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    slow = channel_create(
+        project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests"
+    )
+    quick = channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
     for channel in (slow, quick):
         channel_test(channel=channel, actor_name="tests")
     assert deliveries_send() == 1
     assert met.is_set()
     given_up, arrived = Delivery.objects.get(channel=slow), Delivery.objects.get(channel=quick)
-    assert (given_up.state, given_up.attempts, given_up.last_answer) == ("waiting", 1, "It was not done within 0.5 s.")
+    assert (given_up.state, given_up.attempts, given_up.last_answer) == (
+        "waiting",
+        1,
+        "It was not done within 0.5 s.",
+    )
     assert arrived.state == "delivered"
 
 
@@ -74,13 +89,23 @@ def test_no_kind_takes_longer_than_its_lease_or_holds_the_worker_for_longer() ->
         "email": 30,
         "apprise": 30,
     }
-    assert max(one.seconds for one in CHANNELS.values()) <= MAX_OVERTIME_S < LEASE.total_seconds() - deliver.GRACE_S
+    assert (
+        max(one.seconds for one in CHANNELS.values())
+        <= MAX_OVERTIME_S
+        < LEASE.total_seconds() - deliver.GRACE_S
+    )
 
 
-def test_while_a_slow_one_is_waited_for_only_quick_ones_begin(project: Project, slack: StandIn, settings: Settings, time: Time) -> None:
+def test_while_a_slow_one_is_waited_for_only_quick_ones_begin(
+    project: Project, slack: StandIn, settings: Settings, time: Time
+) -> None:
     settings.MAIL_READY = True
-    mail = channel_create(project=project, kind="email", name="box", address="a@example.com", actor_name="tests")
-    quick = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    mail = channel_create(
+        project=project, kind="email", name="box", address="a@example.com", actor_name="tests"
+    )
+    quick = channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
     for channel in (mail, quick):
         channel_test(channel=channel, actor_name="tests")
     assert delivery_claim(within=9.9) is None

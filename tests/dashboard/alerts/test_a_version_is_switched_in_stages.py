@@ -1,4 +1,5 @@
-"""A switch asks first, begins with one instance or job, goes on while it is healthy, and goes back by itself; every step is on record."""
+"""A switch asks first, begins with one instance or job, goes on while it is healthy, and goes back
+by itself; every step is on record."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from compilewatch.wire.messages import Fact, Report, Request
 
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts.kill_switch.models import Switch
-from dashboard.alerts.kill_switch.services import KillSwitchError, kill_switch_begin, kill_switch_end, kill_switches_advance
+from dashboard.alerts.kill_switch.services import (
+    KillSwitchError,
+    kill_switch_begin,
+    kill_switch_end,
+    kill_switches_advance,
+)
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import CommandReceipt, ModelVersion
@@ -28,8 +34,9 @@ Store = Callable[..., object]
 
 @dataclass
 class Process:
-    """An instance as the dashboard meets it: it reports, opens what comes back, and tells what became of it. Each second one has the public
-    key of its project, the others have the symmetric one."""
+    """An instance as the dashboard meets it: it reports, opens what comes back, and tells what
+    became of it. Each second one has the public key of its project, the others have the symmetric
+    one."""
 
     number: int
     key: str
@@ -49,7 +56,11 @@ class Process:
     def hear(self, given: list[dict[str, Any]]) -> None:
         for one in given:
             public = self.number % 2 and self.public_key
-            order = command_open_public(one, public, PublicKey(bytes.fromhex(public)).verify) if public else command_open(one, self.key)
+            order = (
+                command_open_public(one, public, PublicKey(bytes.fromhex(public)).verify)
+                if public
+                else command_open(one, self.key)
+            )
             if order.id not in self.known and not self.deaf:
                 self.known.add(order.id)
                 self._follow(order)
@@ -69,7 +80,15 @@ class Process:
             self._tell("ended", order, why="its time is over")
 
     def _tell(self, state: str, order: Command, **more: str) -> None:
-        data = {"command": order.id, "verb": order.verb, "counter": order.counter, "state": state, "callables": 2, "refused": 0, **more}
+        data = {
+            "command": order.id,
+            "verb": order.verb,
+            "counter": order.counter,
+            "state": state,
+            "callables": 2,
+            "refused": 0,
+            **more,
+        }
         self.facts.append(Fact("command_receipt", clock.unix(), data))
 
 
@@ -84,8 +103,14 @@ class World:
     processes: list[Process] = field(default_factory=list)
 
     def add(self, count: int, **wanted: Any) -> list[Process]:
-        keys, first = (derive_command_key(self.project), list_public_keys(self.project)[0]), len(self.processes)
-        made = [Process(first + place, *keys, **{**wanted, "rank": place if "job" in wanted else 0}) for place in range(count)]
+        keys, first = (
+            (derive_command_key(self.project), list_public_keys(self.project)[0]),
+            len(self.processes),
+        )
+        made = [
+            Process(first + place, *keys, **{**wanted, "rank": place if "job" in wanted else 0})
+            for place in range(count)
+        ]
         self.processes += made
         return made
 
@@ -99,7 +124,14 @@ class World:
             kill_switches_advance()
             clear_command_cache()
             for process in self.processes:
-                process.hear(list_live_commands(project_id=self.project.pk, place=PLACE, instance=process.name, job=process.job))
+                process.hear(
+                    list_live_commands(
+                        project_id=self.project.pk,
+                        place=PLACE,
+                        instance=process.name,
+                        job=process.job,
+                    )
+                )
 
     def _report(self, process: Process) -> None:
         facts, process.facts = process.facts, []
@@ -107,18 +139,31 @@ class World:
         def change(report: Report) -> None:
             report.facts = facts
 
-        request = self.make(instance=process.number, first_seq=process.seq, window=20.0, change=change, p50=process.seconds)
+        request = self.make(
+            instance=process.number,
+            first_seq=process.seq,
+            window=20.0,
+            change=change,
+            p50=process.seconds,
+        )
         process.seq += 1
         capabilities = {"switch": ("yes", process.allows)} if process.allows else {}
         place = {"job": process.job, "rank": process.rank, "world_size": process.world_size}
-        identity = replace(request.instance, model="ranker", version="1", capabilities=capabilities, **place)
+        identity = replace(
+            request.instance, model="ranker", version="1", capabilities=capabilities, **place
+        )
         process.name = identity.id
         self.store(replace(request, instance=identity, sent=clock.unix()))
 
     def begin(self, user: User, verb: str = "freeze", minutes: int = 30) -> Switch:
         version = ModelVersion.objects.select_related("project", "model").get(name="1")
         return kill_switch_begin(
-            version=version, environment="production", verb=verb, minutes=minutes, note="too many recompiles", user=user
+            version=version,
+            environment="production",
+            verb=verb,
+            minutes=minutes,
+            note="too many recompiles",
+            user=user,
         )
 
     def held(self) -> list[int]:
@@ -126,7 +171,13 @@ class World:
 
 
 @pytest.fixture
-def world(project: Project, time: Time, store_reports: Store, make_request: Callable[..., Request], user: User) -> World:
+def world(
+    project: Project,
+    time: Time,
+    store_reports: Store,
+    make_request: Callable[..., Request],
+    user: User,
+) -> World:
     command_key_create(project=project, actor=user)
     clear_command_cache()
     return World(project, time, store_reports, make_request)
@@ -149,7 +200,10 @@ def test_one_goes_first_and_the_others_follow_while_it_is_healthy(world: World, 
     actions = set(AuditEntry.objects.values_list("action", flat=True))
     assert {"switch.begin", "switch.command"} <= actions
     told = list(switch.events.order_by("pk").values_list("text", flat=True))
-    assert told[0].startswith("Asked to compile nothing new for 30 minutes") and told[-1] == "Back: its time is over."
+    assert (
+        told[0].startswith("Asked to compile nothing new for 30 minutes")
+        and told[-1] == "Back: its time is over."
+    )
     assert CommandReceipt.objects.filter(state="applied").count() == 8
 
 
@@ -173,7 +227,9 @@ def test_a_job_with_a_rank_that_does_not_allow_it_is_not_asked(world: World, use
     ranks = world.add(2, job="train-7", world_size=2)
     ranks[1].allows = "freeze"
     world.minute(2)
-    with pytest.raises(KillSwitchError, match="version: no instance of 1 that reports from production allows eager"):
+    with pytest.raises(
+        KillSwitchError, match="version: no instance of 1 that reports from production allows eager"
+    ):
         world.begin(user, "eager")
     assert not Switch.objects.exists()
 
@@ -202,27 +258,46 @@ def test_an_operator_takes_it_back_at_once(world: World, user: User) -> None:
     assert world.held() == [] and switch.ended_why == "taken back by ada"
 
 
-def test_it_is_renewed_while_it_is_wanted_and_a_dead_dashboard_lets_go(world: World, user: User) -> None:
+def test_it_is_renewed_while_it_is_wanted_and_a_dead_dashboard_lets_go(
+    world: World, user: User
+) -> None:
     world.add(1)
     world.minute(2)
     world.begin(user, minutes=60)
     world.minute(30)
     assert world.held() == [0]
     clear_command_cache()
-    [given] = list_live_commands(project_id=world.project.pk, place=PLACE, instance=world.processes[0].name, job="")
+    [given] = list_live_commands(
+        project_id=world.project.pk, place=PLACE, instance=world.processes[0].name, job=""
+    )
     assert command_open(given, derive_command_key(world.project)).expires <= clock.unix() + 300
 
 
-def test_without_a_key_or_a_reason_nothing_begins(world: World, user: User, other_project: Project) -> None:
+def test_without_a_key_or_a_reason_nothing_begins(
+    world: World, user: User, other_project: Project
+) -> None:
     world.add(1)
     world.minute(1)
     version = ModelVersion.objects.select_related("project", "model").get()
-    asked = {"version": version, "environment": "production", "verb": "freeze", "minutes": 15, "note": "x", "user": user}
-    wrong: list[tuple[dict[str, Any], str]] = [({"verb": "exec"}, "verb"), ({"minutes": 7}, "minutes"), ({"note": " "}, "note")]
+    asked = {
+        "version": version,
+        "environment": "production",
+        "verb": "freeze",
+        "minutes": 15,
+        "note": "x",
+        "user": user,
+    }
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"verb": "exec"}, "verb"),
+        ({"minutes": 7}, "minutes"),
+        ({"note": " "}, "note"),
+    ]
     for change, field_ in (*wrong, ({"environment": "x"}, "version")):
         with pytest.raises(KillSwitchError, match=f"^{field_}: "):
             kill_switch_begin(**(asked | change))  # type: ignore[arg-type]
-    assert derive_command_key(other_project) == "" and derive_command_key(world.project).startswith("cw_cmd_")
+    assert derive_command_key(other_project) == "" and derive_command_key(world.project).startswith(
+        "cw_cmd_"
+    )
     world.project.settings = {}
     world.project.save()
     version.project.refresh_from_db()

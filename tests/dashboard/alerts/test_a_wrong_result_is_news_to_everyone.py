@@ -1,4 +1,5 @@
-"""A wrong result is news to whoever answered something else before: to the alert, to the channels and to the gate, which name it first."""
+"""A wrong result is news to whoever answered something else before: to the alert, to the channels
+and to the gate, which name it first."""
 
 from __future__ import annotations
 
@@ -11,7 +12,12 @@ from dashboard.accounts.models import User
 from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.alerts.models import Alert, AlertState, Channel, Delivery, EventKind
 from dashboard.alerts.services.actions import alert_acknowledge, alert_dismiss
-from dashboard.alerts.services.channels import channel_create, channel_disable, channel_enable, channel_give_up
+from dashboard.alerts.services.channels import (
+    channel_create,
+    channel_disable,
+    channel_enable,
+    channel_give_up,
+)
 from dashboard.alerts.services.deliver import deliveries_send
 from dashboard.alerts.services.sync import alerts_sync
 from dashboard.api.gate import GateResult, evaluate_gate
@@ -28,8 +34,22 @@ SLOWER = "p50 rose by 31 %."
 
 def fact(about: str = "batch", severity: str = "roll_back", kind: str = "parity") -> dict[str, Any]:
     """As the judge stores it."""
-    told = {"kind": kind, "severity": severity, "about": about, "why": "output is off by 1.2", "since": 0, "instances": ["a", "b"]}
-    return {**told, "count": 2, "on_baseline": 0, "places": ["gpu-1 / 0"], "passed": 0, "passed_on_baseline": 1}
+    told = {
+        "kind": kind,
+        "severity": severity,
+        "about": about,
+        "why": "output is off by 1.2",
+        "since": 0,
+        "instances": ["a", "b"],
+    }
+    return {
+        **told,
+        "count": 2,
+        "on_baseline": 0,
+        "places": ["gpu-1 / 0"],
+        "passed": 0,
+        "passed_on_baseline": 1,
+    }
 
 
 def line(time: Time) -> None:
@@ -45,11 +65,19 @@ Gated = Callable[[], GateResult]
 
 @pytest.fixture
 def gate(new: Deployment) -> Gated:
-    return lambda: evaluate_gate(project_id=new.project_id, model="ranker", version="2026.11.3", environment="prod")
+    return lambda: evaluate_gate(
+        project_id=new.project_id, model="ranker", version="2026.11.3", environment="prod"
+    )
 
 
 def test_a_slower_version_that_was_dismissed_opens_anew_when_it_is_wrong(
-    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time, user: User, gate: Gated
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    time: Time,
+    user: User,
+    gate: Gated,
 ) -> None:
     fleet.say(new, "roll_back", SLOWER)
     line(time)
@@ -59,14 +87,23 @@ def test_a_slower_version_that_was_dismissed_opens_anew_when_it_is_wrong(
     told = len(slack.bodies)
     fleet.say(new, "roll_back", WRONG, facts=[fact()])
     line(time)
-    assert [alert.state for alert in Alert.objects.order_by("number")] == [AlertState.RESOLVED, AlertState.OPEN]
+    assert [alert.state for alert in Alert.objects.order_by("number")] == [
+        AlertState.RESOLVED,
+        AlertState.OPEN,
+    ]
     assert len(slack.bodies) == told + 1
     assert b"another result" in slack.bodies[-1]
     assert (gate().state, gate().reasons[0]["code"]) == ("fail", "parity")
 
 
 def test_who_called_the_wrong_result_a_false_alarm_is_not_told_again(
-    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time, user: User, gate: Gated
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    time: Time,
+    user: User,
+    gate: Gated,
 ) -> None:
     fleet.say(new, "roll_back", WRONG, facts=[fact()])
     line(time)
@@ -116,13 +153,24 @@ def test_what_was_accepted_as_the_new_normal_does_not_pass_the_gate_when_it_is_w
 def test_the_first_reason_is_what_is_wrong_and_not_what_happens_to_differ() -> None:
     quiet = evidence_row("compile_time", drives=False, label="NO CHANGE", change=0.12)
     (wrong,) = select_strongest_evidence({"evidence": [quiet], "facts": [fact()]})
-    words = "`batch` gives another result compiled than eager: output is off by 1.2, on 2\u00a0instances"
+    words = (
+        "`batch` gives another result compiled than eager: output is off by 1.2, on "
+        "2\u00a0instances"
+    )
     assert (wrong["metric"], wrong["name"], wrong["text"]) == ("parity", "Wrong result", words)
-    both = select_strongest_evidence({"evidence": [evidence_row(), quiet], "facts": [fact(), fact("x", "watch", "stuck_compiling")]})
+    both = select_strongest_evidence(
+        {
+            "evidence": [evidence_row(), quiet],
+            "facts": [fact(), fact("x", "watch", "stuck_compiling")],
+        }
+    )
     assert [one["metric"] for one in both] == ["parity", "p50", "stuck_compiling"]
-    assert [one["metric"] for one in select_strongest_evidence({"evidence": [evidence_row()], "facts": [fact(severity="known"), 7]})] == [
-        "p50"
-    ]
+    assert [
+        one["metric"]
+        for one in select_strongest_evidence(
+            {"evidence": [evidence_row()], "facts": [fact(severity="known"), 7]}
+        )
+    ] == ["p50"]
 
 
 def test_a_channel_that_switched_itself_off_is_owed_what_began_meanwhile(
@@ -148,7 +196,9 @@ def test_a_channel_that_switched_itself_off_is_owed_what_began_meanwhile(
 def test_a_webhook_that_refuses_one_message_holds_up_no_other(
     status: int, state: str, fleet: Fleet, new: Deployment, slack: StandIn, time: Time
 ) -> None:
-    hook = channel_create(project=new.project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    hook = channel_create(
+        project=new.project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
     slack.always = (status, "no", {})
     fleet.say(new, "roll_back", SLOWER)
     line(time)

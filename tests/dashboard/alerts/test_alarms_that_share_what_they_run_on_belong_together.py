@@ -1,4 +1,5 @@
-"""The rule that puts alarms together: something shared and a short time, or nothing; in any order it says the same."""
+"""The rule that puts alarms together: something shared and a short time, or nothing; in any order
+it says the same."""
 
 from __future__ import annotations
 
@@ -7,7 +8,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from dashboard.alerts.correlation import Alarm, SharedTrait, Trait, cluster_alarms, find_shared_traits, format_group_title
+from dashboard.alerts.correlation import (
+    Alarm,
+    SharedTrait,
+    Trait,
+    cluster_alarms,
+    find_shared_traits,
+    format_group_title,
+)
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)
 GPU, OTHER_GPU = ("GPU", "H100"), ("GPU", "A100")
@@ -20,7 +28,13 @@ def machine(name: str) -> Trait:
 
 def alarm(number: int, minute: float, *traits: Trait, version: int = 0, model: int = 0) -> Alarm:
     """By default each is a version of a model of its own."""
-    return Alarm(number, version or number, model or number, START + timedelta(minutes=minute), frozenset(traits))
+    return Alarm(
+        number,
+        version or number,
+        model or number,
+        START + timedelta(minutes=minute),
+        frozenset(traits),
+    )
 
 
 def numbers(alarms: list[Alarm], running: dict[Trait, int] | None = None) -> list[list[int]]:
@@ -44,7 +58,15 @@ def test_what_is_only_close_in_time_stays_apart() -> None:
 
 def test_most_of_the_machines_have_to_be_the_same() -> None:
     wide = [machine(f"gpu-{number}") for number in range(10)]
-    assert numbers([alarm(1, 0, *wide), alarm(2, 0, *wide[:2], *(machine(f"x{number}") for number in range(8)))]) == []
+    assert (
+        numbers(
+            [
+                alarm(1, 0, *wide),
+                alarm(2, 0, *wide[:2], *(machine(f"x{number}") for number in range(8))),
+            ]
+        )
+        == []
+    )
     assert numbers([alarm(1, 0, *wide), alarm(2, 0, *wide[:2])]) == [[1, 2]]
 
 
@@ -58,7 +80,9 @@ def test_a_gpu_type_counts_only_where_half_of_the_models_on_it_alarm() -> None:
 
 
 def test_the_same_change_is_enough() -> None:
-    assert numbers([alarm(1, 0, MOVED, machine("a")), alarm(2, 3, MOVED, machine("b"))], {GPU: 99}) == [[1, 2]]
+    assert numbers(
+        [alarm(1, 0, MOVED, machine("a")), alarm(2, 3, MOVED, machine("b"))], {GPU: 99}
+    ) == [[1, 2]]
     assert numbers([alarm(1, 0, MOVED), alarm(2, 3, ("changed", "driver 570 to 575"))]) == []
 
 
@@ -69,7 +93,12 @@ def test_deployments_of_one_version_alone_are_no_sign_of_the_environment() -> No
 
 
 def test_two_changes_at_once_are_two_groups_and_one_alarm_may_join_them() -> None:
-    apart = [alarm(1, 0, machine("a")), alarm(2, 0, machine("b")), alarm(3, 1, machine("a")), alarm(4, 1, machine("b"))]
+    apart = [
+        alarm(1, 0, machine("a")),
+        alarm(2, 0, machine("b")),
+        alarm(3, 1, machine("a")),
+        alarm(4, 1, machine("b")),
+    ]
     assert numbers(apart) == [[1, 3], [2, 4]]
     assert numbers([*apart, alarm(5, 2, machine("a"), machine("b"))]) == [[1, 2, 3, 4, 5]]
 
@@ -79,7 +108,12 @@ def test_the_order_in_which_they_are_told_changes_nothing(seed: int) -> None:
     chance = random.Random(seed)
     traits = [*map(machine, "abcde"), GPU, OTHER_GPU, MOVED]
     given = [
-        alarm(number, chance.uniform(0, 40), *chance.sample(traits, chance.randint(0, 3)), version=chance.randint(1, 12))
+        alarm(
+            number,
+            chance.uniform(0, 40),
+            *chance.sample(traits, chance.randint(0, 3)),
+            version=chance.randint(1, 12),
+        )
         for number in range(1, 25)
     ]
     running = {GPU: 6, OTHER_GPU: 9}
@@ -92,9 +126,12 @@ def test_the_order_in_which_they_are_told_changes_nothing(seed: int) -> None:
 
 def test_a_thousand_on_the_same_machines_are_one_group() -> None:
     machines = [machine(f"gpu-{number}") for number in range(100)]
-    assert [len(members) for members in cluster_alarms([alarm(number, 0, GPU, *machines) for number in range(1, 1001)], {GPU: 1000})] == [
-        1000
-    ]
+    assert [
+        len(members)
+        for members in cluster_alarms(
+            [alarm(number, 0, GPU, *machines) for number in range(1, 1001)], {GPU: 1000}
+        )
+    ] == [1000]
 
 
 def test_the_title_names_what_most_share_and_how_many_are_meant() -> None:
@@ -104,11 +141,22 @@ def test_the_title_names_what_most_share_and_how_many_are_meant() -> None:
         alarm(3, 0, machine("gpu-7"), OTHER_GPU),
     ]
     shared = find_shared_traits(alarms, {GPU: 2})
-    assert shared == [SharedTrait("machine", "gpu-7", 3), SharedTrait("changed", MOVED[1], 2), SharedTrait("GPU", "H100", 2)]
-    assert format_group_title(3, shared) == "Environment: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3), GPU H100 (2 of 3)"
+    assert shared == [
+        SharedTrait("machine", "gpu-7", 3),
+        SharedTrait("changed", MOVED[1], 2),
+        SharedTrait("GPU", "H100", 2),
+    ]
+    assert (
+        format_group_title(3, shared)
+        == "Environment: 3 alerts share machine gpu-7, driver 570 to 580 (2 of 3), GPU H100 "
+        "(2 of 3)"
+    )
     assert find_shared_traits(alarms, {GPU: 9})[-1].kind == "changed"
     many = [SharedTrait("machine", f"gpu-{number}", 2) for number in range(5)]
-    assert format_group_title(2, many) == "Environment: 2 alerts share machine gpu-0, machine gpu-1, machine gpu-2, 2 more"
+    assert (
+        format_group_title(2, many)
+        == "Environment: 2 alerts share machine gpu-0, machine gpu-1, machine gpu-2, 2 more"
+    )
 
 
 def test_a_hostile_name_is_one_short_line() -> None:

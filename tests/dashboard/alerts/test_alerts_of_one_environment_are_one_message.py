@@ -1,4 +1,5 @@
-"""Alerts that came together on the same machines are one group and one message a channel; each keeps its own life."""
+"""Alerts that came together on the same machines are one group and one message a channel; each
+keeps its own life."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ import pytest
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery, Rule
-from dashboard.alerts.services import alert_dismiss, alerts_correlate, alerts_sync, channel_create, deliveries_send, enqueue_reminders
+from dashboard.alerts.services import (
+    alert_dismiss,
+    alerts_correlate,
+    alerts_sync,
+    channel_create,
+    deliveries_send,
+    enqueue_reminders,
+)
 from dashboard.alerts.services.enqueue import GROUPING_DELAY
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -22,14 +30,18 @@ Regress = Callable[..., Deployment]
 
 @pytest.fixture
 def hook(project: Project, slack: StandIn, time: Time) -> Channel:
-    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
 
 
 @pytest.fixture
 def regress(project: Project, time: Time) -> Regress:
     """`regress("a", "gpu-7")` judges a version of a model of its own, on a machine, ROLL BACK."""
 
-    def make(name: str, host: str, kind: str = "roll_back", environment: str = "prod", **ran_on: str) -> Deployment:
+    def make(
+        name: str, host: str, kind: str = "roll_back", environment: str = "prod", **ran_on: str
+    ) -> Deployment:
         fleet = fleet_make(project, name)
         deployment = fleet.deploy("2", environment)
         fleet.run(deployment, host, **ran_on)
@@ -65,17 +77,28 @@ def test_deployments_on_one_machine_are_one_group_and_one_message_a_channel(
     title = "environment: 3 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
     assert to_slack["blocks"][0]["text"]["text"] == f"ROLL BACK, {title}, Ranking"
     links = [block["accessory"]["url"] for block in to_slack["blocks"] if "accessory" in block]
-    assert [link.rpartition("/p/")[2] for link in links] == ["ranking/alerts/1/", "ranking/alerts/3/"]
+    assert [link.rpartition("/p/")[2] for link in links] == [
+        "ranking/alerts/1/",
+        "ranking/alerts/3/",
+    ]
     data = to_hook["data"]
-    assert (to_hook["type"], data["group"]["kind"], data["group"]["alerts"]) == ("alerts.digest", "environment", ["A-1", "A-2", "A-3"])
+    assert (to_hook["type"], data["group"]["kind"], data["group"]["alerts"]) == (
+        "alerts.digest",
+        "environment",
+        ["A-1", "A-2", "A-3"],
+    )
     assert [line["id"] for line in data["alerts"]] == ["A-1", "A-3"]
     group = AlertGroup.objects.get()
     assert group.title == "Environment" + title[11:]
     assert set(Alert.objects.values_list("group", flat=True)) == {group.pk}
-    assert set(Delivery.objects.exclude(kind="digest").values_list("state", flat=True)) == {"merged"}
+    assert set(Delivery.objects.exclude(kind="digest").values_list("state", flat=True)) == {
+        "merged"
+    }
 
 
-def test_alerts_that_share_nothing_stay_messages_of_their_own(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_alerts_that_share_nothing_stay_messages_of_their_own(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     regress("a", "gpu-7")
     regress("b", "gpu-8", gpu="NVIDIA A100")
     for name in "cdefgh":
@@ -88,7 +111,9 @@ def test_alerts_that_share_nothing_stay_messages_of_their_own(regress: Regress, 
     assert [message["data"].get("group") for message in slack.messages] == [None, None]
 
 
-def test_a_roll_back_is_sent_within_seconds_however_many_may_follow(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_a_roll_back_is_sent_within_seconds_however_many_may_follow(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     assert GROUPING_DELAY.total_seconds() <= 3
     regress("a", "gpu-7")
     assert follow(time) == 1
@@ -98,18 +123,29 @@ def test_a_roll_back_is_sent_within_seconds_however_many_may_follow(regress: Reg
     assert kinds(slack) == ["alert.opened", "alert.opened"]
     assert slack.messages[0]["data"]["alert"]["id"] == "A-1"
     assert slack.messages[1]["data"]["group"]["alerts"] == ["A-1", "A-2"]
-    grouped = AlertEvent.objects.filter(kind="grouped").order_by("alert__number").values_list("text", flat=True)
-    shared = "alarmed within 10 min of one another; they share machine gpu-7, GPU NVIDIA H100, torch 2.11."
+    grouped = (
+        AlertEvent.objects.filter(kind="grouped")
+        .order_by("alert__number")
+        .values_list("text", flat=True)
+    )
+    shared = (
+        "alarmed within 10 min of one another; they share machine gpu-7, GPU NVIDIA H100, "
+        "torch 2.11."
+    )
     assert list(grouped) == [f"A-2 {shared}", f"A-1 {shared}"]
 
 
-def test_one_whose_machines_are_not_known_is_sent_at_once(fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn) -> None:
+def test_one_whose_machines_are_not_known_is_sent_at_once(
+    fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn
+) -> None:
     fleet.say(new, "roll_back")
     alerts_sync()
     assert deliveries_send() == 1
 
 
-def test_members_recover_one_by_one_and_each_end_is_told(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_members_recover_one_by_one_and_each_end_is_told(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     rows = [regress(name, "gpu-7") for name in "abc"]
     follow(time)
     time.go(600)
@@ -121,11 +157,17 @@ def test_members_recover_one_by_one_and_each_end_is_told(regress: Regress, hook:
         states = list(Alert.objects.order_by("number").values_list("state", flat=True))
         assert states == ["resolved"] * (at + 1) + ["open"] * (2 - at)
     assert kinds(slack) == ["alerts.digest", *["alert.resolved"] * 3]
-    assert [message["data"]["alert"]["id"] for message in slack.messages[1:]] == ["A-1", "A-2", "A-3"]
+    assert [message["data"]["alert"]["id"] for message in slack.messages[1:]] == [
+        "A-1",
+        "A-2",
+        "A-3",
+    ]
     assert all(message["data"]["group"]["kind"] == "environment" for message in slack.messages[1:])
 
 
-def test_members_that_recover_together_are_one_message(regress: Regress, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_members_that_recover_together_are_one_message(
+    regress: Regress, channel: Channel, slack: StandIn, time: Time
+) -> None:
     rows = [regress(name, "gpu-7") for name in "abc"]
     follow(time)
     fleet = Fleet(rows[0].project, rows[0].model)
@@ -137,19 +179,29 @@ def test_members_that_recover_together_are_one_message(regress: Regress, channel
     assert len(slack.messages) == 2
 
 
-def test_one_that_ends_before_it_is_told_is_told_as_over(regress: Regress, hook: Channel, slack: StandIn, time: Time, user: User) -> None:
+def test_one_that_ends_before_it_is_told_is_told_as_over(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time, user: User
+) -> None:
     rows = [regress(name, "gpu-7") for name in "abc"]
     alerts_sync()
     alerts_correlate()
     alert_dismiss(alert=Alert.objects.get(deployment=rows[1]), user=user, note="a test")
     follow(time)
     [message] = slack.messages
-    assert [(line["id"], line["kind"]) for line in message["data"]["alerts"]] == [("A-1", "opened"), ("A-3", "opened"), ("A-2", "resolved")]
+    assert [(line["id"], line["kind"]) for line in message["data"]["alerts"]] == [
+        ("A-1", "opened"),
+        ("A-3", "opened"),
+        ("A-2", "resolved"),
+    ]
     assert len(message["data"]["covers"]) == 4
-    assert set(Alert.objects.values_list("group__title", flat=True)) == {AlertGroup.objects.get().title}
+    assert set(Alert.objects.values_list("group__title", flat=True)) == {
+        AlertGroup.objects.get().title
+    }
 
 
-def test_what_happens_before_the_message_arrives_is_told_in_it(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_what_happens_before_the_message_arrives_is_told_in_it(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     rows = [regress(name, "gpu-7") for name in "ab"]
     slack.answers = [(500, "not yet", {})] * 2
     follow(time)
@@ -162,13 +214,21 @@ def test_what_happens_before_the_message_arrives_is_told_in_it(regress: Regress,
     time.go(600)
     deliveries_send()
     last = slack.messages[-1]["data"]
-    assert [(line["id"], line["kind"]) for line in last["alerts"]] == [("A-2", "opened"), ("A-3", "opened"), ("A-1", "resolved")]
+    assert [(line["id"], line["kind"]) for line in last["alerts"]] == [
+        ("A-2", "opened"),
+        ("A-3", "opened"),
+        ("A-1", "resolved"),
+    ]
     assert Delivery.objects.filter(state="delivered").count() == 1
-    assert set(last["covers"]) == set(Delivery.objects.filter(state="merged").values_list("message_id", flat=True))
+    assert set(last["covers"]) == set(
+        Delivery.objects.filter(state="merged").values_list("message_id", flat=True)
+    )
     assert AlertEvent.objects.filter(kind="delivered").count() == 3
 
 
-def test_reminders_of_a_group_are_one_message(regress: Regress, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_reminders_of_a_group_are_one_message(
+    regress: Regress, hook: Channel, slack: StandIn, time: Time
+) -> None:
     Rule.objects.create(project=hook.project, channel=hook, repeat_minutes=30)
     for name in "abc":
         regress(name, "gpu-7")
@@ -180,7 +240,9 @@ def test_reminders_of_a_group_are_one_message(regress: Regress, hook: Channel, s
     assert {line["kind"] for line in slack.messages[-1]["data"]["alerts"]} == {"repeated"}
 
 
-def test_one_version_in_several_environments_is_one_message(fleet: Fleet, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_one_version_in_several_environments_is_one_message(
+    fleet: Fleet, channel: Channel, slack: StandIn, time: Time
+) -> None:
     for environment in ("staging", "prod"):
         deployment = fleet.deploy("2.1", environment)
         fleet.run(deployment, f"{environment}-1")
@@ -210,13 +272,21 @@ def test_two_groups_that_turn_out_to_be_one_become_one(regress: Regress, time: T
     alerts_sync()
     assert (alerts_correlate(), alerts_correlate()) == (1, 0)
     assert (
-        AlertGroup.objects.get().title == "Environment: 5 alerts share machine gpu-1 (3 of 5), machine gpu-2 (3 of 5), GPU gpu-2 (2 of 5)"
+        AlertGroup.objects.get().title
+        == "Environment: 5 alerts share machine gpu-1 (3 of 5), machine gpu-2 (3 of 5), GPU "
+        "gpu-2 (2 of 5)"
     )
     assert AlertEvent.objects.filter(kind="grouped").count() == 5
 
 
-def test_the_same_change_of_driver_is_shared(project: Project, hook: Channel, slack: StandIn, time: Time) -> None:
-    differs = [{"key": "driver", "baseline": [["570", 4]], "candidate": [["580", 3], ["570", 1]]}, {"key": "x"}, "odd"]
+def test_the_same_change_of_driver_is_shared(
+    project: Project, hook: Channel, slack: StandIn, time: Time
+) -> None:
+    differs = [
+        {"key": "driver", "baseline": [["570", 4]], "candidate": [["580", 3], ["570", 1]]},
+        {"key": "x"},
+        "odd",
+    ]
     for name in "abcdefgh":
         fleet = fleet_make(project, name)
         deployment = fleet.deploy("2")
@@ -224,10 +294,15 @@ def test_the_same_change_of_driver_is_shared(project: Project, hook: Channel, sl
         if name in "ab":
             fleet.say(deployment, "roll_back", differs=differs)
     follow(time)
-    assert slack.messages[0]["data"]["group"]["title"] == "Environment: 2 alerts share driver 570 to 580"
+    assert (
+        slack.messages[0]["data"]["group"]["title"]
+        == "Environment: 2 alerts share driver 570 to 580"
+    )
 
 
-def test_names_of_strangers_stay_text(regress: Regress, channel: Channel, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_names_of_strangers_stay_text(
+    regress: Regress, channel: Channel, hook: Channel, slack: StandIn, time: Time
+) -> None:
     host = "<!channel> \u202e*x* `rm` <https://evil.example|here>\n" + "&" * 100
     regress("<b>&amp;", host)
     regress("@here", host)

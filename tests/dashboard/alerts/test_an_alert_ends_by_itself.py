@@ -1,4 +1,5 @@
-"""An alert resolves when the version recovers or is off, says which, and tells whoever had heard of it."""
+"""An alert resolves when the version recovers or is off, says which, and tells whoever had heard of
+it."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def opened(fleet: Fleet, new: Deployment) -> Alert:
     return Alert.objects.get()
 
 
-def test_it_recovers(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_it_recovers(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
+) -> None:
     alert = opened(fleet, new)
     time.go(1800)
     fleet.say(new, "healthy", "Nothing worse than 6 % in 2 h.")
@@ -30,8 +33,13 @@ def test_it_recovers(fleet: Fleet, new: Deployment, channel: Channel, slack: Sta
     alert.refresh_from_db()
     assert (alert.state, alert.outcome, alert.severity) == ("resolved", "recovered", "roll_back")
     assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", "A-1 over: ranker 2026.11.3"]
-    texts = [block["text"]["text"] for block in slack.messages[1]["blocks"] if block["type"] == "section"]
-    assert texts == ["Nothing worse than 6 % in 2 h.", "It said: Roll back 2026.11.3: p50 is 31 % slower."]
+    texts = [
+        block["text"]["text"] for block in slack.messages[1]["blocks"] if block["type"] == "section"
+    ]
+    assert texts == [
+        "Nothing worse than 6 % in 2 h.",
+        "It said: Roll back 2026.11.3: p50 is 31 % slower.",
+    ]
 
 
 def test_too_little_data_alone_is_no_recovery(fleet: Fleet, new: Deployment) -> None:
@@ -54,11 +62,15 @@ def test_traffic_that_returns_to_the_earlier_version_is_a_roll_back(
     alert.refresh_from_db()
     assert (alert.state, alert.outcome) == ("resolved", "rolled_back")
     events = AlertEvent.objects.filter(alert=alert).order_by("pk").values_list("kind", "text")
-    assert ("rollback_seen", "2026.11.3 was rolled back. Traffic returned to 2026.11.2.") in list(events)
+    assert ("rollback_seen", "2026.11.3 was rolled back. Traffic returned to 2026.11.2.") in list(
+        events
+    )
     assert slack.messages[1]["blocks"][1]["text"]["text"] == "Traffic returned to 2026.11.2."
 
 
-def test_a_later_version_replaces_it(fleet: Fleet, old: Deployment, new: Deployment, time: Time) -> None:
+def test_a_later_version_replaces_it(
+    fleet: Fleet, old: Deployment, new: Deployment, time: Time
+) -> None:
     alert = opened(fleet, new)
     fleet.end(old)
     time.go(600)
@@ -69,7 +81,9 @@ def test_a_later_version_replaces_it(fleet: Fleet, old: Deployment, new: Deploym
     assert alert.outcome == "replaced"
 
 
-def test_another_environment_is_not_where_the_traffic_went(fleet: Fleet, old: Deployment, new: Deployment) -> None:
+def test_another_environment_is_not_where_the_traffic_went(
+    fleet: Fleet, old: Deployment, new: Deployment
+) -> None:
     alert = opened(fleet, new)
     fleet.end(old)
     fleet.deploy("2026.11.1", environment="staging")
@@ -79,7 +93,9 @@ def test_another_environment_is_not_where_the_traffic_went(fleet: Fleet, old: De
     assert alert.outcome == "stopped"
 
 
-def test_a_channel_that_heard_nothing_hears_nothing_of_the_end(fleet: Fleet, new: Deployment, channel: Channel) -> None:
+def test_a_channel_that_heard_nothing_hears_nothing_of_the_end(
+    fleet: Fleet, new: Deployment, channel: Channel
+) -> None:
     fleet.say(new, "watch")
     alerts_sync()
     fleet.say(new, "healthy")
@@ -99,7 +115,11 @@ def test_what_was_not_delivered_and_is_over_becomes_one_message(
     time.go(30)
     deliveries_send()
     first, last = Delivery.objects.filter(alert=alert).order_by("pk")
-    assert (first.state, last.state, last.facts["covers"]) == ("merged", "delivered", [first.message_id])
+    assert (first.state, last.state, last.facts["covers"]) == (
+        "merged",
+        "delivered",
+        [first.message_id],
+    )
     assert slack.titles == ["A-1 over: ranker 2026.11.3"]
     assert "stands for 1 earlier message" in slack.bodies[0].decode()
 
@@ -110,13 +130,21 @@ def test_it_opens_again_when_it_was_well_in_between(fleet: Fleet, new: Deploymen
     alerts_sync()
     fleet.say(new, "roll_back")
     alerts_sync()
-    assert list(Alert.objects.order_by("number").values_list("number", "state")) == [(1, "resolved"), (2, "open")]
+    assert list(Alert.objects.order_by("number").values_list("number", "state")) == [
+        (1, "resolved"),
+        (2, "open"),
+    ]
 
 
-def test_it_opens_again_after_the_same_sweep_missed_the_good_time(fleet: Fleet, new: Deployment) -> None:
+def test_it_opens_again_after_the_same_sweep_missed_the_good_time(
+    fleet: Fleet, new: Deployment
+) -> None:
     opened(fleet, new)
     fleet.say(new, "healthy")
     fleet.say(new, "roll_back")
     for _ in range(2):
         alerts_sync()
-    assert list(Alert.objects.order_by("number").values_list("number", "state")) == [(1, "resolved"), (2, "open")]
+    assert list(Alert.objects.order_by("number").values_list("number", "state")) == [
+        (1, "resolved"),
+        (2, "open"),
+    ]

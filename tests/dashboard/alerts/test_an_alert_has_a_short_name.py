@@ -1,4 +1,5 @@
-"""A list of alerts is read at a glance: which version, how much; the whole sentence is told where there is room for it."""
+"""A list of alerts is read at a glance: which version, how much; the whole sentence is told where
+there is room for it."""
 
 from __future__ import annotations
 
@@ -13,8 +14,12 @@ from dashboard.fleet.models import Deployment
 from tests.dashboard.alerts.fleet import Fleet, Time, evidence_row
 from tests.dashboard.alerts.slack_stand_in import StandIn
 
-ERRORS = evidence_row("errors", unit="share", baseline=0.001, candidate=0.012, change=11.0, low=4.0, high=30.0)
-EAGER = evidence_row("eager", unit="share", baseline=0.0, candidate=0.277, change=None, low=None, high=None)
+ERRORS = evidence_row(
+    "errors", unit="share", baseline=0.001, candidate=0.012, change=11.0, low=4.0, high=30.0
+)
+EAGER = evidence_row(
+    "eager", unit="share", baseline=0.0, candidate=0.277, change=None, low=None, high=None
+)
 
 
 @pytest.mark.parametrize(
@@ -32,8 +37,15 @@ EAGER = evidence_row("eager", unit="share", baseline=0.0, candidate=0.277, chang
         ([], "Only 25 % can be compared."),
     ],
 )
-def test_it_names_the_version_and_what_drives_the_verdict(rows: list[dict[str, Any]], said: str) -> None:
-    made = build_alert_title(model="ranker", version="2026.11.3", sentence="Only 25 % can be compared.", evidence={"evidence": rows})
+def test_it_names_the_version_and_what_drives_the_verdict(
+    rows: list[dict[str, Any]], said: str
+) -> None:
+    made = build_alert_title(
+        model="ranker",
+        version="2026.11.3",
+        sentence="Only 25 % can be compared.",
+        evidence={"evidence": rows},
+    )
     assert made == f"ranker 2026.11.3: {said}"
 
 
@@ -52,7 +64,11 @@ def test_messages_tell_the_whole_sentence_even_after_the_verdict_moved_on(
     time.go(60)
     deliveries_send()
     opened, over = (
-        [block["text"]["text"] for block in message["blocks"] if block["type"] == "section" and "text" in block]
+        [
+            block["text"]["text"]
+            for block in message["blocks"]
+            if block["type"] == "section" and "text" in block
+        ]
         for message in slack.messages
     )
     assert opened[0] == "Roll back 2026.11.3: p50 is 31 % slower on all 6 instances."

@@ -1,4 +1,5 @@
-"""Apprise is a kind of channel where the operator allows schemas; its addresses are secrets, its words those of every channel."""
+"""Apprise is a kind of channel where the operator allows schemas; its addresses are secrets, its
+words those of every channel."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ ADDRESS = f"tgram://{TOKEN}/12315544/"
 
 
 class Service:
-    """What stands in for the service: the requests that Apprise makes, and what they are answered."""
+    """What stands in for the service: the requests that Apprise makes, and what they are
+    answered."""
 
     def __init__(self) -> None:
         self.status, self.seen = 200, []
@@ -47,7 +49,9 @@ def service(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Service:
 def test_a_message_goes_to_the_fixed_host_and_a_refusal_is_tried_again(
     fleet: Fleet, old: Deployment, new: Deployment, project: Project, service: Service, time: Time
 ) -> None:
-    channel = channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
+    channel = channel_create(
+        project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests"
+    )
     fleet.say(new, "roll_back", "p50 rose by 31 %.", baseline=old)
     alerts_sync()
     service.status = 500
@@ -56,14 +60,23 @@ def test_a_message_goes_to_the_fixed_host_and_a_refusal_is_tried_again(
     time.go(30)
     assert deliveries_send() == 1
     assert {host for host, _ in service.seen} == {"api.telegram.org"}
-    assert "ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2" in service.seen[-1][1] and "p50 rose by 31" in service.seen[-1][1]
+    assert (
+        "ROLL BACK A-1: ranker 2026.11.3 against 2026.11.2" in service.seen[-1][1]
+        and "p50 rose by 31" in service.seen[-1][1]
+    )
     delivery = Delivery.objects.get()
     assert (delivery.state, delivery.attempts) == ("delivered", 2)
-    assert TOKEN not in "".join(delivery.tries.values_list("answer", flat=True)) + mask_channel_address(channel=channel)
+    assert TOKEN not in "".join(
+        delivery.tries.values_list("answer", flat=True)
+    ) + mask_channel_address(channel=channel)
 
 
-def test_what_is_no_longer_allowed_is_sent_nowhere(project: Project, service: Service, settings: Settings, time: Time) -> None:
-    channel = channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
+def test_what_is_no_longer_allowed_is_sent_nowhere(
+    project: Project, service: Service, settings: Settings, time: Time
+) -> None:
+    channel = channel_create(
+        project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests"
+    )
     settings.APPRISE = ("pover",)
     channel_test(channel=channel, actor_name="tests")
     deliveries_send()
@@ -87,9 +100,13 @@ def test_what_is_no_longer_allowed_is_sent_nowhere(project: Project, service: Se
         "TGRAM://x/y",
     ],
 )
-def test_other_addresses_are_refused_or_lead_to_the_fixed_host(address: str, project: Project, service: Service, time: Time) -> None:
+def test_other_addresses_are_refused_or_lead_to_the_fixed_host(
+    address: str, project: Project, service: Service, time: Time
+) -> None:
     try:
-        channel = channel_create(project=project, kind="apprise", name="x", address=address, actor_name="tests")
+        channel = channel_create(
+            project=project, kind="apprise", name="x", address=address, actor_name="tests"
+        )
     except ValueError as error:
         assert str(error).startswith("address: ")
     else:
@@ -98,22 +115,35 @@ def test_other_addresses_are_refused_or_lead_to_the_fixed_host(address: str, pro
     assert {host for host, _ in service.seen} <= {"api.telegram.org"}
 
 
-def test_without_the_operators_word_there_is_no_such_kind(project: Project, settings: Settings) -> None:
+def test_without_the_operators_word_there_is_no_such_kind(
+    project: Project, settings: Settings
+) -> None:
     assert "apprise" not in dict(list_channel_kinds())
     with pytest.raises(ValueError, match="COMPILEWATCH_APPRISE"):
-        channel_create(project=project, kind="apprise", name="x", address=ADDRESS, actor_name="tests")
+        channel_create(
+            project=project, kind="apprise", name="x", address=ADDRESS, actor_name="tests"
+        )
     settings.APPRISE = ("tgram",)
     assert "apprise" in dict(list_channel_kinds())
-    with pytest.raises(SettingError, match="COMPILEWATCH_APPRISE is 'json', expected schemas out of tgram"):
+    with pytest.raises(
+        SettingError, match="COMPILEWATCH_APPRISE is 'json', expected schemas out of tgram"
+    ):
         env_read({"COMPILEWATCH_APPRISE": "tgram, json"})
 
 
 def test_what_a_job_or_a_name_holds_is_text_to_a_service_that_takes_markup(
     fleet: Fleet, old: Deployment, new: Deployment, project: Project, service: Service, time: Time
 ) -> None:
-    channel_create(project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests")
+    channel_create(
+        project=project, kind="apprise", name="on call", address=ADDRESS, actor_name="tests"
+    )
     link = "<a href='https://elsewhere.example'>Acknowledge</a>"
-    fleet.say(new, "roll_back", f"`<lambda>` reached its recompile limit (guard: 2 <= L['x'].size()[0] < 8) {link}", baseline=old)
+    fleet.say(
+        new,
+        "roll_back",
+        f"`<lambda>` reached its recompile limit (guard: 2 <= L['x'].size()[0] < 8) {link}",
+        baseline=old,
+    )
     alerts_sync()
     assert deliveries_send() == 1
     told = service.seen[-1][1]

@@ -1,4 +1,5 @@
-"""Workers that die at any point and workers that meet: exactly one alert, nothing lost, at most one double and it has the same id."""
+"""Workers that die at any point and workers that meet: exactly one alert, nothing lost, at most one
+double and it has the same id."""
 
 from __future__ import annotations
 
@@ -14,8 +15,22 @@ from django.conf import settings as django_settings
 from django.db import connection
 
 from dashboard.accounts.models import User
-from dashboard.alerts.models import Alert, AlertEvent, AlertGroup, Channel, Delivery, DeliveryAttempt
-from dashboard.alerts.services import alert_acknowledge, alerts_correlate, alerts_sync, channel_create, channel_test, deliveries_send
+from dashboard.alerts.models import (
+    Alert,
+    AlertEvent,
+    AlertGroup,
+    Channel,
+    Delivery,
+    DeliveryAttempt,
+)
+from dashboard.alerts.services import (
+    alert_acknowledge,
+    alerts_correlate,
+    alerts_sync,
+    channel_create,
+    channel_test,
+    deliveries_send,
+)
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -29,7 +44,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def hook(project: Project, slack: StandIn, time: Time) -> Channel:
     """A webhook, which names its message in a header."""
-    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
 
 
 @pytest.fixture
@@ -48,7 +65,9 @@ def worker(point: str, slack: StandIn) -> subprocess.Popen[bytes]:
     wanted = {"DATABASE_URL": url, "DATA": str(DATA), "OUTBOUND_ALLOW": f"127.0.0.1:{slack.port}"}
     environ = {**os.environ, **{f"COMPILEWATCH_{name}": value for name, value in wanted.items()}}
     command = [sys.executable, "-m", "tests.dashboard.alerts.worker", point, str(clock.unix())]
-    return subprocess.Popen(command, env={**environ, "PYTHONPATH": ".:agents"}, cwd=django_settings.REPOSITORY)
+    return subprocess.Popen(
+        command, env={**environ, "PYTHONPATH": ".:agents"}, cwd=django_settings.REPOSITORY
+    )
 
 
 def crash(point: str, slack: StandIn) -> None:
@@ -63,7 +82,10 @@ def afterwards(time: Time) -> None:
         time.go(31)
 
 
-@pytest.mark.parametrize(("point", "messages"), [("opening", 1), ("leased", 1), ("sent", 2), ("marking", 2), ("marked", 1)])
+@pytest.mark.parametrize(
+    ("point", "messages"),
+    [("opening", 1), ("leased", 1), ("sent", 2), ("marking", 2), ("marked", 1)],
+)
 def test_a_worker_that_dies_loses_nothing(
     point: str, messages: int, regressed: Deployment, hook: Channel, slack: StandIn, time: Time
 ) -> None:
@@ -74,7 +96,10 @@ def test_a_worker_that_dies_loses_nothing(
     assert delivery.state == "delivered"
     assert [headers["webhook-id"] for headers in slack.headers] == [delivery.message_id] * messages
     assert [message["data"]["alert"]["id"] for message in slack.messages] == ["A-1"] * messages
-    assert list(AlertEvent.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "delivered"]
+    assert list(AlertEvent.objects.order_by("pk").values_list("kind", flat=True)) == [
+        "opened",
+        "delivered",
+    ]
     unended = DeliveryAttempt.objects.filter(ended_at=None).count()
     assert unended == (1 if point in ("leased", "sent", "marking") else 0)
 
@@ -88,7 +113,14 @@ def together(fleet: Fleet, old: Deployment, regressed: Deployment) -> None:
 
 
 @pytest.mark.parametrize(
-    "points", [["opening"], ["grouping"], ["grouping", "merging"], ["never", "merging", "merging"], ["never", "leased"]]
+    "points",
+    [
+        ["opening"],
+        ["grouping"],
+        ["grouping", "merging"],
+        ["never", "merging", "merging"],
+        ["never", "leased"],
+    ],
 )
 def test_a_worker_that_dies_while_alerts_are_put_together_loses_nothing(
     points: list[str], together: None, hook: Channel, slack: StandIn, time: Time
@@ -102,13 +134,18 @@ def test_a_worker_that_dies_while_alerts_are_put_together_loses_nothing(
         deliveries_send()
         time.go(31)
     [message] = slack.messages
-    assert message["data"]["group"]["title"] == "Environment: 2 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
+    assert (
+        message["data"]["group"]["title"]
+        == "Environment: 2 alerts share machine gpu-7, GPU NVIDIA H100, torch 2.11"
+    )
     assert sorted(line["id"] for line in message["data"]["alerts"]) == ["A-1", "A-2"]
     kinds = AlertEvent.objects.order_by("alert__number", "pk").values_list("kind", flat=True)
     assert list(kinds) == ["opened", "grouped", "delivered"] * 2
 
 
-def test_workers_that_meet_put_alerts_together_once(together: None, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_workers_that_meet_put_alerts_together_once(
+    together: None, hook: Channel, slack: StandIn, time: Time
+) -> None:
     for _ in range(2):
         workers = [worker("never", slack) for _ in range(3)]
         assert [process.wait(timeout=120) for process in workers] == [0, 0, 0]
@@ -117,7 +154,9 @@ def test_workers_that_meet_put_alerts_together_once(together: None, hook: Channe
     assert [message["type"] for message in slack.messages] == ["alerts.digest"]
 
 
-def test_a_lease_keeps_others_away_until_it_ends(regressed: Deployment, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_a_lease_keeps_others_away_until_it_ends(
+    regressed: Deployment, hook: Channel, slack: StandIn, time: Time
+) -> None:
     crash("leased", slack)
     time.go(59)
     assert deliveries_send() == 0
@@ -142,14 +181,18 @@ def test_processes_that_meet_make_one_alert_and_one_message(
     workers = [worker("never", slack) for _ in range(3)]
     assert [process.wait(timeout=120) for process in workers] == [0, 0, 0]
     assert sorted(Alert.objects.values_list("number", flat=True)) == [1, 2]
-    assert sorted(headers["webhook-id"] for headers in slack.headers) == sorted(Delivery.objects.values_list("message_id", flat=True))
+    assert sorted(headers["webhook-id"] for headers in slack.headers) == sorted(
+        Delivery.objects.values_list("message_id", flat=True)
+    )
     assert len(slack.headers) == 2
 
 
 def test_threads_that_meet_deliver_every_message_once_and_in_order(
     project: Project, regressed: Deployment, hook: Channel, slack: StandIn, user: User
 ) -> None:
-    other = channel_create(project=project, kind="webhook", name="cd", address=slack.url, actor_name="tests")
+    other = channel_create(
+        project=project, kind="webhook", name="cd", address=slack.url, actor_name="tests"
+    )
     for _ in range(10):
         for channel in (hook, other):
             channel_test(channel=channel, actor_name="test")
@@ -173,13 +216,18 @@ def test_threads_that_meet_deliver_every_message_once_and_in_order(
     received = [headers["webhook-id"] for headers in slack.headers]
     for channel in (hook, other):
         owed = Delivery.objects.filter(channel=channel).order_by("pk")
-        for rows in (owed.filter(kind="test"), owed.exclude(kind="test")):  # an alert may overtake a test
+        for rows in (
+            owed.filter(kind="test"),
+            owed.exclude(kind="test"),
+        ):  # an alert may overtake a test
             ids = list(rows.values_list("message_id", flat=True))
             assert [one for one in received if one in set(ids)] == ids
     assert len(received) == Delivery.objects.count() == 22
 
 
-def test_people_and_sweeps_do_not_overwrite_each_other(fleet: Fleet, regressed: Deployment, user: User, time: Time) -> None:
+def test_people_and_sweeps_do_not_overwrite_each_other(
+    fleet: Fleet, regressed: Deployment, user: User, time: Time
+) -> None:
     alerts_sync()
     alert = Alert.objects.get()
     gate = threading.Barrier(2)

@@ -1,4 +1,5 @@
-"""A message that was not taken is tried again on a schedule, in order, until it is delivered or given up where everyone sees it."""
+"""A message that was not taken is tried again on a schedule, in order, until it is delivered or
+given up where everyone sees it."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def wait_of(delivery: Delivery) -> float:
     return (delivery.next_attempt_at - clock.now()).total_seconds()
 
 
-def test_ten_tries_over_four_days_then_given_up(channel: Channel, slack: StandIn, time: Time) -> None:
+def test_ten_tries_over_four_days_then_given_up(
+    channel: Channel, slack: StandIn, time: Time
+) -> None:
     slack.always = (500, "oops", {})
     delivery = channel_test(channel=channel, actor_name="test")
     waits = []
@@ -44,7 +47,10 @@ def test_ten_tries_over_four_days_then_given_up(channel: Channel, slack: StandIn
     deliveries_send()
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts, len(slack.bodies)) == ("dead", 10, 10)
-    assert all(0.8 * planned <= wait <= 1.2 * planned for wait, planned in zip(waits, RETRY_DELAYS_S[1:], strict=True))
+    assert all(
+        0.8 * planned <= wait <= 1.2 * planned
+        for wait, planned in zip(waits, RETRY_DELAYS_S[1:], strict=True)
+    )
     assert list(list_dead_deliveries(project=channel.project)) == [delivery]
     time.go(10 * 86400)
     assert (deliveries_send(), len(slack.bodies)) == (0, 10)
@@ -68,10 +74,18 @@ def test_the_waits_of_a_storm_are_spread() -> None:
     assert max(waits) - min(waits) > 500
 
 
-@pytest.mark.parametrize(("header", "least"), [("120", 120), ("Sat, 01 Jan 2000 00:00:00 GMT", 4), ("soon", 4), ("999999999999", 86400)])
-def test_too_many_requests_waits_as_long_as_it_is_told(header: str, least: float, channel: Channel, slack: StandIn, time: Time) -> None:
+@pytest.mark.parametrize(
+    ("header", "least"),
+    [("120", 120), ("Sat, 01 Jan 2000 00:00:00 GMT", 4), ("soon", 4), ("999999999999", 86400)],
+)
+def test_too_many_requests_waits_as_long_as_it_is_told(
+    header: str, least: float, channel: Channel, slack: StandIn, time: Time
+) -> None:
     slack.answers = [(429, "rate_limited", {"Retry-After": header})]
-    first, second = channel_test(channel=channel, actor_name="test"), channel_test(channel=channel, actor_name="test")
+    first, second = (
+        channel_test(channel=channel, actor_name="test"),
+        channel_test(channel=channel, actor_name="test"),
+    )
     deliveries_send()
     assert least <= wait_of(first) <= max(least, 6)
     time.go(least - 1)
@@ -80,7 +94,10 @@ def test_too_many_requests_waits_as_long_as_it_is_told(header: str, least: float
     deliveries_send()
     time.go(1)
     deliveries_send()
-    assert [row.state for row in Delivery.objects.filter(pk__in=(first.pk, second.pk))] == ["delivered", "delivered"]
+    assert [row.state for row in Delivery.objects.filter(pk__in=(first.pk, second.pk))] == [
+        "delivered",
+        "delivered",
+    ]
 
 
 def test_slack_gets_one_message_a_second(channel: Channel, slack: StandIn, time: Time) -> None:
@@ -93,7 +110,9 @@ def test_slack_gets_one_message_a_second(channel: Channel, slack: StandIn, time:
     assert sent == [1, 0, 1, 0, 1, 0]
 
 
-def test_a_test_that_fails_holds_up_no_alert(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_a_test_that_fails_holds_up_no_alert(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, time: Time
+) -> None:
     test = channel_test(channel=channel, actor_name="test")
     slack.answers = [(500, "oops", {})] * 2
     for _ in range(2):
@@ -102,18 +121,26 @@ def test_a_test_that_fails_holds_up_no_alert(fleet: Fleet, new: Deployment, chan
     fleet.say(new, "roll_back")
     alerts_sync()
     deliveries_send()
-    assert dict(Delivery.objects.values_list("kind", "state")) == {"test": "waiting", "opened": "delivered"}
+    assert dict(Delivery.objects.values_list("kind", "state")) == {
+        "test": "waiting",
+        "opened": "delivered",
+    }
     assert wait_of(test) > 60
 
 
 def test_a_channel_keeps_its_order_and_holds_up_no_other(
     project: Project, channel: Channel, slack: StandIn, time: Time, settings: Settings
 ) -> None:
-    first, second = channel_test(channel=channel, actor_name="test"), channel_test(channel=channel, actor_name="test")
+    first, second = (
+        channel_test(channel=channel, actor_name="test"),
+        channel_test(channel=channel, actor_name="test"),
+    )
     slack.answers = [(500, "oops", {})]
     with stand_in() as receiver:
         settings.OUTBOUND_ALLOW = (*settings.OUTBOUND_ALLOW, f"127.0.0.1:{receiver.port}")
-        hook = channel_create(project=project, kind="webhook", name="ci", address=receiver.url, actor_name="tests")
+        hook = channel_create(
+            project=project, kind="webhook", name="ci", address=receiver.url, actor_name="tests"
+        )
         other = channel_test(channel=hook, actor_name="test")
         deliveries_send()
         time.go(2)
@@ -124,13 +151,22 @@ def test_a_channel_keeps_its_order_and_holds_up_no_other(
     for _ in range(2):
         deliveries_send()
         time.go(1)
-    done = Delivery.objects.filter(channel=channel).order_by("delivered_at").values_list("pk", "state")
+    done = (
+        Delivery.objects.filter(channel=channel).order_by("delivered_at").values_list("pk", "state")
+    )
     assert list(done) == [(first.pk, "delivered"), (second.pk, "delivered")]
 
 
 @pytest.mark.parametrize(
     ("status", "word"),
-    [(410, "channel_is_archived"), (404, "no_service"), (404, "not found"), (403, "invalid_token"), (403, "action_prohibited"), (410, "")],
+    [
+        (410, "channel_is_archived"),
+        (404, "no_service"),
+        (404, "not found"),
+        (403, "invalid_token"),
+        (403, "action_prohibited"),
+        (410, ""),
+    ],
 )
 def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
     status: int, word: str, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
@@ -150,8 +186,12 @@ def test_an_address_that_is_gone_switches_the_channel_off_with_the_reason(
     assert len(slack.bodies) == 1
 
 
-def test_a_receiver_that_is_replaced_may_answer_404_for_half_an_hour(project: Project, slack: StandIn, time: Time) -> None:
-    hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+def test_a_receiver_that_is_replaced_may_answer_404_for_half_an_hour(
+    project: Project, slack: StandIn, time: Time
+) -> None:
+    hook = channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
     slack.always = (404, "no backend", {})
     delivery = channel_test(channel=hook, actor_name="test")
     begun = clock.unix()
@@ -164,22 +204,33 @@ def test_a_receiver_that_is_replaced_may_answer_404_for_half_an_hour(project: Pr
     deliveries_send()
     hook.refresh_from_db()
     delivery.refresh_from_db()
-    assert (hook.enabled, hook.disabled_reason, delivery.state) == (False, "The receiver answered 404. no backend", "dead")
+    assert (hook.enabled, hook.disabled_reason, delivery.state) == (
+        False,
+        "The receiver answered 404. no backend",
+        "dead",
+    )
 
 
-def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(channel: Channel, slack: StandIn, time: Time) -> None:
+def test_a_message_that_slack_cannot_read_is_given_up_and_the_next_goes_on(
+    channel: Channel, slack: StandIn, time: Time
+) -> None:
     slack.answers = [(400, "invalid_blocks", {})]
     channel_test(channel=channel, actor_name="test")
     channel_test(channel=channel, actor_name="test")
     deliveries_send()
     time.go(1)
     deliveries_send()
-    assert list(Delivery.objects.order_by("pk").values_list("state", flat=True)) == ["dead", "delivered"]
+    assert list(Delivery.objects.order_by("pk").values_list("state", flat=True)) == [
+        "dead",
+        "delivered",
+    ]
     channel.refresh_from_db()
     assert channel.enabled
 
 
-def test_a_given_up_message_is_replayed_under_its_id(project: Project, user: User, slack: StandIn, time: Time) -> None:
+def test_a_given_up_message_is_replayed_under_its_id(
+    project: Project, user: User, slack: StandIn, time: Time
+) -> None:
     hook = channel_create(project=project, kind="webhook", name="ci", address=slack.url, user=user)
     slack.answers = [(410, "gone", {})]
     delivery = channel_test(channel=hook, actor_name="test")
@@ -194,28 +245,47 @@ def test_a_given_up_message_is_replayed_under_its_id(project: Project, user: Use
     with pytest.raises(ValueError, match="Only a message that was given up"):
         redeliver_message(delivery=delivery, user=user)
     actions = ["channel.create", "channel.enable", "delivery.replay"]
-    assert list(AuditEntry.objects.filter(action__in=actions).order_by("pk").values_list("action", flat=True)) == actions
+    assert (
+        list(
+            AuditEntry.objects.filter(action__in=actions)
+            .order_by("pk")
+            .values_list("action", flat=True)
+        )
+        == actions
+    )
 
 
-def test_every_try_is_kept_cut_and_without_secrets(channel: Channel, slack: StandIn, time: Time) -> None:
-    slack.answers = [(500, f"no such hook {slack.url} /services/T012/B034/wJalrXUtnFEMI " + "x" * 5000, {}), (302, "", {"Location": "/"})]
+def test_every_try_is_kept_cut_and_without_secrets(
+    channel: Channel, slack: StandIn, time: Time
+) -> None:
+    slack.answers = [
+        (500, f"no such hook {slack.url} /services/T012/B034/wJalrXUtnFEMI " + "x" * 5000, {}),
+        (302, "", {"Location": "/"}),
+    ]
     delivery = channel_test(channel=channel, actor_name="test")
     for _ in range(3):
         deliveries_send()
         time.go(400)
     tries = list(DeliveryAttempt.objects.filter(delivery=delivery).order_by("pk"))
     assert [entry.status for entry in tries] == [500, 302, 200]
-    assert all(len(entry.answer) <= 500 and "wJalr" not in entry.answer and entry.ended_at for entry in tries)
+    assert all(
+        len(entry.answer) <= 500 and "wJalr" not in entry.answer and entry.ended_at
+        for entry in tries
+    )
     assert "no such hook" in tries[0].answer
 
 
-def test_a_server_that_is_down_is_a_reason_like_any_other(channel: Channel, slack: StandIn, time: Time) -> None:
+def test_a_server_that_is_down_is_a_reason_like_any_other(
+    channel: Channel, slack: StandIn, time: Time
+) -> None:
     Channel.objects.filter(pk=channel.pk).update(address="https://10.0.0.1/services/x")
     delivery = channel_test(channel=channel, actor_name="test")
     assert deliveries_send() == 0
     delivery.refresh_from_db()
     assert (delivery.state, delivery.last_status) == ("waiting", None)
-    assert delivery.last_answer == "The address could not be reached, or sending to it is not allowed."
+    assert (
+        delivery.last_answer == "The address could not be reached, or sending to it is not allowed."
+    )
 
 
 def test_a_channel_that_is_switched_off_by_hand_gets_nothing(
@@ -248,7 +318,9 @@ def test_a_message_that_an_alert_began_is_not_replayed_when_it_is_over(
     fleet.say(new, "healthy")
     alerts_sync()
     opened = Delivery.objects.get(kind="opened")
-    with pytest.raises(ValueError, match=r"A-1 is over \(recovered by itself\): this message would say"):
+    with pytest.raises(
+        ValueError, match=r"A-1 is over \(recovered by itself\): this message would say"
+    ):
         redeliver_message(delivery=opened, user=user)
     opened.refresh_from_db()
     assert opened.state == "dead"

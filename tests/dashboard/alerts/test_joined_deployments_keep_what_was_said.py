@@ -25,13 +25,17 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def send(
-    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Callable[..., None]:
     """`send(first, last)` sends a report a minute, from its own instance."""
     monkeypatch.setattr(clock, "unix", lambda: NOW)
 
     def send(first: int, last: int) -> None:
-        request = make_request(instance=last + 1000, minutes=last - first + 1, end=(MINUTE + last + 1) * 60.0)
+        request = make_request(
+            instance=last + 1000, minutes=last - first + 1, end=(MINUTE + last + 1) * 60.0
+        )
         store_reports(replace(request, sent=NOW))
         fold_all()
 
@@ -40,26 +44,49 @@ def send(
 
 def verdict(deployment: Deployment, kind: str, **fields: Any) -> Verdict:
     """What was said about a deployment."""
-    common = {"project_id": deployment.project_id, "deployment": deployment, "kind": kind, "sentence": kind, "evidence": {}, "minute": 1}
+    common = {
+        "project_id": deployment.project_id,
+        "deployment": deployment,
+        "kind": kind,
+        "sentence": kind,
+        "evidence": {},
+        "minute": 1,
+    }
     return Verdict.objects.create(**common, created_at=clock.now(), **fields)
 
 
 def alert(deployment: Deployment, number: int, verdict: Verdict, state: str = "open") -> Alert:
     """An alert about a deployment."""
-    common = {"severity": "roll_back", "worst": "roll_back", "title": "slow", "opened_at": clock.now()}
+    common = {
+        "severity": "roll_back",
+        "worst": "roll_back",
+        "title": "slow",
+        "opened_at": clock.now(),
+    }
     return Alert.objects.create(
-        project_id=deployment.project_id, deployment=deployment, number=number, verdict=verdict, state=state, **common
+        project_id=deployment.project_id,
+        deployment=deployment,
+        number=number,
+        verdict=verdict,
+        state=state,
+        **common,
     )
 
 
-def test_verdicts_and_alerts_of_both_belong_to_the_one_that_is_kept(send: Callable[..., None]) -> None:
+def test_verdicts_and_alerts_of_both_belong_to_the_one_that_is_kept(
+    send: Callable[..., None],
+) -> None:
     send(-120, -100)
     send(-20, 0)
     old, new = Deployment.objects.order_by("started_minute")
     said_old = [verdict(old, "watch", current=False), verdict(old, "roll_back")]
     said_new = verdict(new, "healthy", baseline=old)
     Comparison.objects.create(project_id=old.project_id, deployment=old)
-    first, second, closed = alert(old, 1, said_old[1]), alert(new, 2, said_new), alert(old, 3, said_old[0], state="resolved")
+    first, second, closed = (
+        alert(old, 1, said_old[1]),
+        alert(new, 2, said_new),
+        alert(old, 3, said_old[0], state="resolved"),
+    )
 
     send(-80, -45)
 
@@ -73,7 +100,9 @@ def test_verdicts_and_alerts_of_both_belong_to_the_one_that_is_kept(send: Callab
     assert "A-2 goes on" in first.events.get().text
 
 
-def test_an_alert_of_the_older_one_goes_on_when_the_other_has_none(send: Callable[..., None]) -> None:
+def test_an_alert_of_the_older_one_goes_on_when_the_other_has_none(
+    send: Callable[..., None],
+) -> None:
     send(-120, -100)
     send(-20, 0)
     old, new = Deployment.objects.order_by("started_minute")
@@ -84,7 +113,9 @@ def test_an_alert_of_the_older_one_goes_on_when_the_other_has_none(send: Callabl
     assert Verdict.objects.get(deployment=new, current=True).kind == "roll_back"
 
 
-def test_people_who_heard_of_the_alert_that_ends_hear_that_it_ended(send: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_people_who_heard_of_the_alert_that_ends_hear_that_it_ended(
+    send: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     send(-120, -100)
     send(-20, 0)
     old, new = Deployment.objects.order_by("started_minute")
@@ -92,12 +123,28 @@ def test_people_who_heard_of_the_alert_that_ends_hear_that_it_ended(send: Callab
     alert(new, 2, verdict(new, "roll_back"))
     now = clock.now()
     channel = Channel.objects.create(
-        project_id=old.project_id, name="on call", kind="webhook", address="https://example.com/", created_at=now
+        project_id=old.project_id,
+        name="on call",
+        kind="webhook",
+        address="https://example.com/",
+        created_at=now,
     )
-    fields = {"message_id": "opened", "facts": {}, "state": "delivered", "next_attempt_at": now, "created_at": now}
-    Delivery.objects.create(project_id=old.project_id, channel=channel, alert=gone, kind=DeliveryKind.OPENED, **fields)
+    fields = {
+        "message_id": "opened",
+        "facts": {},
+        "state": "delivered",
+        "next_attempt_at": now,
+        "created_at": now,
+    }
+    Delivery.objects.create(
+        project_id=old.project_id, channel=channel, alert=gone, kind=DeliveryKind.OPENED, **fields
+    )
     held: list[int] = []
-    monkeypatch.setattr(joined, "lock_project", lambda project_id: (held.append(project_id), lock_project(project_id)))
+    monkeypatch.setattr(
+        joined,
+        "lock_project",
+        lambda project_id: (held.append(project_id), lock_project(project_id)),
+    )
 
     send(-80, -45)
 

@@ -1,4 +1,5 @@
-"""E-mail through Django's own backend and a real connection: what arrives, and what becomes of a server that says no."""
+"""E-mail through Django's own backend and a real connection: what arrives, and what becomes of a
+server that says no."""
 
 from __future__ import annotations
 
@@ -23,14 +24,24 @@ HOSTILE = "2026\r\nBcc: everyone@example.com\r\n\r\n.\r\nMAIL FROM:<x@y>\u202e\x
 def mail(settings: Settings) -> Iterator[MailStandIn]:
     with mail_stand_in() as server:
         settings.EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", server.port, False
+        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = (
+            "127.0.0.1",
+            server.port,
+            False,
+        )
         settings.DEFAULT_FROM_EMAIL, settings.MAIL_READY = "compilewatch@example.com", True
         yield server
 
 
 @pytest.fixture
 def box(project: Project, mail: MailStandIn, time: Time) -> Channel:
-    return channel_create(project=project, kind="email", name="on call", address="oncall@example.com", actor_name="tests")
+    return channel_create(
+        project=project,
+        kind="email",
+        name="on call",
+        address="oncall@example.com",
+        actor_name="tests",
+    )
 
 
 def test_a_mail_says_what_where_and_what_to_do_and_the_end_follows_in_the_same_thread(
@@ -62,8 +73,12 @@ def test_a_mail_says_what_where_and_what_to_do_and_the_end_follows_in_the_same_t
     assert AlertEvent.objects.filter(kind="delivered", text="E-mail on call").count() == 2
 
 
-def test_names_of_strangers_make_no_headers_and_no_commands(fleet: Fleet, old: Deployment, box: Channel, mail: MailStandIn) -> None:
-    fleet.say(fleet.deploy(HOSTILE[:60].replace("\x00", "")), "roll_back", HOSTILE.replace("\x00", ""))
+def test_names_of_strangers_make_no_headers_and_no_commands(
+    fleet: Fleet, old: Deployment, box: Channel, mail: MailStandIn
+) -> None:
+    fleet.say(
+        fleet.deploy(HOSTILE[:60].replace("\x00", "")), "roll_back", HOSTILE.replace("\x00", "")
+    )
     alerts_sync()
     assert deliveries_send() == 1
     [only] = mail.mails
@@ -83,7 +98,9 @@ def test_names_of_strangers_make_no_headers_and_no_commands(fleet: Fleet, old: D
         ("DATA", "451 try later", "waiting", True),
     ],
 )
-def test_a_server_that_says_no_is_understood(command: str, answer: str, state: str, enabled: bool, box: Channel, mail: MailStandIn) -> None:
+def test_a_server_that_says_no_is_understood(
+    command: str, answer: str, state: str, enabled: bool, box: Channel, mail: MailStandIn
+) -> None:
     mail.answers = {command: answer}
     delivery = channel_test(channel=box, actor_name="tests")
     deliveries_send()
@@ -93,7 +110,9 @@ def test_a_server_that_says_no_is_understood(command: str, answer: str, state: s
     assert answer[4:] in delivery.last_answer
 
 
-def test_a_server_that_hangs_up_or_is_down_is_tried_again(box: Channel, mail: MailStandIn, time: Time, settings: Settings) -> None:
+def test_a_server_that_hangs_up_or_is_down_is_tried_again(
+    box: Channel, mail: MailStandIn, time: Time, settings: Settings
+) -> None:
     delivery = channel_test(channel=box, actor_name="tests")
     mail.broken = True
     deliveries_send()
@@ -109,7 +128,9 @@ def test_a_server_that_hangs_up_or_is_down_is_tried_again(box: Channel, mail: Ma
 
 
 @pytest.mark.parametrize("slow", ["HELLO", "TLS", "MAIL", "DATA"])
-def test_a_server_that_answers_a_byte_at_a_time_is_hung_up_on(slow: str, box: Channel, mail: MailStandIn, settings: Settings) -> None:
+def test_a_server_that_answers_a_byte_at_a_time_is_hung_up_on(
+    slow: str, box: Channel, mail: MailStandIn, settings: Settings
+) -> None:
     assert settings.EMAIL_SECONDS == 30 < LEASE.total_seconds()
     settings.EMAIL_SECONDS, settings.EMAIL_USE_SSL, mail.slow = 0.3, slow == "TLS", slow
     delivery = channel_test(channel=box, actor_name="tests")
@@ -119,20 +140,28 @@ def test_a_server_that_answers_a_byte_at_a_time_is_hung_up_on(slow: str, box: Ch
     assert mail.hung_up.get(timeout=10) == slow
 
 
-def test_a_message_that_was_taken_is_delivered_however_slow_the_goodbye(box: Channel, mail: MailStandIn, settings: Settings) -> None:
+def test_a_message_that_was_taken_is_delivered_however_slow_the_goodbye(
+    box: Channel, mail: MailStandIn, settings: Settings
+) -> None:
     settings.EMAIL_SECONDS, mail.slow = 0.3, "QUIT"
     channel_test(channel=box, actor_name="tests")
     assert (deliveries_send(), len(mail.mails)) == (1, 1)
     assert mail.hung_up.get(timeout=10) == "QUIT"
 
 
-@pytest.mark.parametrize("address", ["", "oncall", "a@b, c@d", "a@example.com\nBcc: x@y", "https://example.com"])
+@pytest.mark.parametrize(
+    "address", ["", "oncall", "a@b, c@d", "a@example.com\nBcc: x@y", "https://example.com"]
+)
 def test_only_a_mail_address_is_one(address: str, project: Project, mail: MailStandIn) -> None:
     with pytest.raises(ValueError, match="address: This is no mail address"):
         channel_create(project=project, kind="email", name="x", address=address, actor_name="tests")
 
 
-def test_without_a_mail_server_there_is_no_mail_channel(project: Project, settings: Settings) -> None:
+def test_without_a_mail_server_there_is_no_mail_channel(
+    project: Project, settings: Settings
+) -> None:
     settings.MAIL_READY = False
     with pytest.raises(ValueError, match="COMPILEWATCH_EMAIL_HOST"):
-        channel_create(project=project, kind="email", name="x", address="a@example.com", actor_name="tests")
+        channel_create(
+            project=project, kind="email", name="x", address="a@example.com", actor_name="tests"
+        )

@@ -1,4 +1,5 @@
-"""Quiet hours, maintenance, repeats and escalation on the real line: what is held back comes as one message, and nothing is lost."""
+"""Quiet hours, maintenance, repeats and escalation on the real line: what is held back comes as one
+message, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -50,7 +51,11 @@ def quiet(channel: Channel, hours: int, **other: object) -> Rule:
     start = clock.at(START)
     until = (start + timedelta(hours=hours)).time().replace(second=0)
     return Rule.objects.create(
-        project=channel.project, channel=channel, quiet_from=(start - timedelta(hours=1)).time(), quiet_until=until, **other
+        project=channel.project,
+        channel=channel,
+        quiet_from=(start - timedelta(hours=1)).time(),
+        quiet_until=until,
+        **other,
     )
 
 
@@ -95,7 +100,13 @@ def test_one_message_that_was_held_back_comes_as_itself(
 
 @pytest.mark.parametrize(("passes", "messages"), [(True, 1), (False, 0)])
 def test_roll_back_passes_if_the_rule_says_so(
-    passes: bool, messages: int, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+    passes: bool,
+    messages: int,
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    step: Callable[[float], None],
 ) -> None:
     quiet(channel, 8, roll_back_passes=passes)
     fleet.say(new, "roll_back")
@@ -104,7 +115,12 @@ def test_roll_back_passes_if_the_rule_says_so(
 
 
 def test_a_window_that_is_ended_early_lets_go_at_once(
-    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    user: User,
+    step: Callable[[float], None],
 ) -> None:
     now = clock.now()
     window = maintenance_add(
@@ -125,7 +141,12 @@ def test_a_window_that_is_ended_early_lets_go_at_once(
 
 
 def test_it_is_said_again_until_somebody_acknowledges(
-    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    user: User,
+    step: Callable[[float], None],
 ) -> None:
     Rule.objects.create(project=fleet.project, channel=channel, repeat_minutes=30)
     fleet.say(new, "roll_back")
@@ -141,24 +162,48 @@ def test_it_is_said_again_until_somebody_acknowledges(
 
 
 def test_another_channel_hears_after_a_while_and_hears_the_end_too(
-    project: Project, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+    project: Project,
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    step: Callable[[float], None],
 ) -> None:
-    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    boss = channel_create(
+        project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests"
+    )
     Rule.objects.create(project=project, channel=channel, escalate_minutes=15, escalate_to=boss)
     fleet.say(new, "roll_back")
     for _ in range(5):
         step(300)
-    assert slack.titles == ["ROLL BACK A-1: ranker 2026.11.3", "Not acknowledged: ROLL BACK A-1: ranker 2026.11.3"]
+    assert slack.titles == [
+        "ROLL BACK A-1: ranker 2026.11.3",
+        "Not acknowledged: ROLL BACK A-1: ranker 2026.11.3",
+    ]
     fleet.say(new, "healthy")
     step(60)
-    assert Delivery.objects.filter(channel=boss).order_by("pk").values_list("kind", flat=True)[1] == "resolved"
-    assert AlertEvent.objects.get(kind="escalated").text == "Not acknowledged for 15 min: sent to #on-call."
+    assert (
+        Delivery.objects.filter(channel=boss).order_by("pk").values_list("kind", flat=True)[1]
+        == "resolved"
+    )
+    assert (
+        AlertEvent.objects.get(kind="escalated").text
+        == "Not acknowledged for 15 min: sent to #on-call."
+    )
 
 
 def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
-    project: Project, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+    project: Project,
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    user: User,
+    step: Callable[[float], None],
 ) -> None:
-    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    boss = channel_create(
+        project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests"
+    )
     Rule.objects.create(project=project, channel=channel, escalate_minutes=30, escalate_to=boss)
     fleet.say(new, "watch")
     step(1)
@@ -175,9 +220,18 @@ def test_what_gets_worse_after_an_answer_has_its_minutes_anew(
 
 @pytest.mark.parametrize("gone", ["before", "after"])
 def test_a_channel_that_is_gone_does_not_keep_the_next_one_from_hearing(
-    gone: str, project: Project, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn, user: User, step: Callable[[float], None]
+    gone: str,
+    project: Project,
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    user: User,
+    step: Callable[[float], None],
 ) -> None:
-    boss = channel_create(project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests")
+    boss = channel_create(
+        project=project, kind="slack", name="#on-call", address=slack.url, actor_name="tests"
+    )
     Rule.objects.create(project=project, channel=channel, escalate_minutes=30, escalate_to=boss)
     if gone == "before":
         channel_disable(channel=channel, user=user)
@@ -196,7 +250,13 @@ def test_a_channel_that_is_gone_does_not_keep_the_next_one_from_hearing(
 
 @pytest.mark.parametrize("stage", ["reminders._project_remind", "digest._project_release"])
 def test_a_project_that_fails_holds_up_no_other(
-    stage: str, fleet: Fleet, new: Deployment, channel: Channel, other_project: Project, slack: StandIn, monkeypatch: pytest.MonkeyPatch
+    stage: str,
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    other_project: Project,
+    slack: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module, name = stage.split(".")
     seen: list[int] = []
@@ -206,7 +266,9 @@ def test_a_project_that_fails_holds_up_no_other(
         raise RuntimeError
 
     others = fleet_make(other_project)
-    theirs = channel_create(project=other_project, kind="slack", name="#theirs", address=slack.url, actor_name="tests")
+    theirs = channel_create(
+        project=other_project, kind="slack", name="#theirs", address=slack.url, actor_name="tests"
+    )
     for one, deployment, to in ((fleet, new, channel), (others, others.deploy("1"), theirs)):
         Rule.objects.create(project=one.project, channel=to, repeat_minutes=30)
         one.say(deployment, "roll_back")
@@ -221,7 +283,13 @@ def test_a_project_that_fails_holds_up_no_other(
 def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
     fleet: Fleet, new: Deployment, channel: Channel, user: User, step: Callable[[float], None]
 ) -> None:
-    Rule.objects.create(project=fleet.project, channel=channel, quiet_from=Wall(0), quiet_until=Wall(23, 59), roll_back_passes=False)
+    Rule.objects.create(
+        project=fleet.project,
+        channel=channel,
+        quiet_from=Wall(0),
+        quiet_until=Wall(23, 59),
+        roll_back_passes=False,
+    )
     fleet.say(new, "roll_back")
     step(1)
     channel_disable(channel=channel, user=user)
@@ -229,18 +297,39 @@ def test_a_channel_that_is_switched_off_gives_up_what_it_held_back(
 
 
 def test_a_reminder_has_the_numbers_of_the_verdict_that_the_alert_stands_for(
-    fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, slack: StandIn, step: Callable[[float], None]
+    fleet: Fleet,
+    old: Deployment,
+    new: Deployment,
+    channel: Channel,
+    slack: StandIn,
+    step: Callable[[float], None],
 ) -> None:
     Rule.objects.create(project=channel.project, channel=channel, repeat_minutes=30)
     said = "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %)."
-    fleet.say(new, "roll_back", said, baseline=old, rows=[evidence_row()], cause="`f` reached its recompile limit")
+    fleet.say(
+        new,
+        "roll_back",
+        said,
+        baseline=old,
+        rows=[evidence_row()],
+        cause="`f` reached its recompile limit",
+    )
     step(1)
     opened = slack.messages[-1]
-    fleet.say(new, "not_enough_data", "Gone.", baseline=None, rows=[evidence_row(label="NOT ENOUGH DATA", drives=False, candidate=0.0145)])
+    fleet.say(
+        new,
+        "not_enough_data",
+        "Gone.",
+        baseline=None,
+        rows=[evidence_row(label="NOT ENOUGH DATA", drives=False, candidate=0.0145)],
+    )
     step(40 * 60)
     again = slack.messages[-1]
     assert again is not opened and "Still open" in again["text"]
-    fields = [[field["text"] for block in one["blocks"] for field in block.get("fields", ())] for one in (opened, again)]
+    fields = [
+        [field["text"] for block in one["blocks"] for field in block.get("fields", ())]
+        for one in (opened, again)
+    ]
     assert fields[0] == fields[1] != []
     for part in ("against 2026.11.2", "recompile limit", said):
         assert part in str(again), part

@@ -1,4 +1,5 @@
-"""What a job calls its model, version, region, machine or environment stays a value, in whatever form a message leaves."""
+"""What a job calls its model, version, region, machine or environment stays a value, in whatever
+form a message leaves."""
 
 from __future__ import annotations
 
@@ -44,7 +45,12 @@ def say(project: Project, name: str, time: Time) -> dict[str, str]:
     for number in range(2):
         fleet.run(new, f"{number}{name}"[:200])
     fleet.say(
-        new, "roll_back", f"{name} is slow.", baseline=old, cause=name, rows=[evidence_row(region=name), evidence_row("p99", unit=name)]
+        new,
+        "roll_back",
+        f"{name} is slow.",
+        baseline=old,
+        cause=name,
+        rows=[evidence_row(region=name), evidence_row("p99", unit=name)],
     )
     alerts_sync()
     time.go(10)
@@ -52,12 +58,20 @@ def say(project: Project, name: str, time: Time) -> dict[str, str]:
 
 
 def named(facts: dict[str, Any]) -> dict[str, str]:
-    return {"model": facts["model"]["name"], "version": facts["version"]["name"], "environment": facts["environment"]}
+    return {
+        "model": facts["model"]["name"],
+        "version": facts["version"]["name"],
+        "environment": facts["environment"],
+    }
 
 
 def hidden(text: str) -> set[str]:
     """Characters that show nothing, end a line or turn it round."""
-    return {f"{ord(one):04x}" for one in text if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+    return {
+        f"{ord(one):04x}"
+        for one in text
+        if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+    }
 
 
 @pytest.mark.parametrize("kind", ["webhook", "cloudevents"])
@@ -67,11 +81,22 @@ def test_in_json(kind: str, name: str, project: Project, slack: StandIn, time: T
     said = say(project, NAMES[name], time)
     assert deliveries_send() == 1
     body = slack.bodies[0].decode("ascii")
-    told = checked(slack.bodies[0])["data"] if kind == "webhook" else event_of(slack.bodies[0])["data"]
+    told = (
+        checked(slack.bodies[0])["data"] if kind == "webhook" else event_of(slack.bodies[0])["data"]
+    )
     assert named(told) == said
     assert not hidden(body)
     assert len(slack.bodies[0]) < 200_000
-    own = {"webhook-id", "webhook-timestamp", "webhook-signature", "content-type", "content-length", "host", "connection", "user-agent"}
+    own = {
+        "webhook-id",
+        "webhook-timestamp",
+        "webhook-signature",
+        "content-type",
+        "content-length",
+        "host",
+        "connection",
+        "user-agent",
+    }
     assert set(slack.headers[0]) <= own | {"accept", "accept-encoding"}
     if kind == "cloudevents":
         event = json.loads(body)
@@ -79,7 +104,9 @@ def test_in_json(kind: str, name: str, project: Project, slack: StandIn, time: T
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_in_slack(name: str, project: Project, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_in_slack(
+    name: str, project: Project, channel: Channel, slack: StandIn, time: Time
+) -> None:
     say(project, NAMES[name], time)
     assert deliveries_send() == 1
     message = json.loads(slack.bodies[0])
@@ -92,7 +119,9 @@ def test_in_slack(name: str, project: Project, channel: Channel, slack: StandIn,
 def texts_of(part: Any) -> Iterator[str]:
     if isinstance(part, str):
         yield part
-    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+    for inner in (
+        part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    ):
         yield from texts_of(inner)
 
 
@@ -100,19 +129,39 @@ def texts_of(part: Any) -> Iterator[str]:
 def mail(settings: Settings) -> Iterator[MailStandIn]:
     with mail_stand_in() as server:
         settings.EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
-        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = "127.0.0.1", server.port, False
+        settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_USE_TLS = (
+            "127.0.0.1",
+            server.port,
+            False,
+        )
         settings.DEFAULT_FROM_EMAIL, settings.MAIL_READY = "compilewatch@example.com", True
         yield server
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_in_mail(name: str, project: Project, mail: MailStandIn, time: Time) -> None:
-    channel_create(project=project, kind="email", name="on call", address="oncall@example.com", actor_name="tests")
+    channel_create(
+        project=project,
+        kind="email",
+        name="on call",
+        address="oncall@example.com",
+        actor_name="tests",
+    )
     say(project, NAMES[name], time)
     assert deliveries_send() == 1
     only: EmailMessage = mail.mails[0]
     assert mail.to == ["rcpt TO:<oncall@example.com>"]
-    own = {"subject", "from", "to", "date", "message-id", "references", "auto-submitted", "mime-version", "content-type"}
+    own = {
+        "subject",
+        "from",
+        "to",
+        "date",
+        "message-id",
+        "references",
+        "auto-submitted",
+        "mime-version",
+        "content-type",
+    }
     assert {header.lower() for header in only} <= own | {"content-transfer-encoding"}
     assert not hidden(str(only["Subject"])) and len(str(only["Subject"])) <= 150
     lines = only.get_content().splitlines()
@@ -121,8 +170,11 @@ def test_in_mail(name: str, project: Project, mail: MailStandIn, time: Time) -> 
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_through_apprise(name: str, project: Project, settings: Settings, monkeypatch: pytest.MonkeyPatch, time: Time) -> None:
-    """Each fact has its line: a name makes none of its own, under which somebody could write what we never said."""
+def test_through_apprise(
+    name: str, project: Project, settings: Settings, monkeypatch: pytest.MonkeyPatch, time: Time
+) -> None:
+    """Each fact has its line: a name makes none of its own, under which somebody could write what
+    we never said."""
     settings.APPRISE = ("tgram",)
     sent: list[str] = []
 
@@ -132,8 +184,12 @@ def test_through_apprise(name: str, project: Project, settings: Settings, monkey
         answer.status_code, answer._content = 200, b'{"ok": true, "result": []}'
         return answer
 
-    monkeypatch.setattr(requests.Session, "post", lambda self, url, **given: request("POST", url, **given))
-    monkeypatch.setattr(requests.Session, "request", lambda self, *place, **given: request(*place, **given))
+    monkeypatch.setattr(
+        requests.Session, "post", lambda self, url, **given: request("POST", url, **given)
+    )
+    monkeypatch.setattr(
+        requests.Session, "request", lambda self, *place, **given: request(*place, **given)
+    )
     built: list[dict[str, str]] = []
     build = Apprise.build
 
@@ -144,7 +200,11 @@ def test_through_apprise(name: str, project: Project, settings: Settings, monkey
 
     monkeypatch.setattr(Apprise, "build", kept)
     channel_create(
-        project=project, kind="apprise", name="x", address="tgram://123456789:abcdefg_hijklmnop-qrstuvwxyz01/12315544/", actor_name="t"
+        project=project,
+        kind="apprise",
+        name="x",
+        address="tgram://123456789:abcdefg_hijklmnop-qrstuvwxyz01/12315544/",
+        actor_name="t",
     )
     say(project, NAMES[name], time)
     assert deliveries_send() == 1 and len(sent) >= 1

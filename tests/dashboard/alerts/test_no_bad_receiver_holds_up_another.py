@@ -1,4 +1,5 @@
-"""A webhook whose name hangs or is private, that redirects, never ends or never encrypts ends in time, and the others go on meanwhile."""
+"""A webhook whose name hangs or is private, that redirects, never ends or never encrypts ends in
+time, and the others go on meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ NAMES = {"private.example": "10.0.0.1", "metadata.example": "169.254.169.254"}
 
 @pytest.fixture
 def hanging_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """A resolver that answers for NAMES and never for hangs.example; the event says that it was asked for that."""
+    """A resolver that answers for NAMES and never for hangs.example; the event says that it was
+    asked for that."""
     asked, over, real = threading.Event(), threading.Event(), socket.getaddrinfo
 
     def look_up(host: Any, port: Any, *rest: Any, **named: Any) -> Any:
@@ -58,11 +60,26 @@ def never_encrypts(connection: socket.socket) -> None:
 
 
 def test_each_ends_in_time_and_the_others_go_on(
-    project: Project, settings: Settings, monkeypatch: pytest.MonkeyPatch, hanging_names: threading.Event, time: Time
+    project: Project,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    hanging_names: threading.Event,
+    time: Time,
 ) -> None:
-    monkeypatch.setattr(webhook, "outbound_post", partial(outbound_post, limits=OutboundLimits(connect=1.0, total=2.0)))
-    with stand_in() as quick, stand_in() as elsewhere, wire_server(endless) as long, wire_server(never_encrypts) as plain:
-        moved = f"HTTP/1.1 302 Found\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n".encode()
+    monkeypatch.setattr(
+        webhook,
+        "outbound_post",
+        partial(outbound_post, limits=OutboundLimits(connect=1.0, total=2.0)),
+    )
+    with (
+        stand_in() as quick,
+        stand_in() as elsewhere,
+        wire_server(endless) as long,
+        wire_server(never_encrypts) as plain,
+    ):
+        moved = (
+            f"HTTP/1.1 302 Found\r\nLocation: {elsewhere.url}\r\nContent-Length: 0\r\n\r\n".encode()
+        )
         with wire_server(answering(moved)) as redirecting:
             ports = (quick.port, elsewhere.port, long.port, plain.port, redirecting.port)
             settings.OUTBOUND_ALLOW = tuple(f"127.0.0.1:{port}" for port in ports)
@@ -76,20 +93,28 @@ def test_each_ends_in_time_and_the_others_go_on(
             }
             said = sent_to(project, bad, quick, hanging_names)
             assert elsewhere.bodies == []
-    assert {name: text for name, text in said.items() if name in ("hangs", "private", "metadata")} == dict.fromkeys(
-        ("hangs", "private", "metadata"), UNREACHABLE
-    )
+    assert {
+        name: text for name, text in said.items() if name in ("hangs", "private", "metadata")
+    } == dict.fromkeys(("hangs", "private", "metadata"), UNREACHABLE)
     assert said["redirects"] == "The receiver answered 302: redirects are not followed."
     assert said["endless"] == "The connection broke off (HTTPException)."
     assert said["plain"] == "No secure connection came about in time."
 
 
-def sent_to(project: Project, bad: dict[str, str], quick: StandIn, asked: threading.Event) -> dict[str, str]:
-    """What is written down of the bad ones; the good one gets its messages while they are waited for."""
+def sent_to(
+    project: Project, bad: dict[str, str], quick: StandIn, asked: threading.Event
+) -> dict[str, str]:
+    """What is written down of the bad ones; the good one gets its messages while they are waited
+    for."""
     rows = [
-        channel_create(project=project, kind="webhook", name=name, address=address, actor_name="tests") for name, address in bad.items()
+        channel_create(
+            project=project, kind="webhook", name=name, address=address, actor_name="tests"
+        )
+        for name, address in bad.items()
     ]
-    good = channel_create(project=project, kind="webhook", name="good", address=quick.url, actor_name="tests")
+    good = channel_create(
+        project=project, kind="webhook", name="good", address=quick.url, actor_name="tests"
+    )
     for row in [*rows, *[good] * MESSAGES]:
         channel_test(channel=row, actor_name="tests")
     assert deliveries_send() == MESSAGES
@@ -97,5 +122,8 @@ def sent_to(project: Project, bad: dict[str, str], quick: StandIn, asked: thread
     tried = Delivery.objects.exclude(channel=good)
     assert {(one.state, one.attempts, one.leased_until) for one in tried} == {("waiting", 1, None)}
     ended = max(one.tries.latest("pk").ended_at for one in Delivery.objects.filter(channel=good))
-    assert ended <= min(one.tries.latest("pk").ended_at for one in tried.filter(channel__name__in=("hangs", "plain")))
+    assert ended <= min(
+        one.tries.latest("pk").ended_at
+        for one in tried.filter(channel__name__in=("hangs", "plain"))
+    )
     return {one.channel.name: one.last_answer for one in tried.select_related("channel")}

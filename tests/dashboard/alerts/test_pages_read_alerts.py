@@ -1,4 +1,5 @@
-"""What pages read: open alerts with the worst first, counts, one alert of this project only, its time line and deliveries."""
+"""What pages read: open alerts with the worst first, counts, one alert of this project only, its
+time line and deliveries."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from tests.dashboard.alerts.slack_stand_in import StandIn
 pytestmark = pytest.mark.django_db
 
 
-def test_open_alerts_come_worst_first_and_are_counted(fleet: Fleet, old: Deployment, new: Deployment, user: User) -> None:
+def test_open_alerts_come_worst_first_and_are_counted(
+    fleet: Fleet, old: Deployment, new: Deployment, user: User
+) -> None:
     third = fleet.deploy("2026.11.4")
     for deployment, kind in ((old, "roll_back"), (new, "watch"), (third, "watch")):
         fleet.say(deployment, kind)
@@ -30,11 +33,17 @@ def test_open_alerts_come_worst_first_and_are_counted(fleet: Fleet, old: Deploym
     assert selectors.count_open_alerts_by_model(project=project) == {fleet.model.pk: 3}
     alert_acknowledge(alert=selectors.list_open_alerts(project=project)[1], user=user)
     alert_resolve(alert=selectors.list_open_alerts(project=project)[0], user=user)
-    assert selectors.count_alerts_by_state(project=project) == {"open": 1, "acknowledged": 1, "snoozed": 0}
+    assert selectors.count_alerts_by_state(project=project) == {
+        "open": 1,
+        "acknowledged": 1,
+        "snoozed": 0,
+    }
     assert [alert.number for alert in selectors.list_alerts(project=project)] == [3, 2, 1]
 
 
-def test_an_alert_of_another_project_is_not_found(fleet: Fleet, new: Deployment, other_project: Project) -> None:
+def test_an_alert_of_another_project_is_not_found(
+    fleet: Fleet, new: Deployment, other_project: Project
+) -> None:
     fleet.say(new, "roll_back")
     alerts_sync()
     assert selectors.find_alert(project=other_project, number=1) is None
@@ -43,13 +52,18 @@ def test_an_alert_of_another_project_is_not_found(fleet: Fleet, new: Deployment,
     assert selectors.find_deployment_alert(deployment=new) == alert
 
 
-def test_the_time_line_and_the_deliveries_of_an_alert(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn) -> None:
+def test_the_time_line_and_the_deliveries_of_an_alert(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
+) -> None:
     fleet.say(new, "roll_back")
     sweep()
     deliver()
     alert = selectors.find_alert(project=fleet.project, number=1)
     assert alert is not None
-    assert [event.kind for event in selectors.list_alert_events(alert=alert)] == ["delivered", "opened"]
+    assert [event.kind for event in selectors.list_alert_events(alert=alert)] == [
+        "delivered",
+        "opened",
+    ]
     [delivery] = selectors.list_alert_deliveries(alert=alert)
     assert [entry.status for entry in delivery.tries.all()] == [200]
 
@@ -75,10 +89,15 @@ def test_the_command_adds_a_channel_and_tests_it(project: Project, slack: StandI
     [
         (["slack", "https://example.com/"], "address: The address of a Slack channel"),
         (["webhook", "http://10.0.0.1/"], "address: The address must start with https://"),
-        (["webhook", "https://example.com/", "--project", "none"], "--project: there is no project none"),
+        (
+            ["webhook", "https://example.com/", "--project", "none"],
+            "--project: there is no project none",
+        ),
     ],
 )
-def test_the_command_refuses_with_a_reason(arguments: list[str], reason: str, project: Project) -> None:
+def test_the_command_refuses_with_a_reason(
+    arguments: list[str], reason: str, project: Project
+) -> None:
     with pytest.raises(CommandError, match=reason):
         call_command("channel_add", *arguments, stdout=StringIO())
     assert not Channel.objects.exists()

@@ -1,4 +1,5 @@
-"""Acknowledge, snooze, resolve, false alarm: each leaves one line in the time line and one audit row, or is refused with a reason."""
+"""Acknowledge, snooze, resolve, false alarm: each leaves one line in the time line and one audit
+row, or is refused with a reason."""
 
 from __future__ import annotations
 
@@ -44,7 +45,12 @@ def test_acknowledging_names_the_owner(alert: Alert, user: User) -> None:
     event = AlertEvent.objects.get(kind="acknowledged")
     assert (event.text, event.actor_name) == ("looking", "ada")
     entry = audited("alert.acknowledge")
-    assert (entry.subject, entry.before["state"], entry.after["state"], entry.address) == ("alert A-1", "open", "acknowledged", "10.0.0.9")
+    assert (entry.subject, entry.before["state"], entry.after["state"], entry.address) == (
+        "alert A-1",
+        "open",
+        "acknowledged",
+        "10.0.0.9",
+    )
     with pytest.raises(AlertActionError, match="already yours"):
         alert_acknowledge(alert=alert, user=user)
     assert AlertEvent.objects.filter(kind="acknowledged").count() == 1
@@ -85,7 +91,11 @@ def test_a_false_alarm_needs_a_reason_and_stays_quiet(
     with pytest.raises(AlertActionError, match="note"):
         alert_dismiss(alert=alert, user=user, note=" ")
     held = alert_dismiss(alert=alert, user=user, note="load test")
-    assert (held.state, held.outcome, audited("alert.dismiss").after["note"]) == ("resolved", "dismissed", "load test")
+    assert (held.state, held.outcome, audited("alert.dismiss").after["note"]) == (
+        "resolved",
+        "dismissed",
+        "load test",
+    )
     for kind in ("watch", "healthy", "watch"):
         time.go(3700)
         fleet.say(new, kind)
@@ -93,7 +103,10 @@ def test_a_false_alarm_needs_a_reason_and_stays_quiet(
     assert Alert.objects.count() == 1
     fleet.say(new, "roll_back")
     alerts_sync()
-    assert list(Alert.objects.order_by("number").values_list("number", "severity")) == [(1, "watch"), (2, "roll_back")]
+    assert list(Alert.objects.order_by("number").values_list("number", "severity")) == [
+        (1, "watch"),
+        (2, "roll_back"),
+    ]
 
 
 def test_a_person_resolves_it_and_the_channel_hears_who(
@@ -129,6 +142,9 @@ def test_the_end_of_a_snooze_is_told_to_whoever_was_told_of_the_alert(
     alert_snooze(alert=Alert.objects.get(), user=user, until=clock.now() + timedelta(hours=1))
     time.go(3601)
     alerts_sync()
-    assert list(Delivery.objects.order_by("pk").values_list("kind", flat=True)) == ["opened", "changed"]
+    assert list(Delivery.objects.order_by("pk").values_list("kind", flat=True)) == [
+        "opened",
+        "changed",
+    ]
     alerts_sync()
     assert Delivery.objects.count() == 2

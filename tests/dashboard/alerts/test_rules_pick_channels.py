@@ -1,4 +1,5 @@
-"""With rules, only what a rule asks for is sent, and only to its channel; without any, ROLL BACK goes to every channel that is on."""
+"""With rules, only what a rule asks for is sent, and only to its channel; without any, ROLL BACK
+goes to every channel that is on."""
 
 from __future__ import annotations
 
@@ -21,14 +22,18 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def other(project: Project, channel: Channel, slack: StandIn) -> Channel:
-    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
 
 
 def told() -> set[str]:
     return set(Delivery.objects.values_list("channel__name", flat=True))
 
 
-def test_without_rules_every_channel_hears_of_roll_back(fleet: Fleet, new: Deployment, channel: Channel, other: Channel) -> None:
+def test_without_rules_every_channel_hears_of_roll_back(
+    fleet: Fleet, new: Deployment, channel: Channel, other: Channel
+) -> None:
     fleet.say(new, "roll_back")
     alerts_sync()
     assert told() == {"#ranking", "ci"}
@@ -41,7 +46,10 @@ def test_without_rules_every_channel_hears_of_ranks_that_went_apart_and_of_no_ot
     alerts_sync()
     assert told() == set()
     Alert.objects.all().delete()
-    verdict.evidence = {**verdict.evidence, "facts": [{"kind": "ranks_diverged", "severity": "watch", "about": "step"}]}
+    verdict.evidence = {
+        **verdict.evidence,
+        "facts": [{"kind": "ranks_diverged", "severity": "watch", "about": "step"}],
+    }
     verdict.save()
     alerts_sync()
     assert told() == {"#ranking", "ci"}
@@ -54,7 +62,11 @@ def test_ranks_that_go_apart_under_an_open_alert_are_told_once_whoever_put_it_as
     fleet.say(new, "roll_back")
     alerts_sync()
     alert_acknowledge(alert=Alert.objects.get(), user=user)
-    for severity, about, messages in (("known", "step", 1), ("watch", "step", 2), ("watch", "loss", 2)):
+    for severity, about, messages in (
+        ("known", "step", 1),
+        ("watch", "step", 2),
+        ("watch", "loss", 2),
+    ):
         time.go(60)
         fleet.say(new, "watch", facts=[{**apart, "severity": severity, "about": about}])
         alerts_sync()
@@ -71,21 +83,30 @@ def test_the_message_about_ranks_that_went_apart_under_an_open_alert_says_so_fir
     time.go(5)
     deliveries_send()
     time.go(55)
-    apart = {"kind": "ranks_diverged", "severity": "watch", "about": "step", "why": "rank 1 compiled another graph"}
+    apart = {
+        "kind": "ranks_diverged",
+        "severity": "watch",
+        "about": "step",
+        "why": "rank 1 compiled another graph",
+    }
     changes = [evidence_row(metric) for metric in ("p50", "p99", "errors", "throughput")]
     fleet.say(new, "roll_back", facts=[{**apart, "kind": "stuck_compiling"}, apart], rows=changes)
     alerts_sync()
     time.go(5)
     deliveries_send()
     assert len(slack.bodies) == 2 and b"rank 1 compiled another graph" in slack.bodies[-1]
-    lines = select_strongest_evidence({"metrics": changes, "facts": [{**apart, "kind": "stuck_compiling"}, apart]})
+    lines = select_strongest_evidence(
+        {"metrics": changes, "facts": [{**apart, "kind": "stuck_compiling"}, apart]}
+    )
     assert [line["metric"] for line in lines][:2] == ["ranks_diverged", "p50"]
 
 
 def test_a_channel_of_another_project_hears_nothing(
     fleet: Fleet, new: Deployment, channel: Channel, other_project: Project, slack: StandIn
 ) -> None:
-    channel_create(project=other_project, kind="slack", name="theirs", address=slack.url, actor_name="tests")
+    channel_create(
+        project=other_project, kind="slack", name="theirs", address=slack.url, actor_name="tests"
+    )
     fleet.say(new, "roll_back")
     alerts_sync()
     assert told() == {"#ranking"}
@@ -104,7 +125,13 @@ def test_a_channel_of_another_project_hears_nothing(
     ],
 )
 def test_a_rule_picks_verdicts_environments_and_models(
-    rule: dict[str, Any], verdict: str, hears: bool, fleet: Fleet, new: Deployment, channel: Channel, other: Channel
+    rule: dict[str, Any],
+    verdict: str,
+    hears: bool,
+    fleet: Fleet,
+    new: Deployment,
+    channel: Channel,
+    other: Channel,
 ) -> None:
     Rule.objects.create(project=fleet.project, channel=channel, **rule)
     fleet.say(new, verdict)

@@ -1,4 +1,5 @@
-"""Who is told when, as tables: quiet hours in the project's own time, maintenance, repeats and escalation."""
+"""Who is told when, as tables: quiet hours in the project's own time, maintenance, repeats and
+escalation."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def policy(*rules: RuleRow, windows: tuple[MaintenanceRow, ...] = ()) -> Notific
         ((RuleRow(9),), BAD, []),
     ],
 )
-def test_rules_pick_the_channels(rules: tuple[RuleRow, ...], subject: AlertSubject, asked: list[int]) -> None:
+def test_rules_pick_the_channels(
+    rules: tuple[RuleRow, ...], subject: AlertSubject, asked: list[int]
+) -> None:
     assert select_channels(policy(*rules), subject, [1, 2]) == asked
 
 
@@ -69,7 +72,9 @@ def test_rules_pick_the_channels(rules: tuple[RuleRow, ...], subject: AlertSubje
         ("02:00", "02:30", "2026-10-25T01:10", "2026-10-25T01:30"),
     ],
 )
-def test_quiet_hours_go_by_the_clock_on_the_wall(start: str, end: str, now: str, over: str | None) -> None:
+def test_quiet_hours_go_by_the_clock_on_the_wall(
+    start: str, end: str, now: str, over: str | None
+) -> None:
     found = quiet_end(time.fromisoformat(start), time.fromisoformat(end), BERLIN, at(now))
     assert found == (at(over) if over else None)
 
@@ -81,7 +86,11 @@ def test_quiet_hours_go_by_the_clock_on_the_wall(start: str, end: str, now: str,
         ((RuleRow(1, **NIGHT),), BAD, None),
         ((RuleRow(1, **NIGHT, roll_back_passes=False),), BAD, "2026-11-21T06:00"),
         ((RuleRow(1, **NIGHT), RuleRow(1)), WATCH, None),
-        ((RuleRow(1, **NIGHT), RuleRow(1, quiet_from=time(0), quiet_until=time(5))), WATCH, "2026-11-21T04:00"),
+        (
+            (RuleRow(1, **NIGHT), RuleRow(1, quiet_from=time(0), quiet_until=time(5))),
+            WATCH,
+            "2026-11-21T04:00",
+        ),
         ((RuleRow(1, **NIGHT), RuleRow(2)), WATCH, "2026-11-21T06:00"),
         ((RuleRow(2, **NIGHT),), WATCH, None),
         ((), BAD, None),
@@ -90,15 +99,25 @@ def test_quiet_hours_go_by_the_clock_on_the_wall(start: str, end: str, now: str,
 def test_a_message_waits_until_one_rule_of_its_channel_lets_it_go(
     rules: tuple[RuleRow, ...], subject: AlertSubject, until: str | None
 ) -> None:
-    assert find_hold_end(policy(*rules), subject, 1, at("2026-11-21T00:00")) == (at(until) if until else None)
+    assert find_hold_end(policy(*rules), subject, 1, at("2026-11-21T00:00")) == (
+        at(until) if until else None
+    )
 
 
 @pytest.mark.parametrize(
     ("window", "until"),
     [
         (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00")), "2026-11-21T13:00"),
-        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="prod", model="ranker"), "2026-11-21T13:00"),
-        (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="staging"), None),
+        (
+            MaintenanceRow(
+                at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="prod", model="ranker"
+            ),
+            "2026-11-21T13:00",
+        ),
+        (
+            MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), environment="staging"),
+            None,
+        ),
         (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T13:00"), model="other"), None),
         (MaintenanceRow(at("2026-11-21T11:00"), at("2026-11-21T12:00")), None),
         (MaintenanceRow(at("2026-11-21T12:01"), at("2026-11-21T13:00")), None),
@@ -112,10 +131,15 @@ def test_maintenance_holds_back_roll_back_too(window: MaintenanceRow, until: str
     assert found == (at(until) if until else None)
 
 
-def due(rule: RuleRow, now: str, standing: NotificationHistory | None = None, *windows: MaintenanceRow) -> list[Reminder]:
+def due(
+    rule: RuleRow, now: str, standing: NotificationHistory | None = None, *windows: MaintenanceRow
+) -> list[Reminder]:
     opened = at("2026-11-21T12:00")
     return list_due_reminders(
-        policy(rule, windows=windows), BAD, standing or NotificationHistory(opened, {1: opened}, {1: opened}), at(now)
+        policy(rule, windows=windows),
+        BAD,
+        standing or NotificationHistory(opened, {1: opened}, {1: opened}),
+        at(now),
     )
 
 
@@ -123,25 +147,43 @@ def test_what_nobody_acknowledges_is_said_again() -> None:
     rule = RuleRow(1, repeat_minutes=30)
     assert due(rule, "2026-11-21T12:29") == []
     assert due(rule, "2026-11-21T12:30") == [Reminder(1, False, 30)]
-    told = NotificationHistory(at("2026-11-21T12:00"), {1: at("2026-11-21T12:00")}, {1: at("2026-11-21T12:30")})
+    told = NotificationHistory(
+        at("2026-11-21T12:00"), {1: at("2026-11-21T12:00")}, {1: at("2026-11-21T12:30")}
+    )
     assert due(rule, "2026-11-21T12:59", told) == []
 
 
 def test_a_message_that_still_waits_is_not_said_again() -> None:
     opened = at("2026-11-21T12:00")
-    assert due(RuleRow(1, repeat_minutes=30), "2026-11-21T15:00", NotificationHistory(opened, {1: opened}, {1: opened}, waiting={1})) == []
+    assert (
+        due(
+            RuleRow(1, repeat_minutes=30),
+            "2026-11-21T15:00",
+            NotificationHistory(opened, {1: opened}, {1: opened}, waiting={1}),
+        )
+        == []
+    )
 
 
 def test_another_channel_hears_once_of_what_nobody_acknowledges() -> None:
     rule, opened = RuleRow(1, escalate_minutes=15, escalate_to=2), at("2026-11-21T12:00")
     assert due(rule, "2026-11-21T12:14") == []
     assert due(rule, "2026-11-21T12:15") == [Reminder(2, True, 15)]
-    assert due(rule, "2026-11-21T18:00", NotificationHistory(opened, {1: opened}, {1: opened, 2: opened}, escalated={2})) == []
+    assert (
+        due(
+            rule,
+            "2026-11-21T18:00",
+            NotificationHistory(opened, {1: opened}, {1: opened, 2: opened}, escalated={2}),
+        )
+        == []
+    )
 
 
 def test_time_in_which_nothing_was_said_does_not_count() -> None:
     opened, told = at("2026-11-21T02:00"), at("2026-11-21T06:00")
-    rule = RuleRow(1, **NIGHT, roll_back_passes=False, repeat_minutes=30, escalate_minutes=15, escalate_to=2)
+    rule = RuleRow(
+        1, **NIGHT, roll_back_passes=False, repeat_minutes=30, escalate_minutes=15, escalate_to=2
+    )
     assert due(rule, "2026-11-21T05:00", NotificationHistory(opened, {}, {}, waiting={1})) == []
     after = NotificationHistory(opened, {1: told}, {1: told})
     assert due(rule, "2026-11-21T06:14", after) == []

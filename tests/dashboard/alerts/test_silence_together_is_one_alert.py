@@ -1,4 +1,5 @@
-"""Instances that stop reporting together are one alert of the fleet, or one of a model, and it ends when they report again."""
+"""Instances that stop reporting together are one alert of the fleet, or one of a model, and it ends
+when they report again."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def watched(time: Time) -> Iterator[None]:
 
 
 def running(fleet: Fleet, count: int, version: str = "1") -> list[Instance]:
-    deployment = Deployment.objects.filter(model=fleet.model, version__name=version).first() or fleet.deploy(version)
+    deployment = Deployment.objects.filter(
+        model=fleet.model, version__name=version
+    ).first() or fleet.deploy(version)
     return [fleet.run(deployment, f"{fleet.model.name}-{number}") for number in range(count)]
 
 
@@ -55,11 +58,17 @@ def fleets(project: Project, count: int, each: int = 4) -> list[list[Instance]]:
     return [running(fleet_make(project, f"model-{number:02}"), each) for number in range(count)]
 
 
-def test_a_silent_fleet_is_one_alert_that_is_sent_without_a_rule(project: Project, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_a_silent_fleet_is_one_alert_that_is_sent_without_a_rule(
+    project: Project, channel: Channel, slack: StandIn, time: Time
+) -> None:
     everyone = [one for group in fleets(project, 40) for one in group]
     look(time, 240)
     alert = Alert.objects.get()
-    assert (alert.cause, alert.severity, alert.title) == ("fleet_silence", "watch", "160 of 160 instances of the fleet stopped reporting")
+    assert (alert.cause, alert.severity, alert.title) == (
+        "fleet_silence",
+        "watch",
+        "160 of 160 instances of the fleet stopped reporting",
+    )
     assert "of 40 models sent their last report at" in alert.events.get().text
     time.go(10)
     deliveries_send()
@@ -73,18 +82,33 @@ def test_a_silent_fleet_is_one_alert_that_is_sent_without_a_rule(project: Projec
     assert slack.titles[1:] == ["A-1 over: 160 of 160 instances of the fleet stopped reporting"]
 
 
-def test_no_program_reads_the_silence_of_a_fleet_as_that_of_one_model(project: Project, time: Time, api_key: str) -> None:
+def test_no_program_reads_the_silence_of_a_fleet_as_that_of_one_model(
+    project: Project, time: Time, api_key: str
+) -> None:
     fleets(project, 5)
     look(time, 240)
     alert, headers = Alert.objects.get(), {"authorization": f"Bearer {api_key}"}
     [told] = read(Client(), f"{ROOT}/alerts", key=api_key)["items"]
-    assert (told["cause"], told["model"], told["model_id"], told["version"], told["environment"]) == ("fleet_silence", *[None] * 4)
-    assert read(Client(), f"{ROOT}/alerts", key=api_key, model=alert.deployment.model_id)["items"] == []
+    assert (
+        told["cause"],
+        told["model"],
+        told["model_id"],
+        told["version"],
+        told["environment"],
+    ) == ("fleet_silence", *[None] * 4)
+    assert (
+        read(Client(), f"{ROOT}/alerts", key=api_key, model=alert.deployment.model_id)["items"]
+        == []
+    )
     metrics = Client().get("/metrics", headers=headers).content.decode()
-    assert 'compilewatch_alerts_unresolved{model="",project="ranking",severity="watch"} 1.0' in metrics
+    assert (
+        'compilewatch_alerts_unresolved{model="",project="ranking",severity="watch"} 1.0' in metrics
+    )
 
 
-def test_one_silent_model_of_several_is_an_alert_of_its_own(project: Project, time: Time, channel: Channel, slack: StandIn) -> None:
+def test_one_silent_model_of_several_is_an_alert_of_its_own(
+    project: Project, time: Time, channel: Channel, slack: StandIn
+) -> None:
     quiet, *others = fleets(project, 4)
     going = [one for group in others for one in group]
     look(time, 240, *going)
@@ -99,9 +123,13 @@ def test_one_silent_model_of_several_is_an_alert_of_its_own(project: Project, ti
     assert alert.outcome == "recovered"
 
 
-def test_a_rule_for_one_model_hears_of_the_silence_of_the_fleet(project: Project, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_a_rule_for_one_model_hears_of_the_silence_of_the_fleet(
+    project: Project, channel: Channel, slack: StandIn, time: Time
+) -> None:
     fleets(project, 2)
-    Rule.objects.create(project=project, channel=channel, severities=["watch"], models_named=["model-01"])
+    Rule.objects.create(
+        project=project, channel=channel, severities=["watch"], models_named=["model-01"]
+    )
     look(time, 240)
     time.go(10)
     deliveries_send()
@@ -128,7 +156,9 @@ def test_half_is_not_more_than_half_and_one_instance_is_none(project: Project, t
 
 def test_an_end_that_was_reported_is_no_silence(project: Project, time: Time) -> None:
     group, other = fleets(project, 2)
-    Instance.objects.filter(pk__in=[one.pk for one in group]).update(ended_at=clock.now() + timedelta(seconds=1), exit_code=0)
+    Instance.objects.filter(pk__in=[one.pk for one in group]).update(
+        ended_at=clock.now() + timedelta(seconds=1), exit_code=0
+    )
     look(time, 900, *other)
     assert not Alert.objects.exists()
 
@@ -159,7 +189,9 @@ def test_a_process_that_was_just_started_opens_nothing(project: Project, time: T
     assert Alert.objects.count() == 1
 
 
-def test_what_a_person_resolved_does_not_open_again(project: Project, time: Time, make_user: object) -> None:
+def test_what_a_person_resolved_does_not_open_again(
+    project: Project, time: Time, make_user: object
+) -> None:
     everyone = [one for group in fleets(project, 2) for one in group]
     look(time, 240)
     person = User.objects.create_user(username="somebody")
@@ -171,7 +203,9 @@ def test_what_a_person_resolved_does_not_open_again(project: Project, time: Time
     assert Alert.objects.count() == 2, "they reported since then: that is another silence"
 
 
-def test_the_alert_of_a_verdict_stays_open_while_its_instances_are_silent(fleet: Fleet, time: Time) -> None:
+def test_the_alert_of_a_verdict_stays_open_while_its_instances_are_silent(
+    fleet: Fleet, time: Time
+) -> None:
     group = running(fleet, 3)
     deployment = Deployment.objects.get()
     fleet.say(deployment, "roll_back", "Roll back 1: p50 is 31 % slower.")

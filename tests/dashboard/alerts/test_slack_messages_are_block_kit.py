@@ -1,4 +1,5 @@
-"""What Slack receives: the verdict first, the strongest evidence, links; within its limits, and harmless whatever an agent wrote."""
+"""What Slack receives: the verdict first, the strongest evidence, links; within its limits, and
+harmless whatever an agent wrote."""
 
 from __future__ import annotations
 
@@ -60,10 +61,20 @@ def test_a_message_says_what_where_how_much_since_when_and_what_to_do(
     fleet: Fleet, old: Deployment, new: Deployment, channel: Channel, slack: StandIn
 ) -> None:
     RollbackGuide.objects.create(
-        project=fleet.project, model_name="ranker", text="Set image to {baseline}.", url="https://wiki.example/back?to={baseline}"
+        project=fleet.project,
+        model_name="ranker",
+        text="Set image to {baseline}.",
+        url="https://wiki.example/back?to={baseline}",
     )
     sentence = "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %)."
-    fleet.say(new, "roll_back", sentence, baseline=old, cause="`forward` reached its recompile limit", rows=[EAGER, evidence_row()])
+    fleet.say(
+        new,
+        "roll_back",
+        sentence,
+        baseline=old,
+        cause="`forward` reached its recompile limit",
+        rows=[EAGER, evidence_row()],
+    )
     alerts_sync()
     message = received(slack)
     header, what, evidence, cause, context, actions = message["blocks"]
@@ -98,7 +109,9 @@ def test_simulated_says_simulated(project: Project, channel: Channel, slack: Sta
     assert any(text.startswith("simulated data") for text in texts_of(message["blocks"]))
 
 
-def test_a_real_fleet_does_not_say_simulated(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn) -> None:
+def test_a_real_fleet_does_not_say_simulated(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
+) -> None:
     fleet.say(new, "roll_back")
     alerts_sync()
     received(slack)
@@ -106,12 +119,19 @@ def test_a_real_fleet_does_not_say_simulated(fleet: Fleet, new: Deployment, chan
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_is_harmless_wherever_it_stands(text: str, project: Project, channel: Channel, slack: StandIn, time: Time) -> None:
+def test_hostile_text_is_harmless_wherever_it_stands(
+    text: str, project: Project, channel: Channel, slack: StandIn, time: Time
+) -> None:
     stored = text.replace("\x00", "").replace("\ud800", "")
     fleet = fleet_make(project, stored[:200])
     old, new = fleet.deploy(stored[:190] + "1"), fleet.deploy(stored[:190], environment=stored[:64])
-    RollbackGuide.objects.create(project=project, model_name=stored[:200], text=stored, url="https://wiki.example/{version}")
-    rows = [evidence_row(stored[:500], region=stored, unit=stored, label=stored), evidence_row("p99", region=stored)]
+    RollbackGuide.objects.create(
+        project=project, model_name=stored[:200], text=stored, url="https://wiki.example/{version}"
+    )
+    rows = [
+        evidence_row(stored[:500], region=stored, unit=stored, label=stored),
+        evidence_row("p99", region=stored),
+    ]
     fleet.say(new, "roll_back", stored, baseline=old, cause=stored, rows=rows)
     alerts_sync()
     received(slack)
@@ -131,14 +151,27 @@ def test_evidence_of_another_shape_does_not_stop_the_message(
     evidence: Any, fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
 ) -> None:
     verdict = fleet.say(new, "roll_back")
-    type(verdict).objects.filter(pk=verdict.pk).update(evidence=evidence if evidence is not None else {"metrics": None})
+    type(verdict).objects.filter(pk=verdict.pk).update(
+        evidence=evidence if evidence is not None else {"metrics": None}
+    )
     alerts_sync()
     received(slack)
     assert Alert.objects.count() == 1
 
 
-def test_throughput_is_told_as_it_reads(fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn) -> None:
-    row = evidence_row("throughput", unit="items/s", baseline=1400.0, candidate=1120.0, change=0.25, low=0.11, high=0.43, worse=-1)
+def test_throughput_is_told_as_it_reads(
+    fleet: Fleet, new: Deployment, channel: Channel, slack: StandIn
+) -> None:
+    row = evidence_row(
+        "throughput",
+        unit="items/s",
+        baseline=1400.0,
+        candidate=1120.0,
+        change=0.25,
+        low=0.11,
+        high=0.43,
+        worse=-1,
+    )
     fleet.say(new, "roll_back", rows=[row])
     alerts_sync()
     [field] = received(slack)["blocks"][2]["fields"]
@@ -150,11 +183,24 @@ def test_send_test_takes_the_same_way(channel: Channel, slack: StandIn) -> None:
     channel_test(channel=channel, actor_name="test")
     message = received(slack)
     assert message["blocks"][0]["text"]["text"] == "Test of compilewatch, Ranking"
-    assert [button["url"] for button in message["blocks"][-1]["elements"]] == ["http://127.0.0.1:8000/p/ranking/"]
+    assert [button["url"] for button in message["blocks"][-1]["elements"]] == [
+        "http://127.0.0.1:8000/p/ranking/"
+    ]
 
 
-@pytest.mark.parametrize("address", ["https://example.com/services/x", "http://hooks.slack.com/services/x", "https://127.0.0.1/x", "x", ""])
-def test_an_address_that_is_not_slacks_is_refused_when_it_is_set(address: str, project: Project) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://example.com/services/x",
+        "http://hooks.slack.com/services/x",
+        "https://127.0.0.1/x",
+        "x",
+        "",
+    ],
+)
+def test_an_address_that_is_not_slacks_is_refused_when_it_is_set(
+    address: str, project: Project
+) -> None:
     with pytest.raises(ValueError, match=r"^address: "):
         channel_create(project=project, kind="slack", name="x", address=address, actor_name="tests")
     assert not Channel.objects.exists()

@@ -1,4 +1,5 @@
-"""Generic webhooks: a documented body, an id that stays, and signatures that the reference library accepts during a rotation."""
+"""Generic webhooks: a documented body, an id that stays, and signatures that the reference library
+accepts during a rotation."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from standardwebhooks import WebhookVerificationError
 from dashboard.accounts.models import AuditEntry, User
 from dashboard.alerts import channels
 from dashboard.alerts.models import Channel, Delivery
-from dashboard.alerts.services import alerts_sync, channel_create, channel_rotate_secret, channel_test, deliveries_send
+from dashboard.alerts.services import (
+    alerts_sync,
+    channel_create,
+    channel_rotate_secret,
+    channel_test,
+    deliveries_send,
+)
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
@@ -27,7 +34,9 @@ SCHEMA = json.loads((Path(channels.__file__).parent / "webhook.schema.json").rea
 
 @pytest.fixture
 def hook(project: Project, slack: StandIn) -> Channel:
-    return channel_create(project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="webhook", name="ci", address=slack.url, actor_name="tests"
+    )
 
 
 def checked(body: bytes) -> dict[str, Any]:
@@ -46,20 +55,39 @@ def test_the_body_is_as_documented_for_every_kind_of_message(
         alerts_sync()
         deliveries_send()
     messages = [checked(body) for body in slack.bodies]
-    assert [message["type"] for message in messages] == ["channel.test", "alert.opened", "alert.changed", "alert.resolved"]
+    assert [message["type"] for message in messages] == [
+        "channel.test",
+        "alert.opened",
+        "alert.changed",
+        "alert.resolved",
+    ]
     data = messages[1]["data"]
-    assert (data["model"]["name"], data["version"]["name"], data["baseline"]["name"]) == ("ranker", "2026.11.3", "2026.11.2")
-    assert (data["alert"]["id"], data["alert"]["severity"], data["simulated"]) == ("A-1", "roll_back", False)
+    assert (data["model"]["name"], data["version"]["name"], data["baseline"]["name"]) == (
+        "ranker",
+        "2026.11.3",
+        "2026.11.2",
+    )
+    assert (data["alert"]["id"], data["alert"]["severity"], data["simulated"]) == (
+        "A-1",
+        "roll_back",
+        False,
+    )
     assert data["evidence"][0]["change"] == 0.31
     assert messages[3]["data"]["alert"]["outcome"] == "recovered"
 
 
-def test_every_key_of_a_message_is_in_the_schema(fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn) -> None:
+def test_every_key_of_a_message_is_in_the_schema(
+    fleet: Fleet, new: Deployment, hook: Channel, slack: StandIn
+) -> None:
     fleet.say(new, "roll_back")
     alerts_sync()
     deliveries_send()
     data, definitions = checked(slack.bodies[0])["data"], SCHEMA["$defs"]
-    assert set(data) == set(definitions["facts"]["properties"]) == set(definitions["facts"]["required"])
+    assert (
+        set(data)
+        == set(definitions["facts"]["properties"])
+        == set(definitions["facts"]["required"])
+    )
     assert set(data["alert"]) == set(definitions["alert"]["properties"])
     assert set(data["evidence"][0]) == set(definitions["evidence"]["properties"])
 
@@ -93,7 +121,9 @@ def secret_free(user: User) -> bool:
     return "whsec_" not in str(list(AuditEntry.objects.values_list("before", "after", "subject")))
 
 
-def test_the_id_stays_and_the_time_of_sending_moves(hook: Channel, slack: StandIn, time: Time) -> None:
+def test_the_id_stays_and_the_time_of_sending_moves(
+    hook: Channel, slack: StandIn, time: Time
+) -> None:
     slack.answers = [(500, "", {})]
     channel_test(channel=hook, actor_name="test")
     deliveries_send()
@@ -101,7 +131,11 @@ def test_the_id_stays_and_the_time_of_sending_moves(hook: Channel, slack: StandI
     deliveries_send()
     first, second = slack.headers
     assert first["webhook-id"] == second["webhook-id"]
-    assert int(second["webhook-timestamp"]) == int(clock.unix()) == int(first["webhook-timestamp"]) + 10
+    assert (
+        int(second["webhook-timestamp"])
+        == int(clock.unix())
+        == int(first["webhook-timestamp"]) + 10
+    )
     assert slack.bodies[0] == slack.bodies[1]
 
 

@@ -1,4 +1,5 @@
-"""A webhook as a CloudEvent in structured mode: the attributes that the specification requires, the same facts, the same signature."""
+"""A webhook as a CloudEvent in structured mode: the attributes that the specification requires, the
+same facts, the same signature."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ CONTEXT = {"specversion", "id", "source", "type", "subject", "time", "dataconten
 
 @pytest.fixture
 def hook(project: Project, slack: StandIn) -> Channel:
-    return channel_create(project=project, kind="cloudevents", name="broker", address=slack.url, actor_name="tests")
+    return channel_create(
+        project=project, kind="cloudevents", name="broker", address=slack.url, actor_name="tests"
+    )
 
 
 def event_of(body: bytes) -> dict[str, Any]:
@@ -42,7 +45,9 @@ def event_of(body: bytes) -> dict[str, Any]:
     return event
 
 
-def test_every_message_is_a_cloudevent(fleet: Fleet, old: Deployment, new: Deployment, hook: Channel, slack: StandIn, time: Time) -> None:
+def test_every_message_is_a_cloudevent(
+    fleet: Fleet, old: Deployment, new: Deployment, hook: Channel, slack: StandIn, time: Time
+) -> None:
     channel_test(channel=hook, actor_name="test")
     for kind in ("roll_back", "healthy"):
         time.go(60)
@@ -50,9 +55,13 @@ def test_every_message_is_a_cloudevent(fleet: Fleet, old: Deployment, new: Deplo
         alerts_sync()
         deliveries_send()
     events = [event_of(body) for body in slack.bodies]
-    assert [event["type"] for event in events] == [f"compilewatch.{name}" for name in ("channel.test", "alert.opened", "alert.resolved")]
+    assert [event["type"] for event in events] == [
+        f"compilewatch.{name}" for name in ("channel.test", "alert.opened", "alert.resolved")
+    ]
     assert [event.get("subject") for event in events] == [None, "A-1", "A-1"]
-    assert [event["id"] for event in events] == list(Delivery.objects.order_by("pk").values_list("message_id", flat=True))
+    assert [event["id"] for event in events] == list(
+        Delivery.objects.order_by("pk").values_list("message_id", flat=True)
+    )
     headers = {name.lower(): value for name, value in slack.headers[0].items()}
     assert headers["content-type"] == "application/cloudevents+json"
 
@@ -61,4 +70,6 @@ def test_it_is_signed_as_every_webhook(hook: Channel, slack: StandIn) -> None:
     assert hook.secret
     channel_test(channel=hook, actor_name="test")
     deliveries_send()
-    Verifier(hook.secret).verify(slack.bodies[0], {name.lower(): value for name, value in slack.headers[0].items()})
+    Verifier(hook.secret).verify(
+        slack.bodies[0], {name.lower(): value for name, value in slack.headers[0].items()}
+    )

@@ -1,4 +1,5 @@
-"""Workers that see the same silence at the same moment hold the project in turn: one alert, and one message for each channel."""
+"""Workers that see the same silence at the same moment hold the project in turn: one alert, and one
+message for each channel."""
 
 from __future__ import annotations
 

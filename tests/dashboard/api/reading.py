@@ -18,8 +18,12 @@ def read(client: Client, path: str, key: str = "", **asked: Any) -> dict[str, An
     assert answer.status_code == 200, answer.content
     body: dict[str, Any] = answer.json()
     described = build_document()
-    schema = described["paths"][_described(path)]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
-    jsonschema.validate(body, {**schema, "components": described["components"]}, jsonschema.Draft202012Validator)
+    schema = described["paths"][_described(path)]["get"]["responses"]["200"]["content"][
+        "application/json"
+    ]["schema"]
+    jsonschema.validate(
+        body, {**schema, "components": described["components"]}, jsonschema.Draft202012Validator
+    )
     return body
 
 
@@ -36,6 +40,11 @@ def _described(path: str) -> str:
     parts = path.strip("/").split("/")
     for place, part in enumerate(parts):
         before = parts[place - 1] if place else ""
-        name = {"projects": "project", "models": "model_id", "verdicts": "verdict_id", "alerts": "number"}.get(before)
+        name = {
+            "projects": "project",
+            "models": "model_id",
+            "verdicts": "verdict_id",
+            "alerts": "number",
+        }.get(before)
         parts[place] = f"{{{name}}}" if name else part
     return "/" + "/".join(parts)

@@ -1,4 +1,5 @@
-"""POST /api/v1/deployments: taken once however often it is sent, shown as a mark, refused with the reason when it is wrong."""
+"""POST /api/v1/deployments: taken once however often it is sent, shown as a mark, refused with the
+reason when it is wrong."""
 
 from __future__ import annotations
 
@@ -32,9 +33,20 @@ def post(client: Client, key: str) -> Any:
 
     def posted(*, as_key: str = "", **body: Any) -> tuple[int, dict[str, Any]]:
         at = (clock.now() - timedelta(minutes=5)).replace(microsecond=0).isoformat()
-        body = {"model": "ranker", "version": "2026.11.3", "environment": "production", "at": at, **body}
+        body = {
+            "model": "ranker",
+            "version": "2026.11.3",
+            "environment": "production",
+            "at": at,
+            **body,
+        }
         headers = {"authorization": f"Bearer {as_key or key}"}
-        answer = client.post(ADDRESS, {k: v for k, v in body.items() if v is not None}, content_type="application/json", headers=headers)
+        answer = client.post(
+            ADDRESS,
+            {k: v for k, v in body.items() if v is not None},
+            content_type="application/json",
+            headers=headers,
+        )
         return answer.status_code, answer.json()
 
     return posted
@@ -48,7 +60,11 @@ def test_the_same_deployment_is_one_mark(post: Any) -> None:
     assert first["id"] == again["id"] and DeploymentMark.objects.count() == 1
     assert AuditEntry.objects.filter(action="deployment.post", actor_name="key ci").count() == 1
     status, changed = post(at=at, by="jenkins", note="Release 7.")
-    assert (status, changed["id"], DeploymentMark.objects.get().note) == (200, first["id"], "Release 7.")
+    assert (status, changed["id"], DeploymentMark.objects.get().note) == (
+        200,
+        first["id"],
+        "Release 7.",
+    )
     assert AuditEntry.objects.filter(action="deployment.post").count() == 2
     assert post(at=at, environment="staging")[0] == 201
 
@@ -87,14 +103,31 @@ def test_what_is_wrong_is_named_and_stores_nothing(post: Any, wrong: dict[str, A
 def test_bodies_that_are_no_json_are_refused(client: Client, key: str) -> None:
     headers = {"authorization": f"Bearer {key}"}
     for body in (b"[]", b"{", b"\xff", b'{"model": "\\ud800"}', b"[" * 9000):
-        assert client.post(ADDRESS, body, content_type="application/json", headers=headers).status_code == 400
-    assert client.post(ADDRESS, b"x" * 20_000, content_type="application/json", headers=headers).status_code == 413
-    assert client.post(ADDRESS, b"model=1", content_type="text/plain", headers=headers).status_code == 415
+        assert (
+            client.post(ADDRESS, body, content_type="application/json", headers=headers).status_code
+            == 400
+        )
+    assert (
+        client.post(
+            ADDRESS, b"x" * 20_000, content_type="application/json", headers=headers
+        ).status_code
+        == 413
+    )
+    assert (
+        client.post(ADDRESS, b"model=1", content_type="text/plain", headers=headers).status_code
+        == 415
+    )
     assert client.get(ADDRESS, headers=headers).status_code == 405
 
 
-def test_only_a_key_that_tells_of_deployments_may(post: Any, api_key: str, ingest_key: str, client: Client, key: str) -> None:
-    assert [post(as_key=other)[1]["code"] for other in (api_key, ingest_key, "nonsense")] == ["wrong_scope", "wrong_scope", "bad_key"]
+def test_only_a_key_that_tells_of_deployments_may(
+    post: Any, api_key: str, ingest_key: str, client: Client, key: str
+) -> None:
+    assert [post(as_key=other)[1]["code"] for other in (api_key, ingest_key, "nonsense")] == [
+        "wrong_scope",
+        "wrong_scope",
+        "bad_key",
+    ]
     gate = client.get("/api/v1/gate?model=a&version=b", headers={"authorization": f"Bearer {key}"})
     assert (gate.status_code, gate.json()["code"]) == (403, "wrong_scope")
     assert not DeploymentMark.objects.exists()
@@ -107,14 +140,27 @@ def test_a_flood_is_told_to_come_back(post: Any, monkeypatch: pytest.MonkeyPatch
     assert post(version="1", at=at, note="What is known may be said again.")[0] == 200
 
 
-def test_the_model_page_and_the_alert_show_it(post: Any, signed_in: Client, project: Project, other_project: Project) -> None:
+def test_the_model_page_and_the_alert_show_it(
+    post: Any, signed_in: Client, project: Project, other_project: Project
+) -> None:
     alert: Alert = stories.fleet(project, every=30)
     post(version="2026.11.3", by="jenkins", link="https://ci.example/7", note="Canary to 10 %.")
     DeploymentMark.objects.create(
-        project=other_project, model_name="ranker", environment="production", version_name="foreign", at=clock.now(), created_at=clock.now()
+        project=other_project,
+        model_name="ranker",
+        environment="production",
+        version_name="foreign",
+        at=clock.now(),
+        created_at=clock.now(),
     )
-    model = signed_in.get(f"/p/ranking/models/{alert.deployment.model_id}/?environment=production").content.decode()
+    model = signed_in.get(
+        f"/p/ranking/models/{alert.deployment.model_id}/?environment=production"
+    ).content.decode()
     page = signed_in.get(f"/p/ranking/alerts/{alert.number}/").content.decode()
     assert "CI: 2026.11.3 by jenkins" in model and 'href="https://ci.example/7"' in model
-    assert "CI: 2026.11.3 deployed by jenkins." in page and "Canary to 10" in page and 'href="https://ci.example/7"' in page
+    assert (
+        "CI: 2026.11.3 deployed by jenkins." in page
+        and "Canary to 10" in page
+        and 'href="https://ci.example/7"' in page
+    )
     assert "foreign" not in model and "foreign" not in page

@@ -1,4 +1,5 @@
-"""/metrics: Prometheus' own parser reads it, its counters only rise, and only those who may read see it."""
+"""/metrics: Prometheus' own parser reads it, its counters only rise, and only those who may read
+see it."""
 
 from __future__ import annotations
 
@@ -26,11 +27,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def read(client: Client, **headers: str) -> dict[str, float]:
     """Every sample by its name and labels, as Prometheus reads them."""
     answer = client.get("/metrics", headers=headers)
-    assert answer.status_code == 200 and answer["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert answer.status_code == 200 and answer["Content-Type"].startswith(
+        "text/plain; version=0.0.4"
+    )
     families = list(text_string_to_metric_families(answer.content.decode()))
     assert all(family.documentation and family.type != "unknown" for family in families)
     return {
-        sample.name.removeprefix("compilewatch_") + "".join(f" {value}" for value in sample.labels.values()): sample.value
+        sample.name.removeprefix("compilewatch_")
+        + "".join(f" {value}" for value in sample.labels.values()): sample.value
         for family in families
         for sample in family.samples
     }
@@ -40,7 +44,13 @@ def test_what_is_sent_refused_and_folded_is_counted(
     signed_in: Client, endpoint: Endpoint, make_request: Callable[..., Request], project: Project
 ) -> None:
     before = read(signed_in)
-    assert before["reports_accepted_total"] == before["inbox_rows"] == before["workers works"] == before["deliveries waiting"] == 0
+    assert (
+        before["reports_accepted_total"]
+        == before["inbox_rows"]
+        == before["workers works"]
+        == before["deliveries waiting"]
+        == 0
+    )
     for instance in range(3):
         endpoint.report(make_request(instance=instance, minutes=2))
     endpoint.send_json("[]")
@@ -51,18 +61,31 @@ def test_what_is_sent_refused_and_folded_is_counted(
     assert waiting["refused_total bad_request"] == waiting["refused_total bad_key"] == 1
     assert 1 <= waiting["commit_seconds_count"] <= 3 and waiting["commit_seconds_sum"] > 0
     [intake] = Intake.objects.all()
-    assert (intake.project_id, intake.reports, intake.bytes) == (project.pk, 6, waiting["bytes_accepted_total"])
+    assert (intake.project_id, intake.reports, intake.bytes) == (
+        project.pk,
+        6,
+        waiting["bytes_accepted_total"],
+    )
     fold_all()
     record_fold_end()
     heartbeat_write(name="celery@here", kind="worker")
     after = read(signed_in)
     assert after["inbox_rows"] == after["inbox_age_seconds"] == 0
-    assert after["fold_lag_seconds_count"] == after["stage_done_total fold"] == 6 and after["stage_seconds_sum fold"] > 0
+    assert (
+        after["fold_lag_seconds_count"] == after["stage_done_total fold"] == 6
+        and after["stage_seconds_sum fold"] > 0
+    )
     assert after["workers works"] == 1
-    assert all(after[name] >= value for name, value in waiting.items() if name.endswith(("_total", "_count", "_sum")))
+    assert all(
+        after[name] >= value
+        for name, value in waiting.items()
+        if name.endswith(("_total", "_count", "_sum"))
+    )
 
 
-def test_counters_survive_what_is_dropped(signed_in: Client, endpoint: Endpoint, make_request: Callable[..., Request]) -> None:
+def test_counters_survive_what_is_dropped(
+    signed_in: Client, endpoint: Endpoint, make_request: Callable[..., Request]
+) -> None:
     endpoint.report(make_request())
     endpoint.send_json("[]")
     COMMITTER.stop()
@@ -82,7 +105,9 @@ def test_reports_set_aside_are_a_number(signed_in: Client, project: Project) -> 
     assert read(signed_in)["reports_set_aside"] == 1
 
 
-def test_a_key_that_reads_opens_it_and_no_other(client: Client, api_key: str, ingest_key: str) -> None:
+def test_a_key_that_reads_opens_it_and_no_other(
+    client: Client, api_key: str, ingest_key: str
+) -> None:
     assert read(client, authorization=f"Bearer {api_key}")
     for headers, status, code in (
         ({}, 401, "bad_key"),
@@ -93,10 +118,15 @@ def test_a_key_that_reads_opens_it_and_no_other(client: Client, api_key: str, in
         assert (answer.status_code, answer.json()["code"]) == (status, code)
     shown = client.get(f"/metrics?key={api_key}")
     assert (shown.status_code, shown.json()["code"]) == (400, "key_in_url")
-    assert client.post("/metrics", headers={"authorization": f"Bearer {api_key}"}).status_code in (403, 405)
+    assert client.post("/metrics", headers={"authorization": f"Bearer {api_key}"}).status_code in (
+        403,
+        405,
+    )
 
 
-def test_a_key_comes_from_the_command_line(client: Client, project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_comes_from_the_command_line(
+    client: Client, project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     call_command("key_make", "--name", "prometheus")
     assert read(client, authorization=f"Bearer {capsys.readouterr().out.strip()}")
 
@@ -104,5 +134,8 @@ def test_a_key_comes_from_the_command_line(client: Client, project: Project, cap
 def test_what_the_manifests_scale_by_is_one_of_them(client: Client, api_key: str) -> None:
     documents = yaml.safe_load_all((settings.REPOSITORY / "docker/k8s/worker.yaml").read_text())
     [scaler] = [document for document in documents if document["kind"] == "HorizontalPodAutoscaler"]
-    asked = {metric["external"]["metric"]["name"].removeprefix("compilewatch_") for metric in scaler["spec"]["metrics"]}
+    asked = {
+        metric["external"]["metric"]["name"].removeprefix("compilewatch_")
+        for metric in scaler["spec"]["metrics"]
+    }
     assert asked and asked <= set(read(client, authorization=f"Bearer {api_key}"))

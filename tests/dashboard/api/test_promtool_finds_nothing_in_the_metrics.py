@@ -18,10 +18,17 @@ pytestmark = [pytest.mark.django_db, pytest.mark.needs("promtool")]
 
 
 def complaints(client: Client) -> str:
-    """What `promtool check metrics` prints, after its exit status; "0" alone where it finds nothing."""
+    """What `promtool check metrics` prints, after its exit status; "0" alone where it finds
+    nothing."""
     answer = client.get("/metrics")
     assert answer.status_code == 200
-    done = subprocess.run(["promtool", "check", "metrics"], input=answer.content, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=answer.content,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
     return f"{done.returncode} {(done.stdout + done.stderr).decode()}".strip()
 
 
@@ -36,9 +43,14 @@ def test_a_fleet_with_verdicts_has_clean_metrics(signed_in: Client, project: Pro
     assert sample in signed_in.get("/metrics").content
 
 
-def test_versions_of_an_engine_with_bounds_have_clean_metrics(signed_in: Client, models: str) -> None:
+def test_versions_of_an_engine_with_bounds_have_clean_metrics(
+    signed_in: Client, models: str
+) -> None:
     """`latency_below_seconds` carries the quantile as well."""
-    assert models and b"compilewatch_version_latency_below_seconds{" in signed_in.get("/metrics").content
+    assert (
+        models
+        and b"compilewatch_version_latency_below_seconds{" in signed_in.get("/metrics").content
+    )
     assert complaints(signed_in) == "0"
 
 
@@ -52,4 +64,8 @@ def test_a_hostile_name_stays_the_value_of_a_label(signed_in: Client, project: P
     assert complaints(signed_in) == "0"
     families = list(text_string_to_metric_families(signed_in.get("/metrics").content.decode()))
     assert not [family for family in families if family.name.startswith("evil")]
-    assert any(sample.labels.get("version", "").endswith(HOSTILE) for family in families for sample in family.samples)
+    assert any(
+        sample.labels.get("version", "").endswith(HOSTILE)
+        for family in families
+        for sample in family.samples
+    )

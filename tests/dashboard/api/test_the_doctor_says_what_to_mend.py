@@ -1,4 +1,5 @@
-"""`manage.py doctor`: a sentence for each thing that a dashboard needs, for people or as JSON, and an exit code."""
+"""`manage.py doctor`: a sentence for each thing that a dashboard needs, for people or as JSON, and
+an exit code."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def told(*words: str) -> tuple[int, str]:
     return 0, out.getvalue()
 
 
-def test_a_dashboard_that_is_well_says_so(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dashboard_that_is_well_says_so(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for limit in ("SLOW", "ALIVE_FOR", "FOLDS_WITHIN"):
         monkeypatch.setattr(health, limit, 3600.0)  # whatever the machine is busy with
     record_fold_end()
@@ -72,7 +75,9 @@ def test_without_a_worker_it_ends_with_one(project: Project) -> None:
     assert "No worker was heard of" in told()[1]
 
 
-def test_a_database_that_does_not_answer_is_a_sentence_and_the_rest_is_said(project: Project) -> None:
+def test_a_database_that_does_not_answer_is_a_sentence_and_the_rest_is_said(
+    project: Project,
+) -> None:
     from django.db import OperationalError
 
     with database_fails(OperationalError("gone"), on=""):
@@ -80,16 +85,32 @@ def test_a_database_that_does_not_answer_is_a_sentence_and_the_rest_is_said(proj
     assert code == 1 and "the database does not answer" in text and "ok    disk" in text
 
 
-def test_what_is_wrong_beside_the_database_is_named(project: Project, settings: LazySettings, tmp_path: Path) -> None:
-    settings.MAIL_READY, settings.EMAIL_BACKEND = True, "django.core.mail.backends.smtp.EmailBackend"
+def test_what_is_wrong_beside_the_database_is_named(
+    project: Project, settings: LazySettings, tmp_path: Path
+) -> None:
+    settings.MAIL_READY, settings.EMAIL_BACKEND = (
+        True,
+        "django.core.mail.backends.smtp.EmailBackend",
+    )
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", free_port()
     assert "does not take us" in looks.mail_check().sentence
-    settings.EMBEDDED, settings.CELERY_BROKER_URL = False, f"redis://:verysecret@127.0.0.1:{free_port()}/0"
+    settings.EMBEDDED, settings.CELERY_BROKER_URL = (
+        False,
+        f"redis://:verysecret@127.0.0.1:{free_port()}/0",
+    )
     assert not looks.redis_check().ok and "verysecret" not in looks.redis_check().sentence
     assert not looks.beat_check().ok
-    Channel.objects.create(project=project, kind="webhook", name="x", address="https://127.0.0.1:8443/verysecret", created_at=clock.now())
+    Channel.objects.create(
+        project=project,
+        kind="webhook",
+        name="x",
+        address="https://127.0.0.1:8443/verysecret",
+        created_at=clock.now(),
+    )
     found = looks.outbound_check()
-    assert not found.ok and "127.0.0.1:8443" in found.sentence and "verysecret" not in found.sentence
+    assert (
+        not found.ok and "127.0.0.1:8443" in found.sentence and "verysecret" not in found.sentence
+    )
 
 
 def test_two_beats_are_no_fault_and_said(project: Project) -> None:
@@ -117,7 +138,9 @@ def test_a_secret_that_everybody_can_read_and_a_full_disk_are_named(
 
 @pytest.mark.postgresql_only
 @pytest.mark.parametrize("wrong", [-90.0, 90.0])
-def test_a_clock_that_is_wrong_is_named(project: Project, monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
+def test_a_clock_that_is_wrong_is_named(
+    project: Project, monkeypatch: pytest.MonkeyPatch, wrong: float
+) -> None:
     right = looks.clock_check()
     assert right.ok and right.value is not None and abs(right.value) < looks.MAX_CLOCK_DIFFERENCE_S
     real = clock.unix
@@ -125,7 +148,10 @@ def test_a_clock_that_is_wrong_is_named(project: Project, monkeypatch: pytest.Mo
     code, text = told("--json")
     [found] = [check for check in json.loads(text)["checks"] if check["name"] == "clock"]
     assert code == 1 and not found["ok"] and abs(found["value"] + wrong) < 5
-    assert f"The database's clock is {found['value']:+.1f} s from this machine's" in found["sentence"] and "NTP" in found["sentence"]
+    assert (
+        f"The database's clock is {found['value']:+.1f} s from this machine's" in found["sentence"]
+        and "NTP" in found["sentence"]
+    )
 
 
 def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazySettings) -> None:
@@ -134,19 +160,29 @@ def test_a_provider_of_sign_ins_that_is_away_or_another_is_named(settings: LazyS
         return looks.provider_check()
 
     away = said("https://127.0.0.1:9/realms/team")
-    assert not away.ok and "COMPILEWATCH_OIDC_URL does not answer at https://127.0.0.1:9/realms/team/.well-known" in away.sentence
-    with wire_server(answering(b'HTTP/1.1 200 OK\r\n\r\n{"issuer": "https://elsewhere.example"}')) as server:
+    assert (
+        not away.ok
+        and "COMPILEWATCH_OIDC_URL does not answer at https://127.0.0.1:9/realms/team/.well-known"
+        in away.sentence
+    )
+    with wire_server(
+        answering(b'HTTP/1.1 200 OK\r\n\r\n{"issuer": "https://elsewhere.example"}')
+    ) as server:
         other = said(f"http://127.0.0.1:{server.port}/realms/team")
     assert not other.ok and "calls itself 'https://elsewhere.example'" in other.sentence
 
 
 def test_quarantined_reports_are_named_with_their_reason(project: Project) -> None:
-    for number, error in enumerate(["DataError: integer\nout of range", "DataError: integer\nout of range", "KeyError: 'x'"]):
+    for number, error in enumerate(
+        ["DataError: integer\nout of range", "DataError: integer\nout of range", "KeyError: 'x'"]
+    ):
         PoisonReport.objects.create(
             project=project, shard=0, instance_id=f"{number:026d}", seq_first=1, seq_last=1, received_at=clock.now(), clock_offset=0.0,
             identity=b"{}", report=b"{}", set_aside_at=clock.now(), error=error,
         )  # fmt: skip
-    [check] = [check for check in json.loads(told("--json")[1])["checks"] if check["name"] == "quarantine"]
+    [check] = [
+        check for check in json.loads(told("--json")[1])["checks"] if check["name"] == "quarantine"
+    ]
     assert not check["ok"] and check["value"] == 3
     assert check["sentence"].startswith(
         "3 reports are quarantined. Most frequent reason (2): DataError: integer out of range. Fix the cause"

@@ -1,4 +1,5 @@
-"""The examples that people copy: the AnalysisTemplate's paths fit the real answer, and both scripts run against a live server."""
+"""The examples that people copy: the AnalysisTemplate's paths fit the real answer, and both scripts
+run against a live server."""
 
 from __future__ import annotations
 
@@ -59,10 +60,15 @@ def holds(condition: str, result: Any) -> bool:
 
 
 @pytest.mark.parametrize(("kind", "state"), STATES.items())
-def test_the_analysis_template_reads_the_real_answer(client: Client, api_key: str, fleet: Fleet, kind: str, state: str) -> None:
+def test_the_analysis_template_reads_the_real_answer(
+    client: Client, api_key: str, fleet: Fleet, kind: str, state: str
+) -> None:
     say(fleet, kind)
     template = yaml_of("analysis-template.yaml")
-    assert (template["apiVersion"], template["kind"]) == ("argoproj.io/v1alpha1", "AnalysisTemplate")
+    assert (template["apiVersion"], template["kind"]) == (
+        "argoproj.io/v1alpha1",
+        "AnalysisTemplate",
+    )
     assert {arg["name"] for arg in template["spec"]["args"]} == {*NAMES, "key"}
     [metric] = template["spec"]["metrics"]
     web = metric["provider"]["web"]
@@ -72,37 +78,63 @@ def test_the_analysis_template_reads_the_real_answer(client: Client, api_key: st
     assert address.startswith("https://") and answer.status_code == 200
     result = at_path(answer.json(), web["jsonPath"])
     assert result == state
-    assert (holds(metric["successCondition"], result), holds(metric["failureCondition"], result)) == (state == "pass", state == "fail")
+    assert (
+        holds(metric["successCondition"], result),
+        holds(metric["failureCondition"], result),
+    ) == (state == "pass", state == "fail")
     assert metric["inconclusiveLimit"] >= metric["count"] > metric["failureLimit"] == 0
 
 
-def run(command: list[str], server: LiveServer, key: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    known = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "COMPILEWATCH_URL": server.url, "COMPILEWATCH_API_KEY": key}
+def run(
+    command: list[str], server: LiveServer, key: str, folder: Path, **env: str
+) -> subprocess.CompletedProcess[str]:
+    known = {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(folder),
+        "COMPILEWATCH_URL": server.url,
+        "COMPILEWATCH_API_KEY": key,
+    }
     return subprocess.run(command, env=known | env, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.needs("jq and curl")
 @pytest.mark.parametrize(("kind", "code"), [("healthy", 0), ("roll_back", 1), ("watch", 2)])
-def test_the_step_of_github_actions_runs(live_server: LiveServer, api_key: str, fleet: Fleet, kind: str, code: int, tmp_path: Path) -> None:
+def test_the_step_of_github_actions_runs(
+    live_server: LiveServer, api_key: str, fleet: Fleet, kind: str, code: int, tmp_path: Path
+) -> None:
     say(fleet, kind)
     [step] = yaml_of("github-actions.yaml")["jobs"]["gate"]["steps"]
     script = tmp_path / "step.sh"
     script.write_text(step["run"])
-    asked = {"MODEL": "ranker", "VERSION": "2026.11.3", "ENVIRONMENT": "prod", "WAIT_SECONDS": "0", "ASK_EVERY": "1"}
+    asked = {
+        "MODEL": "ranker",
+        "VERSION": "2026.11.3",
+        "ENVIRONMENT": "prod",
+        "WAIT_SECONDS": "0",
+        "ASK_EVERY": "1",
+    }
     assert set(step["env"]) == {"COMPILEWATCH_URL", "COMPILEWATCH_API_KEY", *asked}
     bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
     done = run(bash, live_server, api_key, tmp_path, **asked)
     assert done.returncode == code, done.stdout + done.stderr
-    assert f"{STATES[kind]} ({kind}): 2026.11.3 is {kind}." in done.stdout and "/compare?b=" in done.stdout
+    assert (
+        f"{STATES[kind]} ({kind}): 2026.11.3 is {kind}." in done.stdout
+        and "/compare?b=" in done.stdout
+    )
     refused = run(bash, live_server, "nonsense", tmp_path, **asked)
     assert refused.returncode == 2 and "bad_key" in refused.stdout
     assert api_key not in done.stdout + done.stderr
 
 
 @pytest.mark.needs("jq and curl")
-def test_the_script_with_curl_says_one_word(live_server: LiveServer, api_key: str, fleet: Fleet, tmp_path: Path) -> None:
+def test_the_script_with_curl_says_one_word(
+    live_server: LiveServer, api_key: str, fleet: Fleet, tmp_path: Path
+) -> None:
     say(fleet, "healthy")
     script = ["sh", str(EXAMPLES / "gate.sh"), "ranker"]
     assert run([*script, "2026.11.3", "prod"], live_server, api_key, tmp_path).stdout == "pass\n"
-    assert run([*script, "no such & version", "prod"], live_server, api_key, tmp_path).stdout == "inconclusive\n"
+    assert (
+        run([*script, "no such & version", "prod"], live_server, api_key, tmp_path).stdout
+        == "inconclusive\n"
+    )
     assert run([*script, "2026.11.3"], live_server, "nonsense", tmp_path).returncode != 0

@@ -1,4 +1,5 @@
-"""The deploy gate: HEALTHY passes, ROLL BACK fails, everything else is inconclusive, and nothing passes by silence."""
+"""The deploy gate: HEALTHY passes, ROLL BACK fails, everything else is inconclusive, and nothing
+passes by silence."""
 
 from __future__ import annotations
 
@@ -39,13 +40,21 @@ def ask(client: Client, api_key: str) -> Any:
 
 def judged(deployment: Deployment) -> None:
     minute = clock.minute_of(clock.unix())
-    Comparison.objects.update_or_create(deployment=deployment, defaults={"project_id": deployment.project_id, "judged_minute": minute})
+    Comparison.objects.update_or_create(
+        deployment=deployment,
+        defaults={"project_id": deployment.project_id, "judged_minute": minute},
+    )
     Deployment.objects.filter(pk=deployment.pk).update(last_minute=minute)
 
 
 @pytest.mark.parametrize(
     ("kind", "state", "wait"),
-    [("healthy", "pass", False), ("watch", "inconclusive", True), ("roll_back", "fail", False), ("not_enough_data", "inconclusive", True)],
+    [
+        ("healthy", "pass", False),
+        ("watch", "inconclusive", True),
+        ("roll_back", "fail", False),
+        ("not_enough_data", "inconclusive", True),
+    ],
 )
 def test_a_verdict_is_one_of_three_states(
     ask: Any, fleet: Fleet, old: Deployment, new: Deployment, kind: str, state: str, wait: bool
@@ -53,11 +62,25 @@ def test_a_verdict_is_one_of_three_states(
     verdict = fleet.say(new, kind, "The sentence.", baseline=old)
     judged(new)
     found = ask()
-    assert (found["state"], found["wait"], found["verdict"], found["sentence"]) == (state, wait, kind, "The sentence.")
-    assert (found["model"], found["version"], found["environment"], found["baseline"]) == ("ranker", "2026.11.3", "prod", "2026.11.2")
+    assert (found["state"], found["wait"], found["verdict"], found["sentence"]) == (
+        state,
+        wait,
+        kind,
+        "The sentence.",
+    )
+    assert (found["model"], found["version"], found["environment"], found["baseline"]) == (
+        "ranker",
+        "2026.11.3",
+        "prod",
+        "2026.11.2",
+    )
     assert found["since"] == clock.at_minute(verdict.since_minute or 0).isoformat()
-    assert found["evidence_url"].endswith(f"/p/ranking/models/{new.model_id}/compare?a={old.version_id}&b={new.version_id}")
-    assert found["reasons"] and all(reason["code"] and reason["text"] for reason in found["reasons"])
+    assert found["evidence_url"].endswith(
+        f"/p/ranking/models/{new.model_id}/compare?a={old.version_id}&b={new.version_id}"
+    )
+    assert found["reasons"] and all(
+        reason["code"] and reason["text"] for reason in found["reasons"]
+    )
     if kind == "roll_back":
         assert found["reasons"][0]["text"].startswith("p50: +31")
 
@@ -78,11 +101,18 @@ def test_what_is_unknown_is_said_and_never_passes(ask: Any, fleet: Fleet, new: D
         ({}, "not_judged"),
     ):
         found = ask(**query)
-        assert (found["state"], found["wait"], found["verdict"], found["reasons"][0]["code"]) == ("inconclusive", True, None, code)
+        assert (found["state"], found["wait"], found["verdict"], found["reasons"][0]["code"]) == (
+            "inconclusive",
+            True,
+            None,
+            code,
+        )
 
 
 @pytest.mark.parametrize("what", ["silent", "judge_late", "ended"])
-def test_an_old_healthy_does_not_pass(ask: Any, fleet: Fleet, new: Deployment, time: Time, what: str) -> None:
+def test_an_old_healthy_does_not_pass(
+    ask: Any, fleet: Fleet, new: Deployment, time: Time, what: str
+) -> None:
     fleet.say(new, "healthy")
     judged(new)
     assert ask()["state"] == "pass"
@@ -92,10 +122,16 @@ def test_an_old_healthy_does_not_pass(ask: Any, fleet: Fleet, new: Deployment, t
     if what == "ended":
         fleet.end(new)
     found = ask()
-    assert (found["state"], found["reasons"][0]["code"], found["wait"]) == ("inconclusive", what, what != "ended")
+    assert (found["state"], found["reasons"][0]["code"], found["wait"]) == (
+        "inconclusive",
+        what,
+        what != "ended",
+    )
 
 
-def test_a_judge_that_stopped_before_it_judged_anew_does_not_pass(ask: Any, fleet: Fleet, new: Deployment, time: Time) -> None:
+def test_a_judge_that_stopped_before_it_judged_anew_does_not_pass(
+    ask: Any, fleet: Fleet, new: Deployment, time: Time
+) -> None:
     fleet.say(new, "healthy")
     judged(new)
     schedule_rejudge(project_id=new.project_id)
@@ -103,10 +139,16 @@ def test_a_judge_that_stopped_before_it_judged_anew_does_not_pass(ask: Any, flee
     time.go(11 * 60)
     Deployment.objects.filter(pk=new.pk).update(last_minute=clock.minute_of(clock.unix()))
     found = ask()
-    assert (found["state"], found["reasons"][0]["code"], found["wait"]) == ("inconclusive", "judge_late", True)
+    assert (found["state"], found["reasons"][0]["code"], found["wait"]) == (
+        "inconclusive",
+        "judge_late",
+        True,
+    )
 
 
-def test_roll_back_still_fails_after_the_version_is_gone(ask: Any, fleet: Fleet, new: Deployment, time: Time) -> None:
+def test_roll_back_still_fails_after_the_version_is_gone(
+    ask: Any, fleet: Fleet, new: Deployment, time: Time
+) -> None:
     fleet.say(new, "roll_back")
     time.go(3600)
     fleet.end(new)
@@ -121,7 +163,9 @@ def test_a_first_version_is_not_worth_waiting_for(ask: Any, fleet: Fleet, new: D
     assert (ask()["state"], ask()["wait"]) == ("inconclusive", False)
 
 
-def test_an_operators_word_opens_it_until_it_gets_worse(ask: Any, fleet: Fleet, new: Deployment, user: User) -> None:
+def test_an_operators_word_opens_it_until_it_gets_worse(
+    ask: Any, fleet: Fleet, new: Deployment, user: User
+) -> None:
     fleet.say(new, "watch")
     judged(new)
     alerts_sync()
@@ -141,14 +185,21 @@ def test_the_newest_deployment_counts(ask: Any, fleet: Fleet, new: Deployment, t
     assert ask()["state"] == "pass"
 
 
-def test_a_name_is_asked_for_as_its_job_reported_it(ask: Any, fleet: Fleet, old: Deployment) -> None:
+def test_a_name_is_asked_for_as_its_job_reported_it(
+    ask: Any, fleet: Fleet, old: Deployment
+) -> None:
     deployment = fleet.deploy("7<U+200B>")
     fleet.say(deployment, "healthy")
     judged(deployment)
-    assert (ask(version="7\u200b")["state"], ask(version="7\u200b")["version"]) == ("pass", "7\u200b")
+    assert (ask(version="7\u200b")["state"], ask(version="7\u200b")["version"]) == (
+        "pass",
+        "7\u200b",
+    )
 
 
-def test_an_answer_that_stays_is_not_sent_twice(client: Client, api_key: str, fleet: Fleet, new: Deployment) -> None:
+def test_an_answer_that_stays_is_not_sent_twice(
+    client: Client, api_key: str, fleet: Fleet, new: Deployment
+) -> None:
     fleet.say(new, "healthy")
     judged(new)
     headers = {"authorization": f"Bearer {api_key}"}
@@ -157,26 +208,48 @@ def test_an_answer_that_stays_is_not_sent_twice(client: Client, api_key: str, fl
     again = client.get(address, headers={**headers, "if-none-match": first["ETag"]})
     assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
     fleet.say(new, "roll_back")
-    assert client.get(address, headers={**headers, "if-none-match": first["ETag"]}).json()["state"] == "fail"
+    assert (
+        client.get(address, headers={**headers, "if-none-match": first["ETag"]}).json()["state"]
+        == "fail"
+    )
 
 
 def test_only_a_key_of_the_project_that_reads_is_told(
-    client: Client, api_key: str, ingest_key: str, fleet: Fleet, new: Deployment, other_project: Project, ask: Any
+    client: Client,
+    api_key: str,
+    ingest_key: str,
+    fleet: Fleet,
+    new: Deployment,
+    other_project: Project,
+    ask: Any,
 ) -> None:
     from dashboard.projects.services import key_create
 
     fleet.say(new, "healthy")
     judged(new)
     address = "/api/v1/gate?model=ranker&version=2026.11.3&environment=prod"
-    for key, status, code in ((None, 401, "bad_key"), (ingest_key, 403, "wrong_scope"), ("nonsense", 401, "bad_key")):
+    for key, status, code in (
+        (None, 401, "bad_key"),
+        (ingest_key, 403, "wrong_scope"),
+        ("nonsense", 401, "bad_key"),
+    ):
         answer = client.get(address, headers={"authorization": f"Bearer {key}"} if key else {})
         assert (answer.status_code, answer.json()["code"]) == (status, code)
     _, foreign = key_create(project=other_project, kind="api")
     answer = client.get(address, headers={"authorization": f"Bearer {foreign}"}).json()
-    assert (answer["state"], answer["reasons"][0]["code"], answer["verdict"]) == ("inconclusive", "unknown_model", None)
+    assert (answer["state"], answer["reasons"][0]["code"], answer["verdict"]) == (
+        "inconclusive",
+        "unknown_model",
+        None,
+    )
     assert client.get(f"{address}&key={api_key}").json()["code"] == "key_in_url"
     assert client.post(address, headers={"authorization": f"Bearer {api_key}"}).status_code == 405
-    assert ask(400, model="")["code"] == ask(400, wait="9")["code"] == ask(400, version="x" * 201)["code"] == "bad_request"
+    assert (
+        ask(400, model="")["code"]
+        == ask(400, wait="9")["code"]
+        == ask(400, version="x" * 201)["code"]
+        == "bad_request"
+    )
 
 
 def test_it_asks_a_fixed_number_of_questions(
@@ -198,16 +271,31 @@ def test_a_version_that_is_accepted_passes_without_an_alert_until_it_gets_worse(
     judged(new)
     assert (ask()["state"], Alert.objects.count()) == ("inconclusive", 0)
     choice = baseline_choose(
-        model=fleet.model, environment="prod", version=new.version.name, kind="accept", note="more work per call", actor=user
+        model=fleet.model,
+        environment="prod",
+        version=new.version.name,
+        kind="accept",
+        note="more work per call",
+        actor=user,
     )
     judged(new)
     answer = ask()
-    assert (answer["state"], answer["reasons"]) == ("pass", [{"code": "accepted", "text": "ada accepted it as the new normal."}])
+    assert (answer["state"], answer["reasons"]) == (
+        "pass",
+        [{"code": "accepted", "text": "ada accepted it as the new normal."}],
+    )
     time.go(60)
     baseline_choice_end(choice=choice, actor=user)
     judged(new)
     assert ask()["state"] == "inconclusive"
-    baseline_choose(model=fleet.model, environment="prod", version=new.version.name, kind="accept", note="still", actor=user)
+    baseline_choose(
+        model=fleet.model,
+        environment="prod",
+        version=new.version.name,
+        kind="accept",
+        note="still",
+        actor=user,
+    )
     time.go(60)
     fleet.say(new, "roll_back")
     judged(new)

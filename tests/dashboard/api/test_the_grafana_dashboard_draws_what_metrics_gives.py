@@ -1,4 +1,5 @@
-"""/metrics tells verdicts and key figures of the reader's own versions, and the Grafana dashboard asks for exactly such names."""
+"""/metrics tells verdicts and key figures of the reader's own versions, and the Grafana dashboard
+asks for exactly such names."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ WORDS = {"sum", "max", "by", "or", "vector", "rate", "label_values"}
 def scrape(client: Client, key: str = "") -> dict[str, Metric]:
     answer = client.get("/metrics", headers={"authorization": f"Bearer {key}"} if key else {})
     assert answer.status_code == 200
-    return {family.name: family for family in text_string_to_metric_families(answer.content.decode())}
+    return {
+        family.name: family for family in text_string_to_metric_families(answer.content.decode())
+    }
 
 
 def samples(families: dict[str, Metric], name: str) -> list[tuple[dict[str, str], float]]:
@@ -53,33 +56,60 @@ def asked_for(expression: str) -> tuple[set[str], set[str]]:
     return names, words - names
 
 
-def test_verdicts_and_figures_of_live_deployments_are_told(signed_in: Client, project: Project) -> None:
+def test_verdicts_and_figures_of_live_deployments_are_told(
+    signed_in: Client, project: Project
+) -> None:
     stories.fleet(project, every=400)
     families = scrape(signed_in)
-    verdicts = {(one["model"], one["version"]): one["verdict"] for one, value in samples(families, "version_verdict") if value == 1}
-    assert verdicts["ranker", "2026.11.3"] == "roll_back" and verdicts["vit-embed", "2026.11.2"] == "healthy"
-    assert verdicts["ranker", "2026.11.2"] == "not_enough_data" and ("vit-embed", "2026.11.1") not in verdicts
+    verdicts = {
+        (one["model"], one["version"]): one["verdict"]
+        for one, value in samples(families, "version_verdict")
+        if value == 1
+    }
+    assert (
+        verdicts["ranker", "2026.11.3"] == "roll_back"
+        and verdicts["vit-embed", "2026.11.2"] == "healthy"
+    )
+    assert (
+        verdicts["ranker", "2026.11.2"] == "not_enough_data"
+        and ("vit-embed", "2026.11.1") not in verdicts
+    )
     p50 = {
         one["version"]: value
         for one, value in samples(families, "version_latency_seconds")
         if one["model"] == "ranker" and one["quantile"] == "0.5"
     }
-    assert p50["2026.11.3"] == pytest.approx(0.0184, rel=0.1) and p50["2026.11.2"] == pytest.approx(0.014, rel=0.1)
-    shares = {one["version"]: value for one, value in samples(families, "version_compiled_share") if one["model"] == "ranker"}
+    assert p50["2026.11.3"] == pytest.approx(0.0184, rel=0.1) and p50["2026.11.2"] == pytest.approx(
+        0.014, rel=0.1
+    )
+    shares = {
+        one["version"]: value
+        for one, value in samples(families, "version_compiled_share")
+        if one["model"] == "ranker"
+    }
     assert shares["2026.11.3"] == pytest.approx(0.72, abs=0.02) and shares["2026.11.2"] == 1
-    assert samples(families, "alerts_unresolved") == [({"project": "ranking", "model": "ranker", "severity": "roll_back"}, 1)]
-    assert sum(value for one, value in samples(families, "instances") if one["model"] == "ranker") == 12
+    assert samples(families, "alerts_unresolved") == [
+        ({"project": "ranking", "model": "ranker", "severity": "roll_back"}, 1)
+    ]
+    assert (
+        sum(value for one, value in samples(families, "instances") if one["model"] == "ranker")
+        == 12
+    )
     assert samples(families, "deployments_left_out") == [({"project": "ranking"}, 0)]
 
 
-def test_a_reader_hears_of_their_own_projects_alone(client: Client, project: Project, other_project: Project, api_key: str) -> None:
+def test_a_reader_hears_of_their_own_projects_alone(
+    client: Client, project: Project, other_project: Project, api_key: str
+) -> None:
     stories.fleet(other_project, every=400)
     assert not samples(scrape(client, api_key), "version_verdict")
     theirs = scrape(client, key_create(project=other_project, kind="api", name="theirs")[1])
     assert {one["project"] for one, _ in samples(theirs, "version_verdict")} == {other_project.slug}
 
 
-def test_the_number_of_series_is_bounded(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_series_is_bounded(
+    signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stories.fleet(project, every=400)
     monkeypatch.setattr(prometheus_versions, "MAX_DEPLOYMENTS", 2)
     families = scrape(signed_in)
@@ -101,7 +131,9 @@ def test_every_name_of_the_dashboard_is_in_a_scrape(signed_in: Client, project: 
     for expression in found:
         names, labels = asked_for(expression)
         assert names and names <= set(given), expression
-        known = set().union(*(given[name] for name in names)) | ({"code"} if "compilewatch_refused_total" in names else set())
+        known = set().union(*(given[name] for name in names)) | (
+            {"code"} if "compilewatch_refused_total" in names else set()
+        )
         assert labels <= known, expression
     legends = set(re.findall(r"\{\{(\w+)\}\}", FILE.read_text()))
     assert legends <= {"model", "version", "state", "code"}

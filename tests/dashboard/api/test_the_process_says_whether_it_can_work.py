@@ -1,4 +1,5 @@
-"""/healthz answers while the process lives; /readyz says of each thing it stands on what was found, and 503 if it cannot do without."""
+"""/healthz answers while the process lives; /readyz says of each thing it stands on what was found,
+and 503 if it cannot do without."""
 
 from __future__ import annotations
 
@@ -41,10 +42,21 @@ def checks(client: Client, status: int, address: str = "/readyz") -> dict[str, A
     assert answer.has_header("Retry-After") == (status == 503)
     for check in answer.json()["checks"].values():
         assert check["sentence"] and check.keys() == {"ok", "value", "limit", "unit", "sentence"}
-    return {"status": answer.json()["status"], **{name: check["ok"] for name, check in answer.json()["checks"].items()}}
+    return {
+        "status": answer.json()["status"],
+        **{name: check["ok"] for name, check in answer.json()["checks"].items()},
+    }
 
 
-ALL_WELL = {"status": "ready", "committer": True, "database": True, "migrations": True, "inbox": True, "judge": True, "workers": True}
+ALL_WELL = {
+    "status": "ready",
+    "committer": True,
+    "database": True,
+    "migrations": True,
+    "inbox": True,
+    "judge": True,
+    "workers": True,
+}
 
 
 def test_ready_again_and_again(client: Client, worker: None) -> None:
@@ -65,7 +77,10 @@ def test_not_ready_while_a_migration_is_missing(client: Client, worker: None) ->
 
 
 def test_a_line_that_stands_still_is_said_and_reports_are_still_taken(
-    client: Client, worker: None, store_reports: Callable[..., object], make_request: Callable[..., Request]
+    client: Client,
+    worker: None,
+    store_reports: Callable[..., object],
+    make_request: Callable[..., Request],
 ) -> None:
     store_reports(make_request(instance=1))
     assert checks(client, 200) == ALL_WELL
@@ -96,7 +111,9 @@ NOTHING = {
 }
 
 
-def test_not_ready_while_the_database_is_away_but_alive(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_ready_while_the_database_is_away_but_alive(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def away() -> None:
         raise OperationalError("no route")
 
@@ -105,7 +122,9 @@ def test_not_ready_while_the_database_is_away_but_alive(client: Client, monkeypa
     assert client.get("/healthz").status_code == 200
 
 
-def test_a_database_that_hangs_keeps_one_thread_and_nobody_waiting(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_database_that_hangs_keeps_one_thread_and_nobody_waiting(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked, answers = [], threading.Event()
 
     def hangs() -> health.Check:

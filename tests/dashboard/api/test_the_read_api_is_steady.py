@@ -36,29 +36,44 @@ PUBLISHED = [
 @pytest.fixture
 def models(project: Project) -> list[WatchedModel]:
     now = clock.now()
-    rows = [WatchedModel(project=project, name=f"model-{number}", first_seen_at=now, last_seen_at=now) for number in range(5)]
+    rows = [
+        WatchedModel(project=project, name=f"model-{number}", first_seen_at=now, last_seen_at=now)
+        for number in range(5)
+    ]
     return WatchedModel.objects.bulk_create(rows)
 
 
-def test_a_cursor_leads_through_all_items_once(signed_in: Client, models: list[WatchedModel], project: Project) -> None:
+def test_a_cursor_leads_through_all_items_once(
+    signed_in: Client, models: list[WatchedModel], project: Project
+) -> None:
     found, cursor, pages = [], "", 0
     while cursor is not None:
-        answer = read(signed_in, f"{ROOT}/models", limit=2, **({"cursor": cursor} if cursor else {}))
+        answer = read(
+            signed_in, f"{ROOT}/models", limit=2, **({"cursor": cursor} if cursor else {})
+        )
         found += [item["name"] for item in answer["items"]]
         cursor, pages = answer["next"], pages + 1
         if pages == 1:
-            WatchedModel.objects.create(project=project, name="late", first_seen_at=clock.now(), last_seen_at=clock.now())
+            WatchedModel.objects.create(
+                project=project, name="late", first_seen_at=clock.now(), last_seen_at=clock.now()
+            )
     assert found == [f"model-{number}" for number in range(5)] + ["late"] and pages == 3
     assert read(signed_in, f"{ROOT}/models", name="model-3")["items"][0]["name"] == "model-3"
 
 
 def test_what_did_not_change_is_304(signed_in: Client, models: list[WatchedModel]) -> None:
     first = signed_in.get(f"{ROOT}/models")
-    assert first["ETag"] and first["Cache-Control"] == "private, no-cache" and "Cookie" in first["Vary"]
+    assert (
+        first["ETag"]
+        and first["Cache-Control"] == "private, no-cache"
+        and "Cookie" in first["Vary"]
+    )
     again = signed_in.get(f"{ROOT}/models", headers={"if-none-match": first["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
     models[0].delete()
-    assert signed_in.get(f"{ROOT}/models", headers={"if-none-match": first["ETag"]}).status_code == 200
+    assert (
+        signed_in.get(f"{ROOT}/models", headers={"if-none-match": first["ETag"]}).status_code == 200
+    )
     head = signed_in.head(f"{ROOT}/models")
     assert head.status_code == 200 and head.content == b"" and head["ETag"] != first["ETag"]
 
@@ -69,25 +84,59 @@ def test_what_did_not_change_is_304(signed_in: Client, models: list[WatchedModel
         ("/models", {"limit": "500"}, "limit: "),
         ("/models", {"limit": "many"}, "limit: "),
         ("/models", {"cursor": "bm9wZQ"}, "cursor: is not one that an answer gave"),
-        ("/models", {"cursor": "YWZ0ZXIgOTk5OTk5OTk5OTk5OTk5OTk5OTk5"}, "cursor: is not one that an answer gave"),
-        ("/models", {"nam": "x"}, "nam: there is no such parameter here, expected one of cursor, limit, name."),
+        (
+            "/models",
+            {"cursor": "YWZ0ZXIgOTk5OTk5OTk5OTk5OTk5OTk5OTk5"},
+            "cursor: is not one that an answer gave",
+        ),
+        (
+            "/models",
+            {"nam": "x"},
+            "nam: there is no such parameter here, expected one of cursor, limit, name.",
+        ),
         ("/models", {"name": "a\0b"}, "name: holds the character 0."),
         ("/models/0", {}, "model_id: "),
         ("/models/99999999999999999999", {}, "model_id: "),
         ("/alerts", {"state": "closed"}, "state: "),
         ("/verdicts", {"current": "perhaps"}, "current: "),
-        ("/models/MODEL/series", {"metric": "p51"}, "metric: 'p51' is none, expected p50_seconds, "),
+        (
+            "/models/MODEL/series",
+            {"metric": "p51"},
+            "metric: 'p51' is none, expected p50_seconds, ",
+        ),
         ("/models/MODEL/series", {"minutes": "1440", "step": "0"}, ""),
-        ("/models/MODEL/series", {"minutes": "2880", "step": "1"}, "step: makes 2,880 bins, expected at most 1,500."),
-        ("/models/MODEL/series", {"minutes": "576000", "step": "7"}, "step: 7 is less than an hour"),
-        ("/models/MODEL/series", {"until": "2026-11-22T10:00:00"}, "until: expected a time with its zone"),
-        ("/models/MODEL/series", {"until": "9999-01-01T00:00:00Z"}, "until: expected a time since 1970"),
-        ("/models/MODEL/series", {"version": "7"}, "version: 7 is no version of this model in production."),
+        (
+            "/models/MODEL/series",
+            {"minutes": "2880", "step": "1"},
+            "step: makes 2,880 bins, expected at most 1,500.",
+        ),
+        (
+            "/models/MODEL/series",
+            {"minutes": "576000", "step": "7"},
+            "step: 7 is less than an hour",
+        ),
+        (
+            "/models/MODEL/series",
+            {"until": "2026-11-22T10:00:00"},
+            "until: expected a time with its zone",
+        ),
+        (
+            "/models/MODEL/series",
+            {"until": "9999-01-01T00:00:00Z"},
+            "until: expected a time since 1970",
+        ),
+        (
+            "/models/MODEL/series",
+            {"version": "7"},
+            "version: 7 is no version of this model in production.",
+        ),
         ("/models/MODEL/comparisons", {"a": "1"}, "b: "),
         ("/models/MODEL/comparisons", {"a": "3", "b": "3"}, "b: expected another version than a."),
     ],
 )
-def test_an_error_names_its_field(signed_in: Client, models: list[WatchedModel], path: str, asked: dict[str, str], said: str) -> None:
+def test_an_error_names_its_field(
+    signed_in: Client, models: list[WatchedModel], path: str, asked: dict[str, str], said: str
+) -> None:
     path = ROOT + path.replace("MODEL", str(models[0].pk))
     if not said:
         assert read(signed_in, path, **asked)["series"] == []
@@ -104,7 +153,9 @@ def test_an_address_that_is_none_is_said_in_the_one_shape(signed_in: Client) -> 
 def test_one_description_holds_every_address(client: Client) -> None:
     described = client.get("/api/v1/openapi.json").json()
     jsonschema.validate(described, OPENAPI_31)
-    assert {"/api/v1/reports", "/api/v1/gate", "/api/v1/deployments", "/api/v1/projects"} <= set(described["paths"])
+    assert {"/api/v1/reports", "/api/v1/gate", "/api/v1/deployments", "/api/v1/projects"} <= set(
+        described["paths"]
+    )
     operations = [one for path in described["paths"].values() for one in path.values()]
     assert sorted(one["operationId"] for one in operations) == PUBLISHED
     used = set(str(described).split("#/components/schemas/")) and {

@@ -1,4 +1,5 @@
-"""Keys that read and members read their own projects; everyone else hears why not, and a foreign project does not exist."""
+"""Keys that read and members read their own projects; everyone else hears why not, and a foreign
+project does not exist."""
 
 from __future__ import annotations
 
@@ -22,9 +23,17 @@ pytestmark = pytest.mark.django_db
 
 def addresses(project: Project) -> list[str]:
     """Every address that reads, filled in with what is in the project."""
-    model, verdict = WatchedModel.objects.filter(project=project).first(), Verdict.objects.filter(project=project).first()
+    model, verdict = (
+        WatchedModel.objects.filter(project=project).first(),
+        Verdict.objects.filter(project=project).first(),
+    )
     assert model and verdict
-    filled = {"project": project.slug, "model_id": model.pk, "verdict_id": verdict.pk, "number": 418}
+    filled = {
+        "project": project.slug,
+        "model_id": model.pk,
+        "verdict_id": verdict.pk,
+        "number": 418,
+    }
     found = []
     for path, operations in build_document()["paths"].items():
         if "{project}" in path:
@@ -35,14 +44,24 @@ def addresses(project: Project) -> list[str]:
 
 
 def test_every_address_wants_a_key_that_reads_or_a_member(
-    client: Client, project: Project, other_project: Project, api_key: str, ingest_key: str, make_user: Callable[..., User]
+    client: Client,
+    project: Project,
+    other_project: Project,
+    api_key: str,
+    ingest_key: str,
+    make_user: Callable[..., User],
 ) -> None:
     stories.fleet(project, every=400)
     foreign_key = key_create(project=other_project, kind="api", name="theirs")[1]
     stranger, viewer = Client(), Client()
     stranger.force_login(make_user("stranger", other_project, Role.ADMIN))
     viewer.force_login(make_user("viewer", project, Role.VIEWER))
-    versions = WatchedModel.objects.filter(project=project).first().versions.order_by("pk").values_list("pk", flat=True)  # type: ignore[union-attr]
+    versions = (
+        WatchedModel.objects.filter(project=project)
+        .first()
+        .versions.order_by("pk")
+        .values_list("pk", flat=True)
+    )  # type: ignore[union-attr]
     for path in addresses(project):
         wanted = dict(zip("ab", versions, strict=True)) if path.endswith("comparisons") else {}
         assert refused(client, path, **wanted)[:2] == (401, "bad_key")
@@ -51,15 +70,22 @@ def test_every_address_wants_a_key_that_reads_or_a_member(
         assert refused(client, path, foreign_key, **wanted)[:2] == (404, "not_found")
         assert refused(stranger, path, **wanted)[:2] == (404, "not_found")
         for who, key in ((viewer, ""), (client, api_key)):
-            answer = who.get(path, wanted, headers={"authorization": f"Bearer {key}"} if key else {})
+            answer = who.get(
+                path, wanted, headers={"authorization": f"Bearer {key}"} if key else {}
+            )
             assert answer.status_code == 200, path
             assert who.post(path).status_code in (403, 405)
 
 
-def test_what_belongs_to_another_project_is_not_in_this_one(signed_in: Client, project: Project, other_project: Project) -> None:
+def test_what_belongs_to_another_project_is_not_in_this_one(
+    signed_in: Client, project: Project, other_project: Project
+) -> None:
     stories.fleet(project, every=400)
     stories.fleet(other_project, every=400)
-    foreign, said = WatchedModel.objects.filter(project=other_project).first(), Verdict.objects.filter(project=other_project).first()
+    foreign, said = (
+        WatchedModel.objects.filter(project=other_project).first(),
+        Verdict.objects.filter(project=other_project).first(),
+    )
     mine = WatchedModel.objects.filter(project=project, name="ranker").get()
     theirs = WatchedModel.objects.filter(project=other_project, name="ranker").get()
     assert foreign and said
@@ -68,15 +94,24 @@ def test_what_belongs_to_another_project_is_not_in_this_one(signed_in: Client, p
     assert refused(signed_in, f"{ROOT}/verdicts/{said.pk}")[0] == 404
     a, b = theirs.versions.order_by("pk").values_list("pk", flat=True)
     assert refused(signed_in, f"{ROOT}/models/{mine.pk}/comparisons", a=a, b=b)[0] == 404
-    assert refused(signed_in, f"{ROOT}/models/{mine.pk}/series", version=a)[:2] == (400, "bad_request")
+    assert refused(signed_in, f"{ROOT}/models/{mine.pk}/series", version=a)[:2] == (
+        400,
+        "bad_request",
+    )
     assert read(signed_in, f"{ROOT}/instances", version=a)["items"] == []
     assert read(signed_in, f"{ROOT}/verdicts", model=theirs.pk)["items"] == []
-    assert {item["id"] for item in read(signed_in, f"{ROOT}/models")["items"]}.isdisjoint({foreign.pk, theirs.pk})
+    assert {item["id"] for item in read(signed_in, f"{ROOT}/models")["items"]}.isdisjoint(
+        {foreign.pk, theirs.pk}
+    )
 
 
-def test_a_key_names_its_project_and_a_person_theirs(client: Client, signed_in: Client, api_key: str, project: Project) -> None:
+def test_a_key_names_its_project_and_a_person_theirs(
+    client: Client, signed_in: Client, api_key: str, project: Project
+) -> None:
     quota = {"reports_per_second": 5000.0, "reports_waiting": 200_000}
-    assert read(Client(), "/api/v1/projects", api_key)["items"] == [{"slug": "ranking", "name": "Ranking", "quota": quota}]
+    assert read(Client(), "/api/v1/projects", api_key)["items"] == [
+        {"slug": "ranking", "name": "Ranking", "quota": quota}
+    ]
     assert read(signed_in, "/api/v1/projects") == read(Client(), "/api/v1/projects", api_key)
     assert refused(signed_in, "/api/v1/projects", token=api_key)[1] == "key_in_url"
 

@@ -1,4 +1,5 @@
-"""`manage.py restore` puts a backup of SQLite in place of the database, never under somebody who has it open."""
+"""`manage.py restore` puts a backup of SQLite in place of the database, never under somebody who
+has it open."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from tests.flow.stack import REPOSITORY
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """Of a dashboard whose database is in a folder of the test's own."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    plain = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
     return plain | {"COMPILEWATCH_DATA": str(tmp_path), "BACKUP": str(tmp_path / "copy.backup")}
 
 
@@ -28,9 +31,17 @@ def environment(tmp_path: Path) -> dict[str, str]:
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty database of the dashboard."""
     folder = tmp_path_factory.mktemp("migrated")
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    plain = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
     command = [sys.executable, "manage.py", "migrate", "--verbosity", "0"]
-    subprocess.run(command, cwd=REPOSITORY, env=plain | {"COMPILEWATCH_DATA": str(folder)}, timeout=120, check=True)
+    subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=plain | {"COMPILEWATCH_DATA": str(folder)},
+        timeout=120,
+        check=True,
+    )
     return folder / "compilewatch.sqlite3"
 
 
@@ -38,7 +49,9 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def database(migrated: Path, tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """Somebody who has it open, in the mode that the dashboard uses."""
     shutil.copyfile(migrated, tmp_path / "compilewatch.sqlite3")
-    with closing(sqlite3.connect(tmp_path / "compilewatch.sqlite3", isolation_level=None)) as opened:
+    with closing(
+        sqlite3.connect(tmp_path / "compilewatch.sqlite3", isolation_level=None)
+    ) as opened:
         opened.execute("PRAGMA journal_mode = WAL")
         opened.execute("CREATE TABLE word (word text)")
         yield opened
@@ -46,7 +59,15 @@ def database(migrated: Path, tmp_path: Path) -> Iterator[sqlite3.Connection]:
 
 def restore(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "manage.py", "restore", environment["BACKUP"], *words]
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def words_of(path: Path) -> list[str]:
@@ -54,14 +75,18 @@ def words_of(path: Path) -> list[str]:
         return [word for (word,) in opened.execute("SELECT word FROM word ORDER BY rowid")]
 
 
-def test_the_guide(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+def test_the_guide(
+    environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path
+) -> None:
     place = tmp_path / "compilewatch.sqlite3"
     database.execute("INSERT INTO word VALUES ('before')")
     guide_run("SQLite backup", environment)
     database.execute("INSERT INTO word VALUES ('after')")
 
     refused = restore(environment, "--wait", "0")
-    assert refused.returncode == 1 and "The database is in use: stop the dashboard" in refused.stderr
+    assert (
+        refused.returncode == 1 and "The database is in use: stop the dashboard" in refused.stderr
+    )
     assert words_of(place) == ["before", "after"]
     assert not [*tmp_path.glob("*.restoring*")]
 
@@ -75,37 +100,63 @@ def test_the_guide(environment: dict[str, str], database: sqlite3.Connection, tm
 def little_room(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
     """A command that may write 8 KiB to a file, as on a disk that is full."""
     limited = ["prlimit", "--fsize=8192", sys.executable, "manage.py", *words]
-    return subprocess.run(limited, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        limited,
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
-def test_a_full_disk_is_one_sentence_and_changes_nothing(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+def test_a_full_disk_is_one_sentence_and_changes_nothing(
+    environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path
+) -> None:
     database.execute("INSERT INTO word VALUES (?)", ("before" * 10_000,))
     guide_run("SQLite backup", environment)
     database.close()
-    for words in (["backup", str(tmp_path / "second")], ["restore", environment["BACKUP"]], ["backup", str(tmp_path / "none/second")]):
+    for words in (
+        ["backup", str(tmp_path / "second")],
+        ["restore", environment["BACKUP"]],
+        ["backup", str(tmp_path / "none/second")],
+    ):
         refused = little_room(environment, *words)
         assert (refused.returncode, refused.stderr.count("\n")) == (1, 1), refused.stderr
         assert "cannot be" in refused.stderr
     assert words_of(tmp_path / "compilewatch.sqlite3") == ["before" * 10_000]
-    assert not [*tmp_path.glob("*.unfinished"), *tmp_path.glob("*.restoring"), *tmp_path.glob("second")]
+    assert not [
+        *tmp_path.glob("*.unfinished"),
+        *tmp_path.glob("*.restoring"),
+        *tmp_path.glob("second"),
+    ]
 
 
-def test_there_is_nothing_to_back_up_before_there_is_a_database(environment: dict[str, str], tmp_path: Path) -> None:
+def test_there_is_nothing_to_back_up_before_there_is_a_database(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
     refused = little_room(environment, "backup", str(tmp_path / "copy"))
     assert refused.returncode == 1 and "There is no database" in refused.stderr
     assert not (tmp_path / "compilewatch.sqlite3").exists()
 
 
-def test_a_backup_that_is_damaged_changes_nothing(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+def test_a_backup_that_is_damaged_changes_nothing(
+    environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path
+) -> None:
     Path(environment["BACKUP"]).write_bytes(b"no database at all" * 1000)
     database.execute("INSERT INTO word VALUES ('before')")
     database.close()
     refused = restore(environment)
-    assert refused.returncode == 1 and "is no SQLite database. Nothing was changed." in refused.stderr
+    assert (
+        refused.returncode == 1 and "is no SQLite database. Nothing was changed." in refused.stderr
+    )
     assert words_of(tmp_path / "compilewatch.sqlite3") == ["before"]
 
 
-def test_a_database_that_is_damaged_is_replaced(environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path) -> None:
+def test_a_database_that_is_damaged_is_replaced(
+    environment: dict[str, str], database: sqlite3.Connection, tmp_path: Path
+) -> None:
     database.execute("INSERT INTO word VALUES ('before')")
     guide_run("SQLite backup", environment)
     database.close()

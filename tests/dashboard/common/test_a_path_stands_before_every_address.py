@@ -1,4 +1,5 @@
-"""Where our own address has a path, whether a proxy takes it off or not the same is served, and cookies are for that path alone."""
+"""Where our own address has a path, whether a proxy takes it off or not the same is served, and
+cookies are for that path alone."""
 
 from __future__ import annotations
 
@@ -38,10 +39,23 @@ print(name, told["path"], told["secure"], told["httponly"])
 
 
 def said(address: str) -> list[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    served = {"COMPILEWATCH_BASE_URL": address, "COMPILEWATCH_HOSTS": "cw.example.com, tools.example.com"}
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    served = {
+        "COMPILEWATCH_BASE_URL": address,
+        "COMPILEWATCH_HOSTS": "cw.example.com, tools.example.com",
+    }
     environment |= FULL | served | {"DJANGO_SETTINGS_MODULE": "dashboard.settings"}
-    done = subprocess.run([sys.executable, "-c", SAID], cwd=ROOT, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", SAID],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     return done.stdout.split()
 
 
@@ -61,7 +75,13 @@ def test_cookies_links_and_files_have_the_path() -> None:
 def test_without_a_path_they_are_of_the_whole_host() -> None:
     cookies = ["__Host-cw_session", "/", "__Host-cw_csrf", "/"]
     told = ["__Host-cw_messages", "/", "True", "True"]
-    assert said("https://cw.example.com") == [*cookies, "https://cw.example.com", "/", "/static/ui/app.css", *told]
+    assert said("https://cw.example.com") == [
+        *cookies,
+        "https://cw.example.com",
+        "/",
+        "/static/ui/app.css",
+        *told,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +113,11 @@ def first_words(patterns: list[URLPattern | URLResolver], before: str = "") -> s
     found: set[str] = set()
     for one in patterns:
         path = before + str(one.pattern)
-        found |= first_words(one.url_patterns, path) if isinstance(one, URLResolver) and not path else {path.split("/")[0]}
+        found |= (
+            first_words(one.url_patterns, path)
+            if isinstance(one, URLResolver) and not path
+            else {path.split("/")[0]}
+        )
     return found - {""}
 
 

@@ -41,11 +41,15 @@ def test_finished_slots_of_the_day_before_are_forgotten(monkeypatch: pytest.Monk
 
 
 @pytest.mark.django_db
-def test_slots_of_a_job_that_leaves_most_of_them_out_are_forgotten_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_of_a_job_that_leaves_most_of_them_out_are_forgotten_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for turn in range(3 * CLEANUP_EVERY_CLAIMS):
         monkeypatch.setattr(clock, "unix", lambda turn=turn: 1.8e9 + 5 + turn * 10 * 5)
         assert slot_claim(name="judge", interval=5) is not None
-    assert 72 <= JobSlot.objects.count() <= 72 + CLEANUP_EVERY_CLAIMS  # of an hour, and what came since the last look
+    assert (
+        72 <= JobSlot.objects.count() <= 72 + CLEANUP_EVERY_CLAIMS
+    )  # of an hour, and what came since the last look
 
 
 @pytest.mark.django_db
@@ -61,4 +65,7 @@ def test_a_job_runs_once_a_slot_and_again_in_the_next(monkeypatch: pytest.Monkey
 def test_the_periodic_tasks_of_the_fleet_claim_their_slots() -> None:
     for task in (deployments, partitions, deployments, partitions):
         task()
-    assert set(JobSlot.objects.exclude(finished_at=None).values_list("name", flat=True)) == {"deployments", "partitions"}
+    assert set(JobSlot.objects.exclude(finished_at=None).values_list("name", flat=True)) == {
+        "deployments",
+        "partitions",
+    }

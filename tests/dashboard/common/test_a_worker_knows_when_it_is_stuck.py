@@ -1,4 +1,5 @@
-"""A worker ends itself when work waits and it does nothing for a minute, and for no other reason; what nobody sweeps is overdue."""
+"""A worker ends itself when work waits and it does nothing for a minute, and for no other reason;
+what nobody sweeps is overdue."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 def asked(dog: Watchdog, **facts: Any) -> str:
-    return dog.find_stuck_reason(**{"waiting": 3, "working": False, "oldest": 0.0, "folded": 5.0, **facts})
+    return dog.find_stuck_reason(
+        **{"waiting": 3, "working": False, "oldest": 0.0, "folded": 5.0, **facts}
+    )
 
 
 def test_tasks_that_nobody_takes(time_is: Time) -> None:
@@ -61,7 +64,10 @@ def test_reports_that_nobody_folds(time_is: Time) -> None:
     dog = Watchdog()
     assert asked(dog, oldest=61.0, folded=59.0) == ""
     assert asked(dog, oldest=59.0, folded=500.0) == ""
-    assert asked(dog, oldest=75.0, folded=61.0) == "the oldest report has waited for 75 s, and it has folded nothing for 61 s"
+    assert (
+        asked(dog, oldest=75.0, folded=61.0)
+        == "the oldest report has waited for 75 s, and it has folded nothing for 61 s"
+    )
 
 
 @pytest.mark.django_db
@@ -88,7 +94,10 @@ class Request:
 def swept(monkeypatch: pytest.MonkeyPatch, under_way: Request, *, away: bool) -> list[str]:
     monkeypatch.setattr(fallback_scheduler.state, "active_requests", WeakSet([under_way]))
     found: list[str] = []
-    tasks = {stage.task: SimpleNamespace(run=lambda name=stage.task, **_: found.append(name)) for stage in STAGES}
+    tasks = {
+        stage.task: SimpleNamespace(run=lambda name=stage.task, **_: found.append(name))
+        for stage in STAGES
+    }
     FallbackScheduler(SimpleNamespace(tasks=tasks))._sweep(away=away)  # type: ignore[arg-type]
     return found
 
@@ -97,17 +106,22 @@ FOLD = "dashboard.fleet.tasks.fold"
 OTHERS = [stage.task for stage in STAGES if stage.task != FOLD]
 
 
-def test_a_stage_that_is_under_way_is_not_swept_beside_itself(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_is_under_way_is_not_swept_beside_itself(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert swept(monkeypatch, Request(FOLD, 200.0), away=False) == OTHERS
     assert swept(monkeypatch, Request(FOLD, 5.0), away=True) == OTHERS
 
 
-def test_a_task_that_began_before_redis_went_away_does_not_hold_its_stage_up(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_began_before_redis_went_away_does_not_hold_its_stage_up(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert swept(monkeypatch, Request(FOLD, 11.0), away=True) == [stage.task for stage in STAGES]
 
 
 def test_a_clock_that_is_set_forward_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A report waits at that moment: by the clock it has waited for hours, and the last fold is as old."""
+    """A report waits at that moment: by the clock it has waited for hours, and the last fold is as
+    old."""
     timer = FallbackScheduler(SimpleNamespace(tasks={}))  # type: ignore[arg-type]
     timer._began -= 3600
     record_fold()
@@ -119,6 +133,10 @@ def test_a_clock_that_is_set_forward_ends_no_worker(monkeypatch: pytest.MonkeyPa
     assert not timer._stopping.is_set()
     monkeypatch.setattr(fallback_scheduler, "last_fold_at", lambda: time.monotonic() - 61)
     monkeypatch.setattr(fallback_scheduler.state, "should_stop", None)
-    monkeypatch.setattr(fallback_scheduler, "threading", SimpleNamespace(Timer=lambda *_: SimpleNamespace(start=bool)))
+    monkeypatch.setattr(
+        fallback_scheduler,
+        "threading",
+        SimpleNamespace(Timer=lambda *_: SimpleNamespace(start=bool)),
+    )
     timer._watch(0)
     assert timer._stopping.is_set()

@@ -1,4 +1,5 @@
-"""A Redis that went away leaves no socket in a worker, and a child of a worker holds none of its parent's: both grew with each outage."""
+"""A Redis that went away leaves no socket in a worker, and a child of a worker holds none of its
+parent's: both grew with each outage."""
 
 from __future__ import annotations
 
@@ -32,16 +33,24 @@ def redis(tmp_path: Path) -> Iterator[PrivateRedis]:
 
 def _sockets_to(port: int) -> int:
     """How many of this process's descriptors are connections to that port, whoever holds them."""
-    return sum(bool(one.raddr) and one.raddr.port == port for one in psutil.Process().net_connections("tcp"))
+    return sum(
+        bool(one.raddr) and one.raddr.port == port
+        for one in psutil.Process().net_connections("tcp")
+    )
 
 
 def _consuming(redis: PrivateRedis, got: list[object]) -> kombu.Connection:
-    """As a worker waits for tasks, and for what all workers are told, with a queue that is to go when its consumer does."""
+    """As a worker waits for tasks, and for what all workers are told, with a queue that is to go
+    when its consumer does."""
     install_redis_transport()
-    connection = kombu.Connection(redis.url, transport_options={"socket_timeout": 1, "socket_connect_timeout": 1})
+    connection = kombu.Connection(
+        redis.url, transport_options={"socket_timeout": 1, "socket_connect_timeout": 1}
+    )
     told = kombu.Queue("told", kombu.Exchange("told", type="fanout"), auto_delete=True)
     for queue in (kombu.Queue("tasks"), told):
-        kombu.Consumer(connection.channel(), [queue], callbacks=[lambda body, _: got.append(body)], no_ack=True).consume()
+        kombu.Consumer(
+            connection.channel(), [queue], callbacks=[lambda body, _: got.append(body)], no_ack=True
+        ).consume()
     with contextlib.suppress(TimeoutError):
         connection.drain_events(timeout=0.2)
     return connection
@@ -60,13 +69,17 @@ def test_a_lost_connection_leaves_no_socket(redis: PrivateRedis) -> None:
     assert _sockets_to(redis.port) == 0
 
 
-def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(redis: PrivateRedis, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(
+    redis: PrivateRedis, caplog: pytest.LogCaptureFixture
+) -> None:
     install_redis_transport()
     connection, got, noise = kombu.Connection(redis.url), list[Any](), logging.getLogger("kombu")
     queue = kombu.Queue("tasks", channel=connection.channel())
     queue.declare()
     connection.Producer().publish({}, routing_key="tasks")
-    kombu.Consumer(connection.channel(), [queue], callbacks=[lambda _, message: got.append(message)]).consume()
+    kombu.Consumer(
+        connection.channel(), [queue], callbacks=[lambda _, message: got.append(message)]
+    ).consume()
     connection.drain_events(timeout=5)
     [message] = got
     redis.kill()
@@ -82,7 +95,8 @@ def test_a_task_that_is_done_after_its_connection_was_closed_ends_no_worker(redi
 
 
 def _left_in_a_child(port: int) -> int:
-    """The connections to that port in a child that closed what it inherited; 255 where closing failed."""
+    """The connections to that port in a child that closed what it inherited; 255 where closing
+    failed."""
     child = os.fork()
     if not child:
         left = 255
@@ -95,14 +109,22 @@ def _left_in_a_child(port: int) -> int:
 
 
 def test_a_child_closes_sockets_in_every_state(redis: PrivateRedis) -> None:
-    """A socket that another thread of the parent was making at the fork has no Python attribute yet."""
+    """A socket that another thread of the parent was making at the fork has no Python attribute
+    yet."""
     half_made = socket.socket.__new__(socket.socket)
     assert not hasattr(half_made, "_io_refs")
     with contextlib.ExitStack() as stack:
-        plain, read_by_a_file, with_tls = (stack.enter_context(socket.create_connection(("127.0.0.1", redis.port))) for _ in range(3))
+        plain, read_by_a_file, with_tls = (
+            stack.enter_context(socket.create_connection(("127.0.0.1", redis.port)))
+            for _ in range(3)
+        )
         reader = stack.enter_context(read_by_a_file.makefile("rb"))
         context = ssl.create_default_context()
-        wrapped = stack.enter_context(context.wrap_socket(with_tls, server_hostname="localhost", do_handshake_on_connect=False))
+        wrapped = stack.enter_context(
+            context.wrap_socket(
+                with_tls, server_hostname="localhost", do_handshake_on_connect=False
+            )
+        )
         assert _sockets_to(redis.port) == 3
         assert _left_in_a_child(redis.port) == 0
         assert _sockets_to(redis.port) == 3, "the parent keeps its own"

@@ -1,4 +1,5 @@
-"""During a deploy, and after one that is undone, processes of an earlier release write into the new schema: it must take what they know."""
+"""During a deploy, and after one that is undone, processes of an earlier release write into the new
+schema: it must take what they know."""
 
 from __future__ import annotations
 
@@ -16,17 +17,27 @@ pytestmark = pytest.mark.django_db
 def columns(**of: object) -> dict[str, dict[str, Field]]:
     """By table, of the models at some point of the migrations."""
     models = MigrationLoader(connection).project_state(**of).models
-    return {f"{app}.{name}": dict(state.fields) for (app, name), state in models.items() if app in OURS}
+    return {
+        f"{app}.{name}": dict(state.fields) for (app, name), state in models.items() if app in OURS
+    }
 
 
 def test_every_column_of_the_first_release_is_there_and_every_later_one_may_be_left_out() -> None:
     first, now = columns(nodes=FIRST), columns()
     assert set(first) <= set(now)
-    gone = [f"{table}.{name}" for table, known in first.items() for name in known if name not in now[table]]
+    gone = [
+        f"{table}.{name}"
+        for table, known in first.items()
+        for name in known
+        if name not in now[table]
+    ]
     needed = [
         f"{table}.{name}"
         for table, known in first.items()
         for name, field in now[table].items()
         if name not in known and not field.null and field.db_default is NOT_PROVIDED
     ]
-    assert (gone, needed) == ([], []), "null=True or db_default lets an earlier release write; a column goes one release after its last use"
+    assert (gone, needed) == ([], []), (
+        "null=True or db_default lets an earlier release write; a column goes one release "
+        "after its last use"
+    )

@@ -1,4 +1,5 @@
-"""A server's clock that is hours ahead for a while stops no periodic job, neither when it is right again nor when those hours come."""
+"""A server's clock that is hours ahead for a while stops no periodic job, neither when it is right
+again nor when those hours come."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def run_by(time: Time, seconds: int, stage: Stage = FOLD) -> int:
     return claimed
 
 
-def test_a_stage_that_no_beat_sends_is_overdue_as_soon_as_the_clock_is_right_again(time: Time) -> None:
+def test_a_stage_that_no_beat_sends_is_overdue_as_soon_as_the_clock_is_right_again(
+    time: Time,
+) -> None:
     run_by(time, 10)
     time.seconds += HOURS
     run_by(time, 10)
@@ -82,7 +85,9 @@ def test_a_stage_that_no_beat_sends_is_overdue_as_soon_as_the_clock_is_right_aga
 
 
 @pytest.mark.parametrize("name", ["fold", "retention"])
-def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(name: str, time: Time) -> None:
+def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(
+    name: str, time: Time
+) -> None:
     stage = next(stage for stage in STAGES if stage.name == name)
     seconds = int(stage.every * (CLEANUP_EVERY_CLAIMS + 10))
     run_by(time, seconds, stage)
@@ -95,7 +100,8 @@ def test_slots_that_were_claimed_too_early_are_free_when_their_time_comes(name: 
 
 
 def test_a_beat_whose_clock_is_a_little_ahead_keeps_its_slots(time: Time) -> None:
-    """Two machines differ by half a minute, and the one that is ahead leaves every other slot out: each slot is run once."""
+    """Two machines differ by half a minute, and the one that is ahead leaves every other slot out:
+    each slot is run once."""
     ran = []
     for _ in range(20):
         time.seconds += 30

@@ -1,4 +1,5 @@
-"""Beat keeps step with the slots that its tasks claim: each slot gets one task, whenever beat began and however late it wakes."""
+"""Beat keeps step with the slots that its tasks claim: each slot gets one task, whenever beat began
+and however late it wakes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is logged holds no key, password, webhook or link that lets in; a line says which request it belongs to."""
+"""What is logged holds no key, password, webhook or link that lets in; a line says which request it
+belongs to."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def test_what_is_no_secret_stays() -> None:
         assert redact_secrets(text) == text
 
 
-def test_no_request_writes_what_it_carries(client: Client, project: Project, user: object, api_key: str, lines: Callable[[], str]) -> None:
+def test_no_request_writes_what_it_carries(
+    client: Client, project: Project, user: object, api_key: str, lines: Callable[[], str]
+) -> None:
     _, token = invitation_create(project=project, role="viewer", actor=user)  # type: ignore[arg-type]
     for path in (
         f"/invitations/{token}/x",
@@ -84,7 +87,9 @@ def test_no_request_writes_what_it_carries(client: Client, project: Project, use
         assert secret not in written
 
 
-def test_a_line_and_its_answer_name_the_request(client: Client, db: None, lines: Callable[[], str]) -> None:
+def test_a_line_and_its_answer_name_the_request(
+    client: Client, db: None, lines: Callable[[], str]
+) -> None:
     own = client.get("/nothing/", headers={"x-request-id": "from-the-proxy-1"})
     odd = client.get("/nothing/", headers={"x-request-id": "a b\nc"})
     assert own["X-Request-ID"] == "from-the-proxy-1"
@@ -96,15 +101,31 @@ def test_a_line_in_json_names_reports_and_keeps_its_traceback_in_one_field() -> 
     try:
         raise ValueError("no")
     except ValueError:
-        record = logging.LogRecord("dashboard.fleet", logging.ERROR, __file__, 1, "folding %d", (3,), sys.exc_info())
+        record = logging.LogRecord(
+            "dashboard.fleet", logging.ERROR, __file__, 1, "folding %d", (3,), sys.exc_info()
+        )
     record.reports = ["01J:7"]
     line = json.loads(JsonFormatter().format(record))
     assert (line["message"], line["level"], line["reports"]) == ("folding 3", "error", ["01J:7"])
     assert "Traceback" in line["error"]
 
 
-def test_what_goes_to_sentry_is_scrubbed_and_what_is_not_installed_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    event = {"message": TEXTS[0], "request": {"url": TEXTS[8]}, "breadcrumbs": [{"message": TEXTS[4]}]}
-    assert PLANTED not in json.dumps(_redact_event(event, {})) and "***" in _redact_event(event, {})["message"]
+def test_what_goes_to_sentry_is_scrubbed_and_what_is_not_installed_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    event = {
+        "message": TEXTS[0],
+        "request": {"url": TEXTS[8]},
+        "breadcrumbs": [{"message": TEXTS[4]}],
+    }
+    assert (
+        PLANTED not in json.dumps(_redact_event(event, {}))
+        and "***" in _redact_event(event, {})["message"]
+    )
     assert telemetry_start({}) == []
-    assert telemetry_start({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"}) == []
+    assert (
+        telemetry_start(
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9", "OTEL_SDK_DISABLED": "true"}
+        )
+        == []
+    )

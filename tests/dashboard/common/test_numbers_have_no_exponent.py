@@ -33,13 +33,32 @@ def test_shares(share: float, text: str) -> None:
 
 @pytest.mark.parametrize(("share", "said"), [(1.0, "100"), (0.997, "99.7"), (0.28, "28")])
 def test_a_headline_says_a_share_without_an_exponent(share: float, said: str) -> None:
-    row = {"metric": "eager", "unit": "share", "candidate": share, "baseline": 0.0, "change": None, "drives": True, "label": "REGRESSED"}
-    title = build_alert_title(model="ranker", version="2", sentence="", evidence={"evidence": [row]})
+    row = {
+        "metric": "eager",
+        "unit": "share",
+        "candidate": share,
+        "baseline": 0.0,
+        "change": None,
+        "drives": True,
+        "label": "REGRESSED",
+    }
+    title = build_alert_title(
+        model="ranker", version="2", sentence="", evidence={"evidence": [row]}
+    )
     assert title == f"ranker 2: {said}\u00a0% of calls eager"
 
 
-@pytest.mark.parametrize("size", [10.0**power * digit for power in range(-12, 13) for digit in (1, 9.96, 9.996)])
+@pytest.mark.parametrize(
+    "size", [10.0**power * digit for power in range(-12, 13) for digit in (1, 9.96, 9.996)]
+)
 def test_no_formatter_writes_an_exponent(size: float) -> None:
-    said = [words.number(size), words.duration(size), words.size(size), words.percent(size), words.change(size), words.points(size)]
+    said = [
+        words.number(size),
+        words.duration(size),
+        words.size(size),
+        words.percent(size),
+        words.change(size),
+        words.points(size),
+    ]
     said += [significant(size, 2), words.level(size, "s"), words.change_range(size, 2 * size)]
     assert [text for text in said if "e+" in text or "e-" in text] == []

@@ -1,4 +1,5 @@
-"""Servers that are slow, endless, broken or gone: the exchange ends in bounds, with an answer or a reason."""
+"""Servers that are slow, endless, broken or gone: the exchange ends in bounds, with an answer or a
+reason."""
 
 from __future__ import annotations
 
@@ -8,7 +9,12 @@ import time
 import pytest
 from pytest_django import Settings
 
-from dashboard.common.outbound.client import OutboundFailure, OutboundLimits, OutboundResponse, outbound_post
+from dashboard.common.outbound.client import (
+    OutboundFailure,
+    OutboundLimits,
+    OutboundResponse,
+    outbound_post,
+)
 from tests.dashboard.common.wire_server import Handler, answering, request_read, wire_server
 
 LONG = OutboundLimits()
@@ -17,7 +23,8 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
 def trickling(first: bytes, drop: bytes, last: bytes) -> Handler:
-    """Sends a little again and again for 4 s, each time well within any limit for one read, and then all that is missing."""
+    """Sends a little again and again for 4 s, each time well within any limit for one read, and
+    then all that is missing."""
 
     def handle(connection: socket.socket) -> None:
         request_read(connection)
@@ -46,10 +53,14 @@ def not_reading(connection: socket.socket) -> None:
     time.sleep(4)
 
 
-def post(handler: Handler, settings: Settings, limits: OutboundLimits = LONG, body: bytes = b"{}") -> OutboundResponse:
+def post(
+    handler: Handler, settings: Settings, limits: OutboundLimits = LONG, body: bytes = b"{}"
+) -> OutboundResponse:
     with wire_server(handler) as server:
         settings.OUTBOUND_ALLOW = server.allow
-        return outbound_post(url=server.url, body=body, headers={"Content-Type": "application/json"}, limits=limits)
+        return outbound_post(
+            url=server.url, body=body, headers={"Content-Type": "application/json"}, limits=limits
+        )
 
 
 @pytest.mark.parametrize(
@@ -57,10 +68,15 @@ def post(handler: Handler, settings: Settings, limits: OutboundLimits = LONG, bo
     [
         (silent, "No answer within"),
         (trickling(HEAD + b"X-Slow: ", b"x", b"\r\nContent-Length: 0\r\n\r\n"), "No answer within"),
-        (trickling(b"", b"HTTP/1.1 100 Continue\r\n\r\n", HEAD + b"Content-Length: 0\r\n\r\n"), "No answer within"),
+        (
+            trickling(b"", b"HTTP/1.1 100 Continue\r\n\r\n", HEAD + b"Content-Length: 0\r\n\r\n"),
+            "No answer within",
+        ),
     ],
 )
-def test_the_time_limit_holds_over_the_whole_exchange(handler: Handler, reason: str, settings: Settings) -> None:
+def test_the_time_limit_holds_over_the_whole_exchange(
+    handler: Handler, reason: str, settings: Settings
+) -> None:
     with pytest.raises(OutboundFailure, match=reason):
         post(handler, settings, SHORT)
 
@@ -103,13 +119,17 @@ def test_an_endless_body_is_cut(settings: Settings) -> None:
         (answering(HEAD + b"Content-Length: 5\r\n\r\na\x00\xff\x1bb"), "a\ufffd\ufffd\ufffdb"),
     ],
 )
-def test_a_body_that_breaks_off_or_is_odd_does_not_take_the_status_back(handler: Handler, text: str, settings: Settings) -> None:
+def test_a_body_that_breaks_off_or_is_odd_does_not_take_the_status_back(
+    handler: Handler, text: str, settings: Settings
+) -> None:
     answer = post(handler, settings)
     assert (answer.status, answer.text, answer.cut) == (200, text, "[broke off]" in text)
 
 
 def test_a_body_that_trickles_is_left_when_the_time_is_over(settings: Settings) -> None:
-    answer = post(trickling(HEAD + b"Content-Length: 1000\r\n\r\n", b"x", b"y" * 800), settings, SHORT)
+    answer = post(
+        trickling(HEAD + b"Content-Length: 1000\r\n\r\n", b"x", b"y" * 800), settings, SHORT
+    )
     assert answer.status == 200
     assert answer.text.endswith("[broke off]")
     assert "y" not in answer.text
@@ -120,11 +140,19 @@ def test_the_request_is_a_plain_post_with_its_headers(settings: Settings) -> Non
 
     def handle(connection: socket.socket) -> None:
         seen.append(request_read(connection))
-        connection.sendall(b"HTTP/1.1 429 Slow down\r\nRetry-After: 30\r\nContent-Length: 12\r\n\r\nrate_limited")
+        connection.sendall(
+            b"HTTP/1.1 429 Slow down\r\nRetry-After: 30\r\nContent-Length: 12\r\n\r\nrate_limited"
+        )
 
-    assert post(handler=handle, settings=settings, body=b'{"a": 1}') == OutboundResponse(429, "rate_limited", "30")
+    assert post(handler=handle, settings=settings, body=b'{"a": 1}') == OutboundResponse(
+        429, "rate_limited", "30"
+    )
     head, _, body = seen[0].partition(b"\r\n\r\n")
     lines = head.decode().split("\r\n")
     assert (lines[0], body) == ("POST /services/T0/B0/secret-part HTTP/1.1", b'{"a": 1}')
     assert [line.split(":")[0] for line in lines[1:]].count("Host") == 1
-    assert {"Content-Type: application/json", "Connection: close", "Accept-Encoding: identity"} <= set(lines)
+    assert {
+        "Content-Type: application/json",
+        "Connection: close",
+        "Accept-Encoding: identity",
+    } <= set(lines)

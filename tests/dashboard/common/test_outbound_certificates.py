@@ -1,4 +1,5 @@
-"""https means that the certificate was checked for the name that was typed in, at the address that was looked up once."""
+"""https means that the certificate was checked for the name that was typed in, at the address that
+was looked up once."""
 
 from __future__ import annotations
 
@@ -28,9 +29,15 @@ def certificate(folder: Path, name: str, until: datetime.datetime) -> Path:
     """A self-signed certificate with its key in one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    built = x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number(), until - 30 * DAY, until)
-    signed = built.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False).sign(key, hashes.SHA256())
-    secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    built = x509.CertificateBuilder(
+        subject, subject, key.public_key(), x509.random_serial_number(), until - 30 * DAY, until
+    )
+    signed = built.add_extension(
+        x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False
+    ).sign(key, hashes.SHA256())
+    secret = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     path = folder / f"{name}.pem"
     path.write_bytes(signed.public_bytes(serialization.Encoding.PEM) + secret)
     return path
@@ -42,7 +49,10 @@ def encrypted(path: Path, names: list[str | None]) -> Handler:
     context.sni_callback = lambda _, name, __: names.append(name)
 
     def handle(connection: socket.socket) -> None:
-        with contextlib.suppress(ssl.SSLError), context.wrap_socket(connection, server_side=True) as secure:
+        with (
+            contextlib.suppress(ssl.SSLError),
+            context.wrap_socket(connection, server_side=True) as secure,
+        ):
             request_read(secure)
             secure.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
 
@@ -54,7 +64,12 @@ def post(settings: Settings, tmp_path: Path) -> Callable[[Handler], OutboundResp
     def send(handler: Handler) -> OutboundResponse:
         with wire_server(handler) as server:
             settings.OUTBOUND_ALLOW = (f"{NAME}:{server.port}",)
-            return outbound_post(url=f"https://{NAME}:{server.port}/", body=b"{}", headers={}, resolver=lambda *_: ["127.0.0.1"])
+            return outbound_post(
+                url=f"https://{NAME}:{server.port}/",
+                body=b"{}",
+                headers={},
+                resolver=lambda *_: ["127.0.0.1"],
+            )
 
     return send
 
@@ -69,7 +84,8 @@ def test_a_trusted_certificate_for_the_name_is_accepted(
 
 
 @pytest.mark.parametrize(
-    ("name", "until", "trusted"), [("other.example", NOW + DAY, True), (NAME, NOW - DAY, True), (NAME, NOW + DAY, False)]
+    ("name", "until", "trusted"),
+    [("other.example", NOW + DAY, True), (NAME, NOW - DAY, True), (NAME, NOW + DAY, False)],
 )
 def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
     name: str,
@@ -86,13 +102,17 @@ def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
         post(encrypted(path, []))
 
 
-def test_a_server_without_encryption_gets_no_message(post: Callable[[Handler], OutboundResponse]) -> None:
+def test_a_server_without_encryption_gets_no_message(
+    post: Callable[[Handler], OutboundResponse],
+) -> None:
     with pytest.raises(OutboundFailure, match="No secure connection"):
         post(lambda connection: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n"))
     with pytest.raises(OutboundFailure, match="No secure connection"):
         post(lambda connection: None)
 
 
-def test_a_plain_answer_to_the_handshake_is_not_taken_for_one(post: Callable[[Handler], OutboundResponse]) -> None:
+def test_a_plain_answer_to_the_handshake_is_not_taken_for_one(
+    post: Callable[[Handler], OutboundResponse],
+) -> None:
     with pytest.raises(OutboundFailure):
         post(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))

@@ -1,4 +1,5 @@
-"""Addresses that would lead into our own network are refused, and a listener in there hears nothing."""
+"""Addresses that would lead into our own network are refused, and a listener in there hears
+nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ import pytest
 from pytest_django import Settings
 
 from dashboard.common.outbound import url
-from dashboard.common.outbound.client import UNREACHABLE, OutboundError, OutboundRefusal, outbound_post
+from dashboard.common.outbound.client import (
+    UNREACHABLE,
+    OutboundError,
+    OutboundRefusal,
+    outbound_post,
+)
 from dashboard.common.outbound.resolver import resolve_name
 from tests.dashboard.common.wire_server import WireServer, answering, wire_server
 
@@ -133,7 +139,9 @@ def canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[WireServer]:
 
 
 @pytest.mark.parametrize("url", HOSTILE)
-def test_a_hostile_address_is_refused_and_the_canary_stays_silent(url: str, canary: WireServer) -> None:
+def test_a_hostile_address_is_refused_and_the_canary_stays_silent(
+    url: str, canary: WireServer
+) -> None:
     with pytest.raises(OutboundRefusal):
         outbound_post(url=url.format(port=canary.port), body=b"{}", headers={}, resolver=resolve)
     assert canary.connections == 0
@@ -144,19 +152,28 @@ def test_the_canary_would_hear_them(address: str, canary: WireServer, settings: 
     assert len(set(HOSTILE)) >= 60
     settings.OUTBOUND_ALLOW = (f"loopback.example:{canary.port}",)
     url = f"http://loopback.example:{canary.port}/"
-    assert outbound_post(url=url, body=b"{}", headers={}, resolver=lambda *_: [address]).status == 200
+    assert (
+        outbound_post(url=url, body=b"{}", headers={}, resolver=lambda *_: [address]).status == 200
+    )
     assert canary.connections == 1
 
 
-def test_a_redirect_to_a_private_address_is_an_answer_like_any_other(canary: WireServer, settings: Settings) -> None:
-    answer = f"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{canary.port}/\r\nContent-Length: 0\r\n\r\n".encode()
+def test_a_redirect_to_a_private_address_is_an_answer_like_any_other(
+    canary: WireServer, settings: Settings
+) -> None:
+    answer = (
+        f"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:{canary.port}/\r\nContent-Length: "
+        "0\r\n\r\n".encode()
+    )
     with wire_server(answering(answer)) as server:
         settings.OUTBOUND_ALLOW = (*server.allow, f"127.0.0.1:{canary.port}")
         assert outbound_post(url=server.url, body=b"{}", headers={}).status == 302
     assert canary.connections == 0
 
 
-def test_a_name_that_changes_its_address_is_looked_up_once(canary: WireServer, settings: Settings) -> None:
+def test_a_name_that_changes_its_address_is_looked_up_once(
+    canary: WireServer, settings: Settings
+) -> None:
     asked: list[str] = []
 
     def rebinding(host: str, port: int, seconds: float) -> list[str]:
@@ -170,8 +187,17 @@ def test_a_name_that_changes_its_address_is_looked_up_once(canary: WireServer, s
         assert (asked, server.connections) == (["hooks.example"], 1)
 
 
-def test_proxies_of_the_environment_are_not_used(canary: WireServer, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+def test_proxies_of_the_environment_are_not_used(
+    canary: WireServer, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+    ):
         monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
     with wire_server(answering(OK)) as server:
         settings.OUTBOUND_ALLOW = server.allow
@@ -183,12 +209,22 @@ def test_private_and_unreachable_are_told_alike(settings: Settings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     settings.OUTBOUND_ALLOW = (f"127.0.0.1:{port}",)
-    said = {_refusal(f"http://127.0.0.1:{port}/"), _refusal("https://ten.example/"), _refusal("https://nothing.example/")}
+    said = {
+        _refusal(f"http://127.0.0.1:{port}/"),
+        _refusal("https://ten.example/"),
+        _refusal("https://nothing.example/"),
+    }
     assert said == {(OutboundRefusal, UNREACHABLE)}
 
 
-def test_an_exception_of_the_operator_holds_for_exactly_that_port_and_host(canary: WireServer, settings: Settings) -> None:
-    settings.OUTBOUND_ALLOW = (f"127.0.0.1:{canary.port + 1}", f"localhost:{canary.port}", f"xloopback.example:{canary.port}")
+def test_an_exception_of_the_operator_holds_for_exactly_that_port_and_host(
+    canary: WireServer, settings: Settings
+) -> None:
+    settings.OUTBOUND_ALLOW = (
+        f"127.0.0.1:{canary.port + 1}",
+        f"localhost:{canary.port}",
+        f"xloopback.example:{canary.port}",
+    )
     for host in ("127.0.0.1", "loopback.example"):
         assert _refusal(f"https://{host}:{canary.port}/")[0] is OutboundRefusal
     assert canary.connections == 0

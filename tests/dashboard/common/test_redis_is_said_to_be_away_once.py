@@ -1,4 +1,5 @@
-"""A process says once that Redis is away and once that it is back, however often Celery fails at it and whatever Celery writes."""
+"""A process says once that Redis is away and once that it is back, however often Celery fails at it
+and whatever Celery writes."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def test_a_change_is_one_sentence(own: BrokerStatus, caplog: pytest.LogCaptureFi
     assert [" can be used again, after " in message for message in caplog.messages] == [False, True]
 
 
-def test_what_celery_says_of_it_becomes_that_sentence(own: BrokerStatus, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_celery_says_of_it_becomes_that_sentence(
+    own: BrokerStatus, caplog: pytest.LogCaptureFixture
+) -> None:
     noise = logging.getLogger("celery.worker.consumer.consumer")
     drop = BrokerLogFilter()
     noise.addFilter(drop)
@@ -54,7 +57,9 @@ def test_what_celery_says_of_it_becomes_that_sentence(own: BrokerStatus, caplog:
     assert "ours" in caplog.messages[1]
 
 
-def test_a_nudge_is_not_tried_while_redis_is_away(own: BrokerStatus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_nudge_is_not_tried_while_redis_is_away(
+    own: BrokerStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tried: list[str] = []
 
     def send(task: str, **_: object) -> None:

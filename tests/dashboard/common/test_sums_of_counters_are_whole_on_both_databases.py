@@ -1,4 +1,5 @@
-"""Sums of 64-bit counters are ints and means are floats on PostgreSQL as on SQLite, for the ORM and for SQL."""
+"""Sums of 64-bit counters are ints and means are floats on PostgreSQL as on SQLite, for the ORM and
+for SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ LARGEST = 2**63 - 1
 
 def refusals(project: Project, *counts: int) -> None:
     hour = int(clock.unix() // 3600)
-    Refusal.objects.bulk_create(Refusal(project_id=project.pk, hour=hour - n, code="busy", count=count) for n, count in enumerate(counts))
+    Refusal.objects.bulk_create(
+        Refusal(project_id=project.pk, hour=hour - n, code="busy", count=count)
+        for n, count in enumerate(counts)
+    )
 
 
 @pytest.mark.parametrize("counts", [(70,), (40, 30), (0,)])
@@ -39,7 +43,9 @@ def test_a_mean_is_a_float(project: Project) -> None:
 def test_rows_as_the_driver_gives_them_are_alike(project: Project) -> None:
     refusals(project, 40, 30)
     [(code, total, mean)] = fetch_rows(
-        Refusal.objects.values("code").annotate(Sum("count"), Avg("count")).values_list("code", "count__sum", "count__avg")
+        Refusal.objects.values("code")
+        .annotate(Sum("count"), Avg("count"))
+        .values_list("code", "count__sum", "count__avg")
     )
     assert (code, type(total), total, type(mean), mean) == ("busy", int, 70, float, 35.0)
 

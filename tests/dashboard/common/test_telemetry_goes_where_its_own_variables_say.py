@@ -1,4 +1,5 @@
-"""Sentry's and OpenTelemetry's own libraries send to a listener here what a process does, and no secret with it."""
+"""Sentry's and OpenTelemetry's own libraries send to a listener here what a process does, and no
+secret with it."""
 
 from __future__ import annotations
 
@@ -50,7 +51,12 @@ class Taker(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.taken.append((self.path, gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body))
+        self.server.taken.append(
+            (
+                self.path,
+                gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body,
+            )
+        )
         self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -64,7 +70,11 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
     heard = Listener()
     address = f"127.0.0.1:{heard.server_port}"
     environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")},
+        **{
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("COMPILEWATCH_")
+        },
         "DJANGO_SETTINGS_MODULE": "dashboard.settings",
         "COMPILEWATCH_DATA": str(tmp_path_factory.mktemp("data")),
         "SENTRY_DSN": f"http://public@{address}/1",
@@ -73,7 +83,14 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
         "OTEL_SERVICE_NAME": "name-of-the-operator",
     }
     program = PROGRAM.format(secret=SECRET, secret_key=KEY)
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     assert SECRET not in done.stderr and "not installed" not in done.stderr
     yield heard
@@ -82,7 +99,9 @@ def listener(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listener]:
 
 def test_sentry_hears_of_errors_under_the_operators_own_names(listener: Listener) -> None:
     sent = listener.of("/api/1/envelope").decode()
-    assert "folding failed for" in sent and "ValueError" in sent and "release-of-the-operator" in sent
+    assert (
+        "folding failed for" in sent and "ValueError" in sent and "release-of-the-operator" in sent
+    )
 
 
 def test_opentelemetry_hears_of_requests_under_the_operators_own_names(listener: Listener) -> None:

@@ -1,4 +1,5 @@
-"""`manage.py web` refuses the embedded mode, where only one process may write, and says in a sentence why it cannot listen."""
+"""`manage.py web` refuses the embedded mode, where only one process may write, and says in a
+sentence why it cannot listen."""
 
 from __future__ import annotations
 
@@ -24,10 +25,19 @@ def test_the_embedded_mode_is_served_otherwise(settings: object) -> None:
 
 
 def web(**changed: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
     nobody = {"COMPILEWATCH_DATABASE_URL": f"postgresql://cw@127.0.0.1:{free_port()}/cw"}
     words = [sys.executable, "manage.py", "web", "--workers", "1"]
-    return subprocess.run(words, cwd=ROOT, env={**kept, **FULL, **nobody, **changed}, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        words,
+        cwd=ROOT,
+        env={**kept, **FULL, **nobody, **changed},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_a_port_that_somebody_has_is_one_sentence() -> None:

@@ -1,4 +1,5 @@
-"""A database or a disk that fails every task, and strangers who ask under any name, write a sentence a minute instead of tracebacks."""
+"""A database or a disk that fails every task, and strangers who ask under any name, write a
+sentence a minute instead of tracebacks."""
 
 from __future__ import annotations
 
@@ -9,27 +10,46 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from dashboard.common.log_throttle import MAX_TRACKED_KEYS, THROTTLE_INTERVAL_S, LogThrottle, TracebackSummaryFilter
+from dashboard.common.log_throttle import (
+    MAX_TRACKED_KEYS,
+    THROTTLE_INTERVAL_S,
+    LogThrottle,
+    TracebackSummaryFilter,
+)
 
 
 def record(error: Exception, name: str = "celery.app.trace") -> logging.LogRecord:
     try:
         raise error
     except type(error):
-        return logging.LogRecord(name, logging.ERROR, __file__, 1, "Task %(name)s raised", ({"name": "fold"},), sys.exc_info())
+        return logging.LogRecord(
+            name,
+            logging.ERROR,
+            __file__,
+            1,
+            "Task %(name)s raised",
+            ({"name": "fold"},),
+            sys.exc_info(),
+        )
 
 
 def test_a_task_that_the_database_failed_is_one_line_and_the_next_ones_are_counted() -> None:
     sentences = TracebackSummaryFilter()
-    first, second = record(OperationalError("database or disk is full\nmore")), record(OperationalError("database or disk is full\nmore"))
+    first, second = (
+        record(OperationalError("database or disk is full\nmore")),
+        record(OperationalError("database or disk is full\nmore")),
+    )
     assert sentences.filter(first) and not sentences.filter(second)
     assert first.getMessage() == (
-        "a task was not done, and is done again: the database failed: database or disk is full more (1 times since it was told)"
+        "a task was not done, and is done again: the database failed: database or disk is "
+        "full more (1 times since it was told)"
     )
     assert (first.exc_info, first.levelname) == (None, "WARNING")
 
 
-@pytest.mark.parametrize("error", [ValueError("a fault of ours"), OperationalError("no such column: speed")])
+@pytest.mark.parametrize(
+    "error", [ValueError("a fault of ours"), OperationalError("no such column: speed")]
+)
 def test_a_fault_of_ours_keeps_its_traceback(error: Exception) -> None:
     sentences = TracebackSummaryFilter()
     for _ in range(2):
@@ -52,7 +72,13 @@ def test_it_remembers_no_more_than_so_many_things() -> None:
     assert len(seldom._told) <= MAX_TRACKED_KEYS + 1
 
 
-def test_a_name_that_is_not_ours_is_a_sentence_with_our_own_setting(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_name_that_is_not_ours_is_a_sentence_with_our_own_setting(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
     assert client.get("/healthz/nowhere", headers={"host": "evil.example"}).status_code == 400
     [told] = [one for one in caplog.records if "evil.example" in one.getMessage()]
-    assert "COMPILEWATCH_HOSTS" in told.getMessage() and "ALLOWED_HOSTS" not in told.getMessage() and told.exc_info is None
+    assert (
+        "COMPILEWATCH_HOSTS" in told.getMessage()
+        and "ALLOWED_HOSTS" not in told.getMessage()
+        and told.exc_info is None
+    )

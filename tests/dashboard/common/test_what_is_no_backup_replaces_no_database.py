@@ -1,4 +1,5 @@
-"""`manage.py restore` checks a file before it changes anything, and says in a sentence what was wrong with it."""
+"""`manage.py restore` checks a file before it changes anything, and says in a sentence what was
+wrong with it."""
 
 from __future__ import annotations
 
@@ -29,10 +30,29 @@ def sql(path: Path, *statements: str) -> None:
 
 def made(path: Path, *statements: str) -> Path:
     """A small database of the dashboard's, with what the statements add."""
-    known = ("auth", "0001_initial"), ("ingest", "0001_initial"), ("an_app_of_earlier_days", "0001_initial")
-    tables = "CREATE TABLE word (word text)", "CREATE TABLE django_migrations (id integer PRIMARY KEY, app text, name text)"
-    sql(path, *tables, *(f"INSERT INTO django_migrations (app, name) VALUES ('{app}', '{name}')" for app, name in known))
-    sql(path, "INSERT INTO word VALUES ('restored')", "CREATE INDEX of_words ON word (word)", *statements)
+    known = (
+        ("auth", "0001_initial"),
+        ("ingest", "0001_initial"),
+        ("an_app_of_earlier_days", "0001_initial"),
+    )
+    tables = (
+        "CREATE TABLE word (word text)",
+        "CREATE TABLE django_migrations (id integer PRIMARY KEY, app text, name text)",
+    )
+    sql(
+        path,
+        *tables,
+        *(
+            f"INSERT INTO django_migrations (app, name) VALUES ('{app}', '{name}')"
+            for app, name in known
+        ),
+    )
+    sql(
+        path,
+        "INSERT INTO word VALUES ('restored')",
+        "CREATE INDEX of_words ON word (word)",
+        *statements,
+    )
     return path
 
 
@@ -97,7 +117,10 @@ def an_index_without_its_rows(path: Path) -> None:
     sql(path, *(f"INSERT INTO word VALUES ('{number}')" for number in range(20)))
     with closing(sqlite3.connect(path, isolation_level=None)) as opened:
         opened.execute("PRAGMA writable_schema = ON")
-        opened.execute("UPDATE sqlite_master SET sql = 'CREATE INDEX empty ON word (word)' WHERE name = 'empty'")
+        opened.execute(
+            "UPDATE sqlite_master SET sql = 'CREATE INDEX empty ON word (word)' WHERE name "
+            "= 'empty'"
+        )
 
 
 def disguised(path: Path) -> None:
@@ -121,35 +144,82 @@ ATTACKS: dict[str, tuple[Attack, str]] = {
     "garbage": (written(b"no database at all" * 1000), "is no SQLite database"),
     "a decompression bomb": (written(gzip.compress(bytes(1 << 24))), "is no SQLite database"),
     "an archive that climbs": (tar_that_climbs, "is no SQLite database"),
-    "a dump with a command for a shell": (written(b"\\! touch /tmp/owned\nDROP TABLE word;\n" * 9), "is no SQLite database"),
+    "a dump with a command for a shell": (
+        written(b"\\! touch /tmp/owned\nDROP TABLE word;\n" * 9),
+        "is no SQLite database",
+    ),
     "only a header": (written(b"SQLite format 3\0"), "is no SQLite database"),
     "cut to a half": (cut_to(0.5), "is damaged: its header says"),
     "cut to a page": (cut_to(0.05), "is damaged: its header says"),
-    "a header that says more": (with_bytes(28, b"\0\0\xff\xff"), "is damaged: its header says 268431360 bytes, and it has"),
-    "a header that says less": (with_bytes(28, b"\0\0\0\1"), "is damaged: its header says 4096 bytes, and it has"),
-    "a header with pages of no size": (with_bytes(16, b"\0\0"), "is damaged: its header says 0 bytes"),
+    "a header that says more": (
+        with_bytes(28, b"\0\0\xff\xff"),
+        "is damaged: its header says 268431360 bytes, and it has",
+    ),
+    "a header that says less": (
+        with_bytes(28, b"\0\0\0\1"),
+        "is damaged: its header says 4096 bytes, and it has",
+    ),
+    "a header with pages of no size": (
+        with_bytes(16, b"\0\0"),
+        "is damaged: its header says 0 bytes",
+    ),
     "huge and sparse": (huge_and_sparse, "has 8796093022208 bytes, and on the disk of"),
     "a page of something else": (with_bytes(PAGE, b"\xff" * PAGE), "is damaged: "),
     "an index without its rows": (an_index_without_its_rows, "is damaged: "),
-    "another program's": (of_another_kind, "is no database of compilewatch: it has no table django_migrations"),
+    "another program's": (
+        of_another_kind,
+        "is no database of compilewatch: it has no table django_migrations",
+    ),
     "another Django's": (of_another_django, "is no database of compilewatch: it takes no reports"),
     "of a later release": (
-        with_sql("INSERT INTO django_migrations (app, name) VALUES ('fleet', '9999_from_the_future')"),
-        "is of a later release, which has the migration fleet.9999_from_the_future: install that one first",
+        with_sql(
+            "INSERT INTO django_migrations (app, name) VALUES ('fleet', '9999_from_the_future')"
+        ),
+        "is of a later release, which has the migration fleet.9999_from_the_future: "
+        "install that one first",
     ),
-    "a trigger": (with_sql("CREATE TRIGGER thief AFTER INSERT ON word BEGIN DELETE FROM word; END"), "holds the trigger thief, which no"),
-    "a view": (with_sql('CREATE VIEW "two\nlines" AS SELECT * FROM word'), "holds the view two<U+000A>lines, which no backup"),
-    "a virtual table": (with_sql("CREATE VIRTUAL TABLE found USING fts5(word)"), "holds the virtual table found, which no backup"),
+    "a trigger": (
+        with_sql("CREATE TRIGGER thief AFTER INSERT ON word BEGIN DELETE FROM word; END"),
+        "holds the trigger thief, which no",
+    ),
+    "a view": (
+        with_sql('CREATE VIEW "two\nlines" AS SELECT * FROM word'),
+        "holds the view two<U+000A>lines, which no backup",
+    ),
+    "a virtual table": (
+        with_sql("CREATE VIRTUAL TABLE found USING fts5(word)"),
+        "holds the virtual table found, which no backup",
+    ),
     "a disguised trigger": (disguised, "is damaged: malformed database schema"),
 }
 
 
 def restored(folder: Path, backup: Path) -> subprocess.CompletedProcess[str]:
-    """A restore that may write 128 MiB to a file: one that copies what it should refuse fills no disk."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    command = ["prlimit", f"--fsize={1 << 27}", sys.executable, "manage.py", "restore", str(backup), "--wait", "0"]
+    """A restore that may write 128 MiB to a file: one that copies what it should refuse fills no
+    disk."""
+    plain = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    command = [
+        "prlimit",
+        f"--fsize={1 << 27}",
+        sys.executable,
+        "manage.py",
+        "restore",
+        str(backup),
+        "--wait",
+        "0",
+    ]
     environment = plain | {"COMPILEWATCH_DATA": str(folder)}
-    return subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def words_of(path: Path) -> list[str]:
@@ -177,7 +247,9 @@ def test_a_file_that_is_no_backup_changes_nothing(name: str, place: Path, tmp_pa
     attack(tmp_path / "backup")
     before = contents(place.parent)
     refused = restored(place.parent, tmp_path / "backup")
-    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), refused.stderr
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), (
+        refused.stderr
+    )
     assert f"{tmp_path / 'backup'} {sentence}" in refused.stderr
     assert refused.stderr.endswith(" Nothing was changed.\n")
     assert contents(place.parent) == before
@@ -189,24 +261,37 @@ def test_a_name_that_is_no_file_changes_nothing(place: Path, tmp_path: Path) -> 
     before = contents(place.parent)
     for name in ("pipe", "circle", "none", "data"):
         refused = restored(place.parent, tmp_path / name)
-        assert (refused.returncode, refused.stderr) == (1, f"CommandError: There is no backup {tmp_path / name}.\n")
+        assert (refused.returncode, refused.stderr) == (
+            1,
+            f"CommandError: There is no backup {tmp_path / name}.\n",
+        )
     assert contents(place.parent) == before
 
 
-def test_a_restore_takes_neither_the_database_nor_its_own_copy_for_a_backup(place: Path, tmp_path: Path) -> None:
+def test_a_restore_takes_neither_the_database_nor_its_own_copy_for_a_backup(
+    place: Path, tmp_path: Path
+) -> None:
     (tmp_path / "another name").symlink_to(place)
     made(place.with_name(f"{place.name}.restoring"))
     before = contents(place.parent)
     for path, said in (
         (tmp_path / "another name", "is the database itself"),
-        (place.with_name(f"{place.name}.restoring"), "is where a restore puts its copy: give it another name"),
+        (
+            place.with_name(f"{place.name}.restoring"),
+            "is where a restore puts its copy: give it another name",
+        ),
     ):
         refused = restored(place.parent, path)
-        assert (refused.returncode, refused.stderr) == (1, f"CommandError: {path} {said}. Nothing was changed.\n")
+        assert (refused.returncode, refused.stderr) == (
+            1,
+            f"CommandError: {path} {said}. Nothing was changed.\n",
+        )
     assert contents(place.parent) == before
 
 
-def test_a_log_that_lies_where_the_copy_goes_is_not_read_into_it(place: Path, tmp_path: Path) -> None:
+def test_a_log_that_lies_where_the_copy_goes_is_not_read_into_it(
+    place: Path, tmp_path: Path
+) -> None:
     backup = made(tmp_path / "backup", "PRAGMA journal_mode = WAL")
     (tmp_path / "aside").mkdir()
     other = tmp_path / "aside/backup"
@@ -214,7 +299,9 @@ def test_a_log_that_lies_where_the_copy_goes_is_not_read_into_it(place: Path, tm
     with closing(sqlite3.connect(other, isolation_level=None)) as opened:
         opened.execute("PRAGMA wal_autocheckpoint = 0")
         opened.execute("INSERT INTO word VALUES ('of an attacker')")
-        place.with_name(f"{place.name}.restoring-wal").write_bytes((tmp_path / "aside/backup-wal").read_bytes())
+        place.with_name(f"{place.name}.restoring-wal").write_bytes(
+            (tmp_path / "aside/backup-wal").read_bytes()
+        )
     done = restored(place.parent, backup)
     assert done.returncode == 0, done.stderr
     assert words_of(place) == ["restored"]

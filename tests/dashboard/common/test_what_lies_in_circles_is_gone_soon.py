@@ -1,4 +1,5 @@
-"""What only the garbage collector can free is gone after its next round, in a process and in its children: it may hold a socket.
+"""What only the garbage collector can free is gone after its next round, in a process and in its
+children: it may hold a socket.
 
 The room of what is gone is the system's again."""
 
@@ -79,7 +80,9 @@ print(before, after, resident())
 
 
 def test_room_between_what_is_kept_is_given_back() -> None:
-    done = subprocess.run([sys.executable, "-c", ROOM], cwd=REPOSITORY, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "-c", ROOM], cwd=REPOSITORY, capture_output=True, text=True, timeout=100
+    )
     assert done.returncode == 0, done.stderr
     before, _, left = map(int, done.stdout.split())
     assert left - before <= 20, done.stdout

@@ -1,4 +1,5 @@
-"""Whose address a request came from: what the outermost of our proxies saw, and never what a stranger wrote into the header."""
+"""Whose address a request came from: what the outermost of our proxies saw, and never what a
+stranger wrote into the header."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ PROXY = "10.0.0.1"
         (1, "::ffff:203.0.113.7", "203.0.113.7"),
     ],
 )
-def test_the_entry_that_the_outermost_of_our_proxies_wrote_counts(settings: LazySettings, proxies: int, header: str, address: str) -> None:
+def test_the_entry_that_the_outermost_of_our_proxies_wrote_counts(
+    settings: LazySettings, proxies: int, header: str, address: str
+) -> None:
     settings.TRUSTED_PROXIES = proxies
     assert find_client_address({"REMOTE_ADDR": PROXY, "HTTP_X_FORWARDED_FOR": header}) == address
 
@@ -41,15 +44,25 @@ def test_a_header_that_somebody_made_up_passes_no_limit(settings: LazySettings, 
     reset_sign_in_limits()
     for number in range(11):
         made_up = {"X-Forwarded-For": f"198.51.100.{number}, 203.0.113.7"}
-        answer = Client(REMOTE_ADDR=PROXY).post("/accounts/login/", {"login": f"nobody-{number}", "password": "wrong"}, headers=made_up)
+        answer = Client(REMOTE_ADDR=PROXY).post(
+            "/accounts/login/", {"login": f"nobody-{number}", "password": "wrong"}, headers=made_up
+        )
     assert "Too many wrong passwords" in answer.content.decode()
     other = Client(REMOTE_ADDR=PROXY, headers={"X-Forwarded-For": "203.0.113.8"})
     assert other.post("/accounts/login/", {"login": "ada", "password": PASSWORD}).status_code == 302
     assert AuditEntry.objects.get(action="user.sign_in").address == "203.0.113.8"
 
 
-def test_the_record_of_a_key_that_travelled_names_who_sent_it(settings: LazySettings, ingest_key: str) -> None:
+def test_the_record_of_a_key_that_travelled_names_who_sent_it(
+    settings: LazySettings, ingest_key: str
+) -> None:
     settings.TRUSTED_PROXIES = 1
     with pytest.raises(RefusalError, match="URL"):
-        key_require({"QUERY_STRING": f"key={ingest_key}", "REMOTE_ADDR": PROXY, "HTTP_X_FORWARDED_FOR": "198.51.100.1, 203.0.113.7"})
+        key_require(
+            {
+                "QUERY_STRING": f"key={ingest_key}",
+                "REMOTE_ADDR": PROXY,
+                "HTTP_X_FORWARDED_FOR": "198.51.100.1, 203.0.113.7",
+            }
+        )
     assert AuditEntry.objects.get(action="key.exposed").address == "203.0.113.7"

@@ -1,4 +1,5 @@
-"""The write lock is handed over in the order of asking, to one at a time, and its holder may take it again."""
+"""The write lock is handed over in the order of asking, to one at a time, and its holder may take
+it again."""
 
 import time
 from threading import Barrier, Thread

@@ -1,4 +1,5 @@
-"""Real sockets for the outbound client to meet: a server that answers with any bytes, and a canary that must stay silent."""
+"""Real sockets for the outbound client to meet: a server that answers with any bytes, and a canary
+that must stay silent."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ class WireServer:
 
 @contextlib.contextmanager
 def wire_server(handler: Handler, address: str = "127.0.0.1") -> Iterator[WireServer]:
-    """A server on a free port, closed at the end; `::` listens on every address of either family."""
+    """A server on a free port, closed at the end; `::` listens on every address of either
+    family."""
     if address == "::":
         listener = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     else:
@@ -63,7 +65,14 @@ def request_read(connection: socket.socket) -> bytes:
             return data
         data += part
     head, _, body = data.partition(b"\r\n\r\n")
-    length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
+    length = next(
+        (
+            int(line.split(b":")[1])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length:")
+        ),
+        0,
+    )
     while len(body) < length and (part := connection.recv(65536)):
         body += part
     return head + b"\r\n\r\n" + body

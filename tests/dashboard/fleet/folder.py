@@ -1,4 +1,5 @@
-"""A fold worker as a process of its own: `python -m tests.dashboard.fleet.folder CRASH_POINT BATCH`, where a crash point may be empty."""
+"""A fold worker as a process of its own: `python -m tests.dashboard.fleet.folder CRASH_POINT
+BATCH`, where a crash point may be empty."""
 
 from __future__ import annotations
 
@@ -18,9 +19,20 @@ def folder_start(*, crash: str = "", batch: int = 50) -> subprocess.Popen[str]:
         url = f"postgresql://{database['USER']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
     else:
         url = f"sqlite://{database['NAME']}"
-    environment = {**os.environ, "COMPILEWATCH_DATABASE_URL": url, "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'agents'}"}
+    environment = {
+        **os.environ,
+        "COMPILEWATCH_DATABASE_URL": url,
+        "PYTHONPATH": f"{REPOSITORY}:{REPOSITORY / 'agents'}",
+    }
     command = [sys.executable, "-m", "tests.dashboard.fleet.folder", crash, str(batch)]
-    return subprocess.Popen(command, cwd=REPOSITORY, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command,
+        cwd=REPOSITORY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def folder_run(*, crash: str = "", batch: int = 50) -> int:

@@ -1,4 +1,5 @@
-"""A server's clock that is years ahead for a while drops nothing; once it was right for a day what is too old goes again."""
+"""A server's clock that is years ahead for a while drops nothing; once it was right for a day what
+is too old goes again."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 
 @pytest.fixture
-def report(store_reports: Callable[..., Any], make_request: Callable[..., Any]) -> Callable[[], None]:
+def report(
+    store_reports: Callable[..., Any], make_request: Callable[..., Any]
+) -> Callable[[], None]:
     """One minute of one instance arrives now and is folded."""
     numbers = iter(range(1, 1000))
 
@@ -58,7 +61,9 @@ def days() -> list[int]:
     return sorted(set(RegionMinute.objects.values_list("day", flat=True)))
 
 
-def test_a_minute_a_year_ahead(time: Time, report: Callable[[], None], project: Project, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_minute_a_year_ahead(
+    time: Time, report: Callable[[], None], project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
     report()
     time.go(30)
     today = days()
@@ -71,7 +76,8 @@ def test_a_minute_a_year_ahead(time: Time, report: Callable[[], None], project: 
         retention()
     assert set(today) < set(days())
     assert [one.message for one in caplog.records] == [
-        "nothing is dropped: by this machine's clock (2025-10-05 18:30 UTC) no retention ran about a day ago. It goes on once the clock was"
+        "nothing is dropped: by this machine's clock (2025-10-05 18:30 UTC) no retention "
+        "ran about a day ago. It goes on once the clock was"
         " right for 20 hours."
     ]
     time.seconds -= YEAR
@@ -79,7 +85,9 @@ def test_a_minute_a_year_ahead(time: Time, report: Callable[[], None], project: 
     assert set(today) < set(days())
 
 
-def test_what_is_too_old_goes_where_the_clock_was_right_for_a_day(time: Time, report: Callable[[], None], project: Project) -> None:
+def test_what_is_too_old_goes_where_the_clock_was_right_for_a_day(
+    time: Time, report: Callable[[], None], project: Project
+) -> None:
     report()
     time.seconds += (read_retention(project.settings).instance_minutes + 2) * DAY
     time.go(19)

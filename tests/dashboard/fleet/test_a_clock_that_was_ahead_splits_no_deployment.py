@@ -1,4 +1,5 @@
-"""A server's clock that is hours ahead for a while: every report is folded once, the deployment goes on, and it is judged at once."""
+"""A server's clock that is hours ahead for a while: every report is folded once, the deployment
+goes on, and it is judged at once."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ pytestmark = pytest.mark.django_db
 
 
 class Server:
-    """A dashboard and its two instances; `ahead` is what its clock is wrong by, in seconds, and they know what time it is."""
+    """A dashboard and its two instances; `ahead` is what its clock is wrong by, in seconds, and
+    they know what time it is."""
 
     def __init__(self, make_request: Callable[..., Request], store: Callable[..., Any]) -> None:
         self.now, self.ahead, self.numbers = (MINUTE + 1) * 60.0 + 5, 0.0, 0
@@ -55,7 +57,11 @@ class Server:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, make_request: Callable[..., Request], store_reports: Callable[..., Any]) -> Iterator[Server]:
+def server(
+    monkeypatch: pytest.MonkeyPatch,
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., Any],
+) -> Iterator[Server]:
     running = Server(make_request, store_reports)
     monkeypatch.setattr(clock, "unix", running.unix)
     reset_watch_times()

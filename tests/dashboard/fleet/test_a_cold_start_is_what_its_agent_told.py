@@ -1,4 +1,5 @@
-"""A cold start as its agent tells it is kept whole, in whatever order it comes; what is not one changes nothing."""
+"""A cold start as its agent tells it is kept whole, in whatever order it comes; what is not one
+changes nothing."""
 
 from __future__ import annotations
 
@@ -20,13 +21,23 @@ from dashboard.fleet.selectors.instances.instances import list_version_instances
 
 NOW = 1_790_000_045.0
 END = 1_790_000_040.0
-STAGES = {"before init": [0.0, 0.5], "compile": [5.0, 7.5], "import torch": [0.5, 2.5], "weights loaded": [3.0, 1.0]}
+STAGES = {
+    "before init": [0.0, 0.5],
+    "compile": [5.0, 7.5],
+    "import torch": [0.5, 2.5],
+    "weights loaded": [3.0, 1.0],
+}
 
 Send = Callable[..., None]
 
 
 @pytest.fixture
-def send(monkeypatch: pytest.MonkeyPatch, db: None, make_request: Callable[..., Request], store_reports: Callable[..., object]) -> Send:
+def send(
+    monkeypatch: pytest.MonkeyPatch,
+    db: None,
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
+) -> Send:
     """Sends one report with these fields and folds it."""
     monkeypatch.setattr(clock, "unix", lambda: NOW)
 
@@ -43,7 +54,14 @@ def send(monkeypatch: pytest.MonkeyPatch, db: None, make_request: Callable[..., 
 
 
 def told(until_: str, total_: float, **data: Any) -> Fact:
-    said = {"total": total_, "until": until_, "stages": STAGES, "phases": {"dynamo": 1.5}, "unaccounted": 1.0, **data}
+    said = {
+        "total": total_,
+        "until": until_,
+        "stages": STAGES,
+        "phases": {"dynamo": 1.5},
+        "unaccounted": 1.0,
+        **data,
+    }
     return Fact("mark", END - 30, {"name": "cold start", "began": END - 60, **said})
 
 
@@ -59,18 +77,30 @@ def test_the_fullest_telling_wins_in_any_order(send: Send, order: tuple[int, ...
     start = ColdStart.objects.get()
     assert (start.total, start.unaccounted, start.phases["until"]) == (11.0, 1.0, "ready")
     (instance,) = list_version_instances(
-        project_id=start.project_id, version_ids=[start.version_id], environment=start.instance.environment
+        project_id=start.project_id,
+        version_ids=[start.version_id],
+        environment=start.instance.environment,
     )
     assert instance.start is not None
-    assert [name for name, _, _ in instance.start.stages] == ["before init", "import torch", "weights loaded", "compile"]
+    assert [name for name, _, _ in instance.start.stages] == [
+        "before init",
+        "import torch",
+        "weights loaded",
+        "compile",
+    ]
     assert instance.start.phases == {"dynamo": 1.5}
 
 
-def test_a_later_call_tells_nothing_new_and_an_earlier_one_does(send: Send, django_capture_on_commit_callbacks: Callable[..., Any]) -> None:
+def test_a_later_call_tells_nothing_new_and_an_earlier_one_does(
+    send: Send, django_capture_on_commit_callbacks: Callable[..., Any]
+) -> None:
     called = {"regions": [Region("forward", 3, compiled=3)]}
     asked = []
     for seq in (3, 5, 9, 1):
-        with django_capture_on_commit_callbacks(execute=True), CaptureQueriesContext(connection) as queries:
+        with (
+            django_capture_on_commit_callbacks(execute=True),
+            CaptureQueriesContext(connection) as queries,
+        ):
             send(seq=seq, **called)
         asked.append(sum("cold_start" in query["sql"] for query in queries.captured_queries))
     first, known, later, earlier = asked
@@ -101,7 +131,16 @@ def test_what_is_no_cold_start_is_not_taken_for_one(data: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize(
     "stages",
-    [None, [], "x", {"compile": None}, {"compile": [1]}, {"compile": ["a", 2]}, {"compile": [-1, 2]}, {"compile": [1, [2]]}],
+    [
+        None,
+        [],
+        "x",
+        {"compile": None},
+        {"compile": [1]},
+        {"compile": ["a", 2]},
+        {"compile": [-1, 2]},
+        {"compile": [1, [2]]},
+    ],
 )
 def test_a_stage_that_is_none_is_left_out(send: Send, stages: Any) -> None:
     send(seq=1, facts=[told("ready", 9.0, stages=stages, phases=stages, unaccounted=stages)])
@@ -111,13 +150,28 @@ def test_a_stage_that_is_none_is_left_out(send: Send, stages: Any) -> None:
 
 def test_running_out_of_memory_counts_as_often_as_it_was(send: Send) -> None:
     text = {"text": "out of memory on GPU 0", "device": 0}
-    send(seq=1, facts=[Fact("oom", END - 20, {**text, "count": 3}), Fact("oom", END - 19, text), Fact("oom", END - 19, {"count": "x"})])
+    send(
+        seq=1,
+        facts=[
+            Fact("oom", END - 20, {**text, "count": 3}),
+            Fact("oom", END - 19, text),
+            Fact("oom", END - 19, {"count": "x"}),
+        ],
+    )
     assert ProcessMinute.objects.get().ooms == 5
-    assert sorted(Finding.objects.values_list("text", "count")) == [("out of memory", 1), ("out of memory on GPU 0", 4)]
+    assert sorted(Finding.objects.values_list("text", "count")) == [
+        ("out of memory", 1),
+        ("out of memory on GPU 0", 4),
+    ]
 
 
 def test_growth_and_the_memory_of_cuda_graphs_are_kept(send: Send) -> None:
-    send(seq=1, gauges=Gauges([Device(0, 1, 2, 3, None, 400), Device(1, graph_pool=100)], host_rss_slope=-5.5))
+    send(
+        seq=1,
+        gauges=Gauges(
+            [Device(0, 1, 2, 3, None, 400), Device(1, graph_pool=100)], host_rss_slope=-5.5
+        ),
+    )
     send(seq=2, gauges=Gauges(host_rss_slope=2.5))
     row = ProcessMinute.objects.get()
     assert (row.gpu_graph_pool, row.host_rss_slope) == (400, 2.5)

@@ -1,4 +1,5 @@
-"""When a compilation counts as hung: by the clock, or earlier where the same frame never took nearly as long."""
+"""When a compilation counts as hung: by the clock, or earlier where the same frame never took
+nearly as long."""
 
 from __future__ import annotations
 
@@ -24,6 +25,15 @@ NOW = datetime(2026, 11, 3, tzinfo=UTC)
         (901.0, 4000.0, InstanceState.HUNG),
     ],
 )
-def test_the_longer_it_usually_takes_the_longer_it_may_take(seconds: float, usual: float | None, state: InstanceState) -> None:
-    instance = Instance(active_minute=0, last_seen_at=NOW, started_at=NOW, ready_at=NOW, compiling_for=seconds, compiling_usual=usual)
+def test_the_longer_it_usually_takes_the_longer_it_may_take(
+    seconds: float, usual: float | None, state: InstanceState
+) -> None:
+    instance = Instance(
+        active_minute=0,
+        last_seen_at=NOW,
+        started_at=NOW,
+        ready_at=NOW,
+        compiling_for=seconds,
+        compiling_usual=usual,
+    )
     assert instance_state(instance, NOW) == state

@@ -1,4 +1,5 @@
-"""What becomes of a finding follows from which versions showed it and which reported, never from the order in which that became known."""
+"""What becomes of a finding follows from which versions showed it and which reported, never from
+the order in which that became known."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from hypothesis import strategies as st
 from dashboard.common import clock
 from dashboard.fleet import fold_attempts
 from dashboard.fleet.finding_states import update_finding_states
-from dashboard.fleet.fold.finding_state import ABSENCE_MINUTES, RULE, FindingState, Presence, derive_finding_state
+from dashboard.fleet.fold.finding_state import (
+    ABSENCE_MINUTES,
+    RULE,
+    FindingState,
+    Presence,
+    derive_finding_state,
+)
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Finding as StoredFinding
 from dashboard.fleet.models import FindingLife, FindingVersion, WatchedModel
@@ -37,24 +44,43 @@ A, B, C = 1, 2, 3
         ({A: 10, C: 530}, [(A, 0, 500), (B, 450, 529), (C, 530, 720)], FindingState("ongoing", 10)),
         ({A: 10, C: 700}, [(A, 0, 500), (C, 600, 720)], FindingState("back", 700)),
         ({A: 10}, [(A, 0, 500), (B, 450, 690), (A, 700, 720)], FindingState("back", 700)),
-        ({A: 10, C: 700}, [(A, 0, 500), (B, 450, 690), (C, 700, 720), (B, 721, 900)], FindingState("gone", 720)),
-        ({A: 10}, [(A, 0, 500)] + [(B, 501 + 40 * n, 510 + 40 * n) for n in range(6)], FindingState("gone", 500)),
+        (
+            {A: 10, C: 700},
+            [(A, 0, 500), (B, 450, 690), (C, 700, 720), (B, 721, 900)],
+            FindingState("gone", 720),
+        ),
+        (
+            {A: 10},
+            [(A, 0, 500)] + [(B, 501 + 40 * n, 510 + 40 * n) for n in range(6)],
+            FindingState("gone", 500),
+        ),
         ({A: 10}, [(A, 0, 500), (B, 501, 540), (C, 501, 540)], FindingState("new", 10)),
         ({A: 10}, [(A, 0, 5)], FindingState("new", 10)),
     ],
 )
-def test_the_rule(shown: dict[int, int], present: list[tuple[int, int, int]], life: FindingState) -> None:
+def test_the_rule(
+    shown: dict[int, int], present: list[tuple[int, int, int]], life: FindingState
+) -> None:
     assert derive_finding_state(shown, [Presence(*one) for one in present]) == life
 
 
 spans = st.builds(
-    lambda version, first, length: Presence(version, first, first + length), st.integers(1, 4), st.integers(0, 600), st.integers(0, 200)
+    lambda version, first, length: Presence(version, first, first + length),
+    st.integers(1, 4),
+    st.integers(0, 600),
+    st.integers(0, 200),
 )
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.dictionaries(st.integers(1, 4), st.integers(0, 800), min_size=1), st.lists(spans, max_size=12), st.randoms(use_true_random=False))
-def test_the_order_of_what_is_known_changes_nothing(shown: dict[int, int], present: list[Presence], rnd: random.Random) -> None:
+@given(
+    st.dictionaries(st.integers(1, 4), st.integers(0, 800), min_size=1),
+    st.lists(spans, max_size=12),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_what_is_known_changes_nothing(
+    shown: dict[int, int], present: list[Presence], rnd: random.Random
+) -> None:
     life = derive_finding_state(shown, present)
     shuffled, keys = list(present), list(shown)
     rnd.shuffle(shuffled)
@@ -69,7 +95,11 @@ def breaks(*minutes: int) -> Callable[[Report], None]:
     def change(report: Report) -> None:
         minute = round(report.window[1] / 60) - 1 - MINUTE
         if minute in minutes:
-            report.findings.append(Finding("graph_break", f"Tensor.item() at 0x7f{minute % 256:02x}", "ranker/a.py:1", 2))
+            report.findings.append(
+                Finding(
+                    "graph_break", f"Tensor.item() at 0x7f{minute % 256:02x}", "ranker/a.py:1", 2
+                )
+            )
 
     return change
 
@@ -91,7 +121,9 @@ def story(make_request: Callable[..., Request]) -> list[Request]:
 
 
 def lives() -> dict[str, tuple[object, ...]]:
-    rows = FindingLife.objects.select_related("first_version", "last_version", "finding__first_version", "finding__last_version")
+    rows = FindingLife.objects.select_related(
+        "first_version", "last_version", "finding__first_version", "finding__last_version"
+    )
     return {
         row.environment: (
             row.state,
@@ -102,14 +134,28 @@ def lives() -> dict[str, tuple[object, ...]]:
             row.finding.first_version.name,
             row.finding.last_version.name,
             row.finding.count,
-            sorted(FindingVersion.objects.filter(environment=row.environment).values_list("version__name", "count")),
+            sorted(
+                FindingVersion.objects.filter(environment=row.environment).values_list(
+                    "version__name", "count"
+                )
+            ),
         )
         for row in rows
     }
 
 
 EXPECTED = {
-    "production": ("back", -99, "1", "3", "Tensor.item() at 0x7f7a", "1", "3", 10, [("1", 4), ("3", 4)]),
+    "production": (
+        "back",
+        -99,
+        "1",
+        "3",
+        "Tensor.item() at 0x7f7a",
+        "1",
+        "3",
+        10,
+        [("1", 4), ("3", 4)],
+    ),
     "staging": ("new", -60, "3", "3", "Tensor.item() at 0x7f7a", "1", "3", 10, [("3", 2)]),
 }
 
@@ -117,13 +163,18 @@ EXPECTED = {
 @pytest.mark.django_db
 @pytest.mark.parametrize("seed", range(3))
 def test_any_order_of_arrival_tells_the_same_story(
-    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch, seed: int
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
 ) -> None:
     monkeypatch.setattr(clock, "unix", lambda: NOW)
     rnd = random.Random(seed)
     monkeypatch.setattr(fold_attempts, "batch_size", lambda: rnd.choice((20, 60, 200)))
     pieces = [
-        replace(request, reports=request.reports[start : start + 16]) for request in story(make_request) for start in range(0, 208, 16)
+        replace(request, reports=request.reports[start : start + 16])
+        for request in story(make_request)
+        for start in range(0, 208, 16)
     ]
     rnd.shuffle(pieces)
     for number, piece in enumerate(pieces):
@@ -141,11 +192,23 @@ def test_any_order_of_arrival_tells_the_same_story(
 @pytest.mark.django_db
 @pytest.mark.parametrize(("tells", "state"), [("no", "new"), ("yes", "gone")])
 def test_what_a_version_cannot_show_is_not_gone_with_it(
-    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch, tells: str, state: str
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+    tells: str,
+    state: str,
 ) -> None:
     monkeypatch.setattr(clock, "unix", lambda: NOW)
     shown, silent, *_ = story(make_request)
-    store_reports(shown, replace(silent, instance=replace(silent.instance, capabilities={"compilations": (tells, "read from outside")})))
+    store_reports(
+        shown,
+        replace(
+            silent,
+            instance=replace(
+                silent.instance, capabilities={"compilations": (tells, "read from outside")}
+            ),
+        ),
+    )
     fold_all()
     update_finding_states()
     assert [said[0] for said in lives().values()] == [state]
@@ -153,7 +216,10 @@ def test_what_a_version_cannot_show_is_not_gone_with_it(
 
 @pytest.mark.django_db
 def test_the_model_page_says_the_word_since_when_and_by_what_rule(
-    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch, signed_in: Client
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
+    signed_in: Client,
 ) -> None:
     monkeypatch.setattr(clock, "unix", lambda: NOW)
     store_reports(*story(make_request))
@@ -168,7 +234,9 @@ def test_the_model_page_says_the_word_since_when_and_by_what_rule(
 
 @pytest.mark.django_db
 def test_a_worker_that_read_too_early_leaves_the_work_due(
-    make_request: Callable[..., Request], store_reports: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(clock, "unix", lambda: NOW)
     first, *rest = story(make_request)

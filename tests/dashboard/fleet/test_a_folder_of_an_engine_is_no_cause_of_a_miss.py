@@ -1,11 +1,18 @@
-"""Why a process lacked what an earlier one had compiled: the factor of vLLM's key that differs, before any folder that follows from it."""
+"""Why a process lacked what an earlier one had compiled: the factor of vLLM's key that differs,
+before any folder that follows from it."""
 
 from __future__ import annotations
 
 import datetime as dt
 
 import pytest
-from compilewatch.wire.cache_miss_causes import ENGINE, FOLDER, OTHER_FOLDER, engine_component, engine_differences
+from compilewatch.wire.cache_miss_causes import (
+    ENGINE,
+    FOLDER,
+    OTHER_FOLDER,
+    engine_component,
+    engine_differences,
+)
 
 from dashboard.fleet.selectors.compilations.cache_miss_causes import CacheClient, explain_miss
 
@@ -14,7 +21,9 @@ KEY = {f"{ENGINE}config": "a", f"{ENGINE}env": "b", f"{ENGINE}version": "0.32"}
 
 
 def started(components: dict[str, str], minute: int) -> CacheClient:
-    process = CacheClient(minute, f"process {minute}", "H100", None, NOW + dt.timedelta(minutes=minute))
+    process = CacheClient(
+        minute, f"process {minute}", "H100", None, NOW + dt.timedelta(minutes=minute)
+    )
     process.components, process.keys = components, {"one", "two"}
     return process
 

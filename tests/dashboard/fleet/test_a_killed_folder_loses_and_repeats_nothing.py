@@ -27,9 +27,15 @@ def assert_nothing_waits() -> None:
     assert not PoisonReport.objects.exists()
 
 
-@pytest.mark.parametrize(("point", "time"), [(point, 1) for point in POINTS] + [(point, 3) for point in POINTS])
-def test_killed_at_a_point_and_run_again_counts_once(point: str, time: int, make_request: MakeRequest, store_reports: Store) -> None:
-    requests = [make_request(version=version, instance=n, minutes=30) for n, version in enumerate("1122")]
+@pytest.mark.parametrize(
+    ("point", "time"), [(point, 1) for point in POINTS] + [(point, 3) for point in POINTS]
+)
+def test_killed_at_a_point_and_run_again_counts_once(
+    point: str, time: int, make_request: MakeRequest, store_reports: Store
+) -> None:
+    requests = [
+        make_request(version=version, instance=n, minutes=30) for n, version in enumerate("1122")
+    ]
     store_reports(*requests)
     assert folder_run(crash=f"{point}:{time}", batch=17) == -9
     assert folder_run(batch=17) == 0
@@ -37,7 +43,9 @@ def test_killed_at_a_point_and_run_again_counts_once(point: str, time: int, make
     assert_nothing_waits()
 
 
-def test_killed_again_and_again_counts_once(make_request: MakeRequest, store_reports: Store) -> None:
+def test_killed_again_and_again_counts_once(
+    make_request: MakeRequest, store_reports: Store
+) -> None:
     requests = [make_request(instance=n, minutes=20) for n in range(3)]
     store_reports(*requests)
     points = itertools.cycle(["upserted:2", "committed:1", "before_commit:2"])
@@ -48,7 +56,9 @@ def test_killed_again_and_again_counts_once(make_request: MakeRequest, store_rep
     assert_nothing_waits()
 
 
-def test_a_report_that_kills_its_worker_three_times_is_set_aside(make_request: MakeRequest, store_reports: Store) -> None:
+def test_a_report_that_kills_its_worker_three_times_is_set_aside(
+    make_request: MakeRequest, store_reports: Store
+) -> None:
     request = make_request(minutes=1)
     store_reports(request)
     assert [folder_run(crash="upserted:1") for _ in range(3)] == [-9, -9, -9]
@@ -58,9 +68,15 @@ def test_a_report_that_kills_its_worker_three_times_is_set_aside(make_request: M
     assert not InboxRow.objects.exists()
 
 
-def test_several_folders_at_once_count_once(make_request: MakeRequest, store_reports: Store) -> None:
-    """On SQLite the second process waits for the file; on PostgreSQL the folders work side by side."""
-    requests = [make_request(model=f"model-{n % 5}", version=str(n % 3), instance=n, minutes=30) for n in range(15)]
+def test_several_folders_at_once_count_once(
+    make_request: MakeRequest, store_reports: Store
+) -> None:
+    """On SQLite the second process waits for the file; on PostgreSQL the folders work side by
+    side."""
+    requests = [
+        make_request(model=f"model-{n % 5}", version=str(n % 3), instance=n, minutes=30)
+        for n in range(15)
+    ]
     store_reports(*requests)
     workers = [folder_start(batch=20) for _ in range(3 if connection.vendor == "postgresql" else 1)]
     folded = 0

@@ -1,4 +1,5 @@
-"""A report that cannot be folded is set aside with its error while the rest is counted, and can be brought back."""
+"""A report that cannot be folded is set aside with its error while the rest is counted, and can be
+brought back."""
 
 from __future__ import annotations
 
@@ -25,10 +26,15 @@ pytestmark = pytest.mark.django_db
 
 def spoil(seq: int) -> None:
     """Damages the stored text of a report, as a faulty disk or an older release could."""
-    assert InboxRow.objects.filter(seq_first=seq).update(report=b'{"seq": [1, 1], "window": "never"}') == 1
+    assert (
+        InboxRow.objects.filter(seq_first=seq).update(report=b'{"seq": [1, 1], "window": "never"}')
+        == 1
+    )
 
 
-def test_an_unreadable_report_is_set_aside_and_the_rest_is_counted(make_request: MakeRequest, store_reports: Store) -> None:
+def test_an_unreadable_report_is_set_aside_and_the_rest_is_counted(
+    make_request: MakeRequest, store_reports: Store
+) -> None:
     request = make_request(minutes=20)
     store_reports(request)
     spoil(7)
@@ -71,7 +77,9 @@ def test_what_the_database_refuses_is_found_by_halving(
     assert not FoldAttempt.objects.exists()
 
 
-def test_refold_brings_back_everything_that_was_set_aside(make_request: MakeRequest, store_reports: Store) -> None:
+def test_refold_brings_back_everything_that_was_set_aside(
+    make_request: MakeRequest, store_reports: Store
+) -> None:
     store_reports(make_request(minutes=3))
     spoil(1)
     spoil(2)

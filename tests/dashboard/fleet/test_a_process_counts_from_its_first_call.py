@@ -1,4 +1,5 @@
-"""A process counts as an instance from its first call or compilation; parents and data workers never do, whatever the order of reports."""
+"""A process counts as an instance from its first call or compilation; parents and data workers
+never do, whatever the order of reports."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from django.db import connection
 from dashboard.common import clock
 from dashboard.fleet.fold.roles import is_counted
 from dashboard.fleet.fold_service import fold_all
-from dashboard.fleet.models import Deployment, Instance, ProcessMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.models import (
+    Deployment,
+    Instance,
+    ProcessMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+)
 from dashboard.fleet.selectors.instances.instances import list_version_instances
 from dashboard.fleet.selectors.jobs import list_job_ranks, list_jobs, list_live_ranks
 from dashboard.fleet.selectors.judge_inputs.independent_units import read_processes
@@ -30,25 +37,38 @@ END = 60.0 * (clock.unix() // 60)
 NOTHING, CALLS, COMPILES = "nothing", "calls", "compiles"
 
 
-def request(does: Sequence[str], *, instance: int = 0, first: int = 0, window: float = 60.0, **identity: Any) -> Request:
+def request(
+    does: Sequence[str], *, instance: int = 0, first: int = 0, window: float = 60.0, **identity: Any
+) -> Request:
     """One report of a minute each, the last of ten ending now; what each does."""
-    reports = [_report(what, first + number, END - (9 - first - number) * 60.0, window) for number, what in enumerate(does)]
+    reports = [
+        _report(what, first + number, END - (9 - first - number) * 60.0, window)
+        for number, what in enumerate(does)
+    ]
     made = request_make(end=END, instance=instance, **identity)
     made.reports[:], made.sent = reports, clock.unix()
     return made
 
 
 def _report(what: str, number: int, stop: float, window: float) -> Report:
-    report = report_make(seq=number + 1, window=(stop - window, stop), regions=[region_make()] if what == CALLS else [])
+    report = report_make(
+        seq=number + 1,
+        window=(stop - window, stop),
+        regions=[region_make()] if what == CALLS else [],
+    )
     if what == COMPILES:
-        report.compiles.append(Compile(at=stop, id="0/0", kind="recompile", outcome="ok", seconds={"total": 4.0}))
+        report.compiles.append(
+            Compile(at=stop, id="0/0", kind="recompile", outcome="ok", seconds={"total": 4.0})
+        )
     return report
 
 
 def rows() -> list[tuple[int, int, float]]:
     """Minute before now, instances and covered seconds of the version, summed over machines."""
     last = clock.minute_of(END - 1)
-    found = VersionProcessMinute.objects.order_by("minute").values_list("minute", "instances", "covered")
+    found = VersionProcessMinute.objects.order_by("minute").values_list(
+        "minute", "instances", "covered"
+    )
     return [(minute - last, instances, covered) for minute, instances, covered in found]
 
 
@@ -59,7 +79,11 @@ def hours() -> tuple[int, float]:
 
 
 def test_a_process_counts_from_its_first_call(store_reports: Store) -> None:
-    store_reports(request([NOTHING, NOTHING, CALLS, NOTHING]), request([NOTHING] * 4, instance=1), request([NOTHING, COMPILES], instance=2))
+    store_reports(
+        request([NOTHING, NOTHING, CALLS, NOTHING]),
+        request([NOTHING] * 4, instance=1),
+        request([NOTHING, COMPILES], instance=2),
+    )
     fold_all()
     assert rows() == [(-9, 0, 0.0), (-8, 1, 60.0), (-7, 1, 60.0), (-6, 1, 60.0)]
     assert hours()[1] == 180.0
@@ -67,7 +91,9 @@ def test_a_process_counts_from_its_first_call(store_reports: Store) -> None:
     assert sorted(Instance.objects.values_list("active_minute", flat=True), key=bool)[0] is None
 
 
-def test_what_compiles_in_a_parent_is_added_and_the_parent_is_not_counted(store_reports: Store) -> None:
+def test_what_compiles_in_a_parent_is_added_and_the_parent_is_not_counted(
+    store_reports: Store,
+) -> None:
     store_reports(
         request([CALLS]),
         request([COMPILES], instance=1, role="parent"),
@@ -80,7 +106,11 @@ def test_what_compiles_in_a_parent_is_added_and_the_parent_is_not_counted(store_
     assert rows() == [(-9, 3, 180.0)], "the worker, the auxiliary that compiled, and the engine"
     assert VersionProcessMinute.objects.get().compiles == 2
     deployment = Deployment.objects.get()
-    where = {"project_id": deployment.project_id, "version_ids": [deployment.version_id], "environment": deployment.environment}
+    where = {
+        "project_id": deployment.project_id,
+        "version_ids": [deployment.version_id],
+        "environment": deployment.environment,
+    }
     assert {int(one.instance_id) for one in list_version_instances(**where)} == {0, 4, 5}
     assert {int(one.instance) for one in read_processes(deployment).values()} == {0, 4, 5}
 
@@ -100,11 +130,21 @@ def test_an_old_agent_without_a_role_counts_from_its_first_call(store_reports: S
 
 @pytest.mark.parametrize("seed", range(6))
 def test_late_and_regrouped_reports_count_the_same(store_reports: Store, seed: int) -> None:
-    """The same reports in one batch and in any order and grouping; two are of one minute, and one is too long for a minute."""
+    """The same reports in one batch and in any order and grouping; two are of one minute, and one
+    is too long for a minute."""
     wanted = [
-        *(request([what], first=n) for n, what in enumerate([NOTHING, NOTHING, CALLS, NOTHING, CALLS])),
-        *(request([what], first=n, instance=1) for n, what in enumerate([NOTHING, NOTHING, NOTHING, COMPILES])),
-        *(request([what], first=n, instance=2, role="parent") for n, what in enumerate([CALLS, NOTHING])),
+        *(
+            request([what], first=n)
+            for n, what in enumerate([NOTHING, NOTHING, CALLS, NOTHING, CALLS])
+        ),
+        *(
+            request([what], first=n, instance=1)
+            for n, what in enumerate([NOTHING, NOTHING, NOTHING, COMPILES])
+        ),
+        *(
+            request([what], first=n, instance=2, role="parent")
+            for n, what in enumerate([CALLS, NOTHING])
+        ),
         request([NOTHING], first=3, instance=3, window=240.0),
         request([CALLS], first=5, instance=3, window=120.0),
         request([NOTHING], first=6, instance=3),
@@ -114,14 +154,26 @@ def test_late_and_regrouped_reports_count_the_same(store_reports: Store, seed: i
     store_reports(*wanted)
     fold_all()
     expected = rows(), hours()
-    assert expected[0] == [(-9, 0, 0.0), (-8, 0, 0.0), (-7, 1, 60.0), (-6, 2, 120.0), (-5, 1, 60.0), (-3, 1, 60.0), (0, 1, 60.0)]
+    assert expected[0] == [
+        (-9, 0, 0.0),
+        (-8, 0, 0.0),
+        (-7, 1, 60.0),
+        (-6, 2, 120.0),
+        (-5, 1, 60.0),
+        (-3, 1, 60.0),
+        (0, 1, 60.0),
+    ]
     for table in (VersionProcessMinute, VersionProcessHour, ProcessMinute):
         table.objects.all().delete()
     for instance in Instance.objects.all():
         instance.delete()
     _forgotten()
     order = random.Random(seed).sample(wanted, len(wanted))
-    for group in itertools.batched(order, 1 + seed % 3) if hasattr(itertools, "batched") else [[one] for one in order]:
+    for group in (
+        itertools.batched(order, 1 + seed % 3)
+        if hasattr(itertools, "batched")
+        else [[one] for one in order]
+    ):
         for one in group:
             one.sent = clock.unix()
         store_reports(*group)
@@ -149,38 +201,59 @@ def test_ranks_are_those_that_compiled_or_called(store_reports: Store) -> None:
     )
     fold_all()
     deployment = Deployment.objects.get()
-    where = {"project_id": deployment.project_id, "model_id": deployment.model_id, "environment": deployment.environment}
+    where = {
+        "project_id": deployment.project_id,
+        "model_id": deployment.model_id,
+        "environment": deployment.environment,
+    }
     assert [one.instance_id[-1] for one in list_job_ranks(job="train-7", **where)] == ["0", "1"], (
         "a rank that starts is on the board of its job"
     )
     assert [job.ranks for job in list_jobs(**where)] == [2]
-    assert [one.instance_id[-1] for one in list_live_ranks(since_minute=0)] == ["0"], "and is not compared yet"
+    assert [one.instance_id[-1] for one in list_live_ranks(since_minute=0)] == ["0"], (
+        "and is not compared yet"
+    )
 
 
 def test_the_judge_reads_a_process_from_its_first_call_on(store_reports: Store) -> None:
     store_reports(request([NOTHING, NOTHING, CALLS, NOTHING]), request([NOTHING] * 4, instance=1))
     fold_all()
     minute = clock.minute_of(END)
-    found = read_process_minutes(deployment=Deployment.objects.get(), baseline=None, from_minute=minute - 60, to_minute=minute, starts={})
+    found = read_process_minutes(
+        deployment=Deployment.objects.get(),
+        baseline=None,
+        from_minute=minute - 60,
+        to_minute=minute,
+        starts={},
+    )
     assert [(int(one.instance), one.age) for one in found] == [(0, 0), (0, 1)]
 
 
 def test_instances_that_were_stored_before_count_as_they_did(store_reports: Store) -> None:
-    """The migration takes their first minute for the first with calls: what they report next counts, and nothing is counted twice."""
+    """The migration takes their first minute for the first with calls: what they report next
+    counts, and nothing is counted twice."""
     store_reports(request([CALLS, NOTHING]))
     fold_all()
-    Instance.objects.update(active_minute=Instance.objects.get().first_minute, last_seen_at=clock.now() - timedelta(minutes=1))
+    Instance.objects.update(
+        active_minute=Instance.objects.get().first_minute,
+        last_seen_at=clock.now() - timedelta(minutes=1),
+    )
     store_reports(request([NOTHING], first=2))
     fold_all()
     assert rows() == [(-9, 1, 60.0), (-8, 1, 60.0), (-7, 1, 60.0)]
 
 
-def test_an_instance_that_the_earlier_release_writes_counts_as_it_did_there(store_reports: Store) -> None:
-    """Both releases run side by side for a while: the earlier one does not know the columns that this one added."""
+def test_an_instance_that_the_earlier_release_writes_counts_as_it_did_there(
+    store_reports: Store,
+) -> None:
+    """Both releases run side by side for a while: the earlier one does not know the columns that
+    this one added."""
     store_reports(request([CALLS, CALLS, CALLS, CALLS]))
     fold_all()
     new = {"id", "active_minute", "ended_at", "exit_code", "exit_signal", "label", "role", "pid"}
-    columns = ", ".join(f'"{one.column}"' for one in Instance._meta.concrete_fields if one.column not in new)
+    columns = ", ".join(
+        f'"{one.column}"' for one in Instance._meta.concrete_fields if one.column not in new
+    )
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE TEMPORARY TABLE kept AS SELECT {columns} FROM instance")
         Sender.objects.all().delete()
@@ -189,7 +262,9 @@ def test_an_instance_that_the_earlier_release_writes_counts_as_it_did_there(stor
         cursor.execute("DROP TABLE kept")
     one, deployment = Instance.objects.get(), Deployment.objects.get()
     assert is_counted(one) and len(list_version_instances(**_of(deployment))) == 1
-    assert [process.first_minute for process in read_processes(deployment).values()] == [one.first_minute]
+    assert [process.first_minute for process in read_processes(deployment).values()] == [
+        one.first_minute
+    ]
     store_reports(request([CALLS, CALLS], first=4))
     fold_all()
     assert Instance.objects.get().active_minute == one.first_minute
@@ -197,4 +272,8 @@ def test_an_instance_that_the_earlier_release_writes_counts_as_it_did_there(stor
 
 
 def _of(deployment: Deployment) -> dict[str, Any]:
-    return {"project_id": deployment.project_id, "version_ids": [deployment.version_id], "environment": deployment.environment}
+    return {
+        "project_id": deployment.project_id,
+        "version_ids": [deployment.version_id],
+        "environment": deployment.environment,
+    }

@@ -1,4 +1,5 @@
-"""A project whose reports cannot be folded, or that sends far more than others, leaves the fold of other projects as it is."""
+"""A project whose reports cannot be folded, or that sends far more than others, leaves the fold of
+other projects as it is."""
 
 from __future__ import annotations
 
@@ -26,11 +27,14 @@ Store = Callable[..., object]
 
 @pytest.fixture
 def tries(other_project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The database refuses whatever the other project sends; how many minutes each refused fold held."""
+    """The database refuses whatever the other project sends; how many minutes each refused fold
+    held."""
     found: list[int] = []
 
     def refuse(facts: Facts, **kwargs: Any) -> None:
-        hostile = [key for key in facts.process_minutes if key[0].version.project == other_project.pk]
+        hostile = [
+            key for key in facts.process_minutes if key[0].version.project == other_project.pk
+        ]
         if hostile:
             found.append(len(hostile))
             raise ValueError("this one cannot be stored")
@@ -42,7 +46,13 @@ def tries(other_project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[l
 
 def hostile(make_request: Make, store_reports: Store, project: Project, count: int = 60) -> None:
     """Reports of the other project in many shards, which come before those of the first."""
-    store_reports(*(make_request(version=str(number), instance=number, minutes=6) for number in range(count // 6)), project=project)
+    store_reports(
+        *(
+            make_request(version=str(number), instance=number, minutes=6)
+            for number in range(count // 6)
+        ),
+        project=project,
+    )
 
 
 def waiting(project: Project) -> int:
@@ -50,14 +60,21 @@ def waiting(project: Project) -> int:
 
 
 def test_unfoldable_reports_leave_others_folded_by_the_same_pass(
-    make_request: Make, store_reports: Store, project: Project, other_project: Project, tries: list[int]
+    make_request: Make,
+    store_reports: Store,
+    project: Project,
+    other_project: Project,
+    tries: list[int],
 ) -> None:
     hostile(make_request, store_reports, other_project)
     honest = [make_request(version=str(number), instance=number, minutes=3) for number in range(10)]
     store_reports(*honest)
     [everything] = round_robin.iterate_turns()
     assert shards_fold(everything.shards, everything.projects) == (30, False)
-    assert tries == [60, 60]  # once in company, once by itself; nothing is halved in the turn of others
+    assert tries == [
+        60,
+        60,
+    ]  # once in company, once by itself; nothing is halved in the turn of others
     assert (waiting(project), waiting(other_project)) == (0, 60)
     assert set(FoldAttempt.objects.values_list("project_id", flat=True)) == {other_project.pk}
     late = make_request(version="late", instance=99, minutes=5)
@@ -65,13 +82,22 @@ def test_unfoldable_reports_leave_others_folded_by_the_same_pass(
     [mine] = [turn for turn in round_robin.iterate_turns() if project.pk in turn.projects]
     assert shards_fold(mine.shards, mine.projects)[0] == 5 and tries == [60, 60]
     fold_all()
-    assert (PoisonReport.objects.count(), InboxRow.objects.count(), FoldAttempt.objects.count()) == (60, 0, 0)
+    assert (
+        PoisonReport.objects.count(),
+        InboxRow.objects.count(),
+        FoldAttempt.objects.count(),
+    ) == (60, 0, 0)
     assert set(PoisonReport.objects.values_list("project_id", flat=True)) == {other_project.pk}
     assert_all_counted([*honest, late])
 
 
 def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
-    make_request: Make, store_reports: Store, project: Project, other_project: Project, tries: list[int], monkeypatch: pytest.MonkeyPatch
+    make_request: Make,
+    store_reports: Store,
+    project: Project,
+    other_project: Project,
+    tries: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     hostile(make_request, store_reports, other_project)
     fold_all(seconds=0.0001)
@@ -79,7 +105,9 @@ def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
         shards_fold(turn.shards, turn.projects)
     assert FoldAttempt.objects.exists()
     before = len(tries)
-    assert retry_failed_folds(stop=time.monotonic() - 1.0)[0] <= 2 and len(tries) <= before + 2  # what has begun ends, and no more begins
+    assert (
+        retry_failed_folds(stop=time.monotonic() - 1.0)[0] <= 2 and len(tries) <= before + 2
+    )  # what has begun ends, and no more begins
     store_reports(make_request(version="1", instance=1, minutes=3))
     monkeypatch.setattr(fold_service, "RETRY_BUDGET_S", 0.0)
     passes = 0
@@ -90,13 +118,22 @@ def test_failed_folds_have_a_budget_and_fresh_reports_their_turn(
 
 
 def test_what_failed_is_tried_again_in_small_parts(
-    make_request: Make, store_reports: Store, project: Project, other_project: Project, tries: list[int], monkeypatch: pytest.MonkeyPatch
+    make_request: Make,
+    store_reports: Store,
+    project: Project,
+    other_project: Project,
+    tries: list[int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fold_attempts, "MAX_RETRY_ROWS", 8)
     monkeypatch.setattr(fold_service, "MAX_RETRY_ROWS", 8)
     hostile(make_request, store_reports, other_project)
     fold_all()
-    assert (PoisonReport.objects.count(), InboxRow.objects.count(), FoldAttempt.objects.count()) == (60, 0, 0)
+    assert (
+        PoisonReport.objects.count(),
+        InboxRow.objects.count(),
+        FoldAttempt.objects.count(),
+    ) == (60, 0, 0)
     assert max(tries[1:]) <= 8  # the first fold did not know that they would fail
 
 
@@ -126,11 +163,18 @@ def test_fresh_reports_of_a_project_that_failed_go_on(
 
 
 def test_who_sends_little_is_folded_before_and_between_who_sends_much(
-    make_request: Make, store_reports: Store, project: Project, other_project: Project, monkeypatch: pytest.MonkeyPatch
+    make_request: Make,
+    store_reports: Store,
+    project: Project,
+    other_project: Project,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (fold_attempts, round_robin):
         monkeypatch.setattr(module, "batch_size", lambda: 20)
-    store_reports(*(make_request(version=str(n), instance=n, minutes=10) for n in range(10)), project=other_project)
+    store_reports(
+        *(make_request(version=str(n), instance=n, minutes=10) for n in range(10)),
+        project=other_project,
+    )
     store_reports(make_request(minutes=3))
     order, late = list[tuple[list[int], int]](), make_request(version="late", instance=7, minutes=2)
 
@@ -144,11 +188,18 @@ def test_who_sends_little_is_folded_before_and_between_who_sends_much(
     monkeypatch.setattr(fold_service, "shards_fold", noted)
     fold_all()
     assert order[:3] == [([project.pk], 3), ([other_project.pk], 20), ([project.pk], 2)]
-    assert not InboxRow.objects.exists() and RegionMinute.objects.filter(project_id=project.pk).count() == 5
+    assert (
+        not InboxRow.objects.exists()
+        and RegionMinute.objects.filter(project_id=project.pk).count() == 5
+    )
 
 
 def test_two_that_send_much_take_turns(
-    make_request: Make, store_reports: Store, project: Project, other_project: Project, monkeypatch: pytest.MonkeyPatch
+    make_request: Make,
+    store_reports: Store,
+    project: Project,
+    other_project: Project,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for module in (fold_attempts, round_robin):
         monkeypatch.setattr(module, "batch_size", lambda: 12)
@@ -167,12 +218,20 @@ def test_two_that_send_much_take_turns(
     assert not InboxRow.objects.exists()
 
 
-def test_what_an_earlier_release_noted_is_taken_up(make_request: Make, store_reports: Store) -> None:
+def test_what_an_earlier_release_noted_is_taken_up(
+    make_request: Make, store_reports: Store
+) -> None:
     request = make_request(minutes=9)
     store_reports(request)
     ids = sorted(InboxRow.objects.values_list("id", flat=True))
     shard = InboxRow.objects.values_list("shard", flat=True)[0]
-    FoldAttempt.objects.create(shard=shard, first_id=ids[2], last_id=ids[6], started_at=clock.now(), worker="an earlier one")
+    FoldAttempt.objects.create(
+        shard=shard,
+        first_id=ids[2],
+        last_id=ids[6],
+        started_at=clock.now(),
+        worker="an earlier one",
+    )
     [turn] = round_robin.iterate_turns()
     assert shards_fold(turn.shards, turn.projects)[0] == 4
     assert fold_all() == 5

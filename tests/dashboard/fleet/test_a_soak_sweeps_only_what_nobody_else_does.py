@@ -1,4 +1,5 @@
-"""In a soak, too, a worker's first process runs a stage only where beat does not: it did each a second time all along, and grew by it."""
+"""In a soak, too, a worker's first process runs a stage only where beat does not: it did each a
+second time all along, and grew by it."""
 
 from __future__ import annotations
 
@@ -24,10 +25,13 @@ def grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def swept(monkeypatch: pytest.MonkeyPatch, sent_every: dict[str, float]) -> set[str]:
-    """Names of the stages that a worker runs by its own timer in four days in which beat sends each so often, in real seconds."""
+    """Names of the stages that a worker runs by its own timer in four days in which beat sends each
+    so often, in real seconds."""
     real, found = 1.8e9, set()
     monkeypatch.setattr(soak_clock, "_REAL", lambda: real)
-    monkeypatch.setattr(clock, "unix", soak_clock.clock(soak_clock.written(base=real, pace=PACE, day=DAY)))
+    monkeypatch.setattr(
+        clock, "unix", soak_clock.clock(soak_clock.written(base=real, pace=PACE, day=DAY))
+    )
     for second in range(SECONDS):
         for stage in STAGES:
             if second % sent_every[stage.name] < 1:

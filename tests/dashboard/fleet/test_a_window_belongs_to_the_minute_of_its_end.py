@@ -1,4 +1,5 @@
-"""Which minute a window is counted in: its end decides, corrected by the clock's offset, and long windows have no minute."""
+"""Which minute a window is counted in: its end decides, corrected by the clock's offset, and long
+windows have no minute."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def test_the_end_decides(window: tuple[float, float], offset: float, minute: int
     assert correct_window(Report((1, 1), window), offset).minute == minute
 
 
-@pytest.mark.parametrize(("seconds", "long"), [(10.0, False), (60.0, False), (60.0002, False), (60.1, True), (3600.0, True)])
+@pytest.mark.parametrize(
+    ("seconds", "long"),
+    [(10.0, False), (60.0, False), (60.0002, False), (60.1, True), (3600.0, True)],
+)
 def test_a_window_over_a_minute_is_long(seconds: float, long: bool) -> None:
     assert correct_window(Report((1, 1), (START, START + seconds)), 0.0).long is long
 

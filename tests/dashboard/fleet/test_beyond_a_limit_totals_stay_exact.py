@@ -1,4 +1,5 @@
-"""What a project has no room for is counted under `other`: nothing is refused, every total is what it would be without limits."""
+"""What a project has no room for is counted under `other`: nothing is refused, every total is what
+it would be without limits."""
 
 from __future__ import annotations
 
@@ -49,7 +50,16 @@ from tests.dashboard.requests import region_make
 MakeRequest = Callable[..., Request]
 Store = Callable[..., object]
 FEW = {"environment": 2, "version": 3, "instance": 5, "series": 7, "finding": 4}
-ADDED = ("windows", "covered", "compiles", "recompiles", "compile_seconds", "cache_misses", "graph_breaks", "fallbacks")
+ADDED = (
+    "windows",
+    "covered",
+    "compiles",
+    "recompiles",
+    "compile_seconds",
+    "cache_misses",
+    "graph_breaks",
+    "fallbacks",
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -59,10 +69,32 @@ def exploding(seed: int) -> Callable[[Report], None]:
     rnd = random.Random(seed)
 
     def change(report: Report) -> None:
-        report.regions.append(region_make(name=f"r{rnd.randrange(4)}", bucket=f"2^{rnd.randrange(4)}", seed=rnd.randrange(99)))
-        report.regions.append(region_make(name="inner", bucket=f"2^{rnd.randrange(3)}", outermost=False, seed=rnd.randrange(99)))
-        report.compiles.append(Compile(report.window[1], "0/0", "recompile", "ok", seconds={"total": 0.25}, cache={"fx": "miss"}))
-        report.findings.append(Finding("graph_break", f"break {rnd.randrange(9)}", "m.py:1", rnd.randrange(5)))
+        report.regions.append(
+            region_make(
+                name=f"r{rnd.randrange(4)}", bucket=f"2^{rnd.randrange(4)}", seed=rnd.randrange(99)
+            )
+        )
+        report.regions.append(
+            region_make(
+                name="inner",
+                bucket=f"2^{rnd.randrange(3)}",
+                outermost=False,
+                seed=rnd.randrange(99),
+            )
+        )
+        report.compiles.append(
+            Compile(
+                report.window[1],
+                "0/0",
+                "recompile",
+                "ok",
+                seconds={"total": 0.25},
+                cache={"fx": "miss"},
+            )
+        )
+        report.findings.append(
+            Finding("graph_break", f"break {rnd.randrange(9)}", "m.py:1", rnd.randrange(5))
+        )
         report.findings.append(Finding("fallback", f"op {rnd.randrange(4)}", "m.py:2", 1))
 
     return change
@@ -89,7 +121,9 @@ def totals() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for table in (ProcessMinute, VersionProcessMinute, VersionProcessHour):
         rows = list(table._default_manager.values(*ADDED))
-        found[table.__name__] = {name: pytest.approx(sum(row[name] for row in rows)) for name in ADDED}
+        found[table.__name__] = {
+            name: pytest.approx(sum(row[name] for row in rows)) for name in ADDED
+        }
     for table, time in ((VersionMinute, "minute"), (VersionHour, "hour")):
         rows = list(table._default_manager.values("calls", "series_id", time))
         outermost = dict(Series.objects.values_list("pk", "outermost"))
@@ -106,9 +140,15 @@ def totals() -> dict[str, Any]:
 
 
 def assert_within(limits: dict[str, int]) -> None:
-    assert Deployment.objects.exclude(environment=OTHER).values("environment").distinct().count() == limits["environment"]
+    assert (
+        Deployment.objects.exclude(environment=OTHER).values("environment").distinct().count()
+        == limits["environment"]
+    )
     assert ModelVersion.objects.exclude(name=OTHER).count() == limits["version"]
-    assert Instance.objects.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).count() == limits["instance"]
+    assert (
+        Instance.objects.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).count()
+        == limits["instance"]
+    )
     assert Series.objects.exclude(region=OTHER).count() == limits["series"]
     assert StoredFinding.objects.exclude(fingerprint=OTHER).count() == limits["finding"]
     assert not PoisonReport.objects.exists()
@@ -116,7 +156,11 @@ def assert_within(limits: dict[str, int]) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_totals_with_limits_are_totals_without(
-    make_request: MakeRequest, make_project: Callable[[str], Project], store_reports: Store, monkeypatch: pytest.MonkeyPatch, seed: int
+    make_request: MakeRequest,
+    make_project: Callable[[str], Project],
+    store_reports: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
 ) -> None:
     rnd = random.Random(seed)
     free, narrow = make_project("free"), make_project("narrow")
@@ -130,9 +174,21 @@ def test_totals_with_limits_are_totals_without(
     expected = totals()
     assert_all_counted(requests)
     WatchedModel.objects.all().delete()
-    for table in (RegionMinute, ProcessMinute, VersionProcessMinute, VersionProcessHour, VersionMinute, VersionHour, CompileEvent):
+    for table in (
+        RegionMinute,
+        ProcessMinute,
+        VersionProcessMinute,
+        VersionProcessHour,
+        VersionMinute,
+        VersionHour,
+        CompileEvent,
+    ):
         table._default_manager.all().delete()
-    pieces = [Request(1, request.sent, request.instance, [report]) for request in requests for report in request.reports]
+    pieces = [
+        Request(1, request.sent, request.instance, [report])
+        for request in requests
+        for report in request.reports
+    ]
     rnd.shuffle(pieces)
     for start in range(0, len(pieces), 10):
         store_reports(*pieces[start : start + 10], project=narrow)
@@ -143,15 +199,26 @@ def test_totals_with_limits_are_totals_without(
     assert_all_counted(requests)
     assert_within(FEW)
     reached = LimitReached.objects.filter(project=narrow)
-    assert {row.kind for row in reached} == set(FEW) and all(row.count > 0 and row.example for row in reached)
-    assert not ColdStart.objects.filter(instance__instance_id__startswith=OTHER_INSTANCE_PREFIX).exists()
+    assert {row.kind for row in reached} == set(FEW) and all(
+        row.count > 0 and row.example for row in reached
+    )
+    assert not ColdStart.objects.filter(
+        instance__instance_id__startswith=OTHER_INSTANCE_PREFIX
+    ).exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_several_folders_at_once_let_in_no_more_than_one_would(make_request: MakeRequest, project: Project, store_reports: Store) -> None:
+def test_several_folders_at_once_let_in_no_more_than_one_would(
+    make_request: MakeRequest, project: Project, store_reports: Store
+) -> None:
     limits_set(project=project, changes=FEW, actor_name="test")
     requests = [request for seed in range(3) for request in fleet(make_request, seed)][:9]
-    more = [make_request(model=f"m{n % 5}", version=f"w{n}", instance=100 + n, minutes=2, change=exploding(n)) for n in range(24)]
+    more = [
+        make_request(
+            model=f"m{n % 5}", version=f"w{n}", instance=100 + n, minutes=2, change=exploding(n)
+        )
+        for n in range(24)
+    ]
     store_reports(*requests, *more)
     workers = [folder_start(batch=20) for _ in range(2 if connection.vendor == "postgresql" else 1)]
     for worker in workers:
@@ -162,10 +229,18 @@ def test_several_folders_at_once_let_in_no_more_than_one_would(make_request: Mak
     assert_within(FEW)
 
 
-def test_what_is_known_keeps_its_name_when_the_limit_is_reached(make_request: MakeRequest, project: Project, store_reports: Store) -> None:
+def test_what_is_known_keeps_its_name_when_the_limit_is_reached(
+    make_request: MakeRequest, project: Project, store_reports: Store
+) -> None:
     limits_set(project=project, changes={"version": 2}, actor_name="test")
     for version in ("1", "2", "3", "1"):
-        store_reports(make_request(version=version, instance=int(version), first_seq=1 if version != "1" else 1 + Instance.objects.count()))
+        store_reports(
+            make_request(
+                version=version,
+                instance=int(version),
+                first_seq=1 if version != "1" else 1 + Instance.objects.count(),
+            )
+        )
         fold_all()
     assert set(ModelVersion.objects.values_list("name", flat=True)) == {"1", "2", OTHER}
     assert list(WatchedModel.objects.values_list("name", flat=True)) == ["ranker"]
@@ -175,24 +250,43 @@ def test_what_is_known_keeps_its_name_when_the_limit_is_reached(make_request: Ma
     assert ModelVersion.objects.filter(name="3").exists()
 
 
-def test_a_model_there_is_no_room_for_makes_no_model(make_request: MakeRequest, project: Project, store_reports: Store) -> None:
+def test_a_model_there_is_no_room_for_makes_no_model(
+    make_request: MakeRequest, project: Project, store_reports: Store
+) -> None:
     limits_set(project=project, changes={"version": 1}, actor_name="test")
-    store_reports(make_request(model="a"), make_request(model="b", instance=1), make_request(model="c", instance=2))
+    store_reports(
+        make_request(model="a"),
+        make_request(model="b", instance=1),
+        make_request(model="c", instance=2),
+    )
     fold_all()
     assert sorted(WatchedModel.objects.values_list("name", flat=True)) == ["a", OTHER]
 
 
-def test_what_stands_for_many_is_never_judged(make_request: MakeRequest, project: Project, store_reports: Store) -> None:
-    limits_set(project=project, changes={"version": 2, "series": 2, "instance": 2}, actor_name="test")
-    store_reports(*[make_request(version=f"{n}", instance=n, minutes=3, change=exploding(n)) for n in range(4)])
+def test_what_stands_for_many_is_never_judged(
+    make_request: MakeRequest, project: Project, store_reports: Store
+) -> None:
+    limits_set(
+        project=project, changes={"version": 2, "series": 2, "instance": 2}, actor_name="test"
+    )
+    store_reports(
+        *[
+            make_request(version=f"{n}", instance=n, minutes=3, change=exploding(n))
+            for n in range(4)
+        ]
+    )
     fold_all()
     assert Deployment.objects.filter(version__name=OTHER).exists()
     now_minute = max(Deployment.objects.values_list("last_minute", flat=True)) + 1
     due = list(list_due_deployments(now_minute=now_minute))
-    assert due and all(not one.version.is_other for deployment, earlier in due for one in (deployment, *earlier))
+    assert due and all(
+        not one.version.is_other for deployment, earlier in due for one in (deployment, *earlier)
+    )
     judged = [row for deployment, _ in due for row in read_instance_minutes(
         deployment=deployment, baseline=None, from_minute=0, to_minute=now_minute)]  # fmt: skip
-    assert judged and not any(row.region == OTHER or row.instance.startswith(OTHER_INSTANCE_PREFIX) for row in judged)
+    assert judged and not any(
+        row.region == OTHER or row.instance.startswith(OTHER_INSTANCE_PREFIX) for row in judged
+    )
 
 
 def test_an_environment_there_is_no_room_for_keeps_its_versions_apart(
@@ -202,27 +296,44 @@ def test_an_environment_there_is_no_room_for_keeps_its_versions_apart(
     store_reports(make_request(environment="production"))
     fold_all()
     store_reports(
-        *[make_request(version=f"{n % 2}", instance=1 + n, environment=f"pod-{n}", minutes=3) for n in range(4)],
+        *[
+            make_request(version=f"{n % 2}", instance=1 + n, environment=f"pod-{n}", minutes=3)
+            for n in range(4)
+        ],
         make_request(environment="production", instance=9, minutes=3),
     )
     fold_all()
-    assert set(Deployment.objects.values_list("environment", "version__name")) == {("production", "1"), (OTHER, "0"), (OTHER, "1")}
-    assert set(Instance.objects.exclude(environment="production").values_list("environment", flat=True)) == {OTHER}
+    assert set(Deployment.objects.values_list("environment", "version__name")) == {
+        ("production", "1"),
+        (OTHER, "0"),
+        (OTHER, "1"),
+    }
+    assert set(
+        Instance.objects.exclude(environment="production").values_list("environment", flat=True)
+    ) == {OTHER}
     reached = LimitReached.objects.get(project=project)
     assert (reached.kind, reached.count, reached.example) == ("environment", 4, "pod-3")
     now_minute = max(Deployment.objects.values_list("last_minute", flat=True)) + 1
-    due = [(one.version.name, one.environment) for one, _ in list_due_deployments(now_minute=now_minute)]
+    due = [
+        (one.version.name, one.environment)
+        for one, _ in list_due_deployments(now_minute=now_minute)
+    ]
     assert due == [("1", "production")]
 
 
-def test_a_banner_names_what_exploded(make_request: MakeRequest, project: Project, store_reports: Store, signed_in: Client) -> None:
+def test_a_banner_names_what_exploded(
+    make_request: MakeRequest, project: Project, store_reports: Store, signed_in: Client
+) -> None:
     limits_set(project=project, changes={"version": 2}, actor_name="test")
     store_reports(*[make_request(version=f"nightly-{n}", instance=n) for n in range(4)])
     assert "go into" not in signed_in.get("/p/ranking/").content.decode()
     fold_all()
     for address in ("", "alerts/", "setup/", f"models/{WatchedModel.objects.get().pk}/"):
         text = signed_in.get(f"/p/ranking/{address}").content.decode()
-        assert "version: 2 of 2 in 30 days; new ones go into <code>other</code>, the last was nightly-3" in text
+        assert (
+            "version: 2 of 2 in 30 days; new ones go into <code>other</code>, the last was nightly-3"
+            in text
+        )
 
 
 def test_limits_are_shown_and_changed_by_a_command(project: Project) -> None:

@@ -1,4 +1,5 @@
-"""What callers waited is steady and stalled calls together, in whatever order and grouping minutes are added; absent is not zero."""
+"""What callers waited is steady and stalled calls together, in whatever order and grouping minutes
+are added; absent is not zero."""
 
 from __future__ import annotations
 
@@ -6,7 +7,13 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.call_columns import COLUMNS, CallColumns, build_call_columns, concatenate_columns, parse_stored_rows
+from dashboard.fleet.fold.call_columns import (
+    COLUMNS,
+    CallColumns,
+    build_call_columns,
+    concatenate_columns,
+    parse_stored_rows,
+)
 from dashboard.fleet.fold.counters import CallCounts
 from dashboard.fleet.metrics.aggregate import all_report_stalls, sum_calls
 from dashboard.fleet.metrics.version_metrics import P99, STALLED, STALLED_TIME
@@ -15,7 +22,9 @@ from dashboard.fleet.selectors.versions.version_series import CallPoint
 seconds = st.lists(st.integers(1, 640).map(lambda n: n / 64), max_size=4)
 rows = st.builds(
     lambda steady, stalled: CallCounts(
-        calls=len(steady) + len(stalled or ()), latency=Sketch.of(steady), stalled=Sketch.of(stalled) if stalled is not None else None
+        calls=len(steady) + len(stalled or ()),
+        latency=Sketch.of(steady),
+        stalled=Sketch.of(stalled) if stalled is not None else None,
     ),
     seconds,
     st.none() | seconds,
@@ -28,7 +37,9 @@ def row_of(columns: CallColumns) -> dict[str, object]:
 
 
 @given(st.lists(rows, min_size=1, max_size=6), st.randoms(use_true_random=False), st.integers(0, 6))
-def test_the_order_and_grouping_of_merging_changes_nothing(calls: list[CallCounts], random: object, split: int) -> None:
+def test_the_order_and_grouping_of_merging_changes_nothing(
+    calls: list[CallCounts], random: object, split: int
+) -> None:
     columns = row_of(build_call_columns(calls))
     shuffled = list(calls)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
@@ -36,7 +47,9 @@ def test_the_order_and_grouping_of_merging_changes_nothing(calls: list[CallCount
     parts = [build_call_columns(part) for part in (shuffled[:split], shuffled[split:]) if part]
     assert row_of(concatenate_columns(*parts)) == columns
     merged = [part.merged([0] * len(part), 1) for part in parts]
-    again = parse_stored_rows([tuple(row[: len(COLUMNS)]) for part in merged for row in part.rows()])
+    again = parse_stored_rows(
+        [tuple(row[: len(COLUMNS)]) for part in merged for row in part.rows()]
+    )
     assert {name: row_of(again)[name] for name in (*stored, "stalled_count", "caller_p99")} == {
         name: columns[name] for name in (*stored, "stalled_count", "caller_p99")
     }
@@ -54,9 +67,27 @@ def test_the_order_and_grouping_of_merging_changes_nothing(calls: list[CallCount
 
 def point(calls: int, steady: list[float], stalled: list[float] | None) -> CallPoint:
     latency, waited = Sketch.of(steady), Sketch.of(stalled or [])
-    columns = (None, None, None) if stalled is None else (len(stalled), waited.sum, waited.pack() if stalled else None)
+    columns = (
+        (None, None, None)
+        if stalled is None
+        else (len(stalled), waited.sum, waited.pack() if stalled else None)
+    )
     return CallPoint(
-        1, 1, "", 1000, calls, 0, None, 0, len(steady), len(steady), latency.sum, 0, latency.pack() if steady else None, None, *columns
+        1,
+        1,
+        "",
+        1000,
+        calls,
+        0,
+        None,
+        0,
+        len(steady),
+        len(steady),
+        latency.sum,
+        0,
+        latency.pack() if steady else None,
+        None,
+        *columns,
     )
 
 

@@ -1,4 +1,5 @@
-"""Counters of processes get 64 bits, and 32 again, while another release writes: no error, no lost count, no long lock."""
+"""Counters of processes get 64 bits, and 32 again, while another release writes: no error, no lost
+count, no long lock."""
 
 from __future__ import annotations
 
@@ -19,9 +20,12 @@ BEFORE, AFTER = "0019_instances_of_an_earlier_release_count", "0020_counters_of_
 TODAY, ROWS = 20_000, 30_000
 TABLES = ("process_minute", "version_process_minute", "version_process_hour")
 ADD = (
-    "INSERT INTO process_minute (project_id, day, instance_id, minute, {columns}) SELECT * FROM unnest(%s::bigint[], %s::integer[],"
-    " %s::bigint[], %s::bigint[], %s::integer[], %s::integer[]) AS given(project_id, day, instance_id, minute, windows, ooms), {zeros}"
-    " ON CONFLICT (project_id, day, instance_id, minute) DO UPDATE SET windows = process_minute.windows + excluded.windows,"
+    "INSERT INTO process_minute (project_id, day, instance_id, minute, {columns}) SELECT * "
+    "FROM unnest(%s::bigint[], %s::integer[],"
+    " %s::bigint[], %s::bigint[], %s::integer[], %s::integer[]) AS given(project_id, day, "
+    "instance_id, minute, windows, ooms), {zeros}"
+    " ON CONFLICT (project_id, day, instance_id, minute) DO UPDATE SET windows = "
+    "process_minute.windows + excluded.windows,"
     " ooms = process_minute.ooms + excluded.ooms"
 )
 
@@ -41,7 +45,10 @@ def migrate(name: str) -> None:
 def types(table: str) -> set[str]:
     names = ("windows", "ooms", "recordings", "cache_hits", "compiles")
     with connection.cursor() as cursor:
-        sql = "SELECT data_type FROM information_schema.columns WHERE table_name = %s AND column_name = ANY(%s)"
+        sql = (
+            "SELECT data_type FROM information_schema.columns WHERE table_name = %s AND "
+            "column_name = ANY(%s)"
+        )
         cursor.execute(sql, [table, list(names)])
         return {row[0] for row in cursor.fetchall()}
 
@@ -51,17 +58,22 @@ def statement() -> str:
     filled = ("windows", "ooms")
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT column_name FROM information_schema.columns WHERE table_name = 'process_minute' AND is_nullable = 'NO'"
-            " AND column_default IS NULL AND column_name NOT IN ('project_id', 'day', 'instance_id', 'minute', 'windows', 'ooms')"
+            "SELECT column_name FROM information_schema.columns WHERE table_name = "
+            "'process_minute' AND is_nullable = 'NO'"
+            " AND column_default IS NULL AND column_name NOT IN ('project_id', 'day', "
+            "'instance_id', 'minute', 'windows', 'ooms')"
         )
         others = sorted(row[0] for row in cursor.fetchall())
     zeros = ", ".join("0" for _ in others)
     columns = ", ".join((*filled, *others))
-    return ADD.format(columns=columns, zeros=f"(SELECT {zeros}) AS zeros" if others else "(SELECT) AS zeros")
+    return ADD.format(
+        columns=columns, zeros=f"(SELECT {zeros}) AS zeros" if others else "(SELECT) AS zeros"
+    )
 
 
 class Writer(Thread):
-    """A process of the earlier release: adds one window to each of a few rows of three days, again and again."""
+    """A process of the earlier release: adds one window to each of a few rows of three days, again
+    and again."""
 
     def __init__(self, sql: str) -> None:
         super().__init__(daemon=True)
@@ -102,14 +114,17 @@ def fill() -> None:
     partitions_make(days=[TODAY - 1, TODAY])
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT string_agg(quote_ident(column_name), ', '), count(*) FROM information_schema.columns"
+            "SELECT string_agg(quote_ident(column_name), ', '), count(*) FROM "
+            "information_schema.columns"
             " WHERE table_name = 'process_minute'"
-            " AND is_nullable = 'NO' AND column_name NOT IN ('project_id', 'day', 'instance_id', 'minute')"
+            " AND is_nullable = 'NO' AND column_name NOT IN ('project_id', 'day', "
+            "'instance_id', 'minute')"
         )
         names, count = cursor.fetchone()
         cursor.execute(
             f"INSERT INTO process_minute (project_id, day, instance_id, minute, {names})"
-            f" SELECT 1, {TODAY - 1}, 7 + n, {(TODAY - 1) * 1440}, {', '.join(['3'] * count)} FROM generate_series(1, {ROWS}) AS n"
+            f" SELECT 1, {TODAY - 1}, 7 + n, {(TODAY - 1) * 1440}, "
+            f"{', '.join(['3'] * count)} FROM generate_series(1, {ROWS}) AS n"
         )
 
 

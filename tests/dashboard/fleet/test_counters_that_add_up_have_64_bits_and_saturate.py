@@ -1,4 +1,5 @@
-"""Every counter that adds up has 64 bits, in the models and in the database; at its edge it saturates, and Health shows it."""
+"""Every counter that adds up has 64 bits, in the models and in the database; at its edge it
+saturates, and Health shows it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,14 @@ from dashboard.common import clock
 from dashboard.fleet.fold.counters import COUNTER_MAX
 from dashboard.fleet.fold.sketch_columns import build_sketch_columns
 from dashboard.fleet.fold_service import fold_all
-from dashboard.fleet.models import Finding, LimitReached, ProcessMinute, RegionMinute, VersionHour, VersionProcessHour
+from dashboard.fleet.models import (
+    Finding,
+    LimitReached,
+    ProcessMinute,
+    RegionMinute,
+    VersionHour,
+    VersionProcessHour,
+)
 from dashboard.ingest.models import PoisonReport
 from dashboard.projects.models import Project
 
@@ -46,8 +54,9 @@ SHORT = {
     "alert_delivery": {"attempts", "last_status"},
     "alert_delivery_attempt": {"status"},
 }
-"""Integers of less than 64 bits that do not add up what is reported: days, places, levels whose bounds ingest checks, statuses, and numbers
-that rise by one for something this server does itself (an alert, a try, a healthy pair of versions)."""
+"""Integers of less than 64 bits that do not add up what is reported: days, places, levels whose
+bounds ingest checks, statuses, and numbers that rise by one for something this server does itself
+(an alert, a try, a healthy pair of versions)."""
 
 
 def test_no_other_integer_has_less_than_64_bits() -> None:
@@ -68,16 +77,26 @@ def test_the_database_has_the_types_of_the_models() -> None:
     if connection.vendor != "postgresql":
         pytest.skip("integers of SQLite have 64 bits")
     with connection.cursor() as cursor:
-        cursor.execute("SELECT table_name, column_name FROM information_schema.columns WHERE data_type = 'bigint'")
+        cursor.execute(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE "
+            "data_type = 'bigint'"
+        )
         wide = set(cursor.fetchall())
     for model in (ProcessMinute, VersionProcessHour, VersionHour, Finding):
-        columns = [field.column for field in model._meta.concrete_fields if isinstance(field, BigIntegerField)]
+        columns = [
+            field.column
+            for field in model._meta.concrete_fields
+            if isinstance(field, BigIntegerField)
+        ]
         assert {(model._meta.db_table, column) for column in columns if column} <= wide
 
 
 def ooms(report: Report) -> None:
     """Out of memory as often as one fact may say, four times: more than 32 bits hold."""
-    report.facts = [Fact(kind="oom", at=report.window[1], data={"count": 10**9, "text": "out of memory"}) for _ in range(4)]
+    report.facts = [
+        Fact(kind="oom", at=report.window[1], data={"count": 10**9, "text": "out of memory"})
+        for _ in range(4)
+    ]
 
 
 def test_what_32_bits_cannot_hold_is_counted(make_request: Make, store_reports: Store) -> None:
@@ -105,7 +124,9 @@ def near_the_edge(**columns: int) -> None:
     VersionHour.objects.update(**columns)
 
 
-def test_calls_saturate_and_the_health_page_says_so(make_request: Make, store_reports: Store, signed_in: Client, project: Project) -> None:
+def test_calls_saturate_and_the_health_page_says_so(
+    make_request: Make, store_reports: Store, signed_in: Client, project: Project
+) -> None:
     store_reports(make_request(minutes=1, end=_now(), change=largest))
     fold_all()
     assert VersionHour.objects.get().unknown == COUNTER_MAX
@@ -114,15 +135,28 @@ def test_calls_saturate_and_the_health_page_says_so(make_request: Make, store_re
     fold_all()
     assert not PoisonReport.objects.exists()
     row = VersionHour.objects.get()
-    assert (row.calls, row.unknown, row.errors) == (COUNTER_MAX, COUNTER_MAX, 7) and row.latency_count == 1 << 41
+    assert (row.calls, row.unknown, row.errors) == (
+        COUNTER_MAX,
+        COUNTER_MAX,
+        7,
+    ) and row.latency_count == 1 << 41
     [noted] = LimitReached.objects.all()
-    assert (noted.kind, noted.project_id, noted.example) == ("counter", project.pk, "calls of forward")
+    assert (noted.kind, noted.project_id, noted.example) == (
+        "counter",
+        project.pk,
+        "calls of forward",
+    )
     text = signed_in.get(f"/p/{project.slug}/health/").content.decode()
-    assert "A counter reached its largest value, 1,125,899,906,842,624" in text and "calls of forward" in text
+    assert (
+        "A counter reached its largest value, 1,125,899,906,842,624" in text
+        and "calls of forward" in text
+    )
     assert "Limits reached" not in text and "counter:" not in text
 
 
-def test_counters_of_processes_saturate_and_are_noted(make_request: Make, store_reports: Store) -> None:
+def test_counters_of_processes_saturate_and_are_noted(
+    make_request: Make, store_reports: Store
+) -> None:
     store_reports(make_request(minutes=1, end=_now(), change=ooms))
     fold_all()
     for model in (ProcessMinute, VersionProcessHour):
@@ -131,7 +165,11 @@ def test_counters_of_processes_saturate_and_are_noted(make_request: Make, store_
     store_reports(make_request(minutes=1, end=_now(), first_seq=2, change=ooms))
     fold_all()
     assert not PoisonReport.objects.exists()
-    assert {VersionProcessHour.objects.get().ooms, ProcessMinute.objects.get().ooms, Finding.objects.get().count} == {COUNTER_MAX}
+    assert {
+        VersionProcessHour.objects.get().ooms,
+        ProcessMinute.objects.get().ooms,
+        Finding.objects.get().count,
+    } == {COUNTER_MAX}
     assert LimitReached.objects.get().example == "ooms"
 
 
@@ -139,7 +177,11 @@ def test_a_sketch_beyond_the_edge_keeps_its_quantiles_and_its_mean() -> None:
     values = [0.001 * number for number in range(1, 200)]
     full, small = Sketch.of(values), Sketch.of(values)
     scale = COUNTER_MAX // full.count
-    full.bins, full.count, full.sum = [one * scale for one in full.bins], full.count * scale, full.sum * scale
+    full.bins, full.count, full.sum = (
+        [one * scale for one in full.bins],
+        full.count * scale,
+        full.sum * scale,
+    )
     many: Any = build_sketch_columns([full, full, full, small])
     three, one = many.merged([0, 0, 0, 1], 2).sketches()
     assert COUNTER_MAX // 2 < three.count <= COUNTER_MAX and one == small

@@ -1,4 +1,5 @@
-"""A deployment opens with traffic and ends when there was none for 30 minutes, by the minutes of the data and not by its arrival."""
+"""A deployment opens with traffic and ends when there was none for 30 minutes, by the minutes of
+the data and not by its arrival."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def send(make_request: MakeRequest, store_reports: Store) -> Callable[..., None]:
-    """`send((first, last), ...)` sends one report a minute for each stretch of minutes before now, each from its own instance."""
+    """`send((first, last), ...)` sends one report a minute for each stretch of minutes before now,
+    each from its own instance."""
     sent = 0
 
     def send(*stretches: tuple[int, int], version: str = "1", **fields: object) -> None:
@@ -37,7 +39,9 @@ def send(make_request: MakeRequest, store_reports: Store) -> Callable[..., None]
         for first, last in stretches:
             sent += 1
             end = (MINUTE + last + 1) * 60.0
-            request = make_request(version=version, instance=sent, minutes=last - first + 1, end=end, **fields)
+            request = make_request(
+                version=version, instance=sent, minutes=last - first + 1, end=end, **fields
+            )
             store_reports(replace(request, sent=NOW))
             fold_all()
 
@@ -47,7 +51,11 @@ def send(make_request: MakeRequest, store_reports: Store) -> Callable[..., None]
 def deployments(version: str = "1") -> list[tuple[int, int, int | None]]:
     found = Deployment.objects.filter(version__name=version).order_by("started_minute")
     return [
-        (row.started_minute - MINUTE, row.last_minute - MINUTE, None if row.ended_minute is None else row.ended_minute - MINUTE)
+        (
+            row.started_minute - MINUTE,
+            row.last_minute - MINUTE,
+            None if row.ended_minute is None else row.ended_minute - MINUTE,
+        )
         for row in found
     ]
 
@@ -88,7 +96,9 @@ def test_stretches_in_any_order_give_the_same(send: Callable[..., None], seed: i
     assert deployments() == [(-200, -170, -170), (-120, -110, -110), (-60, 0, None)]
 
 
-def test_it_ends_after_thirty_minutes_without_data_and_a_late_report_opens_it_again(send: Callable[..., None]) -> None:
+def test_it_ends_after_thirty_minutes_without_data_and_a_late_report_opens_it_again(
+    send: Callable[..., None],
+) -> None:
     send((-5, 0))
     assert end_stale_deployments(now_minute=MINUTE + 30) == 0
     assert end_stale_deployments(now_minute=MINUTE + 31) == 1
@@ -106,6 +116,8 @@ def test_each_environment_and_version_has_its_own(send: Callable[..., None]) -> 
 
 
 def test_a_long_window_counts_as_presence(make_request: MakeRequest, store_reports: Store) -> None:
-    store_reports(replace(make_request(minutes=1, end=(MINUTE + 1) * 60.0, window=7200.0), sent=NOW))
+    store_reports(
+        replace(make_request(minutes=1, end=(MINUTE + 1) * 60.0, window=7200.0), sent=NOW)
+    )
     fold_all()
     assert deployments() == [(-119, 0, None)]

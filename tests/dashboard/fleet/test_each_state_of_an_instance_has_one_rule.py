@@ -1,4 +1,5 @@
-"""Every state of an instance comes out of real reports by the rule that holds first, and the Model page says its word and its troubles."""
+"""Every state of an instance comes out of real reports by the rule that holds first, and the Model
+page says its word and its troubles."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ def ready(report: Report) -> None:
 
 def latched(report: Report) -> None:
     ready(report)
-    report.facts.append(Fact("latched_eager", report.window[1], {"frame": "score", "cause": "limit"}))
+    report.facts.append(
+        Fact("latched_eager", report.window[1], {"frame": "score", "cause": "limit"})
+    )
 
 
 def eager(share: float) -> Change:
@@ -46,7 +49,11 @@ def eager(share: float) -> Change:
 def compiling(seconds: float, usual: float | None = None) -> Change:
     def change(report: Report) -> None:
         ready(report)
-        report.gauges.compiling_for, report.gauges.compiling_frame, report.gauges.compiling_usual = seconds, "score", usual
+        (
+            report.gauges.compiling_for,
+            report.gauges.compiling_frame,
+            report.gauges.compiling_usual,
+        ) = seconds, "score", usual
 
     return change
 
@@ -88,9 +95,18 @@ CASES: list[tuple[InstanceState, Change, dict[str, Any], float]] = [
 ]
 
 
-@pytest.mark.parametrize(("state", "change", "identity", "after"), CASES, ids=[f"{case[0]}-{n}" for n, case in enumerate(CASES)])
+@pytest.mark.parametrize(
+    ("state", "change", "identity", "after"),
+    CASES,
+    ids=[f"{case[0]}-{n}" for n, case in enumerate(CASES)],
+)
 def test_the_rule_that_holds_first_gives_the_word(
-    make_request: MakeRequest, store_reports: Store, state: InstanceState, change: Change, identity: dict[str, Any], after: float
+    make_request: MakeRequest,
+    store_reports: Store,
+    state: InstanceState,
+    change: Change,
+    identity: dict[str, Any],
+    after: float,
 ) -> None:
     minutes = 3 if change is nothing and after else 1
     store_reports(make_request(change=change, minutes=minutes, **identity))
@@ -107,7 +123,10 @@ def test_every_state_has_a_rule_and_a_place_in_the_order() -> None:
 
 
 def test_an_older_report_changes_no_state(make_request: MakeRequest, store_reports: Store) -> None:
-    newer, older = make_request(change=ready, first_seq=2), make_request(change=eager(1.0), first_seq=1)
+    newer, older = (
+        make_request(change=ready, first_seq=2),
+        make_request(change=eager(1.0), first_seq=1),
+    )
     store_reports(newer)
     fold_all()
     store_reports(older)
@@ -116,7 +135,10 @@ def test_an_older_report_changes_no_state(make_request: MakeRequest, store_repor
 
 
 def test_the_model_page_shows_each_instance_with_its_troubles(
-    make_request: MakeRequest, store_reports: Store, signed_in: Client, monkeypatch: pytest.MonkeyPatch
+    make_request: MakeRequest,
+    store_reports: Store,
+    signed_in: Client,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def lossy(report: Report) -> None:
         ready(report)
@@ -134,14 +156,23 @@ def test_the_model_page_shows_each_instance_with_its_troubles(
     )
     fold_all()
     Sender.objects.filter(instance_id__endswith="4").update(missing=2)
-    text = unescape(signed_in.get(f"/p/ranking/models/{WatchedModel.objects.get().pk}/").content.decode()).replace("\u00a0", " ")
+    text = unescape(
+        signed_in.get(f"/p/ranking/models/{WatchedModel.objects.get().pk}/").content.decode()
+    ).replace("\u00a0", " ")
     rows = {host: text.split(f"<bdi>{host} / rank 0</bdi>")[1].split("</tr>")[0] for host in
             ("sound", "slow-clock", "fast-clock", "spooled", "lossy", "stuck")}  # fmt: skip
     assert "6 reported within the last 30 min: 1 hung, 5 healthy" in text
-    assert "</svg>healthy</span>" in rows["sound"] and "in step" in rows["sound"] and "none" in rows["sound"] and "nothing" in rows["sound"]
+    assert (
+        "</svg>healthy</span>" in rows["sound"]
+        and "in step" in rows["sound"]
+        and "none" in rows["sound"]
+        and "nothing" in rows["sound"]
+    )
     assert "40 s behind" in rows["slow-clock"] and "in step" in rows["fast-clock"]
     assert "28 windows" in rows["spooled"] or "29 windows" in rows["spooled"]
     assert "2 windows missing, 3 windows merged, 1 event without its sample" in rows["lossy"]
     assert "</svg>hung</span>" in rows["stuck"] and "score for 15 min" in rows["stuck"]
-    assert text.index("stuck / rank 0") < text.index("lossy / rank 0") < text.index("sound / rank 0")
+    assert (
+        text.index("stuck / rank 0") < text.index("lossy / rank 0") < text.index("sound / rank 0")
+    )
     assert all(rule.words in text for rule in RULES)

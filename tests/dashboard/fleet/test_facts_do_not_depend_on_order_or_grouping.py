@@ -33,7 +33,8 @@ from dashboard.fleet.fold.facts import Facts
 from dashboard.fleet.fold.fold_report import row_fold
 
 BASE = 29_833_333 * 60.0
-# Multiples of 1/64 of a moderate size are added without rounding, so that equality can be asked for exactly.
+# Multiples of 1/64 of a moderate size are added without rounding, so that equality can be asked for
+# exactly.
 exact = st.integers(0, 64 * 1000).map(lambda n: n / 64)
 count = st.integers(0, 1000)
 received = st.sampled_from([None, BASE + 100, BASE + 20_000])
@@ -74,19 +75,28 @@ def compiles(at: float) -> st.SearchStrategy[Compile]:
 def reports(draw: st.DrawFn, seq: int) -> Report:
     start = BASE + draw(st.integers(0, 200)) * 30.0
     fact = st.builds(
-        Fact, st.sampled_from(FACT_KINDS), exact.map(lambda n: start + n), st.fixed_dictionaries({"frame": st.sampled_from("ab")})
+        Fact,
+        st.sampled_from(FACT_KINDS),
+        exact.map(lambda n: start + n),
+        st.fixed_dictionaries({"frame": st.sampled_from("ab")}),
     )
     said = st.fixed_dictionaries(
         {
             "name": st.sampled_from(["cold start", "weights loaded"]),
             "total": exact,
             "until": st.sampled_from(["first call", "ready"]),
-            "stages": st.dictionaries(st.sampled_from(["compile", "import torch"]), st.lists(exact, max_size=3)),
+            "stages": st.dictionaries(
+                st.sampled_from(["compile", "import torch"]), st.lists(exact, max_size=3)
+            ),
         }
     )
     start_told = st.builds(Fact, st.just("mark"), exact.map(lambda n: start + n), said)
     finding = st.builds(
-        Finding, st.sampled_from(FINDING_KINDS), st.sampled_from(["break at 0x7f01", "break at 0x7f02"]), st.just("m.py:1"), count
+        Finding,
+        st.sampled_from(FINDING_KINDS),
+        st.sampled_from(["break at 0x7f01", "break at 0x7f02"]),
+        st.just("m.py:1"),
+        count,
     )
     device = st.builds(Device, st.just(0), st.none() | count, st.none() | count, st.none() | count)
     return Report(
@@ -106,10 +116,23 @@ def rows(draw: st.DrawFn) -> list[EncodedReport]:
     found = []
     for number in range(draw(st.integers(1, 6))):
         instance = draw(st.sampled_from("ab")) * 26
-        who = Identity(instance, BASE, "ranker", draw(st.sampled_from("12")), gpu="NVIDIA H200", simulated=draw(st.booleans()))
+        who = Identity(
+            instance,
+            BASE,
+            "ranker",
+            draw(st.sampled_from("12")),
+            gpu="NVIDIA H200",
+            simulated=draw(st.booleans()),
+        )
         found.append(
             EncodedReport(
-                number, 1, instance, draw(st.sampled_from([0.0, 90.0])), dumps(who), dumps(draw(reports(number + 1))), draw(received)
+                number,
+                1,
+                instance,
+                draw(st.sampled_from([0.0, 90.0])),
+                dumps(who),
+                dumps(draw(reports(number + 1))),
+                draw(received),
             )
         )
     return found
@@ -123,14 +146,19 @@ def folded(found: list[EncodedReport]) -> Facts:
 
 
 def plain(facts: Facts) -> dict[str, Any]:
-    """The facts as dictionaries, a sketch as its filled bins: how much room it made for empty ones does not matter."""
+    """The facts as dictionaries, a sketch as its filled bins: how much room it made for empty ones
+    does not matter."""
 
     def tidy(value: Any) -> Any:
         if isinstance(value, Sketch):
             return value.count, value.sum, value.min, value.max, value.zero, list(value.items())
         if isinstance(value, dict):
             return {key: tidy(item) for key, item in value.items()}
-        return {name: tidy(getattr(value, name)) for name in value.__slots__} if hasattr(value, "__slots__") else value
+        return (
+            {name: tidy(getattr(value, name)) for name in value.__slots__}
+            if hasattr(value, "__slots__")
+            else value
+        )
 
     return {name: tidy(getattr(facts, name)) for name in asdict(Facts())}
 
@@ -145,7 +173,9 @@ def test_any_order_gives_the_same_facts(found: list[EncodedReport], rnd: random.
 
 @settings(max_examples=150, deadline=None)
 @given(rows(), st.integers(0, 6), st.integers(0, 6))
-def test_any_grouping_gives_the_same_facts(found: list[EncodedReport], first: int, second: int) -> None:
+def test_any_grouping_gives_the_same_facts(
+    found: list[EncodedReport], first: int, second: int
+) -> None:
     low, high = sorted((first, second))
     parts = [folded(found[:low]), folded(found[low:high]), folded(found[high:])]
     left, right = Facts(), folded(found[low:high])
@@ -166,5 +196,9 @@ def test_nothing_is_lost_between_reports_and_facts(found: list[EncodedReport]) -
     sent = [region for row in found for region in decode_report(row).regions]
     kept = [*facts.minutes.values(), *facts.hours.values()]
     assert sum(region.calls for region in sent) == sum(calls.calls for calls in kept)
-    assert sum(sum(region.eager_by.values()) + region.unknown for region in sent) == sum(sum(calls.eager) + calls.unknown for calls in kept)
-    assert sum(region.latency.count for region in sent if region.latency) == sum(calls.latency.count for calls in kept if calls.latency)
+    assert sum(sum(region.eager_by.values()) + region.unknown for region in sent) == sum(
+        sum(calls.eager) + calls.unknown for calls in kept
+    )
+    assert sum(region.latency.count for region in sent if region.latency) == sum(
+        calls.latency.count for calls in kept if calls.latency
+    )

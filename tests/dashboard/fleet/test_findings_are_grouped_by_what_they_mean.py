@@ -1,4 +1,5 @@
-"""Texts that differ by an address, a long number or a temporary path are one finding; others are not."""
+"""Texts that differ by an address, a long number or a temporary path are one finding; others are
+not."""
 
 from __future__ import annotations
 
@@ -11,10 +12,16 @@ from dashboard.fleet.fold.fingerprint import fingerprint
     ("one", "other"),
     [
         ("<Foo object at 0x7f0123>", "<Foo object at 0x55aa99ff>"),
-        ("cannot open /tmp/torchinductor_ada/xy/k.py", "cannot open /tmp/torchinductor_bob/zz/k.py"),
+        (
+            "cannot open /tmp/torchinductor_ada/xy/k.py",
+            "cannot open /tmp/torchinductor_bob/zz/k.py",
+        ),
         ("id 140234234234 changed", "id 99999112 changed"),
         ("run 3f2504e0-4f89-11d3-9a0c-0305e82c3301", "run 11111111-4f89-11d3-9a0c-0305e82c3302"),
-        ("in /usr/lib/python3.11/site-packages/torch/nn.py", "in /opt/venv/lib/python3.12/site-packages/torch/nn.py"),
+        (
+            "in /usr/lib/python3.11/site-packages/torch/nn.py",
+            "in /opt/venv/lib/python3.12/site-packages/torch/nn.py",
+        ),
         ("two  spaces", "two spaces"),
     ],
 )
@@ -23,7 +30,12 @@ def test_chance_makes_no_difference(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("x.size(0) == 96", "x.size(0) == 97"), ("graph break in a", "graph break in b"), ("ranker/a.py", "ranker/b.py")]
+    ("one", "other"),
+    [
+        ("x.size(0) == 96", "x.size(0) == 97"),
+        ("graph break in a", "graph break in b"),
+        ("ranker/a.py", "ranker/b.py"),
+    ],
 )
 def test_meaning_makes_a_difference(one: str, other: str) -> None:
     assert fingerprint(one, "m.py:1") != fingerprint(other, "m.py:1")

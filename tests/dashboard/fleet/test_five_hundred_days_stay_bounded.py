@@ -1,4 +1,5 @@
-"""Five hundred days of a small fleet under a turned clock: tables stay as large as what is kept, and nothing that is shown breaks off."""
+"""Five hundred days of a small fleet under a turned clock: tables stay as large as what is kept,
+and nothing that is shown breaks off."""
 
 from __future__ import annotations
 
@@ -45,16 +46,31 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def fleet(time_is: Clock, project: Project, store_reports: Callable[..., Any], make_request: Callable[..., Any]) -> Callable[..., None]:
-    """`fleet(version, p50, instances, minutes)`: so many instances of a version report the minutes up to now."""
+def fleet(
+    time_is: Clock,
+    project: Project,
+    store_reports: Callable[..., Any],
+    make_request: Callable[..., Any],
+) -> Callable[..., None]:
+    """`fleet(version, p50, instances, minutes)`: so many instances of a version report the minutes
+    up to now."""
     sent: dict[tuple[str, int], int] = {}
 
-    def report(version: str, p50: float = 0.01, instances: tuple[int, ...] = (0,), minutes: int = 1) -> None:
+    def report(
+        version: str, p50: float = 0.01, instances: tuple[int, ...] = (0,), minutes: int = 1
+    ) -> None:
         for instance in instances:
             first = sent.get((version, instance), 0) + 1
             sent[version, instance] = first + minutes - 1
             end = clock.unix() - 60.0
-            request = make_request(version=version, instance=instance, p50=p50, minutes=minutes, first_seq=first, end=end)
+            request = make_request(
+                version=version,
+                instance=instance,
+                p50=p50,
+                minutes=minutes,
+                first_seq=first,
+                end=end,
+            )
             store_reports(replace(request, sent=clock.unix()))
         fold_all()
 
@@ -78,15 +94,21 @@ def test_tables_stay_bounded_and_charts_go_on_where_minutes_end(
     for ago in (0, 35 // EVERY * EVERY, (35 // EVERY + 1) * EVERY, 399 // EVERY * EVERY):
         until = (time_is.day - ago) * 1440 + time_is.minute
         drawn = client.get(f"{page}.json?range=24h&until={until}").json()
-        assert any(value is not None for value in values_of(drawn)), f"nothing is drawn {ago} days ago"
+        assert any(value is not None for value in values_of(drawn)), (
+            f"nothing is drawn {ago} days ago"
+        )
 
 
 def values_of(drawn: Any) -> list[float | None]:
     """Every number of every line."""
-    return [value for trend in drawn["charts"] for line in trend["lines"] for value in line["values"]]
+    return [
+        value for trend in drawn["charts"] for line in trend["lines"] for value in line["values"]
+    ]
 
 
-def test_a_verdict_stands_when_the_minutes_it_rests_on_go(time_is: Clock, project: Project, fleet: Callable[..., None]) -> None:
+def test_a_verdict_stands_when_the_minutes_it_rests_on_go(
+    time_is: Clock, project: Project, fleet: Callable[..., None]
+) -> None:
     fleet("1", instances=(0, 1, 2, 3), minutes=30)
     time_is.minute += 60
     fleet("1", instances=(0, 1, 2, 3), minutes=60)
@@ -107,4 +129,6 @@ def test_a_verdict_stands_when_the_minutes_it_rests_on_go(time_is: Clock, projec
 
 
 def said(version: str) -> str:
-    return Verdict.objects.get(current=True, deployment__version__name=version, deployment__ended_minute=None).kind
+    return Verdict.objects.get(
+        current=True, deployment__version__name=version, deployment__ended_minute=None
+    ).kind

@@ -1,4 +1,5 @@
-"""Sketches as columns say exactly what the wire's own sketches say, bin by bin, however they are grouped."""
+"""Sketches as columns say exactly what the wire's own sketches say, bin by bin, however they are
+grouped."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from dashboard.fleet.fold.sketch_columns import (
     unpack_sketches,
 )
 
-values = st.one_of(st.floats(0, 1e12), st.integers(0, 64_000).map(lambda n: n / 64), st.just(0.0), st.just(1e-30))
+values = st.one_of(
+    st.floats(0, 1e12), st.integers(0, 64_000).map(lambda n: n / 64), st.just(0.0), st.just(1e-30)
+)
 plain = st.lists(values, max_size=12).map(Sketch.of)
 
 
@@ -62,34 +65,60 @@ def test_merged_by_group(found: list[Sketch], data: st.DataObject) -> None:
     groups = data.draw(st.lists(st.integers(0, size - 1), min_size=len(found), max_size=len(found)))
     expected = one_by_one(found, groups, size)
     half = len(found) // 2
-    both_ways = concatenate_sketches(build_sketch_columns(found[:half]), unpack_sketches([sketch.pack() for sketch in found[half:]]))
-    for columns in (build_sketch_columns(found), unpack_sketches([sketch.pack() for sketch in found]), both_ways):
+    both_ways = concatenate_sketches(
+        build_sketch_columns(found[:half]),
+        unpack_sketches([sketch.pack() for sketch in found[half:]]),
+    )
+    for columns in (
+        build_sketch_columns(found),
+        unpack_sketches([sketch.pack() for sketch in found]),
+        both_ways,
+    ):
         merged = columns.merged(groups, size)
-        assert [said(sketch) for sketch in merged.sketches()] == [said(sketch) for sketch in expected]
+        assert [said(sketch) for sketch in merged.sketches()] == [
+            said(sketch) for sketch in expected
+        ]
         again = unpack_sketches(merged.packed()).merged(range(size), size)
-        assert [said(sketch) for sketch in again.sketches()] == [said(sketch) for sketch in expected]
+        assert [said(sketch) for sketch in again.sketches()] == [
+            said(sketch) for sketch in expected
+        ]
         for q in QUANTILES:
-            for mine, theirs in zip(merged.quantile(q), (sketch.quantile(q) for sketch in expected), strict=True):
-                assert mine == theirs if theirs is None or mine is None else mine == pytest.approx(theirs, rel=1e-14), q
+            for mine, theirs in zip(
+                merged.quantile(q), (sketch.quantile(q) for sketch in expected), strict=True
+            ):
+                assert (
+                    mine == theirs
+                    if theirs is None or mine is None
+                    else mine == pytest.approx(theirs, rel=1e-14)
+                ), q
             assert merged.upper_bounds(q) == [sketch.upper_bound(q) for sketch in expected], q
 
 
 @given(found=sketches, data=st.data(), chunk=st.integers(1, 5))
-def test_merged_by_key_in_parts_of_any_size(found: list[Sketch], data: st.DataObject, chunk: int) -> None:
+def test_merged_by_key_in_parts_of_any_size(
+    found: list[Sketch], data: st.DataObject, chunk: int
+) -> None:
     keys = data.draw(st.lists(st.sampled_from("abc"), min_size=len(found), max_size=len(found)))
     expected: dict[str, Sketch] = {}
     for key, sketch in zip(keys, found, strict=True):
         expected.setdefault(key, Sketch()).merge(sketch)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(columns_of_sketches, "CHUNK", chunk)
-        merged = merge_packed_by_key([*((key, sketch.pack()) for key, sketch in zip(keys, found, strict=True)), ("absent", None)])
+        merged = merge_packed_by_key(
+            [
+                *((key, sketch.pack()) for key, sketch in zip(keys, found, strict=True)),
+                ("absent", None),
+            ]
+        )
     assert list(merged) == list(expected)
     for key, sketch in expected.items():
         whole = merged[key]
         assert (whole.count, whole.min, whole.max, whole.zero, dict(whole.items())) == (
             sketch.count, sketch.min, sketch.max, sketch.zero, dict(sketch.items()),
         )  # fmt: skip
-        assert whole.sum == pytest.approx(sketch.sum, rel=1e-12), "floats of other groups are added in another order"
+        assert whole.sum == pytest.approx(sketch.sum, rel=1e-12), (
+            "floats of other groups are added in another order"
+        )
 
 
 @given(found=sketches)
@@ -99,8 +128,13 @@ def test_packed_as_the_wire_packs(found: list[Sketch]) -> None:
         filled = dict(sketch.items())
         whole.merge(sketch)
         whole.offset = min(filled, default=0)
-        whole.bins = [filled.get(index, 0) for index in range(whole.offset, max(filled, default=whole.offset - 1) + 1)]
-    assert build_sketch_columns(found).merged(range(len(found)), len(found)).packed() == [sketch.pack() for sketch in tight]
+        whole.bins = [
+            filled.get(index, 0)
+            for index in range(whole.offset, max(filled, default=whole.offset - 1) + 1)
+        ]
+    assert build_sketch_columns(found).merged(range(len(found)), len(found)).packed() == [
+        sketch.pack() for sketch in tight
+    ]
 
 
 def test_nothing_is_merged_into_nothing() -> None:

@@ -1,4 +1,5 @@
-"""Characters that hide, turn a line round or control a terminal are written as their code, on pages and in messages."""
+"""Characters that hide, turn a line round or control a terminal are written as their code, on pages
+and in messages."""
 
 from __future__ import annotations
 
@@ -14,7 +15,12 @@ from dashboard.alerts.channels.slack_blocks import message_blocks
 from dashboard.alerts.models import Alert
 from dashboard.alerts.payloads import build_alert_payload
 from dashboard.common import clock
-from dashboard.common.unicode_safety import _HIDDEN_IN_NAME, _HIDDEN_IN_TEXT, visible_name, visible_text
+from dashboard.common.unicode_safety import (
+    _HIDDEN_IN_NAME,
+    _HIDDEN_IN_TEXT,
+    visible_name,
+    visible_text,
+)
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Deployment, Instance, ModelVersion, WatchedModel
 from dashboard.fleet.models import Finding as StoredFinding
@@ -52,8 +58,12 @@ def test_a_text_keeps_its_lines() -> None:
 def hostile(report: Report) -> None:
     text = "".join(HIDING)
     report.findings.append(Finding("graph_break", text, text, 2))
-    report.compiles.append(Compile(report.window[1], "0/0", "compile", "ok", frame=text, file=text, reason=text))
-    report.facts.append(Fact("latched_eager", report.window[1], {"frame": text, "cause": text, "file": text}))
+    report.compiles.append(
+        Compile(report.window[1], "0/0", "compile", "ok", frame=text, file=text, reason=text)
+    )
+    report.facts.append(
+        Fact("latched_eager", report.window[1], {"frame": text, "cause": text, "file": text})
+    )
     report.regions[0].name = report.regions[0].bucket = text
 
 
@@ -62,12 +72,24 @@ def test_pages_and_messages_show_only_what_is_there(
     make_request: Callable[..., Request], store_reports: Callable[..., object], signed_in: Client
 ) -> None:
     name = "".join(HIDING)
-    fields = {"model": f"m{name}", "version": f"v{name}", "environment": f"e{name}", "host": name, "job": name, "torch": name}
+    fields = {
+        "model": f"m{name}",
+        "version": f"v{name}",
+        "environment": f"e{name}",
+        "host": name,
+        "job": name,
+        "torch": name,
+    }
     store_reports(make_request(minutes=2, change=hostile, **fields))
     fold_all()
     model, deployment = WatchedModel.objects.get(), Deployment.objects.get()
-    assert model.name == visible_name(f"m{name}") and ModelVersion.objects.get().name == visible_name(f"v{name}")
-    assert Instance.objects.get().host == visible_name(name) and "<U+202E>gnp.exe" in StoredFinding.objects.earliest("pk").text
+    assert model.name == visible_name(
+        f"m{name}"
+    ) and ModelVersion.objects.get().name == visible_name(f"v{name}")
+    assert (
+        Instance.objects.get().host == visible_name(name)
+        and "<U+202E>gnp.exe" in StoredFinding.objects.earliest("pk").text
+    )
     sentence = f"Roll back {deployment.version.name}: it is slower in {deployment.environment}."
     verdict = Verdict.objects.create(
         project=model.project,
@@ -82,10 +104,21 @@ def test_pages_and_messages_show_only_what_is_there(
         project=model.project, deployment=deployment, number=1, verdict=verdict, title=sentence, severity="roll_back", worst="roll_back",
         opened_at=clock.now() - timedelta(minutes=1),
     )  # fmt: skip
-    for address in ("", f"models/{model.pk}/", f"models/{model.pk}.json", "alerts/", f"alerts/{alert.number}/"):
+    for address in (
+        "",
+        f"models/{model.pk}/",
+        f"models/{model.pk}.json",
+        "alerts/",
+        f"alerts/{alert.number}/",
+    ):
         text = signed_in.get(f"/p/ranking/{address}").content.decode()
         assert _HIDDEN_IN_TEXT.search(text) is None, address
         assert "U+202E" in text, address
-    assert "<bdi>v&lt;U+202E&gt;gnp.exe" in signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
-    said, blocks = message_blocks(Message("1", "opened", clock.now(), build_alert_payload(alert=alert, verdict=verdict)))
+    assert (
+        "<bdi>v&lt;U+202E&gt;gnp.exe"
+        in signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
+    )
+    said, blocks = message_blocks(
+        Message("1", "opened", clock.now(), build_alert_payload(alert=alert, verdict=verdict))
+    )
     assert _HIDDEN_IN_TEXT.search(said + str(blocks)) is None and "U+202E" in said

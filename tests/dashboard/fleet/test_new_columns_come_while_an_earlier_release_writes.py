@@ -1,4 +1,5 @@
-"""Tables get the columns of this release while an earlier one writes: no writer waits behind a change that waits, and all rows count on."""
+"""Tables get the columns of this release while an earlier one writes: no writer waits behind a
+change that waits, and all rows count on."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from dashboard.fleet.fold_service import fold_all
 from tests.dashboard.requests import request_make
 
 pytestmark = pytest.mark.django_db(transaction=True)
-BEFORE, AFTER, NEWEST = "0015_what_golden_batches_tell", "0018_processes_are_named", "0020_counters_of_64_bits"
+BEFORE, AFTER, NEWEST = (
+    "0015_what_golden_batches_tell",
+    "0018_processes_are_named",
+    "0020_counters_of_64_bits",
+)
 READING_SECONDS = 1.5
 Store = Callable[..., list[tuple[int, int]]]
 

@@ -1,5 +1,6 @@
-"""A CUDA graph that is recorded is no compilation, and a compilation that failed is no cache miss: not in the counts of a process, and
-in no query over single compilations. A miss of either cache of graphs is a miss everywhere."""
+"""A CUDA graph that is recorded is no compilation, and a compilation that failed is no cache miss:
+not in the counts of a process, and in no query over single compilations. A miss of either cache of
+graphs is a miss everywhere."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ from dashboard.fleet.models import CompileEvent, Instance, ProcessMinute
 from dashboard.fleet.selectors.compilations.cache_answers import read_cache_answers
 from dashboard.fleet.selectors.compilations.cache_miss_causes import find_miss_causes
 from dashboard.fleet.selectors.compilations.cache_miss_costs import read_miss_costs
-from dashboard.fleet.selectors.compilations.compilations import read_process_answers, read_version_compilations
+from dashboard.fleet.selectors.compilations.compilations import (
+    read_process_answers,
+    read_version_compilations,
+)
 from dashboard.fleet.selectors.compilations.compile_events import list_newest_compile_events
 from dashboard.fleet.selectors.instances.instance_detail import list_instance_events
 from dashboard.fleet.selectors.jobs import read_compilation_rows
@@ -30,32 +34,59 @@ pytestmark = pytest.mark.django_db
 
 
 def compile_(kind: str, outcome: str, seconds: dict[str, float], **fields: Any) -> Compile:
-    return Compile(END - 30, "0/0", kind, outcome, frame="forward", file="model.py", line=7, seconds=seconds, **fields)
+    return Compile(
+        END - 30,
+        "0/0",
+        kind,
+        outcome,
+        frame="forward",
+        file="model.py",
+        line=7,
+        seconds=seconds,
+        **fields,
+    )
 
 
 FAILED = [
-    compile_("first", outcome, {"total": 1.0}, cache=BOTH, miss=NO_RUN, key="aa", reason_kind="failure")
+    compile_(
+        "first", outcome, {"total": 1.0}, cache=BOTH, miss=NO_RUN, key="aa", reason_kind="failure"
+    )
     for outcome in ("raised", "raised", "suppressed", "skipped")
 ]
 RECORDED = [
     compile_("cuda_graph", "ok", {"total": 0.25, "cuda_graphs": 0.25}, cache=BOTH, miss=NO_RUN),
-    compile_("autotune", "ok", {"total": 0.5, "cuda_graphs": 0.5}),  # what an agent sends that knows no recordings
+    compile_(
+        "autotune", "ok", {"total": 0.5, "cuda_graphs": 0.5}
+    ),  # what an agent sends that knows no recordings
 ]
 COMPILED = [
-    compile_("first", "ok", {"total": 4.0}, cache={"fx": "hit", "aot": "miss"}, miss="aot alone", key="bb"),
+    compile_(
+        "first",
+        "ok",
+        {"total": 4.0},
+        cache={"fx": "hit", "aot": "miss"},
+        miss="aot alone",
+        key="bb",
+    ),
     compile_("autotune", "ok", {"total": 2.0, "autotune": 1.5, "cuda_graphs": 0.5}),
 ]
 
 
 @pytest.fixture
-def instance(monkeypatch: pytest.MonkeyPatch, make_request: Callable[..., Request], store_reports: Callable[..., object]) -> Instance:
+def instance(
+    monkeypatch: pytest.MonkeyPatch,
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
+) -> Instance:
     """A process that reports all of them."""
     monkeypatch.setattr(clock, "unix", lambda: NOW)
 
     def change(report: Report) -> None:
         report.compiles = [*FAILED, *RECORDED, *COMPILED]
 
-    request = make_request(version="1", instance=0, first_seq=1, end=END, window=60.0, change=change)
+    request = make_request(
+        version="1", instance=0, first_seq=1, end=END, window=60.0, change=change
+    )
     request.sent = NOW
     store_reports(request)
     fold_all()
@@ -65,7 +96,12 @@ def instance(monkeypatch: pytest.MonkeyPatch, make_request: Callable[..., Reques
 def within(instance: Instance) -> dict[str, Any]:
     minute = int(END // 60)
     span = {"first": minute - 60, "last": minute + 1}
-    return {"project_id": instance.project_id, "version_ids": [instance.version_id], "environment": instance.environment, **span}
+    return {
+        "project_id": instance.project_id,
+        "version_ids": [instance.version_id],
+        "environment": instance.environment,
+        **span,
+    }
 
 
 def test_the_counts_of_the_process_hold_neither(instance: Instance) -> None:
@@ -79,7 +115,10 @@ def test_lists_of_compilations_hold_no_recording(instance: Instance) -> None:
     kinds = {"first", "autotune"}
     rows = list(list_newest_compile_events(**within(instance), most=40))
     assert (len(rows), {row.kind for row in rows}) == (6, kinds)
-    assert (len(list_instance_events(instance)), {row.kind for row in list_instance_events(instance)}) == (6, kinds)
+    assert (
+        len(list_instance_events(instance)),
+        {row.kind for row in list_instance_events(instance)},
+    ) == (6, kinds)
     assert len(read_compilation_rows(project_id=instance.project_id, instances=[instance])) == 6
     assert CompileEvent.objects.filter(kind="cuda_graph").count() == 2
 
@@ -87,9 +126,13 @@ def test_lists_of_compilations_hold_no_recording(instance: Instance) -> None:
 def test_the_version_has_its_recordings_apart(instance: Instance) -> None:
     since = clock.at(END) - timedelta(hours=2)
     place: dict[str, Any] = {"version_id": instance.version_id, "environment": instance.environment}
-    events, cut, recordings = read_version_compilations(project_id=instance.project_id, since=since, **place)
+    events, cut, recordings = read_version_compilations(
+        project_id=instance.project_id, since=since, **place
+    )
     assert (len(events), cut, recordings) == (6, False, (2, 0.75))
-    later = read_version_compilations(project_id=instance.project_id, since=since + timedelta(days=2), **place)
+    later = read_version_compilations(
+        project_id=instance.project_id, since=since + timedelta(days=2), **place
+    )
     assert later == ([], False, (0, 0.0))
 
 
@@ -97,9 +140,17 @@ def test_no_query_counts_them_as_misses(instance: Instance) -> None:
     since = clock.at(END) - timedelta(hours=2)
     place = {"project_id": instance.project_id}
     answers = read_process_answers(instance_ids=[instance.pk], since=since, **place)
-    assert [(one.key, one.misses, one.hits, one.missed_seconds) for one in answers if one.misses or one.hits] == [("bb", 1, 0, 4.0)]
-    assert [(cost.cause, cost.compilations) for cost in read_miss_costs(now=clock.now(), **place)] == [("aot alone", 1)]
-    answered, starts = read_cache_answers(within=within(instance), started=[instance.pk], since=since, **place)
+    assert [
+        (one.key, one.misses, one.hits, one.missed_seconds)
+        for one in answers
+        if one.misses or one.hits
+    ] == [("bb", 1, 0, 4.0)]
+    assert [
+        (cost.cause, cost.compilations) for cost in read_miss_costs(now=clock.now(), **place)
+    ] == [("aot alone", 1)]
+    answered, starts = read_cache_answers(
+        within=within(instance), started=[instance.pk], since=since, **place
+    )
     fields = [(one.answers, one.miss, one.compilations) for one in answered if one.answers]
     assert fields == [({"fx": "hit", "aot": "miss"}, "aot alone", 1)]
     assert [(one.cause, one.compilations) for one in starts[instance.pk]] == [("aot alone", 1)]
@@ -117,5 +168,7 @@ def test_a_process_that_only_failed_is_no_warm_one_to_compare_with(
     failed.sent, failed.instance.started = NOW, END - 7200.0
     store_reports(failed)
     fold_all()
-    (found,) = find_miss_causes(project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]).values()
+    (found,) = find_miss_causes(
+        project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]
+    ).values()
     assert (found.cause, found.against) == (NO_RUN, "")

@@ -1,4 +1,5 @@
-"""Silence of a model or fleet: more than half, at least two, together, and not replaced by processes that started then."""
+"""Silence of a model or fleet: more than half, at least two, together, and not replaced by
+processes that started then."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from dashboard.fleet.metrics.silence import InstanceSpan, find_silence
 HOUR = 3600.0
 
 
-def lives(model: int, count: int, *, seen: float = 0.0, silent: bool = False, started: float = -HOUR) -> list[InstanceSpan]:
+def lives(
+    model: int, count: int, *, seen: float = 0.0, silent: bool = False, started: float = -HOUR
+) -> list[InstanceSpan]:
     return [InstanceSpan(model, started, seen, silent) for _ in range(count)]
 
 

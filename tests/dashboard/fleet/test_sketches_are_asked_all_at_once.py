@@ -1,4 +1,5 @@
-"""A sketch among others answers what it answers by itself, and each question is worked out once for all of them."""
+"""A sketch among others answers what it answers by itself, and each question is worked out once for
+all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ from compilewatch.wire.sketch import Sketch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.fleet.fold.cached_quantiles import EMPTY_SKETCH, merge_cached_sketches, merge_packed_groups
+from dashboard.fleet.fold.cached_quantiles import (
+    EMPTY_SKETCH,
+    merge_cached_sketches,
+    merge_packed_groups,
+)
 from dashboard.fleet.fold.sketch_columns import SketchColumns, build_sketch_columns
 
 sketches = st.lists(st.lists(st.floats(0, 1e12), max_size=12).map(Sketch.of), max_size=8)
@@ -18,7 +23,11 @@ QUANTILES = (0.0, 0.01, 0.5, 0.95, 0.99, 1.0)
 
 
 def same(found: float | None, expected: float | None) -> bool:
-    return found == expected if found is None or expected is None else found == pytest.approx(expected, rel=1e-14)
+    return (
+        found == expected
+        if found is None or expected is None
+        else found == pytest.approx(expected, rel=1e-14)
+    )
 
 
 @given(groups=st.lists(sketches, max_size=5))
@@ -30,14 +39,19 @@ def test_each_group_answers_as_one_sketch(groups: list[list[Sketch]]) -> None:
     rows = merge_packed_groups([*(map(Sketch.pack, found) for found in groups), (None, b""), ()])
     assert len(rows) == len(groups) + 2
     for q in QUANTILES:
-        assert all(same(row.quantile(q), sketch.quantile(q)) for row, sketch in zip(rows, expected, strict=False))
+        assert all(
+            same(row.quantile(q), sketch.quantile(q))
+            for row, sketch in zip(rows, expected, strict=False)
+        )
         assert rows[-1].quantile(q) is rows[-2].quantile(q) is None
 
 
 @given(found=sketches, data=st.data())
 def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.DataObject) -> None:
     rows = merge_packed_groups([sketch.pack()] for sketch in found)
-    chosen = data.draw(st.permutations(range(len(found))).map(lambda places: places[: len(places) // 2 + 1]))
+    chosen = data.draw(
+        st.permutations(range(len(found))).map(lambda places: places[: len(places) // 2 + 1])
+    )
     groups = data.draw(st.lists(st.integers(0, 2), min_size=len(chosen), max_size=len(chosen)))
     expected = [Sketch() for _ in range(3)]
     for place, group in zip(chosen, groups, strict=True):
@@ -45,14 +59,22 @@ def test_some_of_them_are_merged_as_one_by_one(found: list[Sketch], data: st.Dat
     merged = merge_cached_sketches([rows[place] for place in chosen], groups, 3)
     assert len(merged) == 3
     for q in QUANTILES:
-        assert all(same(row.quantile(q), sketch.quantile(q)) for row, sketch in zip(merged, expected, strict=True))
+        assert all(
+            same(row.quantile(q), sketch.quantile(q))
+            for row, sketch in zip(merged, expected, strict=True)
+        )
 
 
 @given(found=sketches, data=st.data())
-def test_each_row_can_be_asked_for_a_share_of_its_own(found: list[Sketch], data: st.DataObject) -> None:
+def test_each_row_can_be_asked_for_a_share_of_its_own(
+    found: list[Sketch], data: st.DataObject
+) -> None:
     shares = data.draw(st.lists(st.floats(0, 1), min_size=len(found), max_size=len(found)))
     told = build_sketch_columns(found).quantile(np.array(shares))
-    assert all(same(value, sketch.quantile(q)) for value, sketch, q in zip(told, found, shares, strict=True))
+    assert all(
+        same(value, sketch.quantile(q))
+        for value, sketch, q in zip(told, found, shares, strict=True)
+    )
 
 
 def test_a_question_is_worked_out_once_for_all() -> None:

@@ -1,4 +1,5 @@
-"""`manage.py storage` says what each table takes, and what of it a day of an instance and of a version needs."""
+"""`manage.py storage` says what each table takes, and what of it a day of an instance and of a
+version needs."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from dashboard.fleet.table_sizes import read_table_sizes, sum_bytes_a_day
 pytestmark = pytest.mark.django_db
 
 
-def test_a_day_is_reckoned_from_the_minutes_that_were_seen(store_reports: Callable[..., Any], make_request: Callable[..., Any]) -> None:
+def test_a_day_is_reckoned_from_the_minutes_that_were_seen(
+    store_reports: Callable[..., Any], make_request: Callable[..., Any]
+) -> None:
     for instance in range(3):
         store_reports(make_request(minutes=20, instance=instance))
     fold_all()
@@ -26,26 +29,48 @@ def test_a_day_is_reckoned_from_the_minutes_that_were_seen(store_reports: Callab
     assert tables["version_hour"].minutes in (60, 120)
     for table in ("region_minute", "version_minute"):
         assert tables[table].bytes_a_day == tables[table].bytes / tables[table].minutes * 1440
-    both = [tables[name].bytes_a_day or 0 for name in ("region_minute", "process_minute", "compile_event")]
+    both = [
+        tables[name].bytes_a_day or 0
+        for name in ("region_minute", "process_minute", "compile_event")
+    ]
     assert sum_bytes_a_day(list(tables.values()), "instance") == pytest.approx(sum(both))
     out = StringIO()
     call_command("storage", stdout=out)
-    young = "KiB, reckoned from 60 minutes, too high as long as that is no whole day, for new tables are mostly empty"
-    assert re.search(rf"^a day of one instance: [\d,]+ {young} \(goal: at most 1,024 KiB\)$", out.getvalue(), re.MULTILINE)
+    young = (
+        "KiB, reckoned from 60 minutes, too high as long as that is no whole day, for new "
+        "tables are mostly empty"
+    )
+    assert re.search(
+        rf"^a day of one instance: [\d,]+ {young} \(goal: at most 1,024 KiB\)$",
+        out.getvalue(),
+        re.MULTILINE,
+    )
 
 
-def test_a_whole_day_is_reckoned_without_a_doubt(store_reports: Callable[..., Any], make_request: Callable[..., Any]) -> None:
+def test_a_whole_day_is_reckoned_without_a_doubt(
+    store_reports: Callable[..., Any], make_request: Callable[..., Any]
+) -> None:
     for instance in range(6):
         store_reports(make_request(minutes=240, instance=instance))
     fold_all()
     out = StringIO()
     call_command("storage", stdout=out)
-    assert re.search(r"^a day of one instance: [\d,]+ KiB, reckoned from 1,440 minutes \(goal", out.getvalue(), re.MULTILINE)
+    assert re.search(
+        r"^a day of one instance: [\d,]+ KiB, reckoned from 1,440 minutes \(goal",
+        out.getvalue(),
+        re.MULTILINE,
+    )
 
 
 def test_the_command_says_it() -> None:
     out = StringIO()
     call_command("storage", stdout=out)
     assert re.search(r"^the whole database +[\d,]+ +[\d,]+$", out.getvalue(), re.MULTILINE)
-    assert "a day of one instance: not known: nothing was seen yet (goal: at most 1,024 KiB)" in out.getvalue()
-    assert "a day of one version: not known: nothing was seen yet (goal: at most 4,096 KiB)" in out.getvalue()
+    assert (
+        "a day of one instance: not known: nothing was seen yet (goal: at most 1,024 KiB)"
+        in out.getvalue()
+    )
+    assert (
+        "a day of one version: not known: nothing was seen yet (goal: at most 4,096 KiB)"
+        in out.getvalue()
+    )

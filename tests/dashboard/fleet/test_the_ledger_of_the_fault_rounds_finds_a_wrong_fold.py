@@ -1,4 +1,5 @@
-"""The ledger by which fault rounds are judged: it is equal after a fold that is right, and finds each kind of wrong one."""
+"""The ledger by which fault rounds are judged: it is equal after a fold that is right, and finds
+each kind of wrong one."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def rows(sql: str) -> list[tuple[Any, ...]]:
 
 @pytest.fixture
 def problems(project: Project, tmp_path: Path) -> Iterator[Callable[[], list[str]]]:
-    """Stores what two senders without an agent wrote down; what is given back folds it and asks the ledger."""
+    """Stores what two senders without an agent wrote down; what is given back folds it and asks the
+    ledger."""
     for statement in ARRIVALS_NOTED[DATABASE]:
         rows(statement)
     chance = random.Random(7)
@@ -45,8 +47,12 @@ def problems(project: Project, tmp_path: Path) -> Iterator[Callable[[], list[str
         windows = [sender.window() for _ in range(WINDOWS)]
         for report, note in windows:
             plain_sender.write(file, "window", **note)
-            text = json.dumps({"v": 1, "sent": clock.unix(), "instance": sender.identity, "reports": [report]}).encode()
-            [stored] = reports_store([batch_read(text=text, project_id=project.pk, received=clock.unix())])
+            text = json.dumps(
+                {"v": 1, "sent": clock.unix(), "instance": sender.identity, "reports": [report]}
+            ).encode()
+            [stored] = reports_store(
+                [batch_read(text=text, project_id=project.pk, received=clock.unix())]
+            )
             assert not stored.rejected
             plain_sender.write(file, "acked", instance=sender.id, seq=report["seq"])
     os.close(file)
@@ -60,7 +66,8 @@ def problems(project: Project, tmp_path: Path) -> Iterator[Callable[[], list[str
 
 @pytest.fixture
 def spoil(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[[Any], Any]], None]:
-    """`spoil("correct_window", change)`: what a function of the fold returns is changed once, the eighth time that the change applies."""
+    """`spoil("correct_window", change)`: what a function of the fold returns is changed once, the
+    eighth time that the change applies."""
 
     def patch(name: str, change: Callable[[Any], Any]) -> None:
         right, left = getattr(fold_report, name), [8]
@@ -87,21 +94,58 @@ def without_a_value(calls: Any) -> Any:
 
 def test_a_fold_that_is_right_is_equal(problems: Callable[[], list[str]]) -> None:
     assert problems() == []
-    assert len(rows("SELECT 1 FROM region_minute")) > WINDOWS and len(rows("SELECT 1 FROM compile_event")) > WINDOWS
+    assert (
+        len(rows("SELECT 1 FROM region_minute")) > WINDOWS
+        and len(rows("SELECT 1 FROM compile_event")) > WINDOWS
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "change", "table"),
     [
-        ("_count_calls", lambda calls: replace(calls, calls=2 * calls.calls) if calls.calls else None, "region_minute"),
-        ("_count_calls", lambda calls: replace(calls, errors=calls.errors - 1) if calls.errors else None, "region_minute"),
+        (
+            "_count_calls",
+            lambda calls: replace(calls, calls=2 * calls.calls) if calls.calls else None,
+            "region_minute",
+        ),
+        (
+            "_count_calls",
+            lambda calls: replace(calls, errors=calls.errors - 1) if calls.errors else None,
+            "region_minute",
+        ),
         ("_count_calls", without_a_value, "region_minute"),
-        ("correct_window", lambda window: None if window.long else replace(window, minute=window.minute + 1), "region_minute"),
-        ("correct_window", lambda window: None if window.long else replace(window, minute=window.minute + 60), "version_hour"),
-        ("fold_process", lambda process: replace(process, compiles=process.compiles - 1) if process.compiles else None, "process_minute"),
-        ("fold_process", lambda process: replace(process, windows=process.windows + 1), "version_process_hour"),
+        (
+            "correct_window",
+            lambda window: None if window.long else replace(window, minute=window.minute + 1),
+            "region_minute",
+        ),
+        (
+            "correct_window",
+            lambda window: None if window.long else replace(window, minute=window.minute + 60),
+            "version_hour",
+        ),
+        (
+            "fold_process",
+            lambda process: (
+                replace(process, compiles=process.compiles - 1) if process.compiles else None
+            ),
+            "process_minute",
+        ),
+        (
+            "fold_process",
+            lambda process: replace(process, windows=process.windows + 1),
+            "version_process_hour",
+        ),
     ],
-    ids=["doubles calls", "loses an error", "loses a value", "shifts a minute", "shifts an hour", "loses a compilation", "counts twice"],
+    ids=[
+        "doubles calls",
+        "loses an error",
+        "loses a value",
+        "shifts a minute",
+        "shifts an hour",
+        "loses a compilation",
+        "counts twice",
+    ],
 )
 def test_a_fold_that_is_wrong_once_is_found(
     problems: Callable[[], list[str]],
@@ -114,7 +158,9 @@ def test_a_fold_that_is_wrong_once_is_found(
     assert any(problem.startswith(f"{table} of ") for problem in problems())
 
 
-def test_a_whole_minute_that_is_folded_twice_is_found(problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_minute_that_is_folded_twice_is_found(
+    problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     right, folded = fold_report._row_add, []
 
     def twice(facts: fold_report.Facts, row: fold_report.EncodedReport) -> None:
@@ -127,7 +173,9 @@ def test_a_whole_minute_that_is_folded_twice_is_found(problems: Callable[[], lis
     assert any(problem.startswith("process_minute of ") for problem in problems())
 
 
-def test_a_compile_event_that_is_dropped_is_found(problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compile_event_that_is_dropped_is_found(
+    problems: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = fold_report.compiles_fold
     dropped: list[object] = []
 
@@ -144,27 +192,43 @@ def test_a_compile_event_that_is_dropped_is_found(problems: Callable[[], list[st
 @pytest.mark.parametrize(
     ("change", "table"),
     [
-        ("UPDATE version_hour SET calls = calls + 1 WHERE hour = (SELECT max(hour) FROM version_hour)", "version_hour"),
+        (
+            "UPDATE version_hour SET calls = calls + 1 WHERE hour = (SELECT max(hour) FROM "
+            "version_hour)",
+            "version_hour",
+        ),
         ("UPDATE region_minute SET latency_count = latency_count + 1", "region_minute"),
-        ("DELETE FROM version_process_minute WHERE minute = (SELECT max(minute) FROM version_process_minute)", "version_process_minute"),
+        (
+            "DELETE FROM version_process_minute WHERE minute = (SELECT max(minute) FROM "
+            "version_process_minute)",
+            "version_process_minute",
+        ),
         # In sum nothing is lost.
         (
-            "UPDATE region_minute SET calls = calls + CASE WHEN instance_id = (SELECT max(id) FROM instance) THEN 1 ELSE -1 END"
+            "UPDATE region_minute SET calls = calls + CASE WHEN instance_id = (SELECT "
+            "max(id) FROM instance) THEN 1 ELSE -1 END"
             " WHERE calls > 0",
             "region_minute",
         ),
     ],
     ids=["an hour", "the count of a sketch", "a row", "one instance's for another's"],
 )
-def test_a_table_that_is_changed_is_found(problems: Callable[[], list[str]], change: str, table: str) -> None:
+def test_a_table_that_is_changed_is_found(
+    problems: Callable[[], list[str]], change: str, table: str
+) -> None:
     assert problems() == []
     rows(change)
     assert {problem.split()[0] for problem in problems()} == {table}
 
 
-def test_what_was_stored_twice_and_what_was_acknowledged_and_lost_are_found(problems: Callable[[], list[str]]) -> None:
+def test_what_was_stored_twice_and_what_was_acknowledged_and_lost_are_found(
+    problems: Callable[[], list[str]],
+) -> None:
     [first, last] = rows("SELECT * FROM arrival")[:2]
-    rows(f"INSERT INTO arrival SELECT * FROM arrival WHERE instance_id = '{first[0]}' AND seq_first = {first[1]}")
+    rows(
+        f"INSERT INTO arrival SELECT * FROM arrival WHERE instance_id = '{first[0]}' AND "
+        f"seq_first = {first[1]}"
+    )
     rows(f"DELETE FROM arrival WHERE instance_id = '{last[0]}' AND seq_first = {last[1]}")
     found = problems()
     assert any("was stored 2 times" in problem for problem in found)

@@ -1,4 +1,5 @@
-"""Compiled calls are held against eager ones on the GPU where both sides have times from there, else as their callers saw them."""
+"""Compiled calls are held against eager ones on the GPU where both sides have times from there,
+else as their callers saw them."""
 
 from __future__ import annotations
 
@@ -26,24 +27,39 @@ EAGER = Calls("eager", calls=50, latency_sum=0.1, latency_count=50, gpu_sum=0.45
 
 def test_a_caller_who_waits_for_nothing_says_little_of_the_gpu() -> None:
     saved = estimate_savings([Calls()], [EAGER])
-    assert saved is not None and saved.seconds == pytest.approx(1000 * (0.009 - 0.004)) and saved.on_gpu == saved.calls == 1000
+    assert (
+        saved is not None
+        and saved.seconds == pytest.approx(1000 * (0.009 - 0.004))
+        and saved.on_gpu == saved.calls == 1000
+    )
     assert saved.low < saved.seconds < saved.high
 
 
 def test_where_the_gpu_has_too_few_times_yet_nothing_is_said_rather_than_what_callers_saw() -> None:
-    """Seen on a resnet50: 16 times from the GPU and 742 from callers, by whose times it saved a quarter of what it did."""
+    """Seen on a resnet50: 16 times from the GPU and 742 from callers, by whose times it saved a
+    quarter of what it did."""
     assert estimate_savings([replace(Calls(), gpu_count=MIN_CALLS - 1)], [EAGER]) is None
     assert estimate_savings([Calls()], [replace(EAGER, gpu_count=MIN_CALLS - 1)]) is None
 
 
 def test_where_one_side_has_no_time_from_the_gpu_the_callers_times_are_compared() -> None:
     saved = estimate_savings([Calls()], [replace(EAGER, gpu_count=0, gpu_sum=0.0)])
-    assert saved is not None and saved.seconds == pytest.approx(1000 * (0.002 - 0.0004)) and saved.on_gpu == 0
+    assert (
+        saved is not None
+        and saved.seconds == pytest.approx(1000 * (0.002 - 0.0004))
+        and saved.on_gpu == 0
+    )
 
 
 def test_another_place_or_too_few_calls_are_nothing_to_compare_with() -> None:
-    assert estimate_savings([Calls()], [replace(EAGER, place=("forward", "2^5", "NVIDIA H200", 1))]) is None
-    assert estimate_savings([Calls()], [replace(EAGER, latency_count=MIN_CALLS - 1, gpu_count=0)]) is None
+    assert (
+        estimate_savings([Calls()], [replace(EAGER, place=("forward", "2^5", "NVIDIA H200", 1))])
+        is None
+    )
+    assert (
+        estimate_savings([Calls()], [replace(EAGER, latency_count=MIN_CALLS - 1, gpu_count=0)])
+        is None
+    )
 
 
 def test_calls_that_took_days_are_no_times_of_calls() -> None:

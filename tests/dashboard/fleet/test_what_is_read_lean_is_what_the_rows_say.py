@@ -5,8 +5,14 @@ from django.db.models import Sum
 from dashboard.common import clock
 from dashboard.common.raw_queries import fetch_rows
 from dashboard.fleet.models import Deployment, Instance, Series, VersionMinute
-from dashboard.fleet.selectors.instances.instance_states import instance_state, list_missing_capabilities
-from dashboard.fleet.selectors.instances.recent_instances import RecentInstance, list_recent_instances
+from dashboard.fleet.selectors.instances.instance_states import (
+    instance_state,
+    list_missing_capabilities,
+)
+from dashboard.fleet.selectors.instances.recent_instances import (
+    RecentInstance,
+    list_recent_instances,
+)
 from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, read_fleet
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_story import rolled_back
@@ -26,7 +32,10 @@ def test_an_instance_that_was_seen_says_what_its_row_says(project: Project) -> N
         said = {name: getattr(row, name) for name in RecentInstance._fields if name != "cold_start"}
         start = getattr(row, "cold_start", None)
         assert one._asdict() == {**said, "cold_start": start.total if start else None}
-        assert (instance_state(one, now), list_missing_capabilities(one)) == (instance_state(row, now), list_missing_capabilities(row))
+        assert (instance_state(one, now), list_missing_capabilities(one)) == (
+            instance_state(row, now),
+            list_missing_capabilities(row),
+        )
     assert any(one.latched_eager for one in seen)
 
 
@@ -40,7 +49,11 @@ def test_plain_rows_are_those_of_the_query(project: Project) -> None:
 
 def test_rows_of_calls_join_their_series(project: Project) -> None:
     rolled_back(project)
-    joined = VersionMinute.objects.values_list("series__version_id").annotate(n=Sum("calls")).order_by("series__version_id")
+    joined = (
+        VersionMinute.objects.values_list("series__version_id")
+        .annotate(n=Sum("calls"))
+        .order_by("series__version_id")
+    )
     versions = dict(Series.objects.values_list("pk", "version_id"))
     apart: dict[int, int] = {}
     for series, calls in VersionMinute.objects.values_list("series_id", "calls"):
@@ -48,13 +61,24 @@ def test_rows_of_calls_join_their_series(project: Project) -> None:
     assert dict(joined) == apart
 
 
-def test_an_environment_stays_listed_once_its_last_deployment_is_long_over(project: Project) -> None:
+def test_an_environment_stays_listed_once_its_last_deployment_is_long_over(
+    project: Project,
+) -> None:
     made = rolled_back(project)
     now = clock.minute_of(clock.unix())
-    old = {"project": project, "model": made.model, "version": made.versions["2026.10.9"], "environment": "staging"}
-    Deployment.objects.create(**old, started_minute=now - 90_000, last_minute=now - 80_000, ended_minute=now - 80_000)
+    old = {
+        "project": project,
+        "model": made.model,
+        "version": made.versions["2026.10.9"],
+        "environment": "staging",
+    }
+    Deployment.objects.create(
+        **old, started_minute=now - 90_000, last_minute=now - 80_000, ended_minute=now - 80_000
+    )
     window = BinnedRange(now - 60, now, 1)
-    everywhere, staging = (read_fleet(project=project, window=window, environment=name) for name in ("", "staging"))
+    everywhere, staging = (
+        read_fleet(project=project, window=window, environment=name) for name in ("", "staging")
+    )
     assert everywhere.environments == staging.environments == ["production", "staging"]
     assert {one.environment for one in everywhere.deployments} == {"production"}
     assert staging.deployments == []

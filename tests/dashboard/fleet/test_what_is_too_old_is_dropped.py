@@ -1,4 +1,5 @@
-"""Minutes, hours and compilations go when their project keeps them no longer: whole days on PostgreSQL, slices where projects differ."""
+"""Minutes, hours and compilations go when their project keeps them no longer: whole days on
+PostgreSQL, slices where projects differ."""
 
 from __future__ import annotations
 
@@ -53,34 +54,57 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def compiled(report: Report) -> None:
-    report.compiles = [Compile(at=report.window[1], id="0/0", frame="forward", kind="first", outcome="ok", seconds={"total": 1.0})]
+    report.compiles = [
+        Compile(
+            at=report.window[1],
+            id="0/0",
+            frame="forward",
+            kind="first",
+            outcome="ok",
+            seconds={"total": 1.0},
+        )
+    ]
 
 
 def days(model: type[Model], project: Project) -> list[int]:
-    return sorted(set(model._default_manager.filter(project_id=project.pk).values_list("day", flat=True)))
+    return sorted(
+        set(model._default_manager.filter(project_id=project.pk).values_list("day", flat=True))
+    )
 
 
 @pytest.fixture
-def report(store_reports: Callable[..., Any], make_request: Callable[..., Any]) -> Callable[..., None]:
+def report(
+    store_reports: Callable[..., Any], make_request: Callable[..., Any]
+) -> Callable[..., None]:
     """`report(project)`: one minute of one instance with a compilation arrives now."""
     numbers = iter(range(1, 10_000))
 
     def send(project: Project, **wanted: Any) -> None:
-        store_reports(make_request(first_seq=next(numbers), change=compiled, **wanted), project=project)
+        store_reports(
+            make_request(first_seq=next(numbers), change=compiled, **wanted), project=project
+        )
         fold_all()
 
     return send
 
 
-def test_each_table_keeps_as_many_whole_days_as_the_project_says(time_is: Clock, project: Project, report: Callable[..., None]) -> None:
-    retention_set(project=project, changes={"version_minutes": 10, "compile_events": 9, "version_hours": 35}, actor_name="test")
+def test_each_table_keeps_as_many_whole_days_as_the_project_says(
+    time_is: Clock, project: Project, report: Callable[..., None]
+) -> None:
+    retention_set(
+        project=project,
+        changes={"version_minutes": 10, "compile_events": 9, "version_hours": 35},
+        actor_name="test",
+    )
     for time_is.day in range(DAY_ONE, DAY_ONE + 41, 5):
         report(project)
     retention_run()
     last = time_is.day
     for model, setting in RETENTION_SETTING_BY_MODEL.items():
         kept = getattr(read_retention(project.settings), setting)
-        assert days(model, project) == [day for day in range(DAY_ONE, last + 1, 5) if day >= last - kept], model
+        assert days(model, project) == [
+            day for day in range(DAY_ONE, last + 1, 5) if day >= last - kept
+        ], model
     assert Finding.objects.count() == 0
     assert ModelVersion.objects.count() == 1
 
@@ -95,14 +119,20 @@ def test_projects_that_keep_for_different_times_share_a_table(
     dropped = retention_run()
     last = time_is.day
     assert days(RegionMinute, project) == days(ProcessMinute, project) == [last - 8, last - 4, last]
-    assert days(RegionMinute, other_project) == days(ProcessMinute, other_project) == list(range(last - 20, last + 1, 4))
+    assert (
+        days(RegionMinute, other_project)
+        == days(ProcessMinute, other_project)
+        == list(range(last - 20, last + 1, 4))
+    )
     if connection.vendor == "postgresql":
         assert min(list_existing_days("region_minute")) == last - 20
         assert dropped.partitions == 2
         assert dropped.rows == 2 * 3
 
 
-def test_rows_of_a_project_that_is_gone_go_too(time_is: Clock, project: Project, report: Callable[..., None]) -> None:
+def test_rows_of_a_project_that_is_gone_go_too(
+    time_is: Clock, project: Project, report: Callable[..., None]
+) -> None:
     report(project)
     number = project.pk
     project.delete()
@@ -123,7 +153,9 @@ def test_a_run_stops_in_time_and_the_next_one_goes_on(
     assert not VersionHour.objects.exists()
 
 
-def test_what_nothing_refers_to_any_more_goes_with_the_hours(time_is: Clock, project: Project, report: Callable[..., None]) -> None:
+def test_what_nothing_refers_to_any_more_goes_with_the_hours(
+    time_is: Clock, project: Project, report: Callable[..., None]
+) -> None:
     report(project)
     time_is.day += 399
     report(project, version="2", instance=1)
@@ -144,18 +176,24 @@ def test_counts_of_the_endpoint_go_with_the_hours(time_is: Clock, project: Proje
         Refusal.objects.create(project_id=0, hour=hour, code="bad_key", count=1)
     retention_run()
     for counts in (Intake, Refusal):
-        assert list(counts._default_manager.order_by("hour").values_list("hour", flat=True)) == [first, 24 * DAY_ONE]
+        assert list(counts._default_manager.order_by("hour").values_list("hour", flat=True)) == [
+            first,
+            24 * DAY_ONE,
+        ]
 
 
 @pytest.mark.postgresql_only
-def test_a_day_without_a_partition_is_kept_until_it_has_one(time_is: Clock, project: Project, report: Callable[..., None]) -> None:
+def test_a_day_without_a_partition_is_kept_until_it_has_one(
+    time_is: Clock, project: Project, report: Callable[..., None]
+) -> None:
     from dashboard.fleet.partitions import partitions_ensure
 
     report(project)
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM region_minute")
         cursor.execute(
-            "INSERT INTO region_minute SELECT (jsonb_populate_record(null::region_minute, to_jsonb(m) || jsonb_build_object"
+            "INSERT INTO region_minute SELECT (jsonb_populate_record(null::region_minute, "
+            "to_jsonb(m) || jsonb_build_object"
             "('instance_id', 1, 'series_id', 1, 'day', %s, 'minute', %s, 'latency_count', 7))).*"
             " FROM (SELECT * FROM version_minute LIMIT 1) m",
             [DAY_ONE + 30, (DAY_ONE + 30) * 1440],
@@ -171,14 +209,18 @@ def test_a_day_without_a_partition_is_kept_until_it_has_one(time_is: Clock, proj
 
 
 @pytest.mark.postgresql_only
-def test_the_fold_finds_its_days_while_beat_is_dead(time_is: Clock, project: Project, report: Callable[..., None]) -> None:
+def test_the_fold_finds_its_days_while_beat_is_dead(
+    time_is: Clock, project: Project, report: Callable[..., None]
+) -> None:
     time_is.day += 100
     report(project)
     assert all(time_is.day in list_existing_days(table) for table in PARTITIONED_TABLES)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_wants_to_write_gets_in_between_two_slices(time_is: Clock, project: Project, report: Callable[..., None]) -> None:
+def test_whoever_wants_to_write_gets_in_between_two_slices(
+    time_is: Clock, project: Project, report: Callable[..., None]
+) -> None:
     report(project)
     rows_copy(20_000)
     time_is.day += 9
@@ -215,6 +257,8 @@ def rows_copy(count: int) -> None:
     wanted = ", ".join("n" if column == "instance_id" else column for column in columns)
     with write_transaction(), connection.cursor() as cursor:
         cursor.execute(
-            f"WITH RECURSIVE copies(n) AS (SELECT 1000000 UNION ALL SELECT n + 1 FROM copies WHERE n < {999_999 + count})"
-            f" INSERT INTO region_minute ({', '.join(columns)}) SELECT {wanted} FROM region_minute, copies"
+            "WITH RECURSIVE copies(n) AS (SELECT 1000000 UNION ALL SELECT n + 1 FROM "
+            f"copies WHERE n < {999_999 + count})"
+            f" INSERT INTO region_minute ({', '.join(columns)}) SELECT {wanted} FROM "
+            "region_minute, copies"
         )

@@ -1,4 +1,5 @@
-"""Who reports is worked out once and kept while it reports; processes that went leave nothing behind."""
+"""Who reports is worked out once and kept while it reports; processes that went leave nothing
+behind."""
 
 from __future__ import annotations
 
@@ -67,7 +68,14 @@ def test_however_many_ask_at_once_there_is_a_limit() -> None:
 
 def test_what_one_process_alone_says_of_itself_is_kept_by_nothing_else() -> None:
     def comes(number: int) -> None:
-        identity = Identity(f"i-{number}", 1.0, "ranker", "1", host=f"pod-{number}", capabilities={"caches": ("yes", "")})
+        identity = Identity(
+            f"i-{number}",
+            1.0,
+            "ranker",
+            "1",
+            host=f"pod-{number}",
+            capabilities={"caches": ("yes", "")},
+        )
         _decode_sender(1, identity.id, dumps(identity))
 
     comes(0)

@@ -1,4 +1,5 @@
-"""The sums of the stored rows equal the sums of what was sent, bin by bin, whatever the order and the batches."""
+"""The sums of the stored rows equal the sums of what was sent, bin by bin, whatever the order and
+the batches."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ from django.db.models import F
 
 from dashboard.fleet import fold_attempts, fold_service, round_robin
 from dashboard.fleet.fold_service import fold_all, shards_fold
-from dashboard.fleet.models import Instance, ProcessMinute, RegionMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.models import (
+    Instance,
+    ProcessMinute,
+    RegionMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+)
 from dashboard.ingest.models import FoldAttempt, InboxRow
 from tests.dashboard.fleet.totals import assert_all_counted
 
@@ -31,14 +38,18 @@ def now(monkeypatch: pytest.MonkeyPatch) -> float:
 def fleet(make_request: MakeRequest) -> list[Request]:
     """Two versions of a model on three instances each, with 10-second windows."""
     return [
-        make_request(version=version, instance=10 * number + n, minutes=12, end=END + 2, first_seq=1)
+        make_request(
+            version=version, instance=10 * number + n, minutes=12, end=END + 2, first_seq=1
+        )
         for number, version in enumerate(("1", "2"))
         for n in range(3)
     ]
 
 
 def test_one_fold_counts_everything(make_request: MakeRequest, store_reports: Store) -> None:
-    requests = [make_request(version=v, instance=i, minutes=5) for i, v in enumerate(("1", "1", "2"))]
+    requests = [
+        make_request(version=v, instance=i, minutes=5) for i, v in enumerate(("1", "1", "2"))
+    ]
     store_reports(*requests)
     assert fold_all() == 15
     assert_all_counted(requests)
@@ -49,18 +60,28 @@ def test_one_fold_counts_everything(make_request: MakeRequest, store_reports: St
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_order_and_any_batch_size_counts_the_same(
-    make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch, seed: int, now: float
+    make_request: MakeRequest,
+    store_reports: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    now: float,
 ) -> None:
     rnd = random.Random(seed)
     requests = fleet(make_request)
     monkeypatch.setattr(fold_attempts, "batch_size", lambda: rnd.choice((1, 2, 5, 13)))
-    pieces = [Request(1, now, request.instance, [report]) for request in requests for report in request.reports]
+    pieces = [
+        Request(1, now, request.instance, [report])
+        for request in requests
+        for report in request.reports
+    ]
     rnd.shuffle(pieces)
     for start in range(0, len(pieces), 7):
         store_reports(*pieces[start : start + 7])
         fold_all()
     assert_all_counted(requests)
-    minutes = {(row.version_id, row.minute): row.instances for row in VersionProcessMinute.objects.all()}
+    minutes = {
+        (row.version_id, row.minute): row.instances for row in VersionProcessMinute.objects.all()
+    }
     assert set(minutes.values()) == {3}
     assert {row.instances for row in VersionProcessHour.objects.all()} == {3}
     assert sum(row.windows for row in ProcessMinute.objects.all()) == len(pieces)
@@ -69,14 +90,21 @@ def test_any_order_and_any_batch_size_counts_the_same(
 def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
     make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    many, few = make_request(version="1", instance=1, minutes=9), make_request(version="2", instance=2, minutes=3)
+    many, few = (
+        make_request(version="1", instance=1, minutes=9),
+        make_request(version="2", instance=2, minutes=3),
+    )
     for number in range(9):
         for request in (many, few):
-            store_reports(Request(1, request.sent, request.instance, request.reports[number : number + 1]))
+            store_reports(
+                Request(1, request.sent, request.instance, request.reports[number : number + 1])
+            )
     monkeypatch.setattr(fold_attempts, "batch_size", lambda: 4)
     waiting = list(InboxRow.objects.order_by("id").values_list("id", flat=True))
     shards = list(InboxRow.objects.values_list("shard", flat=True).distinct())
-    assert shards_fold(shards, InboxRow.objects.values_list("project_id", flat=True).distinct()) == (4, True)
+    assert shards_fold(
+        shards, InboxRow.objects.values_list("project_id", flat=True).distinct()
+    ) == (4, True)
     assert list(InboxRow.objects.order_by("id").values_list("id", flat=True)) == waiting[4:]
     assert fold_all() == 8
     assert_all_counted([many, few])
@@ -84,9 +112,15 @@ def test_who_came_first_is_folded_first_in_whichever_shard_it_waits(
 
 @pytest.mark.parametrize(("most", "folds"), [(40, [40]), (39, [16, 16, 8])])
 def test_what_a_batch_holds_is_one_fold_and_of_more_other_workers_find_some(
-    make_request: MakeRequest, store_reports: Store, monkeypatch: pytest.MonkeyPatch, most: int, folds: list[int]
+    make_request: MakeRequest,
+    store_reports: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    most: int,
+    folds: list[int],
 ) -> None:
-    requests = [make_request(version=str(number), instance=number, minutes=1) for number in range(40)]
+    requests = [
+        make_request(version=str(number), instance=number, minutes=1) for number in range(40)
+    ]
     store_reports(*requests)
     InboxRow.objects.update(shard=F("id") % 40)
     begun: list[int] = []
@@ -111,7 +145,9 @@ def test_a_repeated_request_counts_once(make_request: MakeRequest, store_reports
     assert_all_counted([request])
 
 
-def test_quantiles_are_those_of_the_merged_sketch(make_request: MakeRequest, store_reports: Store, now: float) -> None:
+def test_quantiles_are_those_of_the_merged_sketch(
+    make_request: MakeRequest, store_reports: Store, now: float
+) -> None:
     from compilewatch.wire.sketch import Sketch
 
     request = make_request(end=END, minutes=1, p50=0.02)
@@ -126,5 +162,7 @@ def test_quantiles_are_those_of_the_merged_sketch(make_request: MakeRequest, sto
         assert latency is not None
         both.merge(latency)
     row = RegionMinute.objects.get()
-    assert (row.p50, row.p95, row.p99) == pytest.approx((both.quantile(0.5), both.quantile(0.95), both.quantile(0.99)), rel=1e-14)
+    assert (row.p50, row.p95, row.p99) == pytest.approx(
+        (both.quantile(0.5), both.quantile(0.95), both.quantile(0.99)), rel=1e-14
+    )
     assert row.latency_count == both.count

@@ -20,13 +20,19 @@ def bins(sketches: Iterable[Sketch | bytes | memoryview | None]) -> Counter[int]
     total: Counter[int] = Counter()
     for sketch in sketches:
         if sketch is not None:
-            total.update(dict((sketch if isinstance(sketch, Sketch) else Sketch.unpack(bytes(sketch))).items()))
+            total.update(
+                dict(
+                    (sketch if isinstance(sketch, Sketch) else Sketch.unpack(bytes(sketch))).items()
+                )
+            )
     return total
 
 
 def sent(requests: Iterable[Request]) -> dict[str, Any]:
     """What the regions of the requests add up to."""
-    regions = [region for request in requests for report in request.reports for region in report.regions]
+    regions = [
+        region for request in requests for report in request.reports for region in report.regions
+    ]
     counts = {name: sum(getattr(region, name) for region in regions) for name in COUNTS}
     return {
         **counts,

@@ -50,7 +50,14 @@ class Endpoint:
     port: int
     key: str
 
-    def send(self, body: bytes, *, headers: Mapping[str, str | None] | None = None, method: str = "POST", path: str = PATH) -> Answer:
+    def send(
+        self,
+        body: bytes,
+        *,
+        headers: Mapping[str, str | None] | None = None,
+        method: str = "POST",
+        path: str = PATH,
+    ) -> Answer:
         """Sends the bytes as they are; a header that is None is left out."""
         wanted: dict[str, str | None] = {
             "Authorization": f"Bearer {self.key}",
@@ -60,7 +67,12 @@ class Endpoint:
         }
         connection = HTTPConnection("127.0.0.1", self.port, timeout=LIVENESS)
         try:
-            connection.request(method, path, body, {name: value for name, value in wanted.items() if value is not None})
+            connection.request(
+                method,
+                path,
+                body,
+                {name: value for name, value in wanted.items() if value is not None},
+            )
             response = connection.getresponse()
             return Answer(response.status, response.headers, response.read())
         finally:
@@ -72,7 +84,10 @@ class Endpoint:
 
     def send_json(self, text: str | bytes) -> Answer:
         """Sends JSON text, or what pretends to be, without compression."""
-        return self.send(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, headers={"Content-Encoding": None})
+        return self.send(
+            text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text,
+            headers={"Content-Encoding": None},
+        )
 
     def say(self, data: bytes) -> bytes:
         """Sends raw bytes, closes the sending half, and reads all that comes back."""
@@ -85,7 +100,9 @@ class Endpoint:
 @pytest.fixture
 def endpoint(transactional_db: None, ingest_key: str) -> Iterator[Endpoint]:
     """The whole application behind a real socket."""
-    server = create_server(application, host="127.0.0.1", port=0, threads=8, max_request_body_size=2 << 20)
+    server = create_server(
+        application, host="127.0.0.1", port=0, threads=8, max_request_body_size=2 << 20
+    )
     stopping = Event()
 
     def serve() -> None:

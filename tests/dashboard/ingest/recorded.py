@@ -1,4 +1,5 @@
-"""What a vLLM answered on a CPU, and what is true of it, read off the text without any code of the product."""
+"""What a vLLM answered on a CPU, and what is true of it, read off the text without any code of the
+product."""
 
 from __future__ import annotations
 
@@ -12,13 +13,25 @@ OWN, FRONT = "vllm:e2e_request_latency_seconds", "http_request_duration_highr_se
 _COUNTED = re.compile(r"^(\S+?(?:_bucket|_count|_sum|_total)(?:\{.*\})?) (\S+)$", re.MULTILINE)
 
 
-def answer(name: str, *, times: float = 1, front: bool = True, started: float = 0.0, slow: bool = False) -> str:
-    """A recorded answer in which everything was counted so many times; without `front` the HTTP server counts nothing.
+def answer(
+    name: str, *, times: float = 1, front: bool = True, started: float = 0.0, slow: bool = False
+) -> str:
+    """A recorded answer in which everything was counted so many times; without `front` the HTTP
+    server counts nothing.
 
     Where it is `slow` its own first bucket is empty, and the next one holds those calls."""
     text = (SAMPLES / f"vllm-http-{name}.txt").read_text()
-    text = re.sub(r"^process_start_time_seconds \S+$", f"process_start_time_seconds {started}", text, flags=re.MULTILINE)
-    kept = text if front else "\n".join(line for line in text.splitlines() if "http_request" not in line) + "\n"
+    text = re.sub(
+        r"^process_start_time_seconds \S+$",
+        f"process_start_time_seconds {started}",
+        text,
+        flags=re.MULTILINE,
+    )
+    kept = (
+        text
+        if front
+        else "\n".join(line for line in text.splitlines() if "http_request" not in line) + "\n"
+    )
     if slow:
         kept = re.sub(rf'^({OWN}_bucket.*le="0.3".*) \S+$', r"\1 0.0", kept, flags=re.MULTILINE)
     return _COUNTED.sub(lambda found: f"{found[1]} {float(found[2]) * times}", kept)
@@ -44,4 +57,6 @@ def truth(name: str, family: str) -> Truth:
     pairs = re.findall(rf'^{family}_bucket{{.*?le="([^"]+)".*?}} (\S+)$', text, re.MULTILINE)
     [count] = re.findall(rf"^{family}_count\S* (\S+)$", text, re.MULTILINE)
     [total] = re.findall(rf"^{family}_sum\S* (\S+)$", text, re.MULTILINE)
-    return Truth([(float(le), float(upto)) for le, upto in pairs], float(count), float(total) / float(count))
+    return Truth(
+        [(float(le), float(upto)) for le, upto in pairs], float(count), float(total) / float(count)
+    )

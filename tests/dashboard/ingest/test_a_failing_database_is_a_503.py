@@ -1,4 +1,5 @@
-"""While the database cannot commit nothing is acknowledged, the answer says when to come back, and the same report is taken later."""
+"""While the database cannot commit nothing is acknowledged, the answer says when to come back, and
+the same report is taken later."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -28,14 +29,21 @@ def nobody_writes() -> Iterator[None]:
             yield
             other.execute("ROLLBACK")
         return
-    address: Any = {"host": database["HOST"], "port": database["PORT"], "user": database["USER"], "dbname": database["NAME"]}
+    address: Any = {
+        "host": database["HOST"],
+        "port": database["PORT"],
+        "user": database["USER"],
+        "dbname": database["NAME"],
+    }
     with psycopg.connect(**address) as other_session:
         other_session.execute("LOCK TABLE ingest_inbox")
         yield
         other_session.rollback()
 
 
-def test_a_locked_inbox_is_busy_and_then_takes_the_report(endpoint: Endpoint, make_request: Callable[..., Request]) -> None:
+def test_a_locked_inbox_is_busy_and_then_takes_the_report(
+    endpoint: Endpoint, make_request: Callable[..., Request]
+) -> None:
     request = make_request(minutes=2)
     assert endpoint.report(make_request(instance=1)).status == 200
     with nobody_writes():
@@ -47,7 +55,9 @@ def test_a_locked_inbox_is_busy_and_then_takes_the_report(endpoint: Endpoint, ma
     assert InboxRow.objects.count() == 3
 
 
-def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(project: Any, make_request: Callable[..., Request]) -> None:
+def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(
+    project: Any, make_request: Callable[..., Request]
+) -> None:
     from compilewatch.wire.codec import dumps
 
     from dashboard.ingest.batch import batch_read
@@ -55,7 +65,9 @@ def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(pr
 
     def waiting(project_id: int, instance: int) -> PendingBatch:
         request = make_request(instance=instance)
-        return PendingBatch(batch_read(text=dumps(request), project_id=project_id, received=request.sent))
+        return PendingBatch(
+            batch_read(text=dumps(request), project_id=project_id, received=request.sent)
+        )
 
     good, gone, also_good = waiting(project.pk, 1), waiting(987654, 2), waiting(project.pk, 3)
     commit_group([good, gone, also_good])
@@ -66,6 +78,13 @@ def test_one_request_that_cannot_be_stored_does_not_take_its_neighbours_along(pr
 
 
 def test_any_view_under_api_answers_a_failing_database_with_a_503() -> None:
-    answer = ApiErrorMiddleware(lambda request: None).process_exception(RequestFactory().get("/api/v1/x"), DatabaseError("gone"))  # type: ignore[arg-type,return-value]
+    answer = ApiErrorMiddleware(lambda request: None).process_exception(
+        RequestFactory().get("/api/v1/x"), DatabaseError("gone")
+    )  # type: ignore[arg-type,return-value]
     assert answer is not None and answer.status_code == 503 and answer["Retry-After"]
-    assert ApiErrorMiddleware(lambda request: None).process_exception(RequestFactory().get("/page"), DatabaseError("gone")) is None  # type: ignore[arg-type,return-value]
+    assert (
+        ApiErrorMiddleware(lambda request: None).process_exception(
+            RequestFactory().get("/page"), DatabaseError("gone")
+        )
+        is None
+    )  # type: ignore[arg-type,return-value]

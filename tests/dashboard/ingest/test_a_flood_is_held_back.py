@@ -1,4 +1,5 @@
-"""A project above its rate hears 429, a process with too much under way 503; both say when to come back and count as refusals."""
+"""A project above its rate hears 429, a process with too much under way 503; both say when to come
+back and count as refusals."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +8,12 @@ import pytest
 from compilewatch.wire.messages import Request
 
 from dashboard.ingest import endpoint as front
-from dashboard.ingest.admission import MAX_REQUESTS_WHILE_STALLED, STALLED_AFTER_S, Admission, TokenBucket
+from dashboard.ingest.admission import (
+    MAX_REQUESTS_WHILE_STALLED,
+    STALLED_AFTER_S,
+    Admission,
+    TokenBucket,
+)
 from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.models import InboxRow
 from dashboard.projects.key_auth import clear_key_cache

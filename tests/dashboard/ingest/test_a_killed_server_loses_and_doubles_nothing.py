@@ -1,4 +1,5 @@
-"""kill -9 of the server around its commit: the sender hears nothing, sends again, and the report is counted once."""
+"""kill -9 of the server around its commit: the sender hears nothing, sends again, and the report is
+counted once."""
 
 import os
 import subprocess
@@ -36,18 +37,28 @@ def environment() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("place", "stored_at_death"), [("web_parsed", 0), ("web_before_commit", 0), ("web_committed", 3)])
+@pytest.mark.parametrize(
+    ("place", "stored_at_death"),
+    [("web_parsed", 0), ("web_before_commit", 0), ("web_committed", 3)],
+)
 @pytest.mark.parametrize("last", [3, 4], ids=["continuous", "with a gap"])
 def test_the_repeat_is_counted_once(
-    place: str, stored_at_death: int, last: int, endpoint: Endpoint, make_request: Callable[..., Request]
+    place: str,
+    stored_at_death: int,
+    last: int,
+    endpoint: Endpoint,
+    make_request: Callable[..., Request],
 ) -> None:
     if place == "web_before_commit" and last == 3 and connection.vendor == "postgresql":
-        last = 5  # what is continuous is inserted and committed by one statement there: nothing lies between
+        # what is continuous is inserted and committed by one statement there: nothing lies between
+        last = 5
     request = make_request(minutes=3)
     request.reports[2].seq = (last, last)
     with ExitStack() as stack:
         command = [sys.executable, "-m", "tests.dashboard.ingest.dying_server", place]
-        child = stack.enter_context(subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True))
+        child = stack.enter_context(
+            subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True)
+        )
         stack.callback(child.kill)
         assert child.stdout is not None
         dying = Endpoint(int(child.stdout.readline()), endpoint.key)

@@ -1,4 +1,5 @@
-"""An OpenTelemetry sender that numbers no windows: each data point is one window, however long, and an hour of a fleet folds."""
+"""An OpenTelemetry sender that numbers no windows: each data point is one window, however long, and
+an hour of a fleet folds."""
 
 from __future__ import annotations
 
@@ -21,21 +22,39 @@ from dashboard.projects.models import Project
 pytestmark = pytest.mark.django_db
 WINDOW = 10
 PROCESSES, POINTS = 7, 360
-"""An hour of seven processes: the fault that this guards against quarantined 366 of these 2,520 reports."""
+"""An hour of seven processes: the fault that this guards against quarantined 366 of these 2,520
+reports."""
 
 
 def metrics(process: int, points: int, end: int) -> dict[str, Any]:
-    """What an SDK sends: a histogram with a point every ten seconds, the last ending at `end`, and no number of a window."""
+    """What an SDK sends: a histogram with a point every ten seconds, the last ending at `end`, and
+    no number of a window."""
     found = []
     for number in range(points):
         stop = end - (points - 1 - number) * WINDOW
-        times = {"startTimeUnixNano": str((stop - WINDOW) * 10**9), "timeUnixNano": str(stop * 10**9)}
+        times = {
+            "startTimeUnixNano": str((stop - WINDOW) * 10**9),
+            "timeUnixNano": str(stop * 10**9),
+        }
         bins = {"offset": -60, "bucketCounts": ["5"]}
         point = {**times, "count": "5", "sum": 0.02, "scale": 3, "zeroCount": "0", "positive": bins}
-        found.append({**point, "attributes": [{"key": "compilewatch.region", "value": {"stringValue": "answer"}}]})
+        found.append(
+            {
+                **point,
+                "attributes": [{"key": "compilewatch.region", "value": {"stringValue": "answer"}}],
+            }
+        )
     histogram = {"aggregationTemporality": 1, "dataPoints": found}
-    service = {"service.name": "ranker", "service.version": "7", "service.instance.id": f"pod-{process}"}
-    resource = {"attributes": [{"key": name, "value": {"stringValue": text}} for name, text in service.items()]}
+    service = {
+        "service.name": "ranker",
+        "service.version": "7",
+        "service.instance.id": f"pod-{process}",
+    }
+    resource = {
+        "attributes": [
+            {"key": name, "value": {"stringValue": text}} for name, text in service.items()
+        ]
+    }
     metric = {"name": "compilewatch.duration", "unit": "s", "exponentialHistogram": histogram}
     return {"resourceMetrics": [{"resource": resource, "scopeMetrics": [{"metrics": [metric]}]}]}
 
@@ -44,7 +63,9 @@ def send(project: Project, process: int, points: int, end: int) -> int:
     """Puts the points into the inbox as the endpoint does; returns how many reports were stored."""
     now, stored = clock.unix(), 0
     for request in convert_metrics(metrics(process, points, end), project.pk, now).requests:
-        [answer] = reports_store([batch_read(text=dumps(request), project_id=project.pk, received=now)])
+        [answer] = reports_store(
+            [batch_read(text=dumps(request), project_id=project.pk, received=now)]
+        )
         assert not answer.rejected
         stored += len(answer.acked)
     return stored
@@ -56,7 +77,10 @@ def hour() -> int:
 
 
 def test_an_hour_of_seven_processes_folds_and_counts_each_point_once(project: Project) -> None:
-    assert sum(send(project, process, POINTS, hour()) for process in range(PROCESSES)) == PROCESSES * POINTS
+    assert (
+        sum(send(project, process, POINTS, hour()) for process in range(PROCESSES))
+        == PROCESSES * POINTS
+    )
     assert fold_all() == PROCESSES * POINTS
     assert (PoisonReport.objects.count(), InboxRow.objects.count()) == (0, 0)
     assert set(ProcessMinute.objects.values_list("windows", flat=True)) == {60 // WINDOW}
@@ -72,10 +96,23 @@ def test_late_points_are_late_windows_one_each(project: Project) -> None:
 
 def test_what_the_fault_quarantined_folds_after_the_upgrade(project: Project) -> None:
     send(project, 0, 12, hour())
-    kept = ("project_id", "shard", "instance_id", "seq_first", "seq_last", "received_at", "clock_offset", "identity", "report")
+    kept = (
+        "project_id",
+        "shard",
+        "instance_id",
+        "seq_first",
+        "seq_last",
+        "received_at",
+        "clock_offset",
+        "identity",
+        "report",
+    )
     rows = list(InboxRow.objects.values(*kept))
     PoisonReport.objects.bulk_create(
-        [PoisonReport(**row, set_aside_at=clock.now(), error="DataError: integer out of range") for row in rows]
+        [
+            PoisonReport(**row, set_aside_at=clock.now(), error="DataError: integer out of range")
+            for row in rows
+        ]
     )
     InboxRow.objects.all().delete()
     assert poison_refold() == fold_all() == 12
@@ -84,13 +121,20 @@ def test_what_the_fault_quarantined_folds_after_the_upgrade(project: Project) ->
 
 
 @pytest.mark.parametrize(
-    ("start", "end"), [(1_795_000_000.0, 1_795_000_010.0), (1_795_000_000.123456, 1_795_000_000.123457), (1_795_000_001.9, 1_795_003_601.9)]
+    ("start", "end"),
+    [
+        (1_795_000_000.0, 1_795_000_010.0),
+        (1_795_000_000.123456, 1_795_000_000.123457),
+        (1_795_000_001.9, 1_795_003_601.9),
+    ],
 )
 def test_numbers_made_of_time_are_known_by_their_window(start: float, end: float) -> None:
     seq = derive_numbers(round(start * 1e9), round(end * 1e9))
     assert count_windows(Report(seq=seq, window=(start, end))) == 1
 
 
-@pytest.mark.parametrize(("seq", "count"), [((4, 7), 4), ((1, 1), 1), ((9, 8), 1), ((2, 1 << 53), 10**6)])
+@pytest.mark.parametrize(
+    ("seq", "count"), [((4, 7), 4), ((1, 1), 1), ((9, 8), 1), ((2, 1 << 53), 10**6)]
+)
 def test_an_agents_own_numbers_count_what_they_cover(seq: tuple[int, int], count: int) -> None:
     assert count_windows(Report(seq=seq, window=(1_795_000_000.0, 1_795_000_010.0))) == count

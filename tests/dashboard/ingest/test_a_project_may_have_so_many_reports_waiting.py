@@ -1,4 +1,5 @@
-"""The quota of waiting reports: above it a project receives 429 while other projects do not, and the fold makes room again."""
+"""The quota of waiting reports: above it a project receives 429 while other projects do not, and
+the fold makes room again."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def _quota(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "_buckets", {})
 
 
-def test_what_waits_is_bounded_and_the_fold_makes_room(endpoint: Endpoint, make_request: Make) -> None:
+def test_what_waits_is_bounded_and_the_fold_makes_room(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     assert endpoint.report(make_request(minutes=5)).status == 200
     refused = endpoint.report(make_request(first_seq=6))
     assert refused.outcome == (429, "too_many") and 15 <= int(refused.headers["Retry-After"]) <= 45
@@ -38,13 +41,18 @@ def test_what_waits_is_bounded_and_the_fold_makes_room(endpoint: Endpoint, make_
 
 
 def test_reports_of_others_do_not_count(
-    endpoint: Endpoint, make_request: Make, other_project: Project, store_reports: Callable[..., object]
+    endpoint: Endpoint,
+    make_request: Make,
+    other_project: Project,
+    store_reports: Callable[..., object],
 ) -> None:
     store_reports(make_request(minutes=9), project=other_project)
     assert endpoint.report(make_request(minutes=2)).status == 200
 
 
-def test_between_two_counts_what_came_here_counts(endpoint: Endpoint, make_request: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_between_two_counts_what_came_here_counts(
+    endpoint: Endpoint, make_request: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(admission, "COUNT_INTERVAL_S", 3600.0)
     assert endpoint.report(make_request(minutes=5)).status == 200
     assert endpoint.report(make_request(first_seq=6)).outcome == (429, "too_many")

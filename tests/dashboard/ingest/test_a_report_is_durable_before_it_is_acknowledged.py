@@ -17,33 +17,53 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Make = Callable[..., Request]
 
 
-def test_the_answer_names_the_ranges_and_the_next_number(endpoint: Endpoint, make_request: Make) -> None:
+def test_the_answer_names_the_ranges_and_the_next_number(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     answer = endpoint.report(make_request(minutes=3))
     assert answer.status == 200
-    assert answer.json == {"cw": 1, "acked": [[1, 1], [2, 2], [3, 3]], "next_seq": 4, "commands": []}
+    assert answer.json == {
+        "cw": 1,
+        "acked": [[1, 1], [2, 2], [3, 3]],
+        "next_seq": 4,
+        "commands": [],
+    }
     assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_a_row_holds_the_report_as_it_came(endpoint: Endpoint, make_request: Make, project: Project) -> None:
+def test_a_row_holds_the_report_as_it_came(
+    endpoint: Endpoint, make_request: Make, project: Project
+) -> None:
     request = make_request(model="ranker", version="7")
     endpoint.report(request)
     row = InboxRow.objects.get()
-    assert (row.project_id, row.instance_id, row.seq_first, row.seq_last) == (project.pk, request.instance.id, 1, 1)
+    assert (row.project_id, row.instance_id, row.seq_first, row.seq_last) == (
+        project.pk,
+        request.instance.id,
+        1,
+        1,
+    )
     # SQLite has one folder, and a line of its own for each version would only be longer.
-    assert row.shard == (compute_shard(project.pk, "ranker", "7") if DATABASE == "postgresql" else 0)
+    assert row.shard == (
+        compute_shard(project.pk, "ranker", "7") if DATABASE == "postgresql" else 0
+    )
     assert bytes(row.report) == dumps(request.reports[0])
     assert bytes(row.identity) == dumps(request.instance)
     assert report_read(bytes(row.report)) == loads(Report, bytes(row.report)) == request.reports[0]
 
 
-def test_a_repeat_is_acknowledged_again_and_stored_once(endpoint: Endpoint, make_request: Make) -> None:
+def test_a_repeat_is_acknowledged_again_and_stored_once(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     request = make_request(minutes=2)
     first, second = endpoint.report(request), endpoint.report(request)
     assert first.json == second.json
     assert InboxRow.objects.count() == 2
 
 
-def test_ten_senders_of_the_same_report_at_once_leave_one_row(endpoint: Endpoint, make_request: Make) -> None:
+def test_ten_senders_of_the_same_report_at_once_leave_one_row(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     request = make_request(minutes=1)
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(lambda _: endpoint.report(request), range(50)))
@@ -53,7 +73,11 @@ def test_ten_senders_of_the_same_report_at_once_leave_one_row(endpoint: Endpoint
 
 
 def test_many_instances_at_once_lose_nothing(endpoint: Endpoint, make_request: Make) -> None:
-    requests = [make_request(instance=instance, first_seq=1 + 2 * part, minutes=2) for instance in range(8) for part in range(4)]
+    requests = [
+        make_request(instance=instance, first_seq=1 + 2 * part, minutes=2)
+        for instance in range(8)
+        for part in range(4)
+    ]
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(endpoint.report, requests))
     assert all(len(answer.json["acked"]) == 2 for answer in answers)
@@ -65,33 +89,54 @@ def test_a_merged_window_is_one_row_with_its_range(endpoint: Endpoint, make_requ
     answer = endpoint.report(make_request(change=lambda report: setattr(report, "seq", (1, 17))))
     assert answer.json["acked"] == [[1, 17]] and answer.json["next_seq"] == 18
     part = endpoint.report(make_request(first_seq=9)).json
-    assert (part["acked"], [refused["code"] for refused in part["rejected"]]) == ([], ["range_conflict"])
+    assert (part["acked"], [refused["code"] for refused in part["rejected"]]) == (
+        [],
+        ["range_conflict"],
+    )
     assert InboxRow.objects.count() == 1
 
 
-def test_a_part_of_a_known_range_is_refused_and_the_rest_is_kept(endpoint: Endpoint, make_request: Make) -> None:
+def test_a_part_of_a_known_range_is_refused_and_the_rest_is_kept(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     endpoint.report(make_request(first_seq=5))
     request = make_request(minutes=2, first_seq=6)
     request.reports[0].seq = (4, 5)
     answer = endpoint.report(request)
     assert answer.json["acked"] == [[7, 7]]
-    assert [(rejected["seq"], rejected["code"]) for rejected in answer.json["rejected"]] == [([4, 5], "partial_overlap")]
+    assert [(rejected["seq"], rejected["code"]) for rejected in answer.json["rejected"]] == [
+        ([4, 5], "partial_overlap")
+    ]
 
 
-def test_no_reports_are_a_question_for_the_next_number(endpoint: Endpoint, make_request: Make) -> None:
-    assert endpoint.report(make_request(minutes=0)).json == {"cw": 1, "acked": [], "next_seq": 1, "commands": []}
+def test_no_reports_are_a_question_for_the_next_number(
+    endpoint: Endpoint, make_request: Make
+) -> None:
+    assert endpoint.report(make_request(minutes=0)).json == {
+        "cw": 1,
+        "acked": [],
+        "next_seq": 1,
+        "commands": [],
+    }
     assert not Sender.objects.exists()
     endpoint.report(make_request(minutes=3))
     assert endpoint.report(make_request(minutes=0)).json["next_seq"] == 4
 
 
 def test_the_same_instance_in_another_project_is_another_sender(
-    endpoint: Endpoint, make_request: Make, other_project: Project, store_reports: Callable[..., list[tuple[int, int]]]
+    endpoint: Endpoint,
+    make_request: Make,
+    other_project: Project,
+    store_reports: Callable[..., list[tuple[int, int]]],
 ) -> None:
     request = make_request(minutes=2)
     store_reports(request, project=other_project)
     assert endpoint.report(request).json["acked"] == [[1, 1], [2, 2]]
-    assert InboxRow.objects.filter(project=other_project).count() == InboxRow.objects.exclude(project=other_project).count() == 2
+    assert (
+        InboxRow.objects.filter(project=other_project).count()
+        == InboxRow.objects.exclude(project=other_project).count()
+        == 2
+    )
 
 
 def test_the_clock_offset_of_the_request_is_kept(endpoint: Endpoint, make_request: Make) -> None:

@@ -1,4 +1,5 @@
-"""A request to the report endpoint has an id as any other has, and one that is refused is told in the log, once a minute of each kind."""
+"""A request to the report endpoint has an id as any other has, and one that is refused is told in
+the log, once a minute of each kind."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from tests.dashboard.ingest.conftest import Endpoint
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_its_own_or_the_one_that_the_proxy_gave_it(endpoint: Endpoint, make_request: Callable[..., Request]) -> None:
+def test_its_own_or_the_one_that_the_proxy_gave_it(
+    endpoint: Endpoint, make_request: Callable[..., Request]
+) -> None:
     assert re.fullmatch("[0-9a-f]{16}", endpoint.report(make_request()).headers["X-Request-ID"])
     given = endpoint.send(b"{}", headers={"Authorization": None, "X-Request-ID": "of-the-proxy-1"})
     assert (given.status, given.headers["X-Request-ID"]) == (401, "of-the-proxy-1")
@@ -25,7 +28,10 @@ def test_its_own_or_the_one_that_the_proxy_gave_it(endpoint: Endpoint, make_requ
 
 
 def test_a_refusal_is_told_once_a_minute_of_each_kind(
-    endpoint: Endpoint, project: Project, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    endpoint: Endpoint,
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(reports, "_log_throttle", LogThrottle())
     caplog.set_level("INFO", logger="dashboard")
@@ -33,5 +39,8 @@ def test_a_refusal_is_told_once_a_minute_of_each_kind(
         assert endpoint.send(b"{}", headers={"Authorization": "Bearer nothing"}).status == 401
         assert endpoint.send(b"not gzip").status == 400
     told = [line for line in caplog.messages if "was refused" in line]
-    assert [line.split(" was refused")[0] for line in told] == ["a request of nobody known", f"a request of project {project.pk}"]
+    assert [line.split(" was refused")[0] for line in told] == [
+        "a request of nobody known",
+        f"a request of project {project.pk}",
+    ]
     assert "bad_key: The key is missing" in told[0]

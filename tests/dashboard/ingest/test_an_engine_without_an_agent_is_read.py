@@ -1,4 +1,5 @@
-"""vLLM's and SGLang's /metrics become reports: counted once, by the engine's own buckets, and blind to what an engine does not tell."""
+"""vLLM's and SGLang's /metrics become reports: counted once, by the engine's own buckets, and blind
+to what an engine does not tell."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 @pytest.fixture
 def target(project: Project, at: Callable[[float], None]) -> EngineTarget:
     at(0)
-    return engine_add(project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200")
+    return engine_add(
+        project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200"
+    )
 
 
 def read(target: EngineTarget, text: str) -> bool:
@@ -63,11 +66,15 @@ def read(target: EngineTarget, text: str) -> bool:
 def calls(region: str = "request") -> int:
     fold_all()
     series = Series.objects.filter(region=region).values_list("pk", flat=True)
-    return sum(RegionMinute.objects.filter(series_id__in=list(series)).values_list("calls", flat=True))
+    return sum(
+        RegionMinute.objects.filter(series_id__in=list(series)).values_list("calls", flat=True)
+    )
 
 
 @pytest.mark.django_db
-def test_what_came_between_two_readings_is_counted_and_only_once(target: EngineTarget, at: Callable[[float], None]) -> None:
+def test_what_came_between_two_readings_is_counted_and_only_once(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
     assert read(target, sample("vllm")) and not InboxRow.objects.exists()
     at(15)
     assert read(target, sample("vllm", times=3)) and calls() == 200 and calls("first token") == 200
@@ -78,28 +85,49 @@ def test_what_came_between_two_readings_is_counted_and_only_once(target: EngineT
     assert read(target, sample("vllm", times=4)) and calls() == 300
     assert not engine_read(target=stale, get=lambda _: sample("vllm", times=4)) and calls() == 300
     series = Series.objects.select_related("stratum").get(region="request")
-    assert (series.stratum.runtime, series.stratum.mode, series.stratum.gpu, series.outermost) == ("vllm", "engine", "NVIDIA H200", True)
-    assert series.bucket.startswith("buckets ") and not Series.objects.exclude(region="request").filter(outermost=True).exists()
+    assert (series.stratum.runtime, series.stratum.mode, series.stratum.gpu, series.outermost) == (
+        "vllm",
+        "engine",
+        "NVIDIA H200",
+        True,
+    )
+    assert (
+        series.bucket.startswith("buckets ")
+        and not Series.objects.exclude(region="request").filter(outermost=True).exists()
+    )
     row = RegionMinute.objects.filter(series_id=series.pk).first()
     assert row and row.unknown == row.calls and row.compiled == row.sampled == 0 and row.items
 
 
 @pytest.mark.django_db
-def test_a_quantile_lies_in_the_bucket_of_the_true_one(target: EngineTarget, at: Callable[[float], None]) -> None:
+def test_a_quantile_lies_in_the_bucket_of_the_true_one(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
     read(target, sample("vllm"))
     at(15)
     read(target, sample("vllm", times=2))
     assert calls() == 100
     [series] = Series.objects.filter(region="request").values_list("pk", flat=True)
-    sketch = merge_packed_by_key((0, packed) for packed in RegionMinute.objects.filter(series_id=series).values_list("latency", flat=True))[
-        0
-    ]
+    sketch = merge_packed_by_key(
+        (0, packed)
+        for packed in RegionMinute.objects.filter(series_id=series).values_list(
+            "latency", flat=True
+        )
+    )[0]
     median, tail = sketch.quantile(0.5), sketch.quantile(0.99)
-    assert median and tail and 1.0 < median <= 1.5 and 2.0 < tail <= 2.5 and sketch.sum == pytest.approx(118.5)
+    assert (
+        median
+        and tail
+        and 1.0 < median <= 1.5
+        and 2.0 < tail <= 2.5
+        and sketch.sum == pytest.approx(118.5)
+    )
 
 
 @pytest.mark.django_db
-def test_what_an_engine_cannot_tell_is_blind(target: EngineTarget, at: Callable[[float], None]) -> None:
+def test_what_an_engine_cannot_tell_is_blind(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
     read(target, sample("vllm"))
     at(15)
     read(target, sample("vllm", times=2))
@@ -115,7 +143,9 @@ def test_what_an_engine_cannot_tell_is_blind(target: EngineTarget, at: Callable[
 
 
 @pytest.mark.django_db
-def test_a_restarted_engine_is_another_instance_and_loses_nothing(target: EngineTarget, at: Callable[[float], None]) -> None:
+def test_a_restarted_engine_is_another_instance_and_loses_nothing(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
     read(target, sample("vllm", times=5))
     at(15)
     read(target, sample("vllm", times=6))
@@ -125,7 +155,9 @@ def test_a_restarted_engine_is_another_instance_and_loses_nothing(target: Engine
 
 
 @pytest.mark.django_db
-def test_processes_that_answer_by_turns_are_said_and_not_counted(target: EngineTarget, at: Callable[[float], None]) -> None:
+def test_processes_that_answer_by_turns_are_said_and_not_counted(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
     read(target, sample("vllm", times=5))
     at(15)
     assert read(target, sample("vllm", started=HERE - 7200, times=900))
@@ -133,26 +165,38 @@ def test_processes_that_answer_by_turns_are_said_and_not_counted(target: EngineT
 
 
 @pytest.mark.django_db
-def test_an_engine_that_changed_its_names_is_blind_and_nothing_is_claimed(target: EngineTarget, at: Callable[[float], None]) -> None:
+def test_an_engine_that_changed_its_names_is_blind_and_nothing_is_claimed(
+    target: EngineTarget, at: Callable[[float], None]
+) -> None:
     read(target, sample("vllm"))
     at(15)
-    renamed = sample("vllm", times=2).replace("vllm:e2e_request_latency_seconds", "vllm:request_duration_seconds")
+    renamed = sample("vllm", times=2).replace(
+        "vllm:e2e_request_latency_seconds", "vllm:request_duration_seconds"
+    )
     assert read(target, renamed) and calls() == 0 and calls("first token") == 100
     assert target.trouble == (
-        "The answer has no vllm:e2e_request_latency_seconds: this release may have changed its names. What is absent is not counted."
+        "The answer has no vllm:e2e_request_latency_seconds: this release may have changed "
+        "its names. What is absent is not counted."
     )
-    assert Instance.objects.get().capabilities["latency of request"] == ["no", "the engine gives no vllm:e2e_request_latency_seconds"]
+    assert Instance.objects.get().capabilities["latency of request"] == [
+        "no",
+        "the engine gives no vllm:e2e_request_latency_seconds",
+    ]
     at(30)
     assert read(target, sample("sglang")) and "no metric that begins with vllm:" in target.trouble
     at(45)
-    assert not read(target, "<html>not metrics</html>") and "no text of Prometheus" in target.trouble
+    assert (
+        not read(target, "<html>not metrics</html>") and "no text of Prometheus" in target.trouble
+    )
 
 
 FINISHED = """# TYPE vllm:request_success_total counter
 vllm:request_success_total{{engine="0",finished_reason="stop",model_name="chat"}} {stop}
 vllm:request_success_total{{engine="0",finished_reason="abort",model_name="chat"}} {abort}
 """
-FAILED = 'vllm:request_success_total{{engine="0",finished_reason="error",model_name="chat"}} {error}\n'
+FAILED = (
+    'vllm:request_success_total{{engine="0",finished_reason="error",model_name="chat"}} {error}\n'
+)
 
 
 def failures() -> list[tuple[str, int, int]]:
@@ -160,7 +204,9 @@ def failures() -> list[tuple[str, int, int]]:
     fold_all()
     series = dict(Series.objects.filter(region="request").values_list("pk", "stratum__mode"))
     counted: dict[str, list[int]] = {}
-    for id, calls, errors in RegionMinute.objects.filter(series_id__in=list(series)).values_list("series_id", "calls", "errors"):
+    for id, calls, errors in RegionMinute.objects.filter(series_id__in=list(series)).values_list(
+        "series_id", "calls", "errors"
+    ):
         sums = counted.setdefault(series[id], [0, 0])
         sums[0], sums[1] = sums[0] + calls, sums[1] + errors
     return [(mode, *sums) for mode, sums in sorted(counted.items())]
@@ -186,10 +232,15 @@ def test_a_release_without_that_reason_is_blind_also_when_it_loses_it_in_mid_lif
     read(target, sample("vllm") + FINISHED.format(stop=90, abort=2))
     at(15)
     read(target, sample("vllm", times=2) + FINISHED.format(stop=190, abort=2))
-    assert failures() == [("engine", 100, 0)] and Instance.objects.get().capabilities["errors"][0] == "no"
+    assert (
+        failures() == [("engine", 100, 0)]
+        and Instance.objects.get().capabilities["errors"][0] == "no"
+    )
     at(30)
     read(target, sample("vllm", times=3) + (FINISHED + FAILED).format(stop=280, abort=2, error=8))
-    assert failures() == [("engine", 200, 0)], "what it counted before anybody read it belongs to no window"
+    assert failures() == [("engine", 200, 0)], (
+        "what it counted before anybody read it belongs to no window"
+    )
     at(45)
     read(target, sample("vllm", times=4) + (FINISHED + FAILED).format(stop=370, abort=2, error=18))
     assert failures() == [("engine", 200, 0), ("engine, errors told", 100, 10)]
@@ -202,13 +253,23 @@ def test_a_release_without_that_reason_is_blind_also_when_it_loses_it_in_mid_lif
 def test_the_documented_format_of_sglang_is_read() -> None:
     found = snapshot_read(sample("sglang"), SGLANG)
     assert found.absent == [] and found.tokens == 7557 and found.started is None
-    assert {name: sum(one.counts) for name, one in found.parts.items()} == {"request": 50, "first token": 50, "next token": 7500}
-    older = sample("vllm").replace("vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds")
+    assert {name: sum(one.counts) for name, one in found.parts.items()} == {
+        "request": 50,
+        "first token": 50,
+        "next token": 7500,
+    }
+    older = sample("vllm").replace(
+        "vllm:inter_token_latency_seconds", "vllm:time_per_output_token_seconds"
+    )
     assert snapshot_read(older, VLLM).absent == []
 
 
 WIDE = '# TYPE x histogram\nx_bucket{le="wide"} 1\nx_count 1\nx_sum 1\n'
-BROKEN = ["vllm:e2e_request_latency_seconds_bucket{le=", "a b c d", WIDE.replace("x", "vllm:e2e_request_latency_seconds")]
+BROKEN = [
+    "vllm:e2e_request_latency_seconds_bucket{le=",
+    "a b c d",
+    WIDE.replace("x", "vllm:e2e_request_latency_seconds"),
+]
 
 
 @pytest.mark.parametrize("text", BROKEN)
@@ -217,14 +278,23 @@ def test_a_broken_answer_is_one_sentence(text: str) -> None:
         snapshot_read(text, VLLM)
 
 
-@given(st.lists(st.tuples(st.floats(1e-4, 1e3), st.integers(0, 500)), min_size=1, max_size=12, unique_by=lambda pair: pair[0]))
+@given(
+    st.lists(
+        st.tuples(st.floats(1e-4, 1e3), st.integers(0, 500)),
+        min_size=1,
+        max_size=12,
+        unique_by=lambda pair: pair[0],
+    )
+)
 def test_any_buckets_keep_their_counts_and_their_places(pairs: list[tuple[float, int]]) -> None:
     ordered = sorted(pairs)
     bounds, counts = [bound for bound, _ in ordered], [count for _, count in ordered]
     sketch = build_sketch([*bounds, float("inf")], [*counts, 3], 1.0)
     assert sketch.count == sum(counts) + 3 and sketch.problem() is None
     middle = sketch.quantile(0.5)
-    place = next(place for place, upto in enumerate(accumulate([*counts, 3])) if upto >= sketch.count / 2)
+    place = next(
+        place for place, upto in enumerate(accumulate([*counts, 3])) if upto >= sketch.count / 2
+    )
     upper = bounds[min(place, len(bounds) - 1)]
     if middle is None:  # a second bound may lie in the bin of the first one
         bound = sketch.upper_bound(0.5)
@@ -254,19 +324,28 @@ def test_a_private_address_needs_the_operators_word(project: Project, settings: 
 
 
 @pytest.mark.django_db
-def test_engines_are_named_from_the_command_line(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    call_command("scrape", "--add", ADDRESS, "--model", "chat", "--release", "v1", "--engine", "sglang")
+def test_engines_are_named_from_the_command_line(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call_command(
+        "scrape", "--add", ADDRESS, "--model", "chat", "--release", "v1", "--engine", "sglang"
+    )
     assert "chat v1  not read yet" in capsys.readouterr().out
     with pytest.raises(CommandError, match="model is ''"):
         call_command("scrape", "--add", ADDRESS)
     call_command("scrape", "--remove", ADDRESS)
     assert not EngineTarget.objects.exists()
     entries = AuditEntry.objects.filter(action__startswith="engine.").order_by("pk")
-    assert list(entries.values_list("action", "subject")) == [("engine.add", ADDRESS), ("engine.remove", ADDRESS)]
+    assert list(entries.values_list("action", "subject")) == [
+        ("engine.add", ADDRESS),
+        ("engine.remove", ADDRESS),
+    ]
 
 
 @pytest.mark.django_db
-def test_a_scraped_engine_stands_on_the_pages(target: EngineTarget, at: Callable[[float], None], signed_in: Client) -> None:
+def test_a_scraped_engine_stands_on_the_pages(
+    target: EngineTarget, at: Callable[[float], None], signed_in: Client
+) -> None:
     for minute in range(4):
         at(minute * 15)
         read(target, sample("vllm", times=minute + 1))
@@ -287,7 +366,10 @@ torch.compile takes nan s in total
 
 @pytest.mark.django_db
 def test_a_start_up_log_says_how_long_compiling_took_and_counts_once(
-    target: EngineTarget, at: Callable[[float], None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    target: EngineTarget,
+    at: Callable[[float], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "engine.log"
     file.write_text(LOG)
@@ -296,7 +378,10 @@ def test_a_start_up_log_says_how_long_compiling_took_and_counts_once(
     read(target, sample("vllm"))
     for _ in range(2):
         call_command("scrape", "--log", str(file), "--of", ADDRESS)
-        assert "torch.compile 52.1 s, CUDA graphs 31 s, engine init 107.64 s" in capsys.readouterr().out
+        assert (
+            "torch.compile 52.1 s, CUDA graphs 31 s, engine init 107.64 s"
+            in capsys.readouterr().out
+        )
     fold_all()
     [event] = CompileEvent.objects.all()
     assert (event.total, event.backend, event.outcome) == (52.1, "vllm", "ok")

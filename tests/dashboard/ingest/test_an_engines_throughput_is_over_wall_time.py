@@ -1,4 +1,5 @@
-"""An engine makes many tokens at a time: its throughput is its counters over wall time, not over the summed time of its requests."""
+"""An engine makes many tokens at a time: its throughput is its counters over wall time, not over
+the summed time of its requests."""
 
 from __future__ import annotations
 
@@ -47,19 +48,30 @@ def answer(second: int) -> str:
 @pytest.fixture
 def model(project: Project, monkeypatch: pytest.MonkeyPatch) -> WatchedModel:
     monkeypatch.setattr(clock, "unix", lambda: HERE)
-    engine_add(project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200")
+    engine_add(
+        project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200"
+    )
     for second in range(0, 181, 20):
         monkeypatch.setattr(clock, "unix", lambda second=second: HERE + second)
-        assert engine_read(target=EngineTarget.objects.get(), get=lambda _, second=second: answer(second))
+        assert engine_read(
+            target=EngineTarget.objects.get(), get=lambda _, second=second: answer(second)
+        )
     fold_all()
     return WatchedModel.objects.get()
 
 
-def test_the_page_and_its_numbers_say_so(model: WatchedModel, signed_in: Client, project: Project) -> None:
+def test_the_page_and_its_numbers_say_so(
+    model: WatchedModel, signed_in: Client, project: Project
+) -> None:
     assert sum(RegionMinute.objects.values_list("items", flat=True)) == TOKENS * 180
     page = f"/p/{project.slug}/models/{model.pk}"
     trends = {one["key"]: one for one in signed_in.get(f"{page}.json").json()["charts"]}
-    shown = [value for line in trends["throughput"]["lines"] for value in line["values"] if value is not None]
+    shown = [
+        value
+        for line in trends["throughput"]["lines"]
+        for value in line["values"]
+        if value is not None
+    ]
     assert shown and all(value == pytest.approx(TOKENS, rel=0.02) for value in shown)
     assert trends["throughput"]["unit"] == "items/s of wall time, per engine"
 
@@ -67,17 +79,25 @@ def test_the_page_and_its_numbers_say_so(model: WatchedModel, signed_in: Client,
 def test_the_judge_divides_by_wall_time_too(model: WatchedModel) -> None:
     deployment = Deployment.objects.get()
     rows = read_instance_minutes(
-        deployment=deployment, baseline=None, from_minute=deployment.started_minute, to_minute=deployment.last_minute + 1
+        deployment=deployment,
+        baseline=None,
+        from_minute=deployment.started_minute,
+        to_minute=deployment.last_minute + 1,
     )
     found = [items_per_second(row) for row in rows if row.items]  # type: ignore[arg-type]
     assert found and all(value == pytest.approx(TOKENS, rel=0.02) for value in found)
 
 
-def test_a_region_of_an_agent_stays_by_call_time(store_reports: Callable[..., object], project: Project) -> None:
+def test_a_region_of_an_agent_stays_by_call_time(
+    store_reports: Callable[..., object], project: Project
+) -> None:
     store_reports(request_make(end=clock.unix() - 20.0, p50=0.01))
     fold_all()
     deployment = Deployment.objects.get()
     (row,) = read_instance_minutes(
-        deployment=deployment, baseline=None, from_minute=deployment.started_minute, to_minute=deployment.last_minute + 1
+        deployment=deployment,
+        baseline=None,
+        from_minute=deployment.started_minute,
+        to_minute=deployment.last_minute + 1,
     )
     assert items_per_second(row) == pytest.approx(800.0, rel=0.1)  # type: ignore[arg-type]

@@ -1,4 +1,5 @@
-"""A report that is sent again is acknowledged; another one under the same range is refused, counted and named."""
+"""A report that is sent again is acknowledged; another one under the same range is refused, counted
+and named."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from hypothesis import strategies as st
 
 from dashboard.ingest.group_commit import COMMITTER
 from dashboard.ingest.models import InboxRow, Sender
-from dashboard.ingest.recent_digests import MAX_RECENT_REPORTS, ReportDigest, digest_report, pack_recent, unpack_recent
+from dashboard.ingest.recent_digests import (
+    MAX_RECENT_REPORTS,
+    ReportDigest,
+    digest_report,
+    pack_recent,
+    unpack_recent,
+)
 from dashboard.ingest.selectors import count_refusals_by_code
 from dashboard.ingest.sequence_ranges import COVERED, NEW, RANGE_CONFLICT, Coverage
 from dashboard.projects.models import Project
@@ -23,7 +30,9 @@ Make = Callable[..., Request]
 
 
 def window(number: int, text: str = "", late: float = 0.0) -> ReportDigest:
-    return digest_report((number, number), f"{number} {text}".encode(), 1000.0 + 10.0 * number + late)
+    return digest_report(
+        (number, number), f"{number} {text}".encode(), 1000.0 + 10.0 * number + late
+    )
 
 
 def stored(count: int) -> Coverage:
@@ -64,13 +73,20 @@ def test_reports_that_an_earlier_release_stored_are_taken_for_repeats() -> None:
 def test_whatever_order_reports_come_in_a_repeat_is_never_a_conflict(numbers: list[int]) -> None:
     coverage, before = Coverage(), set[int]()
     for number in numbers:
-        coverage = Coverage.of(coverage.ranges, coverage.closed, coverage.missing, unpack_recent(pack_recent(coverage.recent)))
+        coverage = Coverage.of(
+            coverage.ranges,
+            coverage.closed,
+            coverage.missing,
+            unpack_recent(pack_recent(coverage.recent)),
+        )
         assert coverage.take(window(number)) == (COVERED if number in before else NEW)
         before.add(number)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_endpoint_refuses_and_counts_it(endpoint: Endpoint, make_request: Make, project: Project) -> None:
+def test_the_endpoint_refuses_and_counts_it(
+    endpoint: Endpoint, make_request: Make, project: Project
+) -> None:
     data = encode(make_request(minutes=3))
     first = endpoint.send_json(json.dumps(data)).json
     assert endpoint.send_json(json.dumps(data)).json == first
@@ -94,4 +110,6 @@ def test_a_sender_keeps_so_many_digests_and_no_more(endpoint: Endpoint, make_req
         endpoint.send_json(json.dumps(data))
     sender = Sender.objects.get()
     assert sender.ranges == [[1, 3 * MAX_RECENT_REPORTS]]
-    assert [one.last for one in unpack_recent(sender.recent)] == list(range(2 * MAX_RECENT_REPORTS + 1, 3 * MAX_RECENT_REPORTS + 1))
+    assert [one.last for one in unpack_recent(sender.recent)] == list(
+        range(2 * MAX_RECENT_REPORTS + 1, 3 * MAX_RECENT_REPORTS + 1)
+    )

@@ -1,4 +1,5 @@
-"""Bodies whose JSON is broken, hostile or of another shape: the whole request is refused, nothing is stored, the next is accepted."""
+"""Bodies whose JSON is broken, hostile or of another shape: the whole request is refused, nothing
+is stored, the next is accepted."""
 
 import json
 from collections.abc import Callable
@@ -54,8 +55,20 @@ def test_what_is_no_json_object(endpoint: Endpoint, make_request: Make) -> None:
 def test_what_is_no_moment_in_sent(endpoint: Endpoint, make_request: Make) -> None:
     data = encode(make_request())
     data["sent"] = "HERE"
-    for literal in ("NaN", "Infinity", "-Infinity", "1e400", "1e100000", "1" * 4301, "true", '"1"', "null"):
-        assert endpoint.send_json(json.dumps(data).replace('"HERE"', literal)).status == 400, literal
+    for literal in (
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "1e400",
+        "1e100000",
+        "1" * 4301,
+        "true",
+        '"1"',
+        "null",
+    ):
+        assert endpoint.send_json(json.dumps(data).replace('"HERE"', literal)).status == 400, (
+            literal
+        )
     assert not InboxRow.objects.exists()
 
 
@@ -77,12 +90,22 @@ def in_identity(change: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, 
     return lambda data: change(data["instance"])
 
 
-def test_another_version_is_426_even_if_nothing_else_is_understood(endpoint: Endpoint, make_request: Make) -> None:
+def test_another_version_is_426_even_if_nothing_else_is_understood(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     for other in (0, 2, 99, -1):
-        assert endpoint.send_json(changed(make_request, setting(v=other))).outcome == (426, "wrong_version")
-    assert endpoint.send_json('{"v": 2, "reports": {"of": "another kind"}}').outcome == (426, "wrong_version")
+        assert endpoint.send_json(changed(make_request, setting(v=other))).outcome == (
+            426,
+            "wrong_version",
+        )
+    assert endpoint.send_json('{"v": 2, "reports": {"of": "another kind"}}').outcome == (
+        426,
+        "wrong_version",
+    )
     for no_version in (True, 1.0, "1", None):
-        assert endpoint.send_json(changed(make_request, setting(v=no_version))).outcome == BAD_REQUEST
+        assert (
+            endpoint.send_json(changed(make_request, setting(v=no_version))).outcome == BAD_REQUEST
+        )
     assert endpoint.report(make_request()).status == 200
 
 
@@ -114,11 +137,16 @@ def test_an_identity_that_is_wrong(endpoint: Endpoint, make_request: Make) -> No
         answer = endpoint.send_json(changed(make_request, in_identity(without(field))))
         assert answer.outcome == BAD_REQUEST and field in answer.json["detail"]
     for text in ("\ud800", "\udc00\ud800"):
-        assert endpoint.send_json(changed(make_request, in_identity(setting(version=text)))).outcome == NOT_JSON
+        assert (
+            endpoint.send_json(changed(make_request, in_identity(setting(version=text)))).outcome
+            == NOT_JSON
+        )
     assert not InboxRow.objects.exists() and not Sender.objects.exists()
 
 
-def test_each_field_of_a_request_is_asked_for_by_name(endpoint: Endpoint, make_request: Make) -> None:
+def test_each_field_of_a_request_is_asked_for_by_name(
+    endpoint: Endpoint, make_request: Make
+) -> None:
     for field in ("v", "sent", "instance", "reports"):
         for change in (without(field), setting(**{field: "x"})):
             answer = endpoint.send_json(changed(make_request, change))
@@ -135,7 +163,10 @@ def test_depth_16_is_allowed_and_17_is_not(endpoint: Endpoint, make_request: Mak
     def nest(data: dict[str, Any], depth: int) -> None:
         data["unknown"] = json.loads("[" * depth + "]" * depth)
 
-    assert endpoint.send_json(changed(make_request, lambda data: nest(data, 16))).outcome == BAD_REQUEST
+    assert (
+        endpoint.send_json(changed(make_request, lambda data: nest(data, 16))).outcome
+        == BAD_REQUEST
+    )
     assert endpoint.send_json(changed(make_request, lambda data: nest(data, 15))).status == 200
 
 
@@ -144,12 +175,28 @@ def test_brackets_and_quotes_inside_text_are_text(endpoint: Endpoint, make_reque
     assert endpoint.report(request).status == 200
 
 
-def test_unknown_fields_and_hostile_keys_are_ignored(endpoint: Endpoint, make_request: Make) -> None:
-    extra: dict[str, Any] = {"__proto__": {"x": 1}, "constructor": [], "": None, **{f"k{n}": n for n in range(20_000)}}
-    assert endpoint.send_json(changed(make_request, lambda data: (data.update(extra), data["reports"][0].update(extra)))).status == 200
+def test_unknown_fields_and_hostile_keys_are_ignored(
+    endpoint: Endpoint, make_request: Make
+) -> None:
+    extra: dict[str, Any] = {
+        "__proto__": {"x": 1},
+        "constructor": [],
+        "": None,
+        **{f"k{n}": n for n in range(20_000)},
+    }
+    assert (
+        endpoint.send_json(
+            changed(
+                make_request, lambda data: (data.update(extra), data["reports"][0].update(extra))
+            )
+        ).status
+        == 200
+    )
 
 
 def test_of_two_equal_keys_the_last_counts(endpoint: Endpoint, make_request: Make) -> None:
-    text = json.dumps(encode(make_request())).replace('"seq": [1, 1]', '"seq": [7, 7], "seq": [3, 3]')
+    text = json.dumps(encode(make_request())).replace(
+        '"seq": [1, 1]', '"seq": [7, 7], "seq": [3, 3]'
+    )
     assert endpoint.send_json(text).json["acked"] == [[3, 3]]
     assert InboxRow.objects.get().seq_first == 3

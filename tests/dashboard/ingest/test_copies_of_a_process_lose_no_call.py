@@ -1,4 +1,5 @@
-"""Two real processes begin with one instance id, as an image with a copied state makes them: every call of both is stored."""
+"""Two real processes begin with one instance id, as an image with a copied state makes them: every
+call of both is stored."""
 
 import json
 import subprocess
@@ -32,9 +33,21 @@ print(json.dumps(calls))
 
 
 def test_every_call_of_two_copies_is_stored(endpoint: Endpoint, tmp_path: Path) -> None:
-    settings = environment(ENDPOINT=f"http://127.0.0.1:{endpoint.port}", API_KEY=endpoint.key, INTERVAL="0.5", SPOOL="off")
+    settings = environment(
+        ENDPOINT=f"http://127.0.0.1:{endpoint.port}",
+        API_KEY=endpoint.key,
+        INTERVAL="0.5",
+        SPOOL="off",
+    )
     started = [
-        subprocess.Popen([sys.executable, "-c", PROGRAM], env=settings, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(2)
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            env=settings,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
     ]
     calls = [json.loads(process.communicate(timeout=120)[0]) for process in started]
     rows = list(InboxRow.objects.all())

@@ -1,4 +1,5 @@
-"""Three recorded answers of a vLLM on a CPU: what is stored of each equals the lines that vLLM wrote."""
+"""Three recorded answers of a vLLM on a CPU: what is stored of each equals the lines that vLLM
+wrote."""
 
 from __future__ import annotations
 
@@ -27,13 +28,23 @@ HISTOGRAMS = {
 def counted(name: str, family: str) -> float:
     """The sum of one counter over its labels, by the text alone."""
     text = (SAMPLES / f"vllm-http-{name}.txt").read_text()
-    return sum(float(value) for value in re.findall(rf"^{family}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE))
+    return sum(
+        float(value) for value in re.findall(rf"^{family}(?:\{{.*\}})? (\S+)$", text, re.MULTILINE)
+    )
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["default", "compile", "changed"])
-def test_calls_seconds_and_tokens_are_those_that_vllm_counted(project: Project, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    engine_add(project=project, url="https://llm.example.com/metrics", engine="vllm", model="tiny", version="1")
+def test_calls_seconds_and_tokens_are_those_that_vllm_counted(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    engine_add(
+        project=project,
+        url="https://llm.example.com/metrics",
+        engine="vllm",
+        model="tiny",
+        version="1",
+    )
     for second, times in ((0, 0), (20, 1)):
         monkeypatch.setattr(clock, "unix", lambda second=second: BEGIN + second)
         text = answer(name, times=times, started=BEGIN - 60)
@@ -41,9 +52,17 @@ def test_calls_seconds_and_tokens_are_those_that_vllm_counted(project: Project, 
         assert EngineTarget.objects.get().trouble == ""
     fold_all()
     for region, family in HISTOGRAMS.items():
-        row, real = RegionMinute.objects.get(series_id=Series.objects.get(region=region).pk), truth(name, family)
+        row, real = (
+            RegionMinute.objects.get(series_id=Series.objects.get(region=region).pk),
+            truth(name, family),
+        )
         sketch = merge_packed_by_key([(0, row.latency)])[0]
         assert (row.calls, sketch.count) == (real.count, real.count), region
         assert sketch.sum / sketch.count == pytest.approx(real.mean, rel=1e-6), region
-    [tokens] = {row.items for row in RegionMinute.objects.filter(series_id=Series.objects.get(region="HTTP request").pk)}
+    [tokens] = {
+        row.items
+        for row in RegionMinute.objects.filter(
+            series_id=Series.objects.get(region="HTTP request").pk
+        )
+    }
     assert tokens == counted(name, "vllm:generation_tokens_total")

@@ -1,4 +1,5 @@
-"""Whatever order ranges come in, every number is counted once: as acknowledged, as awaited, or as given up."""
+"""Whatever order ranges come in, every number is counted once: as acknowledged, as awaited, or as
+given up."""
 
 import random
 
@@ -6,9 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.ingest.sequence_ranges import COVERED, GAP_CLOSED, MAX_RANGES, NEW, PARTIAL_OVERLAP, Coverage
+from dashboard.ingest.sequence_ranges import (
+    COVERED,
+    GAP_CLOSED,
+    MAX_RANGES,
+    NEW,
+    PARTIAL_OVERLAP,
+    Coverage,
+)
 
-ranges = st.tuples(st.integers(1, 300), st.integers(0, 12)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+ranges = st.tuples(st.integers(1, 300), st.integers(0, 12)).map(
+    lambda pair: (pair[0], pair[0] + pair[1])
+)
 
 
 @given(st.lists(ranges, max_size=80))
@@ -17,12 +27,17 @@ def test_what_is_new_is_what_no_number_of_was_seen(arrivals: list[tuple[int, int
     for first, last in arrivals:
         numbers = set(range(first, last + 1))
         place = coverage.place((first, last))
-        assert place == (NEW if not numbers & seen else COVERED if numbers <= seen else PARTIAL_OVERLAP)
+        assert place == (
+            NEW if not numbers & seen else COVERED if numbers <= seen else PARTIAL_OVERLAP
+        )
         if place == NEW:
             coverage.add((first, last))
             seen |= numbers
     assert {number for first, last in coverage.ranges for number in range(first, last + 1)} == seen
-    assert all(after[0] - before[1] > 1 for before, after in zip(coverage.ranges, coverage.ranges[1:], strict=False))
+    assert all(
+        after[0] - before[1] > 1
+        for before, after in zip(coverage.ranges, coverage.ranges[1:], strict=False)
+    )
     assert coverage.next_seq == max(seen, default=0) + 1
     assert coverage.open_gaps == max(seen, default=0) - len(seen)
     assert coverage.missing == 0 and coverage.closed == []
@@ -72,4 +87,8 @@ def test_the_oldest_gap_is_closed_counted_and_stays_closed() -> None:
 @pytest.mark.parametrize("stored", [([], [], 0), ([[1, 5], [9, 9]], [[3, 3]], 1)])
 def test_what_was_stored_comes_back(stored: tuple[list[list[int]], list[list[int]], int]) -> None:
     coverage = Coverage.of(*stored)
-    assert ([list(pair) for pair in coverage.ranges], [list(pair) for pair in coverage.closed], coverage.missing) == stored
+    assert (
+        [list(pair) for pair in coverage.ranges],
+        [list(pair) for pair in coverage.closed],
+        coverage.missing,
+    ) == stored

@@ -19,7 +19,9 @@ from tests.dashboard.ingest.conftest import Endpoint
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_by_code_of_request_and_report(endpoint: Endpoint, make_request: Callable[..., Request], project: Project) -> None:
+def test_by_code_of_request_and_report(
+    endpoint: Endpoint, make_request: Callable[..., Request], project: Project
+) -> None:
     for _ in range(3):
         endpoint.send_json("[]")
     endpoint.send(b"", headers={"Authorization": "Bearer nonsense"})
@@ -31,7 +33,9 @@ def test_by_code_of_request_and_report(endpoint: Endpoint, make_request: Callabl
     assert Refusal.objects.get(project_id=0).code == "bad_key"
 
 
-def test_counts_that_could_not_be_written_are_kept(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_that_could_not_be_written_are_kept(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def failing(counts: object) -> None:
         raise DatabaseError("gone")
 

@@ -1,4 +1,5 @@
-"""More stalled calls than calls, and negative or absurd durations, are refused with the field's name; nothing of them is added."""
+"""More stalled calls than calls, and negative or absurd durations, are refused with the field's
+name; nothing of them is added."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ WRONG: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-def test_each_is_refused_by_name_and_adds_nothing(endpoint: Endpoint, make_request: Callable[..., Request]) -> None:
+def test_each_is_refused_by_name_and_adds_nothing(
+    endpoint: Endpoint, make_request: Callable[..., Request]
+) -> None:
     text = json.dumps(encode(make_request(minutes=2, first_seq=101)))
     for stalled, calls, detail in WRONG:
         request = json.loads(text)
@@ -45,4 +48,6 @@ def test_each_is_refused_by_name_and_adds_nothing(endpoint: Endpoint, make_reque
         assert answer.json["acked"] == [[102, 102]]
     assert InboxRow.objects.count() == 1
     fold_all()
-    assert set(RegionMinute.objects.values_list("stalled_count", flat=True)) == {None}, "absent is not zero"
+    assert set(RegionMinute.objects.values_list("stalled_count", flat=True)) == {None}, (
+        "absent is not zero"
+    )

@@ -1,4 +1,5 @@
-"""An error that no code expects costs the requests of one group a second try, and never the thread that commits."""
+"""An error that no code expects costs the requests of one group a second try, and never the thread
+that commits."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def well() -> Iterator[None]:
     COMMITTER.failures_in_a_row = 0
 
 
-def fails(monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException, times: int) -> list[int]:
+def fails(
+    monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException, times: int
+) -> list[int]:
     """The place raises the error so many times, then does its work."""
     works, seen = getattr(group_commit, place), [0]
 
@@ -39,10 +42,18 @@ def fails(monkeypatch: pytest.MonkeyPatch, place: str, error: BaseException, tim
     return seen
 
 
-@pytest.mark.parametrize("error", [KeyError("lost"), MemoryError(), SystemExit(1)], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("lost"), MemoryError(), SystemExit(1)],
+    ids=lambda error: type(error).__name__,
+)
 @pytest.mark.parametrize("place", PLACES)
 def test_the_next_reports_are_committed(
-    place: str, error: BaseException, endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+    place: str,
+    error: BaseException,
+    endpoint: Endpoint,
+    make_request: Callable[..., Request],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     COMMITTER.stop()
     monkeypatch.setattr(COMMITTER, "_counts_due", 0.0)
@@ -62,11 +73,15 @@ def test_requests_under_way_are_answered_at_once(
     fails(monkeypatch, "commit_group", KeyError("lost"), times=1)
     began = time.monotonic()
     answer = endpoint.report(make_request(instance=1))
-    assert answer.outcome == (503, "busy") and time.monotonic() - began < group_commit.COMMIT_TIMEOUT_S
+    assert (
+        answer.outcome == (503, "busy") and time.monotonic() - began < group_commit.COMMIT_TIMEOUT_S
+    )
     assert endpoint.report(make_request(instance=1)).status == 200
 
 
-def test_a_thread_that_is_gone_is_replaced(endpoint: Endpoint, make_request: Callable[..., Request]) -> None:
+def test_a_thread_that_is_gone_is_replaced(
+    endpoint: Endpoint, make_request: Callable[..., Request]
+) -> None:
     COMMITTER.start()
     dead = COMMITTER._thread
     assert dead is not None
@@ -77,13 +92,19 @@ def test_a_thread_that_is_gone_is_replaced(endpoint: Endpoint, make_request: Cal
 
 
 def test_readiness_asks_the_committer(
-    client: Client, endpoint: Endpoint, make_request: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
+    client: Client,
+    endpoint: Endpoint,
+    make_request: Callable[..., Request],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fails(monkeypatch, "commit_group", KeyError("lost"), times=MAX_FAILURES_IN_A_ROW)
     for _ in range(MAX_FAILURES_IN_A_ROW):
         assert client.get("/readyz").status_code == 200
         assert endpoint.report(make_request(instance=1)).status == 503
     answer = client.get("/readyz")
-    assert answer.status_code == 503 and answer.json()["checks"]["committer"]["value"] == MAX_FAILURES_IN_A_ROW
+    assert (
+        answer.status_code == 503
+        and answer.json()["checks"]["committer"]["value"] == MAX_FAILURES_IN_A_ROW
+    )
     assert endpoint.report(make_request(instance=1)).status == 200
     assert client.get("/readyz").json()["checks"]["committer"]["ok"]

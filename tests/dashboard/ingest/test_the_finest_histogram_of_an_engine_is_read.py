@@ -1,4 +1,5 @@
-"""vLLM's own buckets begin at 300 ms, those of its HTTP server at 10 ms: the finer ones are read where they are of the same requests."""
+"""vLLM's own buckets begin at 300 ms, those of its HTTP server at 10 ms: the finer ones are read
+where they are of the same requests."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ FAST = 'http_request_duration_highr_seconds_bucket{{le="{1}"}} {0}\n'
 
 
 def polled(text: str, polls: int) -> str:
-    """The same answer of a server that was asked for its models so many times, in under 10 ms each."""
+    """The same answer of a server that was asked for its models so many times, in under 10 ms
+    each."""
     lines = []
     for line in text.splitlines():
         name, _, count = line.rpartition(" ")
@@ -50,21 +52,34 @@ def test_the_engines_own_histogram_knows_a_bound_and_the_mean(name: str) -> None
 def test_a_request_is_counted_once_and_as_the_server_timed_it() -> None:
     parts = VLLM.select_parts(snapshot_read(answer("default"), VLLM).parts)
     assert [part.region for part in parts if part.outermost] == ["HTTP request"]
-    assert [part.region for part in parts] == ["HTTP request", "request", "first token", "next token"]
+    assert [part.region for part in parts] == [
+        "HTTP request",
+        "request",
+        "first token",
+        "next token",
+    ]
     without = VLLM.select_parts(snapshot_read(answer("default", front=False), VLLM).parts)
     assert [part.region for part in without if part.outermost] == ["request"]
 
 
 @pytest.mark.parametrize(("polls", "read"), [(0, True), (60, True), (70, False), (5000, False)])
-def test_times_that_are_mostly_of_something_else_are_not_taken_for_requests(polls: int, read: bool) -> None:
+def test_times_that_are_mostly_of_something_else_are_not_taken_for_requests(
+    polls: int, read: bool
+) -> None:
     """Of 1,200 requests 60 polls are under a twentieth, 70 are over it."""
     found = snapshot_read(polled(answer("default"), polls), VLLM)
     assert ("HTTP request" in found.parts) is read and "request" in found.parts and not found.absent
 
 
-@pytest.mark.parametrize("name", ["http_request_duration_seconds", "http_request_duration_highr_seconds"])
+@pytest.mark.parametrize(
+    "name", ["http_request_duration_seconds", "http_request_duration_highr_seconds"]
+)
 def test_without_either_histogram_of_the_server_the_engines_own_is_read(name: str) -> None:
-    text = "\n".join(line for line in answer("default").splitlines() if f"{name}_" not in line and not line.endswith(f"{name} histogram"))
+    text = "\n".join(
+        line
+        for line in answer("default").splitlines()
+        if f"{name}_" not in line and not line.endswith(f"{name} histogram")
+    )
     assert set(snapshot_read(text + "\n", VLLM).parts) == {"request", "first token", "next token"}
 
 
@@ -77,6 +92,8 @@ def test_what_came_between_two_answers_is_of_both_histograms() -> None:
 
 
 def test_the_capability_says_which_histogram_a_latency_is_of() -> None:
-    bounds = {name: one.bounds for name, one in snapshot_read(answer("default"), VLLM).parts.items()}
+    bounds = {
+        name: one.bounds for name, one in snapshot_read(answer("default"), VLLM).parts.items()
+    }
     assert build_capabilities(VLLM, bounds)["latency of HTTP request"][0] == "partly"
     assert "latency of HTTP request" not in build_capabilities(VLLM, {"request": bounds["request"]})

@@ -1,4 +1,5 @@
-"""PostgreSQL stores in one statement what continues its sender's newest range; whatever else comes leaves the same rows behind."""
+"""PostgreSQL stores in one statement what continues its sender's newest range; whatever else comes
+leaves the same rows behind."""
 
 from __future__ import annotations
 
@@ -22,11 +23,19 @@ from dashboard.projects.models import Project
 pytestmark = pytest.mark.django_db(transaction=True)
 Make = Callable[..., Request]
 
-RANGES = st.lists(st.tuples(st.integers(1, 12), st.integers(0, 2)).map(lambda pair: (pair[0], pair[0] + pair[1])), min_size=1, max_size=3)
-GROUPS = st.lists(st.lists(st.tuples(st.integers(0, 2), RANGES), min_size=1, max_size=4), min_size=1, max_size=5)
+RANGES = st.lists(
+    st.tuples(st.integers(1, 12), st.integers(0, 2)).map(lambda pair: (pair[0], pair[0] + pair[1])),
+    min_size=1,
+    max_size=3,
+)
+GROUPS = st.lists(
+    st.lists(st.tuples(st.integers(0, 2), RANGES), min_size=1, max_size=4), min_size=1, max_size=5
+)
 
 
-def batch_of(make_request: Make, project: Project, instance: int, ranges: list[tuple[int, int]]) -> Batch:
+def batch_of(
+    make_request: Make, project: Project, instance: int, ranges: list[tuple[int, int]]
+) -> Batch:
     """A batch whose reports have these ranges."""
     request = make_request(instance=instance, minutes=len(ranges))
     for report, seq in zip(request.reports, ranges, strict=True):
@@ -36,17 +45,26 @@ def batch_of(make_request: Make, project: Project, instance: int, ranges: list[t
 
 @given(groups=GROUPS)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_groups_of_any_ranges_are_stored_as_the_arithmetic_of_ranges_says(groups: list, make_request: Make, project: Project) -> None:  # type: ignore[type-arg]
+def test_any_groups_of_any_ranges_are_stored_as_the_arithmetic_of_ranges_says(
+    groups: list, make_request: Make, project: Project
+) -> None:  # type: ignore[type-arg]
     InboxRow.objects.all().delete()
     Sender.objects.all().delete()
     acked: dict[int, set[tuple[int, int]]] = {0: set(), 1: set(), 2: set()}
     for group in groups:
-        waiting = [(instance, PendingBatch(batch_of(make_request, project, instance, ranges))) for instance, ranges in group]
+        waiting = [
+            (instance, PendingBatch(batch_of(make_request, project, instance, ranges)))
+            for instance, ranges in group
+        ]
         commit_group([each for _, each in waiting])
         for instance, each in waiting:
             acked[instance].update(each.result(0).acked)
     for instance, told in acked.items():
-        rows = list(InboxRow.objects.filter(instance_id=f"{instance:026d}").values_list("seq_first", "seq_last"))
+        rows = list(
+            InboxRow.objects.filter(instance_id=f"{instance:026d}").values_list(
+                "seq_first", "seq_last"
+            )
+        )
         numbers = [number for first, last in rows for number in range(first, last + 1)]
         assert len(numbers) == len(set(numbers)), "a number is stored twice"
         assert {number for first, last in told for number in range(first, last + 1)} == set(numbers)
@@ -67,12 +85,16 @@ def test_only_what_continues_is_appended(make_request: Make, project: Project) -
         return
     assert found[0] is not None and (found[0].acked, found[0].next_seq) == ([(1, 1), (2, 4)], 5)
     assert found[1:] == [None, None], "a gap, and a second batch of one sender, take the other way"
-    assert reports_append([batch_of(make_request, project, 0, [(4, 5)])]) == [None], "an overlap does too"
+    assert reports_append([batch_of(make_request, project, 0, [(4, 5)])]) == [None], (
+        "an overlap does too"
+    )
     assert reports_append([batch_of(make_request, project, 0, [(5, 5)])])[0] is not None
     assert Sender.objects.get().ranges == [[1, 5]]
 
 
-def test_a_commit_is_durable_whatever_the_server_was_told(make_request: Make, project: Project) -> None:
+def test_a_commit_is_durable_whatever_the_server_was_told(
+    make_request: Make, project: Project
+) -> None:
     if connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -83,7 +105,9 @@ def test_a_commit_is_durable_whatever_the_server_was_told(make_request: Make, pr
     connection.close()
 
 
-def test_a_request_gives_up_after_its_time_and_is_not_stored_later(make_request: Make, project: Project) -> None:
+def test_a_request_gives_up_after_its_time_and_is_not_stored_later(
+    make_request: Make, project: Project
+) -> None:
     waiting = PendingBatch(batch_of(make_request, project, 0, [(1, 1)]))
     with pytest.raises(RefusalError, match="too slow"):
         waiting.result(0.01)
@@ -95,5 +119,8 @@ def test_the_statement_is_planned_once_a_connection(make_request: Make, project:
     for seq in (1, 2, 3):
         assert reports_append([batch_of(make_request, project, 0, [(seq, seq)])])[0] is not None
     with connection.cursor() as cursor:
-        cursor.execute("SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE statement LIKE '%%INTO ingest_inbox%%'")
+        cursor.execute(
+            "SELECT generic_plans + custom_plans FROM pg_prepared_statements WHERE "
+            "statement LIKE '%%INTO ingest_inbox%%'"
+        )
         assert cursor.fetchall() == [(3,)]

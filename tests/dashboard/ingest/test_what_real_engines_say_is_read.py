@@ -1,4 +1,5 @@
-"""What vLLM 0.32.0 answered and logged on a CPU, and what SGLang 0.5.23's own collector writes, is read as they counted it."""
+"""What vLLM 0.32.0 answered and logged on a CPU, and what SGLang 0.5.23's own collector writes, is
+read as they counted it."""
 
 from __future__ import annotations
 
@@ -19,12 +20,19 @@ from tests.architecture.tree import REPOSITORY
 SAMPLES = REPOSITORY / "tests/data/engines"
 BEGIN = 1_795_446_400.0
 STARTED = 1_795_446_241.61
-COUNTED = {"request": (100, 28.165803, 2400), "first token": (100, 2.771921, None), "next token": (2300, 25.434886, None)}
+COUNTED = {
+    "request": (100, 28.165803, 2400),
+    "first token": (100, 2.771921, None),
+    "next token": (2300, 25.434886, None),
+}
 
 
 @pytest.mark.django_db
-def test_what_a_real_vllm_counted_is_what_is_stored(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred completions of 24 tokens lie between the two answers; the seconds are vLLM's own sums."""
+def test_what_a_real_vllm_counted_is_what_is_stored(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred completions of 24 tokens lie between the two answers; the seconds are vLLM's own
+    sums."""
     address = "https://llm.example.com/metrics"
     engine_add(project=project, url=address, engine="vllm", model="tiny", version="1")
     for second, name in ((0, "before"), (20, "after")):
@@ -37,7 +45,9 @@ def test_what_a_real_vllm_counted_is_what_is_stored(project: Project, monkeypatc
         series = Series.objects.get(region=region).pk
         row = RegionMinute.objects.get(series_id=series)
         sketch = merge_packed_by_key([(0, row.latency)])[0]
-        assert (row.calls, row.unknown, row.items, sketch.count) == (calls, calls, tokens, calls), region
+        assert (row.calls, row.unknown, row.items, sketch.count) == (calls, calls, tokens, calls), (
+            region
+        )
         assert sketch.sum == pytest.approx(seconds, abs=1e-5)
     assert Instance.objects.get().started_at.timestamp() == pytest.approx(STARTED, abs=0.01)
 
@@ -45,8 +55,16 @@ def test_what_a_real_vllm_counted_is_what_is_stored(project: Project, monkeypatc
 def test_the_real_collector_of_sglang_is_read_over_all_its_labels() -> None:
     found = snapshot_read((SAMPLES / "sglang-0.5.23.txt").read_text(), SGLANG)
     assert found.absent == [] and found.tokens == 2000
-    assert {name: sum(one.counts) for name, one in found.parts.items()} == {"request": 40, "first token": 41, "next token": 2000}
-    assert {name: round(one.total, 6) for name, one in found.parts.items()} == {"request": 59.0, "first token": 4.37, "next token": 14.0}
+    assert {name: sum(one.counts) for name, one in found.parts.items()} == {
+        "request": 40,
+        "first token": 41,
+        "next token": 2000,
+    }
+    assert {name: round(one.total, 6) for name, one in found.parts.items()} == {
+        "request": 59.0,
+        "first token": 4.37,
+        "next token": 14.0,
+    }
 
 
 @pytest.mark.parametrize("spoiled", ["NaN", "-1", "1e300"])
@@ -67,8 +85,11 @@ INFO 11-23 15:05:30 [gpu_model_runner.py:6582] Graph capturing finished in 4 sec
 INFO 11-23 15:05:31 [mm_encoder_model_runner.py:95] Encoder graph capturing finished in 2 secs, took 0.10 GiB (3 graphs)
 INFO 11-23 15:05:31 [core.py:402] init engine (profile, create kv cache, warmup model) took 20.03 s (compilation: 12.75 s)
 """
-"""The words of vLLM 0.32.0 where it has a graphics card: two parts on two ranks, and an encoder's graphs."""
-TOGETHER = "INFO [backbone] torch.compile and initial profiling/warmup run together took 7.50 s in total\n"
+"""The words of vLLM 0.32.0 where it has a graphics card: two parts on two ranks, and an encoder's
+graphs."""
+TOGETHER = (
+    "INFO [backbone] torch.compile and initial profiling/warmup run together took 7.50 s in total\n"
+)
 RUNNERS = """[2026-11-22 12:29:20] Capture target prefill CUDA graph end. elapsed=3.00 s, mem usage=0.50 GB, avail mem=0.53 GB.
 [2026-11-22 12:29:28] Capture target decode CUDA graph end. bs=[1, 2, 4], elapsed=7.25 s, mem usage=0.93 GB, avail mem=0.53 GB.
 """

@@ -1,4 +1,5 @@
-"""Attacks on the mail of an invitation: addresses, notes and names that would be headers, text of the mail, or markup of the page."""
+"""Attacks on the mail of an invitation: addresses, notes and names that would be headers, text of
+the mail, or markup of the page."""
 
 from __future__ import annotations
 
@@ -32,7 +33,14 @@ ADDRESSES = [
     "a@" + "\u00e4\u0436\u4e2d" * 20 + ".example",
     "a" * 400 + "@example.com",
 ]
-NAMES = ["A\r\nBcc: all@example.com", "A\x0cBcc: all@example.com", "A\x1c\x85\u2028B", "\u202ekcab", "<script>alert(1)</script>", "x" * 100]
+NAMES = [
+    "A\r\nBcc: all@example.com",
+    "A\x0cBcc: all@example.com",
+    "A\x1c\x85\u2028B",
+    "\u202ekcab",
+    "<script>alert(1)</script>",
+    "x" * 100,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +54,9 @@ def raw() -> bytes:
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_an_address_that_is_more_than_one_is_refused(signed_in: Client, project: Project, address: str) -> None:
+def test_an_address_that_is_more_than_one_is_refused(
+    signed_in: Client, project: Project, address: str
+) -> None:
     answer = signed_in.post(INVITE, {"role": "viewer", "email": address})
     page = answer.content.decode()
     assert answer.status_code == 400 and "This is no mail address" in page and "<b>bold" not in page
@@ -60,7 +70,9 @@ def test_a_channel_of_alerts_takes_no_such_address_either(address: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_of_a_project_stays_in_its_subject(signed_in: Client, project: Project, name: str) -> None:
+def test_a_name_of_a_project_stays_in_its_subject(
+    signed_in: Client, project: Project, name: str
+) -> None:
     Project.objects.update(name=name)
     page = signed_in.post(INVITE, {"role": "viewer", "email": "mara@example.com"}).content.decode()
     sent = message_from_bytes(raw())

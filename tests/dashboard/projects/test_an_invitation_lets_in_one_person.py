@@ -1,4 +1,5 @@
-"""Attacks on invitations: guessed, used twice at once, and used by a link that ended while its page was open."""
+"""Attacks on invitations: guessed, used twice at once, and used by a link that ended while its page
+was open."""
 
 from __future__ import annotations
 
@@ -60,7 +61,10 @@ def at_once(what: list[Callable[[], int]]) -> list[int]:
 
 def test_guessing_links_ends_in_too_many_tries(project: Project, user: User) -> None:
     path = made(project, user)
-    statuses = [Client(REMOTE_ADDR="203.0.113.7").get(f"/invitations/{number:043d}/").status_code for number in range(70)]
+    statuses = [
+        Client(REMOTE_ADDR="203.0.113.7").get(f"/invitations/{number:043d}/").status_code
+        for number in range(70)
+    ]
     assert statuses[:60] == [404] * 60 and set(statuses[60:]) == {429}
     late = Client(REMOTE_ADDR="203.0.113.7").post(path, {"username": "eve", "password": PASSWORD})
     assert late.status_code == 429 and "Too many tries" in late.content.decode()
@@ -69,23 +73,38 @@ def test_guessing_links_ends_in_too_many_tries(project: Project, user: User) -> 
 
 
 @pytest.mark.parametrize(
-    "change", [str.swapcase, lambda text: text[:-1], lambda text: text + "A", lambda text: text + "%00", lambda _: "%"]
+    "change",
+    [
+        str.swapcase,
+        lambda text: text[:-1],
+        lambda text: text + "A",
+        lambda text: text + "%00",
+        lambda _: "%",
+    ],
 )
-def test_what_is_nearly_a_link_is_none(project: Project, user: User, change: Callable[[str], str]) -> None:
+def test_what_is_nearly_a_link_is_none(
+    project: Project, user: User, change: Callable[[str], str]
+) -> None:
     text = invitation_create(project=project, role="viewer", actor=user)[1]
-    answer = Client().post(f"/invitations/{change(text)}/", {"username": "eve", "password": PASSWORD})
+    answer = Client().post(
+        f"/invitations/{change(text)}/", {"username": "eve", "password": PASSWORD}
+    )
     assert answer.status_code == 404 and not User.objects.filter(username="eve").exists()
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_four_who_use_a_link_at_once_one_is_in(project: Project, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_four_who_use_a_link_at_once_one_is_in(
+    project: Project, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, together = made(project, user), Barrier(4)
     once_seen(monkeypatch, lambda _: together.wait(30))
 
     def take(name: str) -> int:
         return Client().post(path, {"username": name, "password": PASSWORD}).status_code
 
-    assert at_once([lambda name=name: take(name) for name in ("eve", "mallory", "oscar", "trudy")]) == [302, 400, 400, 400]
+    assert at_once(
+        [lambda name=name: take(name) for name in ("eve", "mallory", "oscar", "trudy")]
+    ) == [302, 400, 400, 400]
     assert User.objects.count() == 2 and Member.objects.exclude(user=user).count() == 1
     assert AuditEntry.objects.filter(action="invitation.accept").count() == 1
 
@@ -94,11 +113,20 @@ def test_of_four_who_use_a_link_at_once_one_is_in(project: Project, user: User, 
 def test_who_takes_two_links_at_once_has_the_greater_role(
     project: Project, user: User, make_user: MakeUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    paths, together, oscar = [made(project, user, role) for role in ("viewer", "admin")], Barrier(2), make_user("oscar")
+    paths, together, oscar = (
+        [made(project, user, role) for role in ("viewer", "admin")],
+        Barrier(2),
+        make_user("oscar"),
+    )
     browsers = [sign_in(Client(raise_request_exception=False), oscar) for _ in paths]
     once_seen(monkeypatch, lambda _: together.wait(30))
     pairs = zip(browsers, paths, strict=True)
-    assert at_once([lambda browser=browser, path=path: browser.post(path).status_code for browser, path in pairs]) == [302, 302]
+    assert at_once(
+        [
+            lambda browser=browser, path=path: browser.post(path).status_code
+            for browser, path in pairs
+        ]
+    ) == [302, 302]
     assert Member.objects.get(user=oscar).role == Role.ADMIN
 
 
@@ -128,29 +156,45 @@ ENDS = [demoted, removed, closed, expired, taken_back]
 
 @pytest.mark.parametrize("end", ENDS)
 def test_a_link_that_ends_while_its_page_is_open_lets_no_one_in(
-    project: Project, user: User, make_user: MakeUser, monkeypatch: pytest.MonkeyPatch, end: Callable[[Invitation], None]
+    project: Project,
+    user: User,
+    make_user: MakeUser,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[Invitation], None],
 ) -> None:
     stranger, path = sign_in(Client(), make_user("oscar")), made(project, user)
     once_seen(monkeypatch, end)
     for browser in (Client(), stranger):
-        Member.objects.update_or_create(project=project, user=user, defaults={"role": Role.ADMIN, "created_at": clock.now()})
+        Member.objects.update_or_create(
+            project=project, user=user, defaults={"role": Role.ADMIN, "created_at": clock.now()}
+        )
         User.objects.update(is_active=True)
         Invitation.objects.update(expires_at=clock.now() + timedelta(days=1), revoked_at=None)
         answer = browser.post(path, {"username": "eve", "password": PASSWORD})
-        assert answer.status_code == 400 and "used or taken back meanwhile" in answer.content.decode()
-    assert not User.objects.filter(username="eve").exists() and not Member.objects.exclude(user=user).exists()
+        assert (
+            answer.status_code == 400 and "used or taken back meanwhile" in answer.content.decode()
+        )
+    assert (
+        not User.objects.filter(username="eve").exists()
+        and not Member.objects.exclude(user=user).exists()
+    )
 
 
 @pytest.mark.parametrize("end", [demoted, closed])
-def test_a_link_of_who_lost_the_right_to_invite_leads_nowhere(project: Project, user: User, end: Callable[[Invitation], None]) -> None:
+def test_a_link_of_who_lost_the_right_to_invite_leads_nowhere(
+    project: Project, user: User, end: Callable[[Invitation], None]
+) -> None:
     path = made(project, user)
     end(Invitation.objects.get())
     answer = Client().post(path, {"username": "eve", "password": PASSWORD})
     assert answer.status_code == 404 and not User.objects.filter(username="eve").exists()
 
 
-def test_the_record_says_who_took_a_link_that_was_mailed_to_another(project: Project, user: User, make_user: MakeUser) -> None:
-    """By design a link is for the person who has it, so the members' page and the record name the person, not the address."""
+def test_the_record_says_who_took_a_link_that_was_mailed_to_another(
+    project: Project, user: User, make_user: MakeUser
+) -> None:
+    """By design a link is for the person who has it, so the members' page and the record name the
+    person, not the address."""
     text = invitation_create(project=project, role="viewer", note="mara@example.com", actor=user)[1]
     sign_in(Client(), make_user("oscar")).post(f"/invitations/{text}/")
     assert AuditEntry.objects.get(action="invitation.accept").actor_name == "oscar"

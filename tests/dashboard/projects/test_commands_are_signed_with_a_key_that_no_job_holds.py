@@ -1,4 +1,5 @@
-"""The dashboard signs commands with a key pair whose private half is stored nowhere; jobs are given the public half."""
+"""The dashboard signs commands with a key pair whose private half is stored nowhere; jobs are given
+the public half."""
 
 from __future__ import annotations
 
@@ -7,13 +8,24 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from compilewatch.wire.command import Command, CommandRefused, command_open, command_open_public, key_project
+from compilewatch.wire.command import (
+    Command,
+    CommandRefused,
+    command_open,
+    command_open_public,
+    key_project,
+)
 from compilewatch.wire.ed25519 import PublicKey
 from django.conf import LazySettings
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.common import clock
-from dashboard.ingest.commands import CommandTarget, clear_command_cache, command_issue, list_live_commands
+from dashboard.ingest.commands import (
+    CommandTarget,
+    clear_command_cache,
+    command_issue,
+    list_live_commands,
+)
 from dashboard.ingest.models import Command as Row
 from dashboard.projects.command_key import command_key_create, derive_command_key, list_public_keys
 from dashboard.projects.models import Project
@@ -30,7 +42,16 @@ def issue() -> Iterator[Issue]:
         key, now = derive_command_key(project), clock.unix()
 
         def order(counter: int) -> Command:
-            return Command(f"a1.{counter}", key_project(key), "eager", counter, *PLACE, now, now + 60, share=1.0)
+            return Command(
+                f"a1.{counter}",
+                key_project(key),
+                "eager",
+                counter,
+                *PLACE,
+                now,
+                now + 60,
+                share=1.0,
+            )
 
         command_issue(project=project, key=key, by="ada", order=order)
         clear_command_cache()
@@ -55,7 +76,9 @@ def test_an_agent_opens_what_the_dashboard_signs(project: Project, issue: Issue)
 
 
 @pytest.mark.django_db
-def test_the_same_message_carries_the_mac_for_agents_of_the_release_before(project: Project, issue: Issue) -> None:
+def test_the_same_message_carries_the_mac_for_agents_of_the_release_before(
+    project: Project, issue: Issue
+) -> None:
     key = command_key_create(project=project, actor_name="tests")
     given = issue(project)
     [public] = list_public_keys(project)
@@ -63,7 +86,9 @@ def test_the_same_message_carries_the_mac_for_agents_of_the_release_before(proje
 
 
 @pytest.mark.django_db
-def test_the_public_key_before_verifies_until_the_key_is_replaced_twice(project: Project, issue: Issue) -> None:
+def test_the_public_key_before_verifies_until_the_key_is_replaced_twice(
+    project: Project, issue: Issue
+) -> None:
     command_key_create(project=project, actor_name="tests")
     [first] = list_public_keys(project)
     command_key_create(project=project, actor_name="tests")
@@ -78,7 +103,9 @@ def test_the_public_key_before_verifies_until_the_key_is_replaced_twice(project:
 
 
 @pytest.mark.django_db
-def test_another_project_signs_with_another_key(project: Project, other_project: Project, issue: Issue) -> None:
+def test_another_project_signs_with_another_key(
+    project: Project, other_project: Project, issue: Issue
+) -> None:
     for one in (project, other_project):
         command_key_create(project=one, actor_name="tests")
     [ours], [theirs] = list_public_keys(project), list_public_keys(other_project)
@@ -91,17 +118,23 @@ def test_another_project_signs_with_another_key(project: Project, other_project:
 
 
 @pytest.mark.django_db
-def test_the_nonce_of_another_project_makes_another_key(project: Project, other_project: Project) -> None:
+def test_the_nonce_of_another_project_makes_another_key(
+    project: Project, other_project: Project
+) -> None:
     command_key_create(project=project, actor_name="tests")
     other_project.settings = project.settings
     assert list_public_keys(other_project) != list_public_keys(project)
 
 
 @pytest.mark.django_db
-def test_neither_the_symmetric_key_nor_the_database_alone_makes_the_private_one(project: Project, settings: LazySettings) -> None:
+def test_neither_the_symmetric_key_nor_the_database_alone_makes_the_private_one(
+    project: Project, settings: LazySettings
+) -> None:
     text = command_key_create(project=project, actor_name="tests")
     [public] = list_public_keys(project)
-    stored = json.dumps(project.settings) + str(list(AuditEntry.objects.values_list("before", "after", "subject")))
+    stored = json.dumps(project.settings) + str(
+        list(AuditEntry.objects.values_list("before", "after", "subject"))
+    )
     assert text not in stored and public not in json.dumps(project.settings)
     settings.KEY_PEPPER = "another pepper of thirty-two characters"
     assert list_public_keys(project) != [public]
@@ -117,7 +150,9 @@ def test_what_became_of_the_public_key_is_on_record(project: Project) -> None:
 
 
 @pytest.mark.django_db
-def test_a_project_whose_key_was_made_by_the_release_before_has_a_public_one(project: Project) -> None:
+def test_a_project_whose_key_was_made_by_the_release_before_has_a_public_one(
+    project: Project,
+) -> None:
     project.settings = {"command_key": {"nonce": "0" * 32, "made_at": "2026-01-01T00:00:00+00:00"}}
     [public] = list_public_keys(project)
     assert PublicKey(bytes.fromhex(public)).encoded.hex() == public
@@ -129,7 +164,9 @@ def test_a_project_without_a_key_has_no_public_one(project: Project) -> None:
 
 
 @pytest.mark.django_db
-def test_a_row_that_was_written_without_signatures_gets_none_on_its_way(project: Project, issue: Issue) -> None:
+def test_a_row_that_was_written_without_signatures_gets_none_on_its_way(
+    project: Project, issue: Issue
+) -> None:
     """As the release before writes it, or a person with access to the database."""
     command_key_create(project=project, actor_name="tests")
     issue(project)

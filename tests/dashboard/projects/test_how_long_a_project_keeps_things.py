@@ -1,4 +1,5 @@
-"""Days that things are kept are a project's settings: bounded, shown, changed by a command, and in the audit record."""
+"""Days that things are kept are a project's settings: bounded, shown, changed by a command, and in
+the audit record."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from django.core.management import CommandError, call_command
 
 from dashboard.accounts.models import AuditEntry
 from dashboard.projects.models import Project
-from dashboard.projects.retention import RETENTION_BOUNDS_DAYS, Retention, longest_retention, read_retention
+from dashboard.projects.retention import (
+    RETENTION_BOUNDS_DAYS,
+    Retention,
+    longest_retention,
+    read_retention,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +27,9 @@ def said(*words: str) -> str:
 
 
 def test_a_project_that_says_nothing_keeps_the_usual(project: Project) -> None:
-    assert read_retention(project.settings) == Retention(instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35)
+    assert read_retention(project.settings) == Retention(
+        instance_minutes=8, version_minutes=35, version_hours=400, compile_events=35
+    )
     assert "instance_minutes     8 days" in said()
 
 
@@ -48,14 +56,23 @@ def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project
         ("version_hours=34", "version_hours is 34, expected 35 to 3650 days."),
         (
             "version_minutes=90 version_hours=60",
-            "version_hours is 60, expected at least the 90 days for which minutes of versions are kept.",
+            "version_hours is 60, expected at least the 90 days for which minutes of "
+            "versions are kept.",
         ),
-        ("verdicts=10", "verdicts is not kept by a number of days, expected one of instance_minutes, "),
-        ("version_hours=-1", "version_hours=-1 is not understood, expected a name and a whole number of days"),
+        (
+            "verdicts=10",
+            "verdicts is not kept by a number of days, expected one of instance_minutes, ",
+        ),
+        (
+            "version_hours=-1",
+            "version_hours=-1 is not understood, expected a name and a whole number of days",
+        ),
         ("version_hours", "version_hours is not understood"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_a_sentence(project: Project, words: str, sentence: str) -> None:
+def test_what_cannot_be_kept_is_refused_with_a_sentence(
+    project: Project, words: str, sentence: str
+) -> None:
     with pytest.raises(CommandError) as refused:
         said("--project", project.slug, "--set", *words.split())
     assert sentence in str(refused.value)
@@ -70,14 +87,19 @@ def test_a_project_that_is_not_there_is_refused(project: Project) -> None:
         said("--set", "version_hours=500")
 
 
-@pytest.mark.parametrize("stored", [None, "8", {"instance_minutes": "9"}, {"instance_minutes": 10**9}, {"unknown": 9}])
+@pytest.mark.parametrize(
+    "stored", [None, "8", {"instance_minutes": "9"}, {"instance_minutes": 10**9}, {"unknown": 9}]
+)
 def test_rubbish_in_the_settings_keeps_the_usual(stored: object) -> None:
     assert read_retention({"retention": stored}) == Retention()
 
 
 def test_what_several_projects_share_is_kept_for_the_longest() -> None:
-    assert longest_retention([Retention(instance_minutes=30), Retention(version_hours=900)]) == Retention(
-        instance_minutes=30, version_hours=900
-    )
+    assert longest_retention(
+        [Retention(instance_minutes=30), Retention(version_hours=900)]
+    ) == Retention(instance_minutes=30, version_hours=900)
     assert longest_retention([]) == Retention()
-    assert all(low <= getattr(Retention(), name) <= high for name, (low, high) in RETENTION_BOUNDS_DAYS.items())
+    assert all(
+        low <= getattr(Retention(), name) <= high
+        for name, (low, high) in RETENTION_BOUNDS_DAYS.items()
+    )

@@ -21,33 +21,55 @@ def said(*words: str) -> str:
 
 
 def test_what_is_set_is_stored_shown_and_audited(project: Project, other_project: Project) -> None:
-    assert read_rate(project.settings) == DEFAULT_REPORTS_PER_SECOND and "reports_per_second    5,000\n" in said()
+    assert (
+        read_rate(project.settings) == DEFAULT_REPORTS_PER_SECOND
+        and "reports_per_second    5,000\n" in said()
+    )
     text = said("--project", project.slug, "--set", "reports_per_second=200")
     assert "reports_per_second      200  (usually 5,000)" in text and other_project.slug not in text
     project.refresh_from_db()
     assert read_rate(project.settings) == 200
     entry = AuditEntry.objects.get(action="rate.set")
-    assert (entry.before, entry.after) == ({"reports_per_second": 5000}, {"reports_per_second": 200})
+    assert (entry.before, entry.after) == (
+        {"reports_per_second": 5000},
+        {"reports_per_second": 200},
+    )
 
 
 def test_how_many_may_wait_is_set_beside_it(project: Project) -> None:
     text = said("--project", project.slug, "--set", "reports_waiting=900", "reports_per_second=7")
-    assert "reports_waiting         900  (usually 200,000)" in text and "reports_per_second        7  (usually 5,000)" in text
+    assert (
+        "reports_waiting         900  (usually 200,000)" in text
+        and "reports_per_second        7  (usually 5,000)" in text
+    )
     project.refresh_from_db()
     assert read_quota(project.settings) == {"reports_per_second": 7.0, "reports_waiting": 900}
-    assert "reports_waiting         900" in said("--project", project.slug, "--set", "reports_per_second=8")
+    assert "reports_waiting         900" in said(
+        "--project", project.slug, "--set", "reports_per_second=8"
+    )
 
 
 @pytest.mark.parametrize(
     ("word", "sentence"),
     [
-        ("reports_per_second=0", "reports_per_second is 0, expected a whole number from 1 to 1,000,000."),
-        ("reports_waiting=0", "reports_waiting is 0, expected a whole number from 1 to 100,000,000."),
+        (
+            "reports_per_second=0",
+            "reports_per_second is 0, expected a whole number from 1 to 1,000,000.",
+        ),
+        (
+            "reports_waiting=0",
+            "reports_waiting is 0, expected a whole number from 1 to 100,000,000.",
+        ),
         ("bytes=5", "bytes is not a quota, expected reports_per_second or reports_waiting."),
-        ("reports_per_second=0.5", "expected a name and a whole number such as reports_per_second=200."),
+        (
+            "reports_per_second=0.5",
+            "expected a name and a whole number such as reports_per_second=200.",
+        ),
     ],
 )
-def test_what_cannot_be_a_rate_is_refused_with_a_sentence(project: Project, word: str, sentence: str) -> None:
+def test_what_cannot_be_a_rate_is_refused_with_a_sentence(
+    project: Project, word: str, sentence: str
+) -> None:
     with pytest.raises(CommandError, match=sentence):
         said("--project", project.slug, "--set", word)
 

@@ -1,4 +1,5 @@
-"""A key works until it expires or is revoked; only its hash is stored, and its use is noted to the minute."""
+"""A key works until it expires or is revoked; only its hash is stored, and its use is noted to the
+minute."""
 
 import re
 import time
@@ -13,7 +14,12 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.common import clock
 from dashboard.projects import key_auth
 from dashboard.projects.key_auth import VerifiedKey, clear_key_cache, key_check
-from dashboard.projects.key_format import KEY_SEARCH_PATTERN, key_digest, key_text_generate, key_text_parse
+from dashboard.projects.key_format import (
+    KEY_SEARCH_PATTERN,
+    key_digest,
+    key_text_generate,
+    key_text_parse,
+)
 from dashboard.projects.models import Key, Project
 from dashboard.projects.services import key_create, key_record_exposure, key_revoke
 
@@ -24,9 +30,15 @@ def test_the_text_has_its_shape_and_its_checksum() -> None:
     for kind in ("ing", "api", "dep"):
         made = key_text_generate(kind)
         assert re.fullmatch(rf"cw_{kind}_[0-9A-Za-z]{{8}}_[0-9A-Za-z]{{49}}", made.text)
-        assert key_text_parse(made.text) == made and KEY_SEARCH_PATTERN.search(f"?key={made.text}&x")
+        assert key_text_parse(made.text) == made and KEY_SEARCH_PATTERN.search(
+            f"?key={made.text}&x"
+        )
         for place in (3, 9, 30, len(made.text) - 1):
-            mistyped = made.text[:place] + ("x" if made.text[place] != "x" else "y") + made.text[place + 1 :]
+            mistyped = (
+                made.text[:place]
+                + ("x" if made.text[place] != "x" else "y")
+                + made.text[place + 1 :]
+            )
             assert key_text_parse(mistyped) is None
     assert key_text_parse("") is None and key_text_parse(made.text + "\n") is None
 
@@ -34,7 +46,11 @@ def test_the_text_has_its_shape_and_its_checksum() -> None:
 def test_only_a_hash_is_stored_and_it_needs_the_pepper(project: Project) -> None:
     key, text = key_create(project=project)
     row = Key.objects.get(pk=key.pk)
-    assert bytes(row.digest) == key_digest(text, settings.KEY_PEPPER) != key_digest(text, "another pepper")
+    assert (
+        bytes(row.digest)
+        == key_digest(text, settings.KEY_PEPPER)
+        != key_digest(text, "another pepper")
+    )
     assert text[16:] not in repr(row.__dict__)
 
 
@@ -68,7 +84,9 @@ def test_of_many_threads_that_know_nothing_one_asks(monkeypatch: pytest.MonkeyPa
     assert all(known is not None and known.project_id == 1 for known in found)
 
 
-def test_expired_at_once_even_if_remembered(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expired_at_once_even_if_remembered(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, text = key_create(project=project, expires_at=clock.now() + timedelta(hours=1))
     assert key_check(text) is not None
     later = clock.now() + timedelta(hours=2)
@@ -76,7 +94,9 @@ def test_expired_at_once_even_if_remembered(project: Project, monkeypatch: pytes
     assert key_check(text) is None
 
 
-def test_revoked_when_the_memory_is_half_a_second_old(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_revoked_when_the_memory_is_half_a_second_old(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key, text = key_create(project=project)
     assert key_check(text) is not None
     key_revoke(key=key, actor_name="tests")
@@ -119,7 +139,9 @@ def test_exposure_is_noted_once_a_minute(project: Project) -> None:
     assert AuditEntry.objects.filter(action="key.exposed").count() == 1
 
 
-def test_a_flood_of_made_up_keys_forgets_none_that_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_of_made_up_keys_forgets_none_that_works(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(key_auth, "MAX_CACHED_KEYS", 8)
     monkeypatch.setattr(key_auth, "CACHE_FRESH_S", 60.0)  # a busy machine takes long for the flood
     _, text = key_create(project=project)
@@ -131,7 +153,9 @@ def test_a_flood_of_made_up_keys_forgets_none_that_works(project: Project, monke
     assert len(caught) == 0 and len(key_auth._invalid_cache) <= 8
 
 
-def test_a_key_that_is_made_after_it_was_refused_works(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_made_after_it_was_refused_works(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     key, text = key_create(project=project)
     Key.objects.filter(pk=key.pk).update(revoked_at=clock.now())
     assert key_check(text) is None

@@ -1,4 +1,5 @@
-"""`setup_project` makes a person, a project and a key once, shows them once, and a second start changes nothing."""
+"""`setup_project` makes a person, a project and a key once, shows them once, and a second start
+changes nothing."""
 
 from io import StringIO
 
@@ -15,7 +16,10 @@ pytestmark = pytest.mark.django_db
 def run(*arguments: str) -> dict[str, str]:
     out = StringIO()
     call_command("setup_project", *arguments, stdout=out)
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in out.getvalue().splitlines())}
+    return {
+        name: value.strip()
+        for name, _, value in (line.partition(":") for line in out.getvalue().splitlines())
+    }
 
 
 def test_first_and_second_start() -> None:

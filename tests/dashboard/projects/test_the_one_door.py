@@ -1,4 +1,5 @@
-"""Nobody sees a project without being a member of it, and nobody does more than their role allows."""
+"""Nobody sees a project without being a member of it, and nobody does more than their role
+allows."""
 
 from collections.abc import Callable
 
@@ -9,7 +10,13 @@ from django.http import Http404
 
 from dashboard.accounts.models import User
 from dashboard.projects.models import Key, Member, Project, Role
-from dashboard.projects.selectors import find_member_role, for_project, get_project_or_404, list_projects, role_includes
+from dashboard.projects.selectors import (
+    find_member_role,
+    for_project,
+    get_project_or_404,
+    list_projects,
+    role_includes,
+)
 from dashboard.projects.services import key_create, member_add
 
 pytestmark = pytest.mark.django_db
@@ -23,9 +30,15 @@ def test_a_member_comes_in(project: Project, make_user: MakeUser) -> None:
         assert find_member_role(member, project) == role
 
 
-def test_a_stranger_a_missing_project_and_nobody_see_the_same_404(project: Project, other_project: Project, make_user: MakeUser) -> None:
+def test_a_stranger_a_missing_project_and_nobody_see_the_same_404(
+    project: Project, other_project: Project, make_user: MakeUser
+) -> None:
     stranger = make_user("eve", other_project, Role.ADMIN)
-    for who, slug in ((stranger, project.slug), (stranger, "no-such-project"), (AnonymousUser(), project.slug)):
+    for who, slug in (
+        (stranger, project.slug),
+        (stranger, "no-such-project"),
+        (AnonymousUser(), project.slug),
+    ):
         with pytest.raises(Http404, match="There is no such project"):
             get_project_or_404(who, slug)
 
@@ -37,7 +50,9 @@ def test_who_may_no_longer_sign_in_is_a_stranger(project: Project, user: User) -
     assert not list_projects(user).exists()
 
 
-def test_a_superuser_without_a_membership_is_a_stranger(project: Project, make_user: MakeUser) -> None:
+def test_a_superuser_without_a_membership_is_a_stranger(
+    project: Project, make_user: MakeUser
+) -> None:
     root = make_user("root")
     root.is_superuser = root.is_staff = True
     root.save()

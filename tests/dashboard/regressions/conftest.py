@@ -38,8 +38,11 @@ def time_is(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def side_by_side(time_is: Clock, store_reports: Callable[..., Any]) -> Iterator[list[SimulatedInstance]]:
-    """Three instances of each version of `ranker`: the newer one is slower and partly eager for 39 minutes; not sent yet."""
+def side_by_side(
+    time_is: Clock, store_reports: Callable[..., Any]
+) -> Iterator[list[SimulatedInstance]]:
+    """Three instances of each version of `ranker`: the newer one is slower and partly eager for 39
+    minutes; not sent yet."""
     clear_comparisons()
     found = build_instances(build_fleet(judged_minutes=JUDGED_MINUTES)[:1], start_minute=NOW_MINUTE)
     for instance in found:
@@ -50,10 +53,15 @@ def side_by_side(time_is: Clock, store_reports: Callable[..., Any]) -> Iterator[
 
 @pytest.fixture
 def send(store_reports: Callable[..., Any]) -> Callable[..., None]:
-    """`send(instance, first, last)` stores and folds the windows of an instance with those numbers, counted from 1."""
+    """`send(instance, first, last)` stores and folds the windows of an instance with those numbers,
+    counted from 1."""
 
     def sent(instance: SimulatedInstance, first: int = 1, last: int = 10_000) -> None:
-        reports = [report for report in build_past_reports(instance, start_minute=NOW_MINUTE) if first <= report.seq[0] <= last]
+        reports = [
+            report
+            for report in build_past_reports(instance, start_minute=NOW_MINUTE)
+            if first <= report.seq[0] <= last
+        ]
         store_reports(Request(VERSION, clock.unix(), instance.identity, reports))
         fold_all()
 

@@ -7,9 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from dashboard.regressions.judge import InstanceMinute
-from dashboard.regressions.judge.settings_overrides import ENOUGH_PAIRS, LearnedMetric, build_settings
+from dashboard.regressions.judge.settings_overrides import (
+    ENOUGH_PAIRS,
+    LearnedMetric,
+    build_settings,
+)
 
-# Variance between healthy simulated instances after so many matched minutes, as the reference procedure learned it on its simulated fleet.
+# Variance between healthy simulated instances after so many matched minutes, as the reference
+# procedure learned it on its simulated fleet.
 LEARNED_VARIANCE = (
     (10, 0.00270),
     (20, 0.00289),
@@ -39,8 +44,9 @@ LEARNED_TAIL = (
 LEARNED_DAYS = 3.6e-5
 """Of one day beside another: so much moves all hosts of that simulated fleet alike."""
 LEARNED_CACHES = 0.39
-"""How far the misses of instances' starts lie apart beyond chance, as this judge learned it from 200 simulated healthy pairs
-(`Lesson` over 41 minutes of `Fleet(candidates=2)`, seeds 3800000 to 3800199); the reference procedure learned 0.37 on its own."""
+"""How far the misses of instances' starts lie apart beyond chance, as this judge learned it from
+200 simulated healthy pairs (`Lesson` over 41 minutes of `Fleet(candidates=2)`, seeds 3800000 to
+3800199); the reference procedure learned 0.37 on its own."""
 TAUGHT = {
     "p50": LearnedMetric(ENOUGH_PAIRS, LEARNED_VARIANCE, LEARNED_DAYS),
     "p99": LearnedMetric(ENOUGH_PAIRS, LEARNED_TAIL, LEARNED_DAYS),
@@ -72,7 +78,9 @@ def instance(name: str, **changes: Any) -> InstanceMinute:
     return replace(ROW, **{"instance": name, "unit": name, "arm": arm, **changes})
 
 
-def every_minute(rows: Iterable[InstanceMinute], minutes: int, start: int = 0) -> Iterator[InstanceMinute]:
+def every_minute(
+    rows: Iterable[InstanceMinute], minutes: int, start: int = 0
+) -> Iterator[InstanceMinute]:
     """The same rows in every minute."""
     kept = list(rows)
     for minute in range(start, start + minutes):

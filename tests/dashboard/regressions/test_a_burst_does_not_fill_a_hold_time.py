@@ -1,4 +1,5 @@
-"""A minute counts towards a hold time if the newest minutes show the events: a window remembers a burst for longer than it lasted."""
+"""A minute counts towards a hold time if the newest minutes show the events: a window remembers a
+burst for longer than it lasted."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ CALM = [(0, "not_enough_data"), (59, "healthy")]
 
 @pytest.mark.parametrize("minutes", [1, 5, 10, 15])
 @pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
-def test_a_burst_of_errors_on_one_of_three_instances_changes_no_verdict(minutes: int, share: float) -> None:
+def test_a_burst_of_errors_on_one_of_three_instances_changes_no_verdict(
+    minutes: int, share: float
+) -> None:
     assert verdicts(Case("burst", 3, 200, errors_for(minutes, share))) == CALM
 
 
@@ -21,7 +24,9 @@ def test_errors_that_last_are_watched_and_rolled_back_as_soon_as_before() -> Non
 
 
 def test_errors_of_half_an_hour_are_watched() -> None:
-    assert "watch" in {said for _, said in verdicts(Case("half an hour", 3, 200, errors_for(30, 0.05)))}
+    assert "watch" in {
+        said for _, said in verdicts(Case("half an hour", 3, 200, errors_for(30, 0.05)))
+    }
 
 
 def test_two_bursts_within_a_window_are_no_roll_back() -> None:
@@ -29,6 +34,12 @@ def test_two_bursts_within_a_window_are_no_roll_back() -> None:
     between = errors_for(12, 0.5)
 
     def twice(row):  # type: ignore[no-untyped-def]
-        return first(row) if row.minute < 106 else second(row) if not between(row).errors else first(row)
+        return (
+            first(row)
+            if row.minute < 106
+            else second(row)
+            if not between(row).errors
+            else first(row)
+        )
 
     assert "roll_back" not in {said for _, said in verdicts(Case("twice", 3, 200, twice))}

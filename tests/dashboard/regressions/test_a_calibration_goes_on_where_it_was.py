@@ -1,4 +1,5 @@
-"""A calibration is kept by deployment: parts that ran apart, were cut short or ran twice give the table of one that ran through."""
+"""A calibration is kept by deployment: parts that ran apart, were cut short or ran twice give the
+table of one that ran through."""
 
 from __future__ import annotations
 
@@ -16,13 +17,22 @@ Run = Callable[..., list[str]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """`run("--shard", "1/2", ...)` is the command on a few short fleets; answers the lines of its table, but for the time it took."""
+    """`run("--shard", "1/2", ...)` is the command on a few short fleets; answers the lines of its
+    table, but for the time it took."""
 
     def command(*arguments: str) -> list[str]:
-        few = [] if "--combine" in arguments else ["--deployments", "4", "--hours", ".2", "--groups", "by size", "--processes", "1"]
+        few = (
+            []
+            if "--combine" in arguments
+            else ["--deployments", "4", "--hours", ".2", "--groups", "by size", "--processes", "1"]
+        )
         monkeypatch.setattr(sys, "argv", ["calibrate", *few, *arguments])
         calibrate.main()
-        return [line.rsplit("|", 2)[0] for line in capsys.readouterr().out.splitlines() if "processor time" not in line]
+        return [
+            line.rsplit("|", 2)[0]
+            for line in capsys.readouterr().out.splitlines()
+            if "processor time" not in line
+        ]
 
     return command
 
@@ -50,6 +60,8 @@ def test_deployments_of_another_judge_are_in_no_table(run: Run, tmp_path: Path) 
     file = tmp_path / "kept"
     run("--into", str(file))
     with file.open("a") as out:
-        out.write(json.dumps(json.loads(file.read_text().splitlines()[0]) | {"judge": "another"}) + "\n")
+        out.write(
+            json.dumps(json.loads(file.read_text().splitlines()[0]) | {"judge": "another"}) + "\n"
+        )
     with pytest.raises(SystemExit, match="not watched alike"):
         run("--combine", str(file))

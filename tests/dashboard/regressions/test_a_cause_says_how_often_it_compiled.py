@@ -26,21 +26,36 @@ SERVED = ("self.served == 2", "self.served == 3", "self.served == 4")
     [
         ((), ""),
         (THREADS, "`forward` is compiled again (guard: GLOBAL_STATE changed: num_threads)"),
-        (THREADS * 3, "`forward` is compiled again and again (guard: GLOBAL_STATE changed: num_threads)"),
+        (
+            THREADS * 3,
+            "`forward` is compiled again and again (guard: GLOBAL_STATE changed: num_threads)",
+        ),
         (SERVED, "`forward` is compiled again and again (guard: self.served == 2)"),
     ],
 )
 @pytest.mark.parametrize("instances", [1, 3])
 def test_once_in_each_process_is_once(
-    time_is: Clock, make_request: Make, store_reports: Store, reasons: tuple[str, ...], words: str, instances: int
+    time_is: Clock,
+    make_request: Make,
+    store_reports: Store,
+    reasons: tuple[str, ...],
+    words: str,
+    instances: int,
 ) -> None:
     def compile_again(report: Report) -> None:
         report.compiles.append(_compiled(report, "first", ""))
         report.compiles.extend(_compiled(report, "recompile", reason) for reason in reasons)
 
-    store_reports(*(make_request(instance=number, change=compile_again) for number in range(instances)))
+    store_reports(
+        *(make_request(instance=number, change=compile_again) for number in range(instances))
+    )
     fold_all()
-    assert find_stall_cause(deployment=Deployment.objects.get(), now_minute=clock.minute_of(clock.unix()) + 1) == words
+    assert (
+        find_stall_cause(
+            deployment=Deployment.objects.get(), now_minute=clock.minute_of(clock.unix()) + 1
+        )
+        == words
+    )
 
 
 def _compiled(report: Report, kind: str, reason: str) -> Compile:

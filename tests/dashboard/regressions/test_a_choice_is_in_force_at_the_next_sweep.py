@@ -1,4 +1,5 @@
-"""What an operator changes is audited, and what runs is judged anew with it at once; other projects and models are left alone."""
+"""What an operator changes is audited, and what runs is judged anew with it at once; other projects
+and models are left alone."""
 
 from __future__ import annotations
 
@@ -23,26 +24,46 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def model(project: Project) -> WatchedModel:
-    return WatchedModel.objects.create(project=project, name="ranker", first_seen_at=clock.now(), last_seen_at=clock.now())
+    return WatchedModel.objects.create(
+        project=project, name="ranker", first_seen_at=clock.now(), last_seen_at=clock.now()
+    )
 
 
-def test_a_models_choice_holds_for_it_alone(project: Project, other_project: Project, model: WatchedModel) -> None:
-    detection_settings_set(project=project, values={"watch_alpha": 0.1, "p50.smallest_effect": 0.04})
+def test_a_models_choice_holds_for_it_alone(
+    project: Project, other_project: Project, model: WatchedModel
+) -> None:
+    detection_settings_set(
+        project=project, values={"watch_alpha": 0.1, "p50.smallest_effect": 0.04}
+    )
     detection_settings_set(project=project, model=model, values={"p50.smallest_effect": 0.03})
     book = SettingsResolver()
-    own, others = book.of(project_id=project.pk, model_id=model.pk), book.of(project_id=project.pk, model_id=model.pk + 1)
+    own, others = (
+        book.of(project_id=project.pk, model_id=model.pk),
+        book.of(project_id=project.pk, model_id=model.pk + 1),
+    )
     assert (own.watch_alpha, others.watch_alpha) == (0.1, 0.1)
-    assert [getattr(found.metrics[0], "smallest_effect", None) for found in (own, others)] == [0.03, 0.04]
+    assert [getattr(found.metrics[0], "smallest_effect", None) for found in (own, others)] == [
+        0.03,
+        0.04,
+    ]
     assert book.of(project_id=other_project.pk) == PRODUCTION
     assert book.of(project_id=project.pk) is others
 
 
-def test_who_changed_what_is_in_the_record(project: Project, user: User, model: WatchedModel) -> None:
-    detection_settings_set(project=project, values={"watch_alpha": 0.1, "eager.muted": True}, actor=user)
+def test_who_changed_what_is_in_the_record(
+    project: Project, user: User, model: WatchedModel
+) -> None:
+    detection_settings_set(
+        project=project, values={"watch_alpha": 0.1, "eager.muted": True}, actor=user
+    )
     assert detection_settings_set(project=project, values={"eager.muted": True}, actor=user)
     assert not detection_settings_set(project=project, values={"eager.muted": True}, actor=user)
     detection_settings_set(project=project, model=model, values={"eager.muted": False}, actor=user)
-    rows = AuditEntry.objects.filter(action="judging.set").order_by("pk").values_list("actor_name", "subject", "before", "after")
+    rows = (
+        AuditEntry.objects.filter(action="judging.set")
+        .order_by("pk")
+        .values_list("actor_name", "subject", "before", "after")
+    )
     assert list(rows) == [
         ("ada", "ranking", {}, {"eager.muted": True, "watch_alpha": 0.1}),
         ("ada", "ranking", {"watch_alpha": 0.1}, {}),
@@ -52,7 +73,9 @@ def test_who_changed_what_is_in_the_record(project: Project, user: User, model: 
 
 def test_what_cannot_be_changes_nothing(project: Project, model: WatchedModel) -> None:
     detection_settings_set(project=project, values={"p50.smallest_effect": 0.09})
-    with pytest.raises(OverrideError, match="Tolerated change of p50 is 6 %, expected at least 9 %"):
+    with pytest.raises(
+        OverrideError, match="Tolerated change of p50 is 6 %, expected at least 9 %"
+    ):
         detection_settings_set(project=project, model=model, values={"p50.tolerated": 0.06})
     assert JudgingChoice.objects.count() == 1
 
@@ -80,11 +103,24 @@ def test_a_change_is_judged_with_at_once_and_back(
     assert current.get().kind == "roll_back"
 
 
-def test_what_the_fleet_taught_is_in_force_from_enough_pairs_on(project: Project, other_project: Project) -> None:
+def test_what_the_fleet_taught_is_in_force_from_enough_pairs_on(
+    project: Project, other_project: Project
+) -> None:
     common = {"metric": "p50", "layout": "", "learned_at": clock.now()}
     for minutes, variance in ((10, 0.0027), (60, 0.0011)):
-        LearnedVariance.objects.create(project=project, minutes=minutes, variance=variance, pairs=ENOUGH_PAIRS, **common)
-        LearnedVariance.objects.create(project=other_project, minutes=minutes, variance=variance, pairs=ENOUGH_PAIRS - 1, **common)
+        LearnedVariance.objects.create(
+            project=project, minutes=minutes, variance=variance, pairs=ENOUGH_PAIRS, **common
+        )
+        LearnedVariance.objects.create(
+            project=other_project,
+            minutes=minutes,
+            variance=variance,
+            pairs=ENOUGH_PAIRS - 1,
+            **common,
+        )
     book = SettingsResolver()
-    assert getattr(book.of(project_id=project.pk).metrics[0], "prior_variance", None) == ((10, 0.0027), (60, 0.0011))
+    assert getattr(book.of(project_id=project.pk).metrics[0], "prior_variance", None) == (
+        (10, 0.0027),
+        (60, 0.0011),
+    )
     assert book.of(project_id=other_project.pk) == PRODUCTION

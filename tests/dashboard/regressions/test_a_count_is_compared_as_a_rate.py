@@ -1,4 +1,5 @@
-"""Errors: the formula by hand, which rule spoke, storms found and held, bursts left alone, and rates where the baseline is affected too."""
+"""Errors: the formula by hand, which rule spoke, storms found and held, bursts left alone, and
+rates where the baseline is affected too."""
 
 from math import exp, log, sqrt
 
@@ -30,7 +31,11 @@ def fleet(base_errors: int, cand_errors: int, instances: int = 3, calls: int = 1
 
 
 def test_a_rate_is_the_formula_by_hand():
-    rate = estimate_rate([(Sums(10, 10_000, 30, 5_000), 3, 2), (Sums(4, 1_000, 2, 500), 1, 1)], dispersion=0.5, prior_df=15)
+    rate = estimate_rate(
+        [(Sums(10, 10_000, 30, 5_000), 3, 2), (Sums(4, 1_000, 2, 500), 1, 1)],
+        dispersion=0.5,
+        prior_df=15,
+    )
     assert rate is not None
     expected = 5_000 * 10 / 10_000 + 500 * 4 / 1_000
     assert rate.expected == expected == 7
@@ -44,7 +49,9 @@ def test_the_interval_is_the_one_of_the_formula():
     delta = log((3 * 9 * 30 + 0.5) / (3 * 2 * 30 + 0.5))
     error = sqrt(1 / (3 * 9 * 30 + 0.5) + 1 / (3 * 2 * 30 + 0.5) + 0.25 * (1 / 3 + 1 / 3))
     margin = t.ppf(1 - 0.05 / (2 * 9 * 8), 15) * error
-    assert (row.change, row.low, row.high) == tuple(pytest.approx(exp(each) - 1) for each in (delta, delta - margin, delta + margin))
+    assert (row.change, row.low, row.high) == tuple(
+        pytest.approx(exp(each) - 1) for each in (delta, delta - margin, delta + margin)
+    )
     assert (row.baseline, row.candidate) == (pytest.approx(0.002), pytest.approx(0.009))
     assert (row.times, row.points, row.tolerated) == (2.0, 0.002, 2.0)
 
@@ -54,7 +61,12 @@ def test_a_rate_that_is_surely_up_is_a_roll_back_after_half_an_hour():
     assert judged((calm, 20), (storm, 40)).verdict == "watch"
     outcome = judged((calm, 20), (storm, 60))
     row = row_of(outcome)
-    assert (outcome.verdict, row.label, row.rule, row.affected_instances) == ("roll_back", "REGRESSED", "rate", 0)
+    assert (outcome.verdict, row.label, row.rule, row.affected_instances) == (
+        "roll_back",
+        "REGRESSED",
+        "rate",
+        0,
+    )
 
 
 def test_an_instance_that_fails_is_named_by_the_rule_and_held_for_half_an_hour():
@@ -65,7 +77,13 @@ def test_an_instance_that_fails_is_named_by_the_rule_and_held_for_half_an_hour()
     # Thirty errors are reached in the storm's second minute.
     outcome = judged((calm, 20), (storm, 31))
     row = row_of(outcome)
-    assert (outcome.verdict, outcome.since, row.rule, row.affected_instances, row.change) == ("roll_back", 50, "affected", 1, None)
+    assert (outcome.verdict, outcome.since, row.rule, row.affected_instances, row.change) == (
+        "roll_back",
+        50,
+        "affected",
+        1,
+        None,
+    )
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5, 1.0])
@@ -76,7 +94,10 @@ def test_a_burst_of_three_minutes_is_no_roll_back(share: float):
 
 
 def test_few_errors_are_no_storm():
-    outcome = judged((fleet(0, 0, calls=50), 60), ([*fleet(0, 0, calls=50)[:5], instance("c2", calls=50, errors=1)], 4))
+    outcome = judged(
+        (fleet(0, 0, calls=50), 60),
+        ([*fleet(0, 0, calls=50)[:5], instance("c2", calls=50, errors=1)], 4),
+    )
     assert row_of(outcome).label != "REGRESSED"
 
 
@@ -118,17 +139,30 @@ def test_eager_calls_are_compared_as_a_rate_where_the_baseline_is_eager_too():
     fleets = [eager(f"b{i}", 0.04) for i in range(12)] + [eager(f"c{i}", 0.6) for i in range(12)]
     outcome = judged((fleets, 40))
     row = row_of(outcome, "eager")
-    assert (outcome.verdict, row.label, row.rule, row.affected_instances) == ("roll_back", "REGRESSED", "rate", 12)
+    assert (outcome.verdict, row.label, row.rule, row.affected_instances) == (
+        "roll_back",
+        "REGRESSED",
+        "rate",
+        12,
+    )
     assert (row.baseline, row.candidate) == (pytest.approx(0.04), pytest.approx(0.6))
 
 
 def test_a_quiet_version_whose_every_call_fails_is_found_by_its_rate():
-    """One call a minute and instance is too little to judge an instance by itself; a thousand calls that all failed are not."""
+    """One call a minute and instance is too little to judge an instance by itself; a thousand calls
+    that all failed are not."""
     base = [instance(f"b{i}", calls=100) for i in range(4)]
     outcome = judged(([*base, *[instance(f"c{i}", calls=1, errors=1) for i in range(4)]], 120))
     row = row_of(outcome)
-    assert (outcome.verdict, row.rule, row.candidate, row.candidate_instances) == ("roll_back", "rate", 1.0, 4)
+    assert (outcome.verdict, row.rule, row.candidate, row.candidate_instances) == (
+        "roll_back",
+        "rate",
+        1.0,
+        4,
+    )
     said = verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=str)
-    assert said.startswith("Roll back v2: 100\u00a0% of calls fail on average over 4 instances since ")
+    assert said.startswith(
+        "Roll back v2: 100\u00a0% of calls fail on average over 4 instances since "
+    )
     calm = judged(([*base, *[instance(f"c{i}", calls=1) for i in range(4)]], 120))
     assert (row_of(calm).label, row_of(calm).reason) == ("NOT ENOUGH DATA", "too_few_calls")

@@ -1,4 +1,5 @@
-"""A live deployment that is not judged, because the judge fails on it or does not run, is counted where people and alarms look."""
+"""A live deployment that is not judged, because the judge fails on it or does not run, is counted
+where people and alarms look."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def test_what_is_late_to_be_judged_is_counted_until_it_is_judged(
         send(instance)
     late = judge_check()
     assert (late.ok, late.value) == (False, 2)
-    assert late.sentence.startswith(f"2 deployments have not been judged for over {LATE_MINUTES} min")
+    assert late.sentence.startswith(
+        f"2 deployments have not been judged for over {LATE_MINUTES} min"
+    )
     deployments_judge()
     assert judge_check().ok
     time_is.minute += LATE_MINUTES
@@ -46,4 +49,6 @@ def test_what_does_not_fit_into_a_turn_is_judged_in_the_next(
     assert turns == [2, -1, 1]
     with CaptureQueriesContext(connection) as queries:
         deployments_judge()
-    assert sum('FROM "deployment"' in query["sql"] for query in queries.captured_queries) == 1, "one says that nothing is due"
+    assert sum('FROM "deployment"' in query["sql"] for query in queries.captured_queries) == 1, (
+        "one says that nothing is due"
+    )

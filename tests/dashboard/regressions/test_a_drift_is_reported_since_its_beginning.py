@@ -1,4 +1,5 @@
-"""A drift is the mean since it began, and not its best stretch: a busy half hour within it neither dates nor sizes it."""
+"""A drift is the mean since it began, and not its best stretch: a busy half hour within it neither
+dates nor sizes it."""
 
 from __future__ import annotations
 
@@ -7,9 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from dashboard.regressions.judge.self_drift import BLOCK_MINUTES, DAY_BLOCKS, CusumDetector, FirstDayModel, SelfDrift
+from dashboard.regressions.judge.self_drift import (
+    BLOCK_MINUTES,
+    DAY_BLOCKS,
+    CusumDetector,
+    FirstDayModel,
+    SelfDrift,
+)
 from dashboard.regressions.judge.settings import P50, PRODUCTION
-from tests.dashboard.regressions.test_a_version_that_gets_slower_by_itself_is_watched import drift_of
+from tests.dashboard.regressions.test_a_version_that_gets_slower_by_itself_is_watched import (
+    drift_of,
+)
 
 ONSET = 2000
 
@@ -33,7 +42,10 @@ def test_a_step_is_reported_with_its_size(size: float, after: int) -> None:
 
 def drifted(rng: np.random.Generator, size: float) -> SelfDrift | None:
     """An hour after its alarm, a step among levels that wander as those of one instance do."""
-    drift, own = CusumDetector(P50, PRODUCTION), FirstDayModel({}, 0.0, np.zeros(4), 0.0, 0.03, 0.03, 0.86, 0, 1439)
+    drift, own = (
+        CusumDetector(P50, PRODUCTION),
+        FirstDayModel({}, 0.0, np.zeros(4), 0.0, 0.03, 0.03, 0.86, 0, 1439),
+    )
     level, alarm = 0.0, None
     for block in range(3 * DAY_BLOCKS):
         level = 0.86 * level + rng.normal(0, 0.03 * math.sqrt(1 - 0.86**2))

@@ -1,4 +1,5 @@
-"""Calls that wait for a compilation after a start or for a rare shape are no ROLL BACK; those that wait in every minute are, soon."""
+"""Calls that wait for a compilation after a start or for a rare shape are no ROLL BACK; those that
+wait in every minute are, soon."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ def judged(fleet: Fleet, stalling: Stalling) -> Outcome:
 @pytest.mark.parametrize(("calls", "candidates"), [(20.0, 2), (60.0, 1), (300.0, 2)])
 def test_a_healthy_fleet_that_meets_new_shapes_is_left_alone(calls: float, candidates: int) -> None:
     for seed in range(3):
-        fleet = Fleet(seed=97_000 + seed, candidates=candidates, minutes=150, calls_per_minute=calls)
+        fleet = Fleet(
+            seed=97_000 + seed, candidates=candidates, minutes=150, calls_per_minute=calls
+        )
         outcome = judged(fleet, Stalling(shapes=8, seconds=10.0, waiting=2))
         assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
         assert not any(fact.severity == "roll_back" for fact in outcome.facts)
@@ -27,7 +30,9 @@ def test_a_healthy_fleet_that_meets_new_shapes_is_left_alone(calls: float, candi
 
 @pytest.mark.parametrize("share", [0.05, 1 / 3, 1.0])
 def test_calls_that_wait_in_every_minute_are_a_roll_back_within_the_hour(share: float) -> None:
-    outcome = judged(Fleet(seed=97_100, candidates=2, minutes=70), Stalling(shapes=8, seconds=0.6, share=share))
+    outcome = judged(
+        Fleet(seed=97_100, candidates=2, minutes=70), Stalling(shapes=8, seconds=0.6, share=share)
+    )
     row = next(row for row in outcome.evidence if row.metric == "stalled")
     assert (outcome.verdict, row.label, row.drives) == ("roll_back", "REGRESSED", True)
     assert row.candidate == pytest.approx(share, abs=0.02)
@@ -35,18 +40,25 @@ def test_calls_that_wait_in_every_minute_are_a_roll_back_within_the_hour(share: 
 
 
 def after_the_baseline_ended(*, baseline_stalls: int) -> CertainFact:
-    """What is certain of a version half of whose calls stall, an hour after the baseline's last call."""
+    """What is certain of a version half of whose calls stall, an hour after the baseline's last
+    call."""
     rows = [*every_minute([instance("b1", stalled=baseline_stalls, stalled_sum=5.0)], 60)]
     rows += every_minute([instance("c1", first_minute=0, stalled=50, stalled_sum=30.0)], 120)
-    outcome = evaluate(rows, now_minute=120, deployed_minute=0, known=JudgeContext(stalled_budget=0.02))
+    outcome = evaluate(
+        rows, now_minute=120, deployed_minute=0, known=JudgeContext(stalled_budget=0.02)
+    )
     return next(fact for fact in outcome.facts if fact.kind == "stalled_calls")
 
 
 def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
     fine = after_the_baseline_ended(baseline_stalls=0)
-    assert (fine.severity, fine.baseline_silent) == ("roll_back", False), "its agents did report stalled calls, and there were none"
+    assert (fine.severity, fine.baseline_silent) == ("roll_back", False), (
+        "its agents did report stalled calls, and there were none"
+    )
     stalled = after_the_baseline_ended(baseline_stalls=50)
-    assert (stalled.severity, stalled.on_baseline) == ("watch", 1), "it is no regression because the other version is gone"
+    assert (stalled.severity, stalled.on_baseline) == ("watch", 1), (
+        "it is no regression because the other version is gone"
+    )
 
 
 @pytest.mark.parametrize(
@@ -55,19 +67,30 @@ def test_a_baseline_that_has_ended_is_remembered_as_it_was() -> None:
         (
             (100, 5, 5),
             (60.0, 3.0, 3.0),
-            "36.7\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0% (1,980\u00a0s in all)",
+            "36.7\u00a0% of calls waited for a compilation in the last half hour, above "
+            "the budget of 2\u00a0% (1,980\u00a0s in all)",
         ),
         (
             (100, 0, 0),
             (60.0, 0.0, 0.0),
-            "100\u00a0% of calls waited for a compilation in the last half hour, above the budget of 2\u00a0% (1,800\u00a0s in all)",
+            "100\u00a0% of calls waited for a compilation in the last half hour, above the "
+            "budget of 2\u00a0% (1,800\u00a0s in all)",
         ),
     ],
 )
-def test_what_is_told_adds_up_the_instances_beyond_the_budget(stalled: tuple[int, ...], seconds: tuple[float, ...], words: str) -> None:
+def test_what_is_told_adds_up_the_instances_beyond_the_budget(
+    stalled: tuple[int, ...], seconds: tuple[float, ...], words: str
+) -> None:
     each = zip(("c1", "c2", "c3"), stalled, seconds, strict=True)
-    rows = [instance(name, calls=100, stalled=count, stalled_sum=spent) for name, count, spent in each]
-    outcome = evaluate(every_minute(rows, 60), now_minute=60, deployed_minute=0, known=JudgeContext(stalled_budget=0.02))
+    rows = [
+        instance(name, calls=100, stalled=count, stalled_sum=spent) for name, count, spent in each
+    ]
+    outcome = evaluate(
+        every_minute(rows, 60),
+        now_minute=60,
+        deployed_minute=0,
+        known=JudgeContext(stalled_budget=0.02),
+    )
     (fact,) = outcome.facts
     assert (fact.why, describe_fact(fact)) == (words, words)
     assert len(fact.instances) == sum(count > 2 for count in stalled)

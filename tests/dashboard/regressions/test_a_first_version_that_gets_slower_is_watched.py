@@ -1,4 +1,5 @@
-"""A version with nothing to be compared with is held against its own first day: minutes in rows, a verdict with its words out."""
+"""A version with nothing to be compared with is held against its own first day: minutes in rows, a
+verdict with its words out."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from datetime import timedelta
 import pytest
 
 from dashboard.common import clock
-from dashboard.fleet.models import Deployment, Instance, ModelVersion, RegionMinute, Series, Stratum, WatchedModel
+from dashboard.fleet.models import (
+    Deployment,
+    Instance,
+    ModelVersion,
+    RegionMinute,
+    Series,
+    Stratum,
+    WatchedModel,
+)
 from dashboard.fleet.partitions import partitions_ensure
 from dashboard.projects.models import Project
 from dashboard.regressions.comparison_cache import clear_comparisons
@@ -34,7 +43,9 @@ def deployment(project: Project, time_is: Clock) -> Iterator[Deployment]:
     then = clock.now() - timedelta(days=2)
     seen = {"first_seen_at": then, "last_seen_at": clock.now()}
     model = WatchedModel.objects.create(project=project, name="ranker", **seen)
-    version = ModelVersion.objects.create(project=project, model=model, name="v1", last_minute=NOW_MINUTE - 1, revision=1, **seen)
+    version = ModelVersion.objects.create(
+        project=project, model=model, name="v1", last_minute=NOW_MINUTE - 1, revision=1, **seen
+    )
     where = {"project": project, "model": model, "version": version, "environment": "production"}
     Instance.objects.create(
         **where,
@@ -51,15 +62,39 @@ def deployment(project: Project, time_is: Clock) -> Iterator[Deployment]:
 
 def call(deployment: Deployment, slower: float) -> None:
     """A call a second in every minute; the last hours took longer."""
-    stratum = Stratum.objects.create(project=deployment.project, gpu="", mode="default", runtime="torch.compile", world_size=1)
-    where = {"version": deployment.version, "environment": "production", "region": "forward", "bucket": "2^8"}
+    stratum = Stratum.objects.create(
+        project=deployment.project, gpu="", mode="default", runtime="torch.compile", world_size=1
+    )
+    where = {
+        "version": deployment.version,
+        "environment": "production",
+        "region": "forward",
+        "bucket": "2^8",
+    }
     series = Series.objects.create(project=deployment.project, stratum=stratum, **where)
     instance = Instance.objects.get(instance_id="one")
     rows = []
     for minute in range(START, NOW_MINUTE):
-        took = 0.010 * (1.0 + 0.01 * (minute % 3) + (slower if minute >= NOW_MINUTE - SLOWER else 0.0))
-        row = {"project_id": deployment.project_id, "instance_id": instance.pk, "series_id": series.pk, "minute": minute}
-        rows.append(RegionMinute(**row, day=minute // DAY, calls=60, compiled=60, p50=took, p99=2 * took, latency_count=60))
+        took = 0.010 * (
+            1.0 + 0.01 * (minute % 3) + (slower if minute >= NOW_MINUTE - SLOWER else 0.0)
+        )
+        row = {
+            "project_id": deployment.project_id,
+            "instance_id": instance.pk,
+            "series_id": series.pk,
+            "minute": minute,
+        }
+        rows.append(
+            RegionMinute(
+                **row,
+                day=minute // DAY,
+                calls=60,
+                compiled=60,
+                p50=took,
+                p99=2 * took,
+                latency_count=60,
+            )
+        )
     RegionMinute.objects.bulk_create(rows, batch_size=500)
 
 
@@ -68,8 +103,12 @@ def test_it_is_watch_and_says_so_once(deployment: Deployment) -> None:
     deployments_judge()
     verdict = Verdict.objects.get(current=True)
     assert verdict.kind == "watch" and verdict.baseline is None
-    assert verdict.sentence.startswith("V1 got slower by itself: p50 of `forward` is 3"), verdict.sentence
-    assert verdict.since_minute is not None and abs(verdict.since_minute - (NOW_MINUTE - SLOWER)) <= 10
+    assert verdict.sentence.startswith("V1 got slower by itself: p50 of `forward` is 3"), (
+        verdict.sentence
+    )
+    assert (
+        verdict.since_minute is not None and abs(verdict.since_minute - (NOW_MINUTE - SLOWER)) <= 10
+    )
     assert [line.where for line in fact_lines(verdict.evidence)] == ["over 1\u00a0instance"]
     assert fact_lines(verdict.evidence, sentence=verdict.sentence) == []
 

@@ -1,4 +1,5 @@
-"""A calibration tells when a fault was labelled REGRESSED, before hold times, and whether that is as often as is asked."""
+"""A calibration tells when a fault was labelled REGRESSED, before hold times, and whether that is
+as often as is asked."""
 
 from __future__ import annotations
 
@@ -27,11 +28,15 @@ LINE = {
 
 
 def rows(labels: list[dict[str, int]]) -> list[str]:
-    return list(table([{**LINE, "seed": seed, "labelled": of} for seed, of in enumerate(labels)], [ROW]))
+    return list(
+        table([{**LINE, "seed": seed, "labelled": of} for seed, of in enumerate(labels)], [ROW])
+    )
 
 
 def test_a_fault_is_labelled_before_it_has_held_long_enough_to_be_rolled_back() -> None:
-    slow = Fleet(seed=710_000, gpus=("H100",), candidates=3, stagger=0, minutes=40, fault="slow", size=0.6)
+    slow = Fleet(
+        seed=710_000, gpus=("H100",), candidates=3, stagger=0, minutes=40, fault="slow", size=0.6
+    )
     found = watch((slow, PRODUCTION))
     assert found.roll_back is not None
     assert found.labelled["p50"] < found.roll_back
@@ -39,7 +44,12 @@ def test_a_fault_is_labelled_before_it_has_held_long_enough_to_be_rolled_back() 
 
 
 def test_a_lone_instance_is_labelled_where_the_verdict_waits() -> None:
-    found = watch((Fleet(seed=710_001, gpus=("H100",), candidates=1, minutes=35, fault="slow", size=0.8), PRODUCTION))
+    found = watch(
+        (
+            Fleet(seed=710_001, gpus=("H100",), candidates=1, minutes=35, fault="slow", size=0.8),
+            PRODUCTION,
+        )
+    )
     assert "p50" in found.labelled
     assert found.roll_back is None
 
@@ -64,15 +74,29 @@ def test_a_row_that_reaches_its_goal_by_the_error_of_the_reference_alone_is_told
 
 
 def test_both_sampling_errors_are_those_of_fishers_exact_test() -> None:
-    for share, found, count in ((100, 28, 30), (100, 24, 30), (53, 20, 60), (53, 15, 60), (0, 0, 60), (7, 0, 60), (33, 4, 60)):
+    for share, found, count in (
+        (100, 28, 30),
+        (100, 24, 30),
+        (53, 20, 60),
+        (53, 15, 60),
+        (0, 0, 60),
+        (7, 0, 60),
+        (33, 4, 60),
+    ):
         asked = round(share * REFERENCE_TRIALS / 100)
-        chance = fisher_exact([[found, count - found], [asked, REFERENCE_TRIALS - asked]], alternative="less").pvalue
+        chance = fisher_exact(
+            [[found, count - found], [asked, REFERENCE_TRIALS - asked]], alternative="less"
+        ).pvalue
         assert reaches(share, found, count) == (chance >= UNLIKELY)
 
 
 def test_every_share_that_is_asked_is_one_of_thirty_deployments_to_the_per_cent() -> None:
     shares = {share for goal in GOALS.values() for share in goal.asked}
-    fits = {trials for trials in range(1, 61) if all(round(100 * round(share * trials / 100) / trials) == share for share in shares)}
+    fits = {
+        trials
+        for trials in range(1, 61)
+        if all(round(100 * round(share * trials / 100) / trials) == share for share in shares)
+    }
     assert fits == {REFERENCE_TRIALS, 2 * REFERENCE_TRIALS}
 
 

@@ -1,4 +1,5 @@
-"""A version that leaks and has replaced its baseline is found: how the baseline grew before its end is what it is held against."""
+"""A version that leaks and has replaced its baseline is found: how the baseline grew before its end
+is what it is held against."""
 
 from __future__ import annotations
 
@@ -9,12 +10,21 @@ from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.bench.process_sim import instance_states, simulate_processes
 
-ALL_AT_ONCE = {"sequential": True, "gpus": ("H100",), "baseline_per_gpu": 4, "history": 720, "stagger": 0, "minutes": 400}
+ALL_AT_ONCE = {
+    "sequential": True,
+    "gpus": ("H100",),
+    "baseline_per_gpu": 4,
+    "history": 720,
+    "stagger": 0,
+    "minutes": 400,
+}
 
 
 def watched(fleet: Fleet, *, with_past: bool = True) -> Outcome:
     comparison = Comparison(0, with_past=with_past)
-    minutes = zip(instance_minutes(fleet, -fleet.history), instance_states(fleet, -fleet.history), strict=True)
+    minutes = zip(
+        instance_minutes(fleet, -fleet.history), instance_states(fleet, -fleet.history), strict=True
+    )
     for index, (rows, states) in enumerate(minutes):
         comparison.add_minute(index - fleet.history, rows, states)
     return evaluate_comparison(comparison, now_minute=fleet.minutes)
@@ -26,23 +36,36 @@ def leak_row(outcome: Outcome) -> Evidence:
 
 @pytest.mark.parametrize("stagger", [0, 20])
 def test_a_leak_of_two_percent_an_hour_asks_for_a_roll_back(stagger: int):
-    outcome = watched(Fleet(seed=610_030, fault="leak", size=0.02, **{**ALL_AT_ONCE, "stagger": stagger}))  # type: ignore[arg-type]
+    outcome = watched(
+        Fleet(seed=610_030, fault="leak", size=0.02, **{**ALL_AT_ONCE, "stagger": stagger})
+    )  # type: ignore[arg-type]
     found = leak_row(outcome)
-    assert (outcome.verdict, found.label, found.drives, found.layouts) == ("roll_back", "REGRESSED", True, ("last_day",))
+    assert (outcome.verdict, found.label, found.drives, found.layouts) == (
+        "roll_back",
+        "REGRESSED",
+        True,
+        ("last_day",),
+    )
     assert found.change == pytest.approx(0.02, abs=0.006)
     assert (found.baseline_instances, found.candidate_instances) == (4, 4)
-    said = verdict_sentence(outcome, candidate="new", baseline="old", say_minute=str).replace("\u00a0", " ")
+    said = verdict_sentence(outcome, candidate="new", baseline="old", say_minute=str).replace(
+        "\u00a0", " "
+    )
     assert "GPU memory grows by" in said
 
 
 def test_a_leak_is_not_called_healthy_at_six_hours():
     outcome = watched(Fleet(seed=610_031, fault="leak", size=0.02, **ALL_AT_ONCE))  # type: ignore[arg-type]
-    assert not [verdict for minute, verdict in outcome.transitions if minute >= 240 and verdict == "healthy"]
+    assert not [
+        verdict for minute, verdict in outcome.transitions if minute >= 240 and verdict == "healthy"
+    ]
 
 
 def test_a_leak_on_one_of_four_instances_is_not_called_healthy_at_six_hours():
     outcome = watched(Fleet(seed=610_034, fault="leak", size=0.02, affected=0.25, **ALL_AT_ONCE))  # type: ignore[arg-type]
-    assert not [verdict for minute, verdict in outcome.transitions if minute >= 360 and verdict == "healthy"]
+    assert not [
+        verdict for minute, verdict in outcome.transitions if minute >= 360 and verdict == "healthy"
+    ]
     assert outcome.verdict != "healthy"
 
 

@@ -1,4 +1,5 @@
-"""Simulated fleets with a slower candidate: found, in about the minutes that the procedure is known to need."""
+"""Simulated fleets with a slower candidate: found, in about the minutes that the procedure is known
+to need."""
 
 from statistics import median
 
@@ -17,12 +18,18 @@ def roll_back_minute(fleet: Fleet, settings: Settings = PRODUCTION) -> int | Non
 
 
 def test_half_as_slow_again_is_found_as_soon_as_the_hold_times_allow():
-    found = [roll_back_minute(Fleet(seed=81_000 + seed, minutes=120, fault="slow", size=0.5)) for seed in range(8)]
+    found = [
+        roll_back_minute(Fleet(seed=81_000 + seed, minutes=120, fault="slow", size=0.5))
+        for seed in range(8)
+    ]
     assert all(minute is not None and 24 <= minute <= 60 for minute in found)
 
 
 def test_a_fifth_slower_is_found_on_two_instances_of_six_within_hours():
-    fleets = [Fleet(seed=82_000 + seed, candidates=2, minutes=600, fault="slow", size=0.2) for seed in range(10)]
+    fleets = [
+        Fleet(seed=82_000 + seed, candidates=2, minutes=600, fault="slow", size=0.2)
+        for seed in range(10)
+    ]
     found = [minute for fleet in fleets if (minute := roll_back_minute(fleet, LEARNED)) is not None]
     assert len(found) >= 9
     assert 24 <= median(found) <= 120
@@ -37,7 +44,11 @@ def test_a_fifth_slower_single_canary_is_found_about_every_other_time():
 
 def test_a_fault_that_begins_later_is_found_after_it_began():
     comparison = Comparison(0)
-    for minute, rows in enumerate(instance_minutes(Fleet(seed=84_000, candidates=2, minutes=400, fault="slow", size=1.0, onset=120))):
+    for minute, rows in enumerate(
+        instance_minutes(
+            Fleet(seed=84_000, candidates=2, minutes=400, fault="slow", size=1.0, onset=120)
+        )
+    ):
         comparison.add_minute(minute, rows)
     outcome = evaluate_comparison(comparison, now_minute=400)
     assert outcome.verdict == "roll_back"
@@ -50,6 +61,10 @@ def test_a_fault_that_begins_later_is_found_after_it_began():
 def test_a_slower_version_is_never_called_healthy_at_the_fixed_looks():
     for seed in range(6):
         comparison = Comparison(0)
-        for minute, rows in enumerate(instance_minutes(Fleet(seed=85_000 + seed, candidates=2, minutes=400, fault="slow", size=0.25))):
+        for minute, rows in enumerate(
+            instance_minutes(
+                Fleet(seed=85_000 + seed, candidates=2, minutes=400, fault="slow", size=0.25)
+            )
+        ):
             comparison.add_minute(minute, rows)
         assert "healthy" not in [verdict for _, verdict in comparison.policy.transitions]

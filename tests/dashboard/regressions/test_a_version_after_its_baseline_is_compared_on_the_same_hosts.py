@@ -1,4 +1,5 @@
-"""Sequential rollouts: each host against its own minute a day before, or against its past adjusted for load."""
+"""Sequential rollouts: each host against its own minute a day before, or against its past adjusted
+for load."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ from math import exp, log, sin, sqrt, tau
 import pytest
 from scipy.stats import t
 
-from dashboard.regressions.judge import Comparison, Evidence, InstanceMinute, Outcome, evaluate, evaluate_comparison
+from dashboard.regressions.judge import (
+    Comparison,
+    Evidence,
+    InstanceMinute,
+    Outcome,
+    evaluate,
+    evaluate_comparison,
+)
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -36,9 +44,25 @@ def a_day_and_after(factor: float, history: int = DAY, minutes: int = 60) -> lis
         for number, (host, level) in enumerate(HOSTS.items()):
             swing = exp(0.05 * sin(tau * minute / DAY))
             if minute < 0:
-                rows.append(at("baseline", host, minute=minute, first_minute=-history - 10, p50=level * swing))
+                rows.append(
+                    at(
+                        "baseline",
+                        host,
+                        minute=minute,
+                        first_minute=-history - 10,
+                        p50=level * swing,
+                    )
+                )
             else:
-                rows.append(at("candidate", host, minute=minute, first_minute=0, p50=level * swing * factor * (1 + number / 50)))
+                rows.append(
+                    at(
+                        "candidate",
+                        host,
+                        minute=minute,
+                        first_minute=0,
+                        p50=level * swing * factor * (1 + number / 50),
+                    )
+                )
     return rows
 
 
@@ -50,12 +74,22 @@ def test_change_and_interval_are_those_of_the_formula():
     variance = (15 * 0.05**2 + sum((change - delta) ** 2 for change in changes)) / 16
     margin = t.ppf(1 - 0.05 / (2 * 9 * 8), 16) * sqrt(variance / 2 + 0.02**2)
     assert row.change == pytest.approx(exp(delta) - 1)
-    assert (row.low, row.high) == (pytest.approx(exp(delta - margin) - 1), pytest.approx(exp(delta + margin) - 1))
+    assert (row.low, row.high) == (
+        pytest.approx(exp(delta - margin) - 1),
+        pytest.approx(exp(delta + margin) - 1),
+    )
     assert (row.baseline_instances, row.candidate_instances, row.affected_instances) == (2, 2, 2)
-    # The first ten minutes after the baseline's last are left out: a pause between two calls is no end.
+    # The first ten minutes after the baseline's last are left out: a pause between two calls is no
+    # end.
     assert row.matched_minutes == 60 - 9
-    assert (row.layouts, outcome.layouts, outcome.comparable_share) == (("day_before",), ("day_before",), 1.0)
-    assert [(dot.instance, dot.arm) for dot in row.dots] == [(host, arm) for arm in ("baseline", "candidate") for host in HOSTS]
+    assert (row.layouts, outcome.layouts, outcome.comparable_share) == (
+        ("day_before",),
+        ("day_before",),
+        1.0,
+    )
+    assert [(dot.instance, dot.arm) for dot in row.dots] == [
+        (host, arm) for arm in ("baseline", "candidate") for host in HOSTS
+    ]
 
 
 def test_with_less_than_a_day_of_history_the_past_is_adjusted_for_load():
@@ -67,7 +101,13 @@ def test_with_less_than_a_day_of_history_the_past_is_adjusted_for_load():
             arm = at("baseline", host) if minute < 0 else at("candidate", host, first_minute=0)
             # The candidate has three times the load, and is slower by a tenth beyond that.
             more = 1 if minute < 0 else 3
-            now = replace(arm, minute=minute, calls=calls * more, compiled=calls * more, p50=p50 * (more**0.1 * 1.1 if more > 1 else 1.0))
+            now = replace(
+                arm,
+                minute=minute,
+                calls=calls * more,
+                compiled=calls * more,
+                p50=p50 * (more**0.1 * 1.1 if more > 1 else 1.0),
+            )
             rows.append(replace(now, first_minute=-700) if minute < 0 else now)
     outcome = judged(rows)
     assert outcome.layouts == ("past_by_load",)
@@ -78,8 +118,14 @@ def test_a_slope_steeper_than_a_fifth_is_taken_for_chance():
     rows = []
     for minute in range(-600, 60):
         calls = 100 * (1 + minute % 4) * (2 if minute >= 0 else 1)
-        arm = at("baseline", "x", first_minute=-700) if minute < 0 else at("candidate", "x", first_minute=0)
-        rows.append(replace(arm, minute=minute, calls=calls, compiled=calls, p50=0.001 * calls**0.5))
+        arm = (
+            at("baseline", "x", first_minute=-700)
+            if minute < 0
+            else at("candidate", "x", first_minute=0)
+        )
+        rows.append(
+            replace(arm, minute=minute, calls=calls, compiled=calls, p50=0.001 * calls**0.5)
+        )
     assert p50_of(judged(rows, 57)).change == pytest.approx(2 ** (0.5 - 0.2) - 1, rel=1e-3)
 
 
@@ -87,7 +133,9 @@ def fleet_verdicts(fleet: Fleet) -> tuple[dict[str, int], Comparison]:
     comparison = Comparison(0, with_past=True)
     for index, rows in enumerate(instance_minutes(fleet, -fleet.history)):
         comparison.add_minute(index - fleet.history, rows)
-    return {verdict: minute for minute, verdict in reversed(comparison.policy.transitions)}, comparison
+    return {
+        verdict: minute for minute, verdict in reversed(comparison.policy.transitions)
+    }, comparison
 
 
 FOUR = Fleet(sequential=True, gpus=("H100",), baseline_per_gpu=4, history=DAY, minutes=480)
@@ -95,13 +143,19 @@ FOUR = Fleet(sequential=True, gpus=("H100",), baseline_per_gpu=4, history=DAY, m
 
 @pytest.mark.parametrize("history", [DAY, 720])
 def test_a_fifth_slower_on_four_hosts_is_found(history: int):
-    fleets = [replace(FOUR, history=history, seed=86_000 + seed, phase=360 * seed, fault="slow", size=0.2) for seed in range(5)]
+    fleets = [
+        replace(FOUR, history=history, seed=86_000 + seed, phase=360 * seed, fault="slow", size=0.2)
+        for seed in range(5)
+    ]
     assert all("roll_back" in fleet_verdicts(fleet)[0] for fleet in fleets)
 
 
 @pytest.mark.parametrize("history", [DAY, 720])
 def test_a_daily_swing_and_a_change_of_load_are_no_regression(history: int):
-    fleets = [replace(FOUR, history=history, seed=74_000 + seed, phase=360 * seed, day_swing=0.08) for seed in range(5)]
+    fleets = [
+        replace(FOUR, history=history, seed=74_000 + seed, phase=360 * seed, day_swing=0.08)
+        for seed in range(5)
+    ]
     said = [fleet_verdicts(fleet)[0] for fleet in fleets]
     assert not any("roll_back" in each for each in said)
     assert sum("healthy" in each for each in said) >= 4
@@ -110,9 +164,11 @@ def test_a_daily_swing_and_a_change_of_load_are_no_regression(history: int):
 def test_a_host_without_a_past_is_named():
     rows = a_day_and_after(1.0) + list(every_minute([at("candidate", "z", first_minute=-60)], 60))
     outcome = judged(rows)
-    assert [(item.what, item.why) for item in outcome.not_compared if item.why != "after_the_baseline_ended"] == [
-        ("forward · H100 · z", "no_baseline_on_host")
-    ]
+    assert [
+        (item.what, item.why)
+        for item in outcome.not_compared
+        if item.why != "after_the_baseline_ended"
+    ] == [("forward · H100 · z", "no_baseline_on_host")]
     assert outcome.comparable_share is not None
     assert 0.6 < outcome.comparable_share < 0.7
     assert p50_of(outcome).candidate_instances == 2
@@ -121,13 +177,22 @@ def test_a_host_without_a_past_is_named():
 def test_a_past_of_under_three_hours_is_not_compared_with():
     outcome = judged(a_day_and_after(1.0, history=170))
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "no_common_host")
-    assert {item.why for item in outcome.not_compared} == {"past_too_short", "after_the_baseline_ended"}
+    assert {item.why for item in outcome.not_compared} == {
+        "past_too_short",
+        "after_the_baseline_ended",
+    }
 
 
 def test_several_instances_of_a_host_count_as_one():
-    twice = [each for row in a_day_and_after(1.2) for each in (row, replace(row, instance=f"{row.instance}2", unit=f"{row.instance}2"))]
+    twice = [
+        each
+        for row in a_day_and_after(1.2)
+        for each in (row, replace(row, instance=f"{row.instance}2", unit=f"{row.instance}2"))
+    ]
     assert p50_of(judged(twice)).candidate_instances == 2
-    assert p50_of(judged(twice)).change == pytest.approx(p50_of(judged(a_day_and_after(1.2))).change)
+    assert p50_of(judged(twice)).change == pytest.approx(
+        p50_of(judged(a_day_and_after(1.2))).change
+    )
 
 
 def test_hosts_that_change_one_by_one_begin_side_by_side_and_end_on_their_own_past():
@@ -135,8 +200,14 @@ def test_hosts_that_change_one_by_one_begin_side_by_side_and_end_on_their_own_pa
         for minute in range(-DAY, minutes):
             for number, (host, level) in enumerate(HOSTS.items()):
                 change = 60 * number
-                arm = at("baseline", host, first_minute=-DAY - 10) if minute < change else at("candidate", host, first_minute=change)
-                yield replace(arm, minute=minute, p50=level * (1.3 if arm.arm == "candidate" else 1.0))
+                arm = (
+                    at("baseline", host, first_minute=-DAY - 10)
+                    if minute < change
+                    else at("candidate", host, first_minute=change)
+                )
+                yield replace(
+                    arm, minute=minute, p50=level * (1.3 if arm.arm == "candidate" else 1.0)
+                )
 
     assert judged(rollout(50), 50).layouts == ("side_by_side",)
     outcome = judged(rollout(200), 200)
@@ -148,7 +219,9 @@ def test_eager_calls_stand_beside_the_baselines_last_minutes():
     def rows(share: float) -> Iterator[InstanceMinute]:
         for row in a_day_and_after(1.0):
             eager = round(100 * share) if row.arm == "candidate" and row.host == "y" else 0
-            yield replace(row, compiled=100 - eager, eager=eager, eager_by={"limit": eager} if eager else {})
+            yield replace(
+                row, compiled=100 - eager, eager=eager, eager_by={"limit": eager} if eager else {}
+            )
 
     assert judged(rows(0.5)).verdict == "roll_back"
     assert judged(rows(0.0)).verdict != "roll_back"
@@ -157,7 +230,9 @@ def test_eager_calls_stand_beside_the_baselines_last_minutes():
 def test_errors_stand_beside_the_rate_of_the_baselines_last_day():
     def rows(errors: int) -> Iterator[InstanceMinute]:
         for row in a_day_and_after(1.0, minutes=90):
-            yield replace(row, calls=1000, compiled=1000, errors=errors if row.arm == "candidate" else 1)
+            yield replace(
+                row, calls=1000, compiled=1000, errors=errors if row.arm == "candidate" else 1
+            )
 
     # One in a hundred is not over the threshold of an affected instance: only the rate tells.
     assert judged(rows(10), 90).verdict == "roll_back"

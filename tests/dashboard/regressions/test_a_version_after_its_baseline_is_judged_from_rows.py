@@ -1,4 +1,5 @@
-"""A rollout on the same hosts, from reports to a verdict: the day before is read when it is needed, and late data changes nothing."""
+"""A rollout on the same hosts, from reports to a verdict: the day before is read when it is needed,
+and late data changes nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +23,11 @@ Sent = Callable[..., None]
 
 
 @pytest.fixture
-def one_after_the_other(time_is: Clock) -> Iterator[tuple[list[SimulatedInstance], list[SimulatedInstance]]]:
-    """Two instances of the old version until the change, then two of the new, slower one on the same hosts; not sent yet."""
+def one_after_the_other(
+    time_is: Clock,
+) -> Iterator[tuple[list[SimulatedInstance], list[SimulatedInstance]]]:
+    """Two instances of the old version until the change, then two of the new, slower one on the
+    same hosts; not sent yet."""
     clear_comparisons()
     found = build_instances(build_fleet(judged_minutes=AFTER)[:1], start_minute=NOW_MINUTE)
     versions: dict[str, list[SimulatedInstance]] = {}
@@ -52,12 +56,18 @@ def test_it_is_compared_with_the_past_of_its_hosts(one_after_the_other: Any, sen
     deployments_judge()
     kind, sentence, evidence = answer()
     p50 = next(row for row in evidence["evidence"] if row["metric"] == "p50")
-    assert (kind, evidence["layouts"], p50["layouts"]) == ("roll_back", ["past_by_load"], ["past_by_load"])
+    assert (kind, evidence["layouts"], p50["layouts"]) == (
+        "roll_back",
+        ["past_by_load"],
+        ["past_by_load"],
+    )
     assert {dot["instance"] for dot in p50["dots"]} == {"host-0", "host-1"}
     assert "than 2026.11.2 on the same hosts before, adjusted for load, on all 2 hosts" in sentence
 
 
-def test_late_data_of_the_day_before_gives_the_same_in_the_end(one_after_the_other: Any, send: Sent) -> None:
+def test_late_data_of_the_day_before_gives_the_same_in_the_end(
+    one_after_the_other: Any, send: Sent
+) -> None:
     old, new = one_after_the_other
     send(old[0], last=BEFORE)
     send(old[1], first=60, last=BEFORE)

@@ -1,4 +1,5 @@
-"""A version that asks for compilation and compiles nothing is ROLL BACK where its baseline served the region compiled, else WATCH."""
+"""A version that asks for compilation and compiles nothing is ROLL BACK where its baseline served
+the region compiled, else WATCH."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from compilewatch.recording.compile_requests import FINDING_TEXT, WHY_DROPPED, WHY_FAILED, WHY_SKIPPED
+from compilewatch.recording.compile_requests import (
+    FINDING_TEXT,
+    WHY_DROPPED,
+    WHY_FAILED,
+    WHY_SKIPPED,
+)
 from compilewatch.wire.messages import Fact as WireFact
 from compilewatch.wire.messages import Finding, Report
 
@@ -33,17 +39,30 @@ OLD, NEW = "2026.11.2", "2026.11.3"
 
 def said(*facts: ObservedFact) -> tuple[str, str]:
     outcome = evaluate(
-        every_minute([instance(name) for name in NAMES], 90), now_minute=90, deployed_minute=0, known=JudgeContext(facts=facts)
+        every_minute([instance(name) for name in NAMES], 90),
+        now_minute=90,
+        deployed_minute=0,
+        known=JudgeContext(facts=facts),
     )
-    return outcome.verdict, verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
+    return outcome.verdict, verdict_sentence(
+        outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
+    )
 
 
-def test_the_rule_is_roll_back_where_the_baseline_served_it_compiled_and_watch_where_it_did_not() -> None:
+def test_the_rule_is_roll_back_where_the_baseline_served_it_compiled_and_watch_where_it_did_not() -> (
+    None
+):
     roll_back, sentence = said(NOTHING, SERVED)
     assert roll_back == "roll_back"
-    assert sentence == f"Roll back new: `forward` compiled nothing: {WHY}, on an instance of new since minute 30; old served it compiled."
+    assert (
+        sentence
+        == f"Roll back new: `forward` compiled nothing: {WHY}, on an instance of new since "
+        "minute 30; old served it compiled."
+    )
     watch, sentence = said(NOTHING, replace(SERVED, about="another region"))
-    assert watch == "watch" and sentence.endswith("since minute 30; old served no call of it compiled.")
+    assert watch == "watch" and sentence.endswith(
+        "since minute 30; old served no call of it compiled."
+    )
     known, _ = said(NOTHING, SERVED, replace(NOTHING, arm="baseline", instance="b1"))
     assert known == "healthy", "the baseline has instances that compile nothing too"
 
@@ -67,11 +86,15 @@ def compile_nothing(one: SimulatedInstance, *, as_fact: bool = False, **counts: 
             if counts.get("cause"):
                 region.eager_by = {counts["cause"]: region.calls}
         name = report.regions[0].name if report.regions else ""
-        text = str(counts.get("text", "{region}: torch.compile was called, and no call met compiled code")).format(region=name)
+        text = str(
+            counts.get("text", "{region}: torch.compile was called, and no call met compiled code")
+        ).format(region=name)
         if seq == 20 and as_fact:
             report.facts.append(WireFact("compiled_nothing", start, {"region": name, "text": text}))
         elif seq == 20:
-            report.findings.append(Finding("compiled_nothing", text, where=str(counts.get("where", ""))))
+            report.findings.append(
+                Finding("compiled_nothing", text, where=str(counts.get("where", "")))
+            )
         return report
 
     one.report = changed  # type: ignore[method-assign]
@@ -84,10 +107,19 @@ def verdict() -> Verdict:
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("cause", "as_fact", "runtime"),
-    [("no_graph", False, "torch.compile"), ("", False, "torch.compile"), ("", True, "torch.compile"), ("", False, "eager")],
+    [
+        ("no_graph", False, "torch.compile"),
+        ("", False, "torch.compile"),
+        ("", True, "torch.compile"),
+        ("", False, "eager"),
+    ],
 )
 def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
-    side_by_side: list[SimulatedInstance], send: Callable[..., None], cause: str, as_fact: bool, runtime: str
+    side_by_side: list[SimulatedInstance],
+    send: Callable[..., None],
+    cause: str,
+    as_fact: bool,
+    runtime: str,
 ) -> None:
     healthy(side_by_side)
     for one in side_by_side:
@@ -99,10 +131,15 @@ def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
     region = side_by_side[-1].model.region
     assert found.kind == "roll_back"
     assert found.cause == f"`{region}` compiled nothing: {WHY}"
-    assert f"on 3 instances of {NEW}" in found.sentence and found.sentence.endswith(f"{OLD} served it compiled.")
+    assert f"on 3 instances of {NEW}" in found.sentence and found.sentence.endswith(
+        f"{OLD} served it compiled."
+    )
     assert select_strongest_evidence(found.evidence)[0]["name"] == "Compiled nothing"
     (line,) = fact_lines(found.evidence)
-    assert (line.mark, line.where) == ("roll_back", "on 3\u00a0instances, served compiled on the baseline")
+    assert (line.mark, line.where) == (
+        "roll_back",
+        "on 3\u00a0instances, served compiled on the baseline",
+    )
     (stored,) = StoredFinding.objects.filter(kind="compiled_nothing")
     assert region in stored.text
 
@@ -116,14 +153,23 @@ def test_what_its_agents_report_becomes_a_roll_back_with_its_cause(
         (WHY_SKIPPED, "torch skips the function, and finds no graph in it"),
     ],
 )
-@pytest.mark.parametrize(("where", "place"), [("ranker/serve.py:28", " (ranker/serve.py:28)"), ("", "")])
+@pytest.mark.parametrize(
+    ("where", "place"), [("ranker/serve.py:28", " (ranker/serve.py:28)"), ("", "")]
+)
 def test_the_cause_is_what_its_agents_say_and_where(
-    side_by_side: list[SimulatedInstance], send: Callable[..., None], why: str, words: str, where: str, place: str
+    side_by_side: list[SimulatedInstance],
+    send: Callable[..., None],
+    why: str,
+    words: str,
+    where: str,
+    place: str,
 ) -> None:
     healthy(side_by_side)
     for one in side_by_side:
         if one.identity.version == NEW:
-            compile_nothing(one, runtime="eager", text=FINDING_TEXT.replace("{why}", why), where=where)
+            compile_nothing(
+                one, runtime="eager", text=FINDING_TEXT.replace("{why}", why), where=where
+            )
         send(one)
     deployments_judge()
     region = side_by_side[-1].model.region

@@ -1,4 +1,5 @@
-"""A version that was well on its first day and gets slower later is WATCH, whatever its baseline does; day and load are no drift."""
+"""A version that was well on its first day and gets slower later is WATCH, whatever its baseline
+does; day and load are no drift."""
 
 from __future__ import annotations
 
@@ -20,13 +21,18 @@ DAY = 1440
 Level = Callable[[int], float]
 
 
-def fleet(minutes: range, slower: Level, *, names: str = "c0 c1 b0 b1") -> Iterator[tuple[int, list[InstanceMinute]]]:
-    """Two instances of each version; calls and times follow the day, every instance wanders a little, and both get slower alike."""
+def fleet(
+    minutes: range, slower: Level, *, names: str = "c0 c1 b0 b1"
+) -> Iterator[tuple[int, list[InstanceMinute]]]:
+    """Two instances of each version; calls and times follow the day, every instance wanders a
+    little, and both get slower alike."""
     for minute in minutes:
         day = math.sin(2 * math.pi * minute / DAY)
         rows = []
         for number, name in enumerate(names.split()):
-            wander = 0.01 * math.sin(minute / (7.0 + number)) + 0.01 * math.sin(minute / (61.0 + 5 * number))
+            wander = 0.01 * math.sin(minute / (7.0 + number)) + 0.01 * math.sin(
+                minute / (61.0 + 5 * number)
+            )
             took = 0.010 * math.exp(0.05 * day + wander + math.log1p(slower(minute)))
             calls = round(300 * (1 + 0.5 * day))
             rows.append(instance(name, minute=minute, calls=calls, p50=took, p99=2 * took))
@@ -52,12 +58,21 @@ def test_what_both_versions_show_later_is_watched_said_and_ends() -> None:
     (found,) = outcome.drift
     assert outcome.verdict == "watch" and 1990 <= found.since <= 2010
     assert 0.2 < found.change < 0.3 and found.instances == 2
-    said = verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=lambda minute: f"minute {minute}")
-    assert said.startswith("V2 got slower by itself: p50 of `forward` is 2") and said.endswith("by itself no reason to roll back.")
+    said = verdict_sentence(
+        outcome, candidate="v2", baseline="v1", say_minute=lambda minute: f"minute {minute}"
+    )
+    assert said.startswith("V2 got slower by itself: p50 of `forward` is 2") and said.endswith(
+        "by itself no reason to roll back."
+    )
     evidence = json.loads(json.dumps(outcome.as_dict()))
-    assert [line.where for line in fact_lines(evidence)] == ["over 2\u00a0instances"] and not fact_lines(evidence, sentence=said)
+    assert [line.where for line in fact_lines(evidence)] == [
+        "over 2\u00a0instances"
+    ] and not fact_lines(evidence, sentence=said)
     followed(step, 2900, comparison)
-    assert evaluate_comparison(comparison, now_minute=2900).drift == () and comparison.policy.verdict == "healthy"
+    assert (
+        evaluate_comparison(comparison, now_minute=2900).drift == ()
+        and comparison.policy.verdict == "healthy"
+    )
     assert "roll_back" not in {verdict for _, verdict in comparison.policy.transitions}
 
 
@@ -65,11 +80,22 @@ def drift_of(slower: Level, minutes: int, *, turned: bool = False) -> CusumDetec
     """The level of the candidate alone."""
     found = CusumDetector(P50, PRODUCTION)
     for minute, rows in fleet(range(minutes), slower, names="c0 c1"):
-        found.add("forward", minute, {("H100", ""): CellRows(Traffic(), candidate=rows[::-1] if turned else rows)})
+        found.add(
+            "forward",
+            minute,
+            {("H100", ""): CellRows(Traffic(), candidate=rows[::-1] if turned else rows)},
+        )
     return found
 
 
-@pytest.mark.parametrize("slower", [lambda _: 0.0, lambda minute: 0.04 * (minute >= 2000), lambda minute: 0.5 * (minute % DAY == 700)])
+@pytest.mark.parametrize(
+    "slower",
+    [
+        lambda _: 0.0,
+        lambda minute: 0.04 * (minute >= 2000),
+        lambda minute: 0.5 * (minute % DAY == 700),
+    ],
+)
 def test_days_small_changes_and_single_minutes_are_not_watched(slower: Level) -> None:
     assert drift_of(slower, 2880).drifted is None
 

@@ -1,4 +1,5 @@
-"""A version that runs a region in another way than its baseline (eager for torch.compile, another mode) is still compared with it."""
+"""A version that runs a region in another way than its baseline (eager for torch.compile, another
+mode) is still compared with it."""
 
 from __future__ import annotations
 
@@ -23,16 +24,25 @@ Store = Callable[[Request], object]
 
 
 def run_as(report: Report, **way: str) -> Report:
-    """The report of an instance that runs its regions in that way and knows nothing of guard lookups."""
-    regions = [replace(region, compiled=0, eager_by={}, sampled=0, **way) for region in report.regions]  # type: ignore[arg-type]
+    """The report of an instance that runs its regions in that way and knows nothing of guard
+    lookups."""
+    regions = [
+        replace(region, compiled=0, eager_by={}, sampled=0, **way) for region in report.regions
+    ]  # type: ignore[arg-type]
     return replace(report, regions=regions, compiles=[], facts=[])
 
 
-def send(store_reports: Store, fleet: Iterable[SimulatedInstance], way: Callable[[str, Report], dict[str, str]]) -> Verdict:
-    """Stores the windows of every instance in its way, judges, and returns what is said of the newest version."""
+def send(
+    store_reports: Store,
+    fleet: Iterable[SimulatedInstance],
+    way: Callable[[str, Report], dict[str, str]],
+) -> Verdict:
+    """Stores the windows of every instance in its way, judges, and returns what is said of the
+    newest version."""
     for instance in fleet:
         reports = [
-            run_as(report, **way(instance.identity.version, report)) for report in build_past_reports(instance, start_minute=NOW_MINUTE)
+            run_as(report, **way(instance.identity.version, report))
+            for report in build_past_reports(instance, start_minute=NOW_MINUTE)
         ]
         store_reports(Request(VERSION, clock.unix(), instance.identity, reports))
     fold_all()
@@ -43,21 +53,31 @@ def send(store_reports: Store, fleet: Iterable[SimulatedInstance], way: Callable
 @pytest.mark.parametrize(
     ("way", "said"),
     [
-        ({"runtime": "eager", "mode": ""}, "`score_batch` runs as eager, not as torch.compile reduce-overhead"),
-        ({"mode": "default"}, "`score_batch` runs as torch.compile default, not as torch.compile reduce-overhead"),
+        (
+            {"runtime": "eager", "mode": ""},
+            "`score_batch` runs as eager, not as torch.compile reduce-overhead",
+        ),
+        (
+            {"mode": "default"},
+            "`score_batch` runs as torch.compile default, not as torch.compile reduce-overhead",
+        ),
     ],
 )
 def test_another_way_is_compared_and_named_as_the_cause(
     side_by_side: list[SimulatedInstance], store_reports: Store, way: dict[str, str], said: str
 ) -> None:
-    verdict = send(store_reports, side_by_side, lambda version, _: way if version == "2026.11.3" else {})
+    verdict = send(
+        store_reports, side_by_side, lambda version, _: way if version == "2026.11.3" else {}
+    )
     assert verdict.kind == "roll_back"
     assert verdict.cause == said
     assert said in verdict.sentence
     assert verdict.evidence["not_compared"] == []
 
 
-def test_a_way_that_both_versions_run_is_compared_by_itself(side_by_side: list[SimulatedInstance], store_reports: Store) -> None:
+def test_a_way_that_both_versions_run_is_compared_by_itself(
+    side_by_side: list[SimulatedInstance], store_reports: Store
+) -> None:
     def way(version: str, report: Report) -> dict[str, str]:
         return {"mode": "default"} if version == "2026.11.3" and report.seq[0] % 2 else {}
 
@@ -67,9 +87,13 @@ def test_a_way_that_both_versions_run_is_compared_by_itself(side_by_side: list[S
     assert {entry["why"] for entry in missing} == {"no_baseline_in_stratum"}
 
 
-def test_the_first_calls_of_a_start_are_no_way_of_running(side_by_side: list[SimulatedInstance], store_reports: Store) -> None:
+def test_the_first_calls_of_a_start_are_no_way_of_running(
+    side_by_side: list[SimulatedInstance], store_reports: Store
+) -> None:
     def way(version: str, report: Report) -> dict[str, str]:
-        return {"runtime": "eager", "mode": ""} if version == "2026.11.3" or report.seq[0] == 1 else {}
+        return (
+            {"runtime": "eager", "mode": ""} if version == "2026.11.3" or report.seq[0] == 1 else {}
+        )
 
     verdict = send(store_reports, side_by_side, way)
     assert verdict.kind == "roll_back"

@@ -1,4 +1,5 @@
-"""A golden batch that failed asks for ROLL BACK where the baseline passed it, for WATCH where it told nothing; failed before: known."""
+"""A golden batch that failed asks for ROLL BACK where the baseline passed it, for WATCH where it
+told nothing; failed before: known."""
 
 from __future__ import annotations
 
@@ -35,16 +36,29 @@ def outcome_with(*facts: ObservedFact, minutes: int = 90, now: int = 90) -> Outc
 
 
 def said(outcome: Outcome) -> str:
-    return verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
+    return verdict_sentence(
+        outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
+    )
 
 
 def test_a_result_that_is_right_on_the_baseline_is_rolled_back_on_one_instance() -> None:
-    outcome = outcome_with(FAILED, PASSED, replace(PASSED, instance="b2"), replace(PASSED, arm="candidate", instance="c2"))
+    outcome = outcome_with(
+        FAILED,
+        PASSED,
+        replace(PASSED, instance="b2"),
+        replace(PASSED, arm="candidate", instance="c2"),
+    )
     assert outcome.verdict == "roll_back"
     (fact,) = outcome.facts
-    assert (fact.severity, fact.instances, fact.passed, fact.passed_on_baseline) == ("roll_back", ("c1",), 1, 2)
+    assert (fact.severity, fact.instances, fact.passed, fact.passed_on_baseline) == (
+        "roll_back",
+        ("c1",),
+        1,
+        2,
+    )
     assert said(outcome) == (
-        f"Roll back new: `batch` gives another result compiled than eager: {WHY}, on an instance (gpu-01 / 0) of new since minute 30, "
+        f"Roll back new: `batch` gives another result compiled than eager: {WHY}, on an "
+        "instance (gpu-01 / 0) of new since minute 30, "
         "and passed on 1 other; it passed on 2 of old."
     )
 
@@ -52,7 +66,9 @@ def test_a_result_that_is_right_on_the_baseline_is_rolled_back_on_one_instance()
 def test_a_baseline_that_did_not_compare_leaves_it_at_watch() -> None:
     outcome = outcome_with(FAILED, replace(PASSED, about="another batch"))
     assert outcome.verdict == "watch"
-    assert said(outcome).endswith("on an instance (gpu-01 / 0) of new since minute 30; old did not compare it.")
+    assert said(outcome).endswith(
+        "on an instance (gpu-01 / 0) of new since minute 30; old did not compare it."
+    )
 
 
 def test_what_failed_before_too_is_told_and_changes_nothing() -> None:
@@ -68,30 +84,63 @@ def test_what_passed_is_no_fact() -> None:
 
 def test_a_version_that_makes_no_call_yet_is_told_of_its_wrong_result() -> None:
     calls = every_minute([instance(name) for name in NAMES if name.startswith("b")], 20)
-    outcome = evaluate(calls, now_minute=20, deployed_minute=15, known=JudgeContext(facts=(FAILED, PASSED)))
+    outcome = evaluate(
+        calls, now_minute=20, deployed_minute=15, known=JudgeContext(facts=(FAILED, PASSED))
+    )
     assert outcome.verdict == "roll_back"
 
 
 def test_the_first_version_is_watched_and_many_places_are_counted() -> None:
-    facts = [replace(FAILED, instance=f"c{number}", place=f"gpu-{number:02d} / 0") for number in range(5)]
+    facts = [
+        replace(FAILED, instance=f"c{number}", place=f"gpu-{number:02d} / 0") for number in range(5)
+    ]
     (found,) = group_certain_facts(facts, now_minute=60)
     sentence = first_version_sentence(found, candidate="new", say_minute=str)
-    assert found.severity == "watch" and "on 5 instances (gpu-00 / 0, gpu-01 / 0, gpu-02 / 0 and 2 more) of new since 30" in sentence
+    assert (
+        found.severity == "watch"
+        and "on 5 instances (gpu-00 / 0, gpu-01 / 0, gpu-02 / 0 and 2 more) of new since 30"
+        in sentence
+    )
 
 
 def test_the_order_of_facts_says_nothing() -> None:
-    facts = [FAILED, PASSED, replace(PASSED, arm="candidate", instance="c2"), replace(FAILED, about="z"), replace(FAILED, instance="c3")]
-    assert group_certain_facts(facts, now_minute=60) == group_certain_facts(facts[::-1], now_minute=60)
-    assert [fact.severity for fact in group_certain_facts(facts, now_minute=60)] == ["roll_back", "watch"]
+    facts = [
+        FAILED,
+        PASSED,
+        replace(PASSED, arm="candidate", instance="c2"),
+        replace(FAILED, about="z"),
+        replace(FAILED, instance="c3"),
+    ]
+    assert group_certain_facts(facts, now_minute=60) == group_certain_facts(
+        facts[::-1], now_minute=60
+    )
+    assert [fact.severity for fact in group_certain_facts(facts, now_minute=60)] == [
+        "roll_back",
+        "watch",
+    ]
 
 
 def tell(one: SimulatedInstance, **fields: Any) -> None:
     """Has the instance tell of a golden batch in its twentieth window."""
-    plain, data = one.report, parity_data(Parity("batch", where="output", eager_error=9e-4, tolerance=2e-3, reference="float64", **fields))
+    plain, data = (
+        one.report,
+        parity_data(
+            Parity(
+                "batch",
+                where="output",
+                eager_error=9e-4,
+                tolerance=2e-3,
+                reference="float64",
+                **fields,
+            )
+        ),
+    )
 
     def with_fact(*, seq: int, start: float, end: float) -> Report:
         report = plain(seq=seq, start=start, end=end)
-        return replace(report, facts=[*report.facts, *([WireFact("parity", start, data)] if seq == 20 else [])])
+        return replace(
+            report, facts=[*report.facts, *([WireFact("parity", start, data)] if seq == 20 else [])]
+        )
 
     one.report = with_fact  # type: ignore[method-assign]
 
@@ -112,10 +161,17 @@ def test_what_agents_told_becomes_a_verdict_and_ends_with_the_process(
     deployments_judge()
     verdict = Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
     assert verdict.kind == "roll_back"
-    assert f"`batch` gives another result compiled than eager: {WHY}, on {len(new) - 1} instances (" in verdict.sentence
+    assert (
+        f"`batch` gives another result compiled than eager: {WHY}, on {len(new) - 1} instances ("
+        in verdict.sentence
+    )
     assert all(one.identity.host in verdict.sentence for one in new[1:])
-    assert verdict.sentence.endswith(f"and passed on 1 other; it passed on {len(old)} of 2026.11.2.")
-    title = build_alert_title(model="ranker", version="2026.11.3", sentence=verdict.sentence, evidence=verdict.evidence)
+    assert verdict.sentence.endswith(
+        f"and passed on 1 other; it passed on {len(old)} of 2026.11.2."
+    )
+    title = build_alert_title(
+        model="ranker", version="2026.11.3", sentence=verdict.sentence, evidence=verdict.evidence
+    )
     assert title.startswith("ranker 2026.11.3: `batch` gives another result")
     (line,) = fact_lines(verdict.evidence)
     assert (line.mark, line.where) == (
@@ -124,4 +180,6 @@ def test_what_agents_told_becomes_a_verdict_and_ends_with_the_process(
     )
     time_is.minute += 45
     deployments_judge()
-    assert Verdict.objects.get(current=True, deployment__version__name="2026.11.3").kind != "roll_back"
+    assert (
+        Verdict.objects.get(current=True, deployment__version__name="2026.11.3").kind != "roll_back"
+    )

@@ -1,4 +1,5 @@
-"""What a process held counts for the GPU type that it ran on in that minute, also after it came back on another under the same id."""
+"""What a process held counts for the GPU type that it ran on in that minute, also after it came
+back on another under the same id."""
 
 from __future__ import annotations
 
@@ -17,13 +18,21 @@ pytestmark = pytest.mark.django_db
 
 
 def types_compared() -> set[str]:
-    newer, older = (Deployment.objects.get(version__name=name) for name in ("2026.11.3", "2026.11.2"))
-    comparison = replay_comparison(deployment=newer, baseline=older, until=NOW_MINUTE, settings=PRODUCTION)
-    series = next(series for series, _ in comparison.process.entries if isinstance(series, LevelSeries))
+    newer, older = (
+        Deployment.objects.get(version__name=name) for name in ("2026.11.3", "2026.11.2")
+    )
+    comparison = replay_comparison(
+        deployment=newer, baseline=older, until=NOW_MINUTE, settings=PRODUCTION
+    )
+    series = next(
+        series for series, _ in comparison.process.entries if isinstance(series, LevelSeries)
+    )
     return {str(stratum[0]) for stratum in series.strata() if series.numbers("candidate", stratum)}
 
 
-def test_memory_stays_in_the_stratum_of_the_calls(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+def test_memory_stays_in_the_stratum_of_the_calls(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
     for instance in side_by_side:
         send(instance)
     before = types_compared()

@@ -1,4 +1,5 @@
-"""Properties: no input crashes the judge, the order of rows within a minute is nothing, and replay equals live."""
+"""Properties: no input crashes the judge, the order of rows within a minute is nothing, and replay
+equals live."""
 
 import json
 import random
@@ -6,7 +7,13 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, Settings, evaluate, evaluate_comparison
+from dashboard.regressions.judge import (
+    Comparison,
+    InstanceMinute,
+    Settings,
+    evaluate,
+    evaluate_comparison,
+)
 from tests.bench.fleet_sim import Fleet, instance_minutes
 
 DURATIONS = st.none() | st.floats(min_value=0.0, max_value=1e6) | st.just(float("inf"))
@@ -45,7 +52,9 @@ def instance_minute(draw: st.DrawFn) -> InstanceMinute:
 
 @settings(max_examples=150, deadline=None)
 @given(rows=st.lists(instance_minute(), max_size=80), seed=st.integers(0, 1000))
-def test_any_rows_have_an_answer_that_their_order_does_not_change(rows: list[InstanceMinute], seed: int):
+def test_any_rows_have_an_answer_that_their_order_does_not_change(
+    rows: list[InstanceMinute], seed: int
+):
     outcome = evaluate(rows, now_minute=91, deployed_minute=0, settings=HASTY).as_dict()
     json.dumps(outcome, allow_nan=False)
     shuffled = list(rows)
@@ -59,18 +68,33 @@ def test_any_rows_have_an_answer_that_their_order_does_not_change(rows: list[Ins
 @given(seed=st.integers(0, 10_000), sequential=st.booleans())
 def test_a_whole_fleet_gives_the_same_bits_in_any_order(seed: int, sequential: bool):
     history = 200 if sequential else 0
-    fleet = Fleet(seed=seed, minutes=90, candidates=2, fault="eager", size=0.4, sequential=sequential, history=history, stagger=5)
+    fleet = Fleet(
+        seed=seed,
+        minutes=90,
+        candidates=2,
+        fault="eager",
+        size=0.4,
+        sequential=sequential,
+        history=history,
+        stagger=5,
+    )
     rows = [row for minute in instance_minutes(fleet, -history) for row in minute]
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
-    assert evaluate(rows, now_minute=90, deployed_minute=0) == evaluate(shuffled, now_minute=90, deployed_minute=0)
+    assert evaluate(rows, now_minute=90, deployed_minute=0) == evaluate(
+        shuffled, now_minute=90, deployed_minute=0
+    )
 
 
 def test_a_replay_says_at_every_minute_what_was_said_live():
-    minutes = list(instance_minutes(Fleet(seed=5, minutes=150, candidates=2, fault="slow", size=0.4, onset=60)))
+    minutes = list(
+        instance_minutes(Fleet(seed=5, minutes=150, candidates=2, fault="slow", size=0.4, onset=60))
+    )
     live = Comparison(0)
     for minute, rows in enumerate(minutes):
         live.add_minute(minute, rows)
         if minute % 30 == 29:
             seen = [row for each in minutes[: minute + 1] for row in each]
-            assert evaluate(seen, now_minute=minute + 1, deployed_minute=0) == evaluate_comparison(live, now_minute=minute + 1)
+            assert evaluate(seen, now_minute=minute + 1, deployed_minute=0) == evaluate_comparison(
+                live, now_minute=minute + 1
+            )

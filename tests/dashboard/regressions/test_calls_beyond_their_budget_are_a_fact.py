@@ -1,4 +1,5 @@
-"""Calls that run eager beyond their budget and beyond chance are a certain fact: WATCH where the baseline does not burn it too."""
+"""Calls that run eager beyond their budget and beyond chance are a certain fact: WATCH where the
+baseline does not burn it too."""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.instances.budget_burn import exceeds_budget, list_budget_burns
 from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, read_fleet
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.certain_facts import ObservedFact, describe_fact, group_certain_facts
+from dashboard.regressions.judge.certain_facts import (
+    ObservedFact,
+    describe_fact,
+    group_certain_facts,
+)
 from tests.dashboard.regressions.conftest import NOW_MINUTE
 
 
@@ -30,7 +35,9 @@ from tests.dashboard.regressions.conftest import NOW_MINUTE
         (100_000, 98_900, 0.995, True),
     ],
 )
-def test_it_burns_where_neither_budget_nor_chance_explains_it(looked: int, served: int, budget: float, burning: bool) -> None:
+def test_it_burns_where_neither_budget_nor_chance_explains_it(
+    looked: int, served: int, budget: float, burning: bool
+) -> None:
     assert exceeds_budget(looked, served, budget) is burning
 
 
@@ -51,14 +58,27 @@ def test_only_instances_that_burn_are_told_and_nobody_is_asked_without_a_budget(
     assert list_budget_burns(deployment=before, now_minute=NOW_MINUTE) == []
     (row,) = list_budget_burns(deployment=after, now_minute=NOW_MINUTE)
     assert (row.kind, row.instance) == ("budget_burning", pair[1].identity.id)
-    assert row.why.endswith("of its calls ran compiled in half an hour, 99.5 % should") and row.why.startswith("9")
-    assert after.started_minute <= row.since <= after.started_minute + 3, "it began with the second minute"
+    assert row.why.endswith(
+        "of its calls ran compiled in half an hour, 99.5 % should"
+    ) and row.why.startswith("9")
+    assert after.started_minute <= row.since <= after.started_minute + 3, (
+        "it began with the second minute"
+    )
 
 
 def test_a_baseline_that_burns_too_makes_it_no_news() -> None:
-    fact = ObservedFact("budget_burning", "candidate", "c1", 30, "", "96 % of its calls ran compiled in half an hour, 99.5 % should")
+    fact = ObservedFact(
+        "budget_burning",
+        "candidate",
+        "c1",
+        30,
+        "",
+        "96 % of its calls ran compiled in half an hour, 99.5 % should",
+    )
     (news,) = group_certain_facts([fact], now_minute=60)
-    (known,) = group_certain_facts([fact, replace(fact, arm="baseline", instance="b1")], now_minute=60)
+    (known,) = group_certain_facts(
+        [fact, replace(fact, arm="baseline", instance="b1")], now_minute=60
+    )
     assert (news.severity, known.severity) == ("watch", "known")
     assert describe_fact(news).startswith("the budget for calls that run compiled is burning: 96 %")
 
@@ -77,6 +97,10 @@ def test_a_call_that_waits_for_a_compilation_is_not_served_compiled(
     assert row.why.startswith("74.9 % of its calls ran compiled")
     window = BinnedRange(NOW_MINUTE - 30, NOW_MINUTE, 15)
     facts = read_fleet(project=project, window=window).versions[deployment.version_id]
-    assert facts.compiled_share == pytest.approx(1 - (facts.stalled_share or 0)) == pytest.approx(0.75, abs=0.02)
+    assert (
+        facts.compiled_share
+        == pytest.approx(1 - (facts.stalled_share or 0))
+        == pytest.approx(0.75, abs=0.02)
+    )
     (p99,) = {round(point.p99 / point.weight, 1) for point in facts.points.values()}
     assert p99 == pytest.approx(facts.recent.quantile(0.99), abs=0.1) and p99 > 0.5

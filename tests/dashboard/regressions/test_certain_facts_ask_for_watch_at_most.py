@@ -1,4 +1,5 @@
-"""A latched frame, a stuck compilation and a lack of memory are findings at once: WATCH where they are news, and never more."""
+"""A latched frame, a stuck compilation and a lack of memory are findings at once: WATCH where they
+are news, and never more."""
 
 from __future__ import annotations
 
@@ -19,10 +20,16 @@ from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 from tests.dashboard.regressions.conftest import Clock
 from tests.dashboard.regressions.fleets import every_minute, instance
-from tests.dashboard.regressions.test_processes_are_judged_beside_regions import NAMES, state, states
+from tests.dashboard.regressions.test_processes_are_judged_beside_regions import (
+    NAMES,
+    state,
+    states,
+)
 from tests.dashboard.requests import instance_id
 
-LATCHED = ObservedFact("latched_eager", "candidate", "c1", 30, "forward", "it reached its recompile limit")
+LATCHED = ObservedFact(
+    "latched_eager", "candidate", "c1", 30, "forward", "it reached its recompile limit"
+)
 
 
 def outcome_with(*facts: ObservedFact, minutes: int = 90) -> Outcome:
@@ -34,8 +41,15 @@ def test_a_latched_frame_turns_healthy_into_watch_and_is_told():
     outcome = outcome_with(LATCHED, replace(LATCHED, instance="c2", since=40))
     assert (outcome.verdict, outcome.transitions[-1]) == ("watch", (59, "watch"))
     (fact,) = outcome.facts
-    assert (fact.severity, fact.instances, fact.since, fact.on_baseline) == ("watch", ("c1", "c2"), 30, 0)
-    said = verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
+    assert (fact.severity, fact.instances, fact.since, fact.on_baseline) == (
+        "watch",
+        ("c1", "c2"),
+        30,
+        0,
+    )
+    said = verdict_sentence(
+        outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
+    )
     assert said == (
         "`forward` runs eager until its process restarts: it reached its recompile limit, "
         "on 2 instances of new since minute 30 and none of old."
@@ -56,29 +70,46 @@ def test_another_frame_than_the_baselines_is_news():
 
 def test_facts_of_a_version_that_is_silent_say_nothing_of_today():
     calls = every_minute([instance(name) for name in NAMES], 90)
-    outcome = evaluate(calls, now_minute=150, deployed_minute=0, known=JudgeContext(facts=(LATCHED,)))
+    outcome = evaluate(
+        calls, now_minute=150, deployed_minute=0, known=JudgeContext(facts=(LATCHED,))
+    )
     assert outcome.verdict == "not_enough_data"
 
 
 def test_no_number_of_facts_is_a_roll_back():
-    stuck = ObservedFact("stuck_compiling", "candidate", "c1", 30, "forward", "far longer than it ever took")
-    outcome = outcome_with(LATCHED, stuck, *(replace(LATCHED, instance=f"c{i}", about=f"f{i}") for i in range(20)))
+    stuck = ObservedFact(
+        "stuck_compiling", "candidate", "c1", 30, "forward", "far longer than it ever took"
+    )
+    outcome = outcome_with(
+        LATCHED, stuck, *(replace(LATCHED, instance=f"c{i}", about=f"f{i}") for i in range(20))
+    )
     assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
 
 
 @pytest.mark.parametrize(("last_minute", "verdict"), [(20, "healthy"), (40, "watch")])
 def test_a_lack_of_gpu_memory_counts_for_an_hour(last_minute: int, verdict: str):
     rows = states(90, *(state(name) for name in NAMES))
-    rows = [replace(row, ooms=int(row.instance == "c0" and row.minute in (10, last_minute))) for row in rows]
+    rows = [
+        replace(row, ooms=int(row.instance == "c0" and row.minute in (10, last_minute)))
+        for row in rows
+    ]
     calls = every_minute([instance(name) for name in NAMES], 90)
     outcome = evaluate(calls, now_minute=90, deployed_minute=0, states=rows)
     assert outcome.verdict == verdict
-    assert [(fact.kind, fact.count, fact.since) for fact in outcome.facts] == ([("out_of_memory", 2, 10)] if verdict == "watch" else [])
+    assert [(fact.kind, fact.count, fact.since) for fact in outcome.facts] == (
+        [("out_of_memory", 2, 10)] if verdict == "watch" else []
+    )
 
 
 def test_the_order_of_facts_says_nothing():
-    facts = [LATCHED, replace(LATCHED, instance="c2", why="another reason"), ObservedFact("out_of_memory", "candidate", "c0", 5, until=40)]
-    assert group_certain_facts(facts, now_minute=60) == group_certain_facts(reversed(facts), now_minute=60)
+    facts = [
+        LATCHED,
+        replace(LATCHED, instance="c2", why="another reason"),
+        ObservedFact("out_of_memory", "candidate", "c0", 5, until=40),
+    ]
+    assert group_certain_facts(facts, now_minute=60) == group_certain_facts(
+        reversed(facts), now_minute=60
+    )
 
 
 def healthy(instances: list[SimulatedInstance]) -> None:
@@ -100,11 +131,19 @@ def current() -> Verdict:
             {"name": "golden batch", "ok": False, "text": "off by 0.2"},
             "`golden batch` gives another result compiled than eager: off by 0.2",
         ),
-        ("latched_eager", {"frame": "merge_lists", "cause": "limit", "reason": "x.size(0) == 3"}, "`merge_lists` runs eager until"),
+        (
+            "latched_eager",
+            {"frame": "merge_lists", "cause": "limit", "reason": "x.size(0) == 3"},
+            "`merge_lists` runs eager until",
+        ),
     ],
 )
 def test_a_fact_that_an_agent_told_is_in_the_verdict(
-    side_by_side: list[SimulatedInstance], send: Callable[..., None], kind: str, data: dict[str, Any], words: str
+    side_by_side: list[SimulatedInstance],
+    send: Callable[..., None],
+    kind: str,
+    data: dict[str, Any],
+    words: str,
 ):
     healthy(side_by_side)
     for one in side_by_side[:-1]:
@@ -114,7 +153,9 @@ def test_a_fact_that_an_agent_told_is_in_the_verdict(
 
     def with_fact(*, seq: int, start: float, end: float) -> Report:
         report = plain(seq=seq, start=start, end=end)
-        return replace(report, facts=[*report.facts, *([WireFact(kind, start, data)] if seq == 20 else [])])
+        return replace(
+            report, facts=[*report.facts, *([WireFact(kind, start, data)] if seq == 20 else [])]
+        )
 
     told.report = with_fact  # type: ignore[method-assign]
     send(told)
@@ -126,7 +167,9 @@ def test_a_fact_that_an_agent_told_is_in_the_verdict(
 
 
 @pytest.mark.django_db
-def test_without_a_fact_the_same_fleet_is_not_watched(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+def test_without_a_fact_the_same_fleet_is_not_watched(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+):
     healthy(side_by_side)
     for one in side_by_side:
         send(one)
@@ -143,20 +186,26 @@ def test_an_instance_that_is_stuck_in_its_compilation_is_watched_for_as_long_as_
     for one in side_by_side:
         send(one)
     stuck = side_by_side[-1].identity.id
-    Instance.objects.filter(instance_id=stuck).update(compiling_for=1000.0, compiling_frame="forward")
+    Instance.objects.filter(instance_id=stuck).update(
+        compiling_for=1000.0, compiling_frame="forward"
+    )
     deployments_judge()
     verdict = current()
     assert verdict.kind == "watch" and "`forward` is stuck in its compilation" in verdict.sentence
     assert [fact["instances"] for fact in verdict.evidence["facts"]] == [[stuck]]
     # No call for forty minutes, but the process reports: it is not silence.
     time_is.minute += 40
-    Instance.objects.filter(instance_id=stuck).update(last_minute=time_is.minute, compiling_for=3400.0)
+    Instance.objects.filter(instance_id=stuck).update(
+        last_minute=time_is.minute, compiling_for=3400.0
+    )
     deployments_judge()
     assert current().kind == "watch"
 
 
 @pytest.mark.django_db
-def test_one_name_in_two_environments_is_judged_in_each_by_itself(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+def test_one_name_in_two_environments_is_judged_in_each_by_itself(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+):
     for one in side_by_side:
         send(one)
     healthy(side_by_side)

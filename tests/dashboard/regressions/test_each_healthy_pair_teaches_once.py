@@ -1,4 +1,5 @@
-"""A pair of versions of which nothing bad was said is replayed once when it is over; what all taught together is written once a day."""
+"""A pair of versions of which nothing bad was said is replayed once when it is over; what all
+taught together is written once a day."""
 
 from __future__ import annotations
 
@@ -22,13 +23,20 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def over(time_is: Clock, store_reports: Callable[..., Any], send: Callable[..., None]) -> Iterator[Deployment]:
-    """A version that ran beside its baseline for some minutes, was judged, and ended a while ago."""
+def over(
+    time_is: Clock, store_reports: Callable[..., Any], send: Callable[..., None]
+) -> Iterator[Deployment]:
+    """A version that ran beside its baseline for some minutes, was judged, and ended a while
+    ago."""
     clear_comparisons()
-    healthy: list[SimulatedInstance] = build_instances(build_fleet(judged_minutes=JUDGED_MINUTES)[1:2], start_minute=NOW_MINUTE)
+    healthy: list[SimulatedInstance] = build_instances(
+        build_fleet(judged_minutes=JUDGED_MINUTES)[1:2], start_minute=NOW_MINUTE
+    )
     newest = max(one.first_minute for one in healthy)
     for one in healthy:
-        one.first_minute = max(one.first_minute, NOW_MINUTE - 70) if one.first_minute < newest else NOW_MINUTE - 50
+        one.first_minute = (
+            max(one.first_minute, NOW_MINUTE - 70) if one.first_minute < newest else NOW_MINUTE - 50
+        )
         send(one)
     deployments_judge()
     time_is.minute += SETTLE_MINUTES + 5
@@ -56,13 +64,17 @@ def test_what_is_not_over_waits(over: Deployment) -> None:
 
 
 @pytest.mark.parametrize("kind", ["watch", "roll_back"])
-def test_a_version_of_which_something_bad_was_once_said_teaches_nothing(over: Deployment, kind: str) -> None:
+def test_a_version_of_which_something_bad_was_once_said_teaches_nothing(
+    over: Deployment, kind: str
+) -> None:
     Verdict.objects.filter(deployment=over).update(previous_kind=kind, kind=kind, current=False)
     assert variances_learn() == 0
     assert not HealthyPair.objects.exists()
 
 
-def test_a_pair_whose_minutes_are_being_dropped_teaches_nothing(over: Deployment, time_is: Clock) -> None:
+def test_a_pair_whose_minutes_are_being_dropped_teaches_nothing(
+    over: Deployment, time_is: Clock
+) -> None:
     time_is.minute += 9 * 1440
     assert variances_learn() == 0
 
@@ -84,7 +96,12 @@ def test_what_was_learned_is_pooled_once_a_day_and_in_force_from_enough_pairs_on
         for number in range(ENOUGH_PAIRS - 1)
     ]
     fields = {"project": project, "started_minute": over.started_minute, "taught": pair.taught}
-    HealthyPair.objects.bulk_create([HealthyPair(deployment=row, **fields) for row in Deployment.objects.bulk_create(deployments)])
+    HealthyPair.objects.bulk_create(
+        [
+            HealthyPair(deployment=row, **fields)
+            for row in Deployment.objects.bulk_create(deployments)
+        ]
+    )
     squares, freedom = pair.taught["p50"]["points"]["20"]
     variances_learn()
     learned = LearnedVariance.objects.filter(metric="p50", minutes=20)
@@ -94,10 +111,14 @@ def test_what_was_learned_is_pooled_once_a_day_and_in_force_from_enough_pairs_on
     assert learned.get().pairs == ENOUGH_PAIRS
     assert learned.get().variance == pytest.approx(max(squares / freedom, 0.05**2 / 25))
     metric = SettingsResolver().of(project_id=project.pk).metrics[0]
-    assert dict(getattr(metric, "prior_variance", ()))[20] == pytest.approx(learned.get().variance, rel=0.05)
+    assert dict(getattr(metric, "prior_variance", ()))[20] == pytest.approx(
+        learned.get().variance, rel=0.05
+    )
 
 
-def test_pairs_are_forgotten_after_half_a_year(over: Deployment, project: Project, time_is: Clock) -> None:
+def test_pairs_are_forgotten_after_half_a_year(
+    over: Deployment, project: Project, time_is: Clock
+) -> None:
     variances_learn()
     variances_pool(project=project, now_minute=NOW_MINUTE + 181 * 1440)
     assert not HealthyPair.objects.exists()

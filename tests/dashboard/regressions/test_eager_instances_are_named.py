@@ -1,4 +1,5 @@
-"""The affected-instance rule for eager calls: its threshold, its hold time, and when it must not speak."""
+"""The affected-instance rule for eager calls: its threshold, its hold time, and when it must not
+speak."""
 
 import pytest
 
@@ -9,11 +10,19 @@ from tests.dashboard.regressions.fleets import every_minute, instance
 
 def eager(share: float, calls: int = 100) -> dict[str, object]:
     count = round(share * calls)
-    return {"calls": calls, "compiled": calls - count, "eager": count, "eager_by": {"limit": count} if count else {}}
+    return {
+        "calls": calls,
+        "compiled": calls - count,
+        "eager": count,
+        "eager_by": {"limit": count} if count else {},
+    }
 
 
 def judged(before: list, after: list, minutes_after: int, minutes_before: int = 40) -> Outcome:
-    rows = [*every_minute(before, minutes_before), *every_minute(after, minutes_after, start=minutes_before)]
+    rows = [
+        *every_minute(before, minutes_before),
+        *every_minute(after, minutes_after, start=minutes_before),
+    ]
     return evaluate(rows, now_minute=minutes_before + minutes_after, deployed_minute=0)
 
 
@@ -30,17 +39,26 @@ def test_one_eager_instance_of_two_is_a_roll_back_after_the_hold_and_not_a_minut
     outcome = judged(CALM, ONE_OF_TWO, 10)
     assert (outcome.verdict, outcome.since) == ("roll_back", 49)
     row = row_of(outcome)
-    assert (row.label, row.affected_instances, row.candidate_instances, row.since, row.drives) == ("REGRESSED", 1, 2, 40, True)
+    assert (row.label, row.affected_instances, row.candidate_instances, row.since, row.drives) == (
+        "REGRESSED",
+        1,
+        2,
+        40,
+        True,
+    )
     assert row.affected_share == 0.5
     assert row.causes == {"limit": 500}
     assert row.baseline == 0.0
 
 
 def test_a_simulated_eager_instance_is_found_at_its_hold():
-    fleet = Fleet(seed=91_000, candidates=2, minutes=120, fault="eager", size=0.5, affected=0.5, onset=60)
+    fleet = Fleet(
+        seed=91_000, candidates=2, minutes=120, fault="eager", size=0.5, affected=0.5, onset=60
+    )
     rows = [row for minute in instance_minutes(fleet) for row in minute]
     outcome = evaluate(rows, now_minute=120, deployed_minute=0)
-    # The second instance starts 20 minutes later, and its onset counts from there; one minute of eager calls is not yet surely over 2 %.
+    # The second instance starts 20 minutes later, and its onset counts from there; one minute of
+    # eager calls is not yet surely over 2 %.
     assert (outcome.verdict, outcome.since) in {("roll_back", 70), ("roll_back", 90)}
     assert row_of(outcome).affected_instances == 1
 
@@ -71,14 +89,20 @@ def test_a_candidate_that_stopped_being_eager_is_improved():
 
 @pytest.mark.parametrize("calm_minutes", [29, 30])
 def test_roll_back_is_left_after_half_an_hour_without_an_eager_call(calm_minutes: int):
-    rows = [*every_minute(CALM, 40), *every_minute(ONE_OF_TWO, 20, start=40), *every_minute(CALM, calm_minutes, start=60)]
+    rows = [
+        *every_minute(CALM, 40),
+        *every_minute(ONE_OF_TWO, 20, start=40),
+        *every_minute(CALM, calm_minutes, start=60),
+    ]
     outcome = evaluate(rows, now_minute=60 + calm_minutes, deployed_minute=0)
     assert (outcome.verdict == "roll_back") == (calm_minutes < 30)
 
 
 def test_shares_are_of_the_calls_that_the_agent_looked_at():
     looked_at = {"calls": 1000, "compiled": 7, "eager": 3, "eager_by": {"limit": 3}}
-    outcome = judged([instance("b1"), instance("c1")], [instance("b1"), instance("c1", **looked_at)], 20)
+    outcome = judged(
+        [instance("b1"), instance("c1")], [instance("b1"), instance("c1", **looked_at)], 20
+    )
     assert outcome.verdict == "roll_back"
     assert row_of(outcome).candidate == pytest.approx(0.3)
 

@@ -20,7 +20,10 @@ def verdicts(comparison: Comparison) -> list[str]:
 
 @pytest.mark.parametrize("candidates", [1, 2])
 def test_the_same_version_twice_is_never_rolled_back(candidates: int):
-    said = [verdicts(watched(Fleet(seed=71_000 + seed, candidates=candidates, minutes=480))) for seed in range(15)]
+    said = [
+        verdicts(watched(Fleet(seed=71_000 + seed, candidates=candidates, minutes=480)))
+        for seed in range(15)
+    ]
     assert not any("roll_back" in each for each in said)
     assert sum("healthy" in each for each in said) >= 5
 

@@ -1,4 +1,5 @@
-"""Windows that arrive after their minute was judged, or that another worker judged, change nothing in the end."""
+"""Windows that arrive after their minute was judged, or that another worker judged, change nothing
+in the end."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def answer() -> tuple[str, str, dict[str, Any]]:
     return verdict.kind, verdict.sentence, verdict.evidence
 
 
-def test_late_windows_count_as_if_they_had_been_on_time(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+def test_late_windows_count_as_if_they_had_been_on_time(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
     late = side_by_side[-1]
     for instance in side_by_side[:-1]:
         send(instance)
@@ -46,7 +49,9 @@ def test_late_windows_count_as_if_they_had_been_on_time(side_by_side: list[Simul
     assert answer() == in_the_end
 
 
-def test_a_worker_that_starts_anew_says_the_same(side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Any) -> None:
+def test_a_worker_that_starts_anew_says_the_same(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Any
+) -> None:
     for instance in side_by_side:
         send(instance, last=instance_windows(instance) - 5)
     time_is.minute -= 5
@@ -69,24 +74,36 @@ def instance_windows(instance: SimulatedInstance) -> int:
 
 
 def test_more_deployments_than_are_kept_do_not_drop_each_other(
-    side_by_side: list[SimulatedInstance], send: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    side_by_side: list[SimulatedInstance],
+    send: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Five that are judged in turn, with room for three: two are read anew at each sweep, not all of them."""
+    """Five that are judged in turn, with room for three: two are read anew at each sweep, not all
+    of them."""
     for instance in side_by_side:
         send(instance, last=5)
-    baseline, candidate = Deployment.objects.select_related("version", "project").order_by("started_minute")
+    baseline, candidate = Deployment.objects.select_related("version", "project").order_by(
+        "started_minute"
+    )
     pairs = [(candidate, replaced(baseline, number)) for number in range(5)]
     monkeypatch.setattr(comparison_cache, "MAX_COMPARISONS", 3)
 
     def sweep(minute: int) -> list[Running]:
         return [
-            comparison_cache.get_comparison(deployment=one, baseline=other, now_minute=minute, settings=PRODUCTION) for one, other in pairs
+            comparison_cache.get_comparison(
+                deployment=one, baseline=other, now_minute=minute, settings=PRODUCTION
+            )
+            for one, other in pairs
         ]
 
     start = candidate.started_minute
     found = [sweep(start + minute) for minute in (1, 2, 3)]
-    assert [sum(before is after for before, after in zip(*each, strict=True)) for each in pairwise(found)] == [3, 3]
-    # What nobody asks for any more is let go of, however much room there is: a worker would hold the comparisons of all old versions.
+    assert [
+        sum(before is after for before, after in zip(*each, strict=True))
+        for each in pairwise(found)
+    ] == [3, 3]
+    # What nobody asks for any more is let go of, however much room there is: a worker would hold
+    # the comparisons of all old versions.
     later = start + 3 + comparison_cache.EXPIRE_AFTER_MINUTES + 1
     pairs = [(candidate, replaced(baseline, number)) for number in (7, 8)]
     assert all(before is after for before, after in zip(sweep(later), sweep(later), strict=True))
@@ -110,8 +127,12 @@ def test_late_data_that_goes_on_coming_is_read_again_every_few_minutes_only(
     send(late, first=30)
 
     def looked(minute: int) -> Running:
-        older, newer = Deployment.objects.select_related("version", "project").order_by("started_minute")
-        return comparison_cache.get_comparison(deployment=newer, baseline=older, now_minute=minute, settings=PRODUCTION)
+        older, newer = Deployment.objects.select_related("version", "project").order_by(
+            "started_minute"
+        )
+        return comparison_cache.get_comparison(
+            deployment=newer, baseline=older, now_minute=minute, settings=PRODUCTION
+        )
 
     now = Deployment.objects.latest("started_minute").last_minute + 1
     first = looked(now)

@@ -1,4 +1,5 @@
-"""An operator's command makes calls eager: while it is in force on an instance, that instance says nothing of its version."""
+"""An operator's command makes calls eager: while it is in force on an instance, that instance says
+nothing of its version."""
 
 from __future__ import annotations
 
@@ -23,8 +24,18 @@ BEGUN = NOW_MINUTE - JUDGED_MINUTES
 def receipt(instance: str, state: str, minute: float, counter: int = 1) -> None:
     one = Instance.objects.get(instance_id=instance)
     at = clock.at_minute(BEGUN) + timedelta(minutes=minute)
-    known = {"command": f"a1.{counter}", "verb": "eager", "counter": counter, "why": "", "detail": "", "callables": 1, "refused": 0}
-    CommandReceipt.objects.create(project_id=one.project_id, instance=one, at=at, state=state, **known)
+    known = {
+        "command": f"a1.{counter}",
+        "verb": "eager",
+        "counter": counter,
+        "why": "",
+        "detail": "",
+        "callables": 1,
+        "refused": 0,
+    }
+    CommandReceipt.objects.create(
+        project_id=one.project_id, instance=one, at=at, state=state, **known
+    )
 
 
 def said() -> str:
@@ -35,10 +46,16 @@ def said() -> str:
     return Verdict.objects.get(current=True, deployment__version__name="2026.11.3").kind
 
 
-def test_what_was_asked_for_is_no_regression(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+def test_what_was_asked_for_is_no_regression(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
     for instance in side_by_side:
         send(instance)
-    newer = [instance.identity.id for instance in side_by_side if instance.identity.version == "2026.11.3"]
+    newer = [
+        instance.identity.id
+        for instance in side_by_side
+        if instance.identity.version == "2026.11.3"
+    ]
     assert said() == "roll_back"
     for name in newer:
         receipt(name, "accepted", 0.0)
@@ -49,7 +66,9 @@ def test_what_was_asked_for_is_no_regression(side_by_side: list[SimulatedInstanc
     assert said() == "not_enough_data"
     CommandReceipt.objects.filter(instance__instance_id=newer[0]).delete()
     assert said() == "roll_back"
-    evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence["evidence"]
+    evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence[
+        "evidence"
+    ]
     [eager] = [row for row in evidence if row["metric"] == "eager"]
     assert eager["affected_instances"] == 1
 
@@ -75,7 +94,10 @@ def test_calls_that_a_command_made_eager_are_still_the_versions_traffic(
     ("told", "minutes"),
     [
         ([("applied", 1.5), ("ended", 4.2)], {1, 2, 3, 4}),
-        ([("accepted", 1.0), ("applied", 2.0), ("ended", 2.1), ("applied", 8.0), ("ended", 8.5)], {2, 8}),
+        (
+            [("accepted", 1.0), ("applied", 2.0), ("ended", 2.1), ("applied", 8.0), ("ended", 8.5)],
+            {2, 8},
+        ),
         ([("applied", 1.0)], set(range(1, 17))),
         ([("applied", 1.0), ("accepted", 10.0)], set(range(1, 20))),
         ([("applied", 1.0), ("accepted", 18.0), ("ended", 19.0)], set(range(1, 17))),

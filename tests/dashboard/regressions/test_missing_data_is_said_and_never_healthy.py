@@ -1,4 +1,5 @@
-"""Bad and absent input: a stated result with its reason, never a crash, and never HEALTHY from silence."""
+"""Bad and absent input: a stated result with its reason, never a crash, and never HEALTHY from
+silence."""
 
 import json
 from dataclasses import replace
@@ -11,7 +12,11 @@ from tests.dashboard.regressions.fleets import every_minute, instance
 
 
 def outcome_of_rows(*rows, minutes: int = 120, now: int | None = None) -> Outcome:
-    outcome = evaluate(list(every_minute(rows, minutes)), now_minute=now if now is not None else minutes, deployed_minute=0)
+    outcome = evaluate(
+        list(every_minute(rows, minutes)),
+        now_minute=now if now is not None else minutes,
+        deployed_minute=0,
+    )
     json.dumps(outcome.as_dict(), allow_nan=False)
     return outcome
 
@@ -39,7 +44,11 @@ def test_what_is_missing_is_named(reason: str, rows: list):
 
 
 def test_too_few_calls_for_any_bin_is_named():
-    rows = [row for row in every_minute([instance("b1", calls=1), instance("c1", calls=1)], 240) if row.minute % 10 == 0]
+    rows = [
+        row
+        for row in every_minute([instance("b1", calls=1), instance("c1", calls=1)], 240)
+        if row.minute % 10 == 0
+    ]
     outcome = evaluate(rows, now_minute=240, deployed_minute=0)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "too_few_calls")
     assert outcome.not_compared[0].why == "too_few_calls"
@@ -50,16 +59,28 @@ def test_too_few_calls_for_any_bin_is_named():
 def test_the_first_minutes_of_an_instance_are_left_out():
     outcome = outcome_of_rows(instance("b1"), instance("c1", first_minute=0), minutes=5)
     assert outcome.reason == "warming_up"
-    assert outcome_of_rows(instance("b1"), instance("c1", first_minute=0), minutes=25).compared_minutes == 20
+    assert (
+        outcome_of_rows(instance("b1"), instance("c1", first_minute=0), minutes=25).compared_minutes
+        == 20
+    )
 
 
 @pytest.mark.parametrize(
-    ("pause", "reason", "why"), [(30, "no_common_host", "no_baseline_on_host"), (1600, "no_baseline", "no_baseline_in_stratum")]
+    ("pause", "reason", "why"),
+    [
+        (30, "no_common_host", "no_baseline_on_host"),
+        (1600, "no_baseline", "no_baseline_in_stratum"),
+    ],
 )
-def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(pause: int, reason: str, why: str):
+def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(
+    pause: int, reason: str, why: str
+):
     hosts = [instance("b1", host="a"), instance("c1", host="b")]
     deployed = 300 + pause
-    rows = [*every_minute([hosts[0]], 300), *every_minute([replace(hosts[1], first_minute=deployed - 60)], 60, start=deployed)]
+    rows = [
+        *every_minute([hosts[0]], 300),
+        *every_minute([replace(hosts[1], first_minute=deployed - 60)], 60, start=deployed),
+    ]
     outcome = evaluate(rows, now_minute=deployed + 60, deployed_minute=deployed)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", reason)
     assert [item.why for item in outcome.not_compared] == [why]
@@ -69,9 +90,14 @@ def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(p
 
 @pytest.mark.parametrize(("block", "pause"), [(7, 6), (10, 0), (10, 6), (30, 0), (60, 6)])
 def test_versions_that_are_called_in_turn_are_said_to_be(block: int, pause: int):
-    """Minutes further apart than 5 are not compared; that is no lack of calls, and no warm-up that waiting ends."""
+    """Minutes further apart than 5 are not compared; that is no lack of calls, and no warm-up that
+    waiting ends."""
     fleet = every_minute([replace(one, host=one.instance) for one in PAIR], 600)
-    rows = [row for row in fleet if row.minute // block % 2 == (row.arm == "candidate") and row.minute % block >= pause]
+    rows = [
+        row
+        for row in fleet
+        if row.minute // block % 2 == (row.arm == "candidate") and row.minute % block >= pause
+    ]
     outcome = evaluate(rows, now_minute=600, deployed_minute=0)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "in_turn")
     assert outcome.next_step is not None and outcome.next_step.kind == "run_side_by_side"
@@ -81,7 +107,11 @@ def test_versions_that_are_called_in_turn_are_said_to_be(block: int, pause: int)
 def test_one_instance_a_side_with_constant_values_becomes_no_change_or_says_what_it_can_see():
     outcome = outcome_of_rows(*PAIR)
     row = next(row for row in outcome.evidence if row.metric == "p50")
-    assert (row.change, row.label, row.reason) == (pytest.approx(0.0), "NOT ENOUGH DATA", "too_wide")
+    assert (row.change, row.label, row.reason) == (
+        pytest.approx(0.0),
+        "NOT ENOUGH DATA",
+        "too_wide",
+    )
     assert outcome.smallest_visible == pytest.approx(row.smallest_visible)
     assert outcome.verdict == "not_enough_data"
     assert outcome.next_step is not None
@@ -98,7 +128,8 @@ def test_many_equal_instances_are_healthy_at_the_first_look_and_not_before():
 
 
 def test_a_version_whose_minutes_begin_after_the_last_look_is_judged_once_enough_was_seen():
-    """It was deployed before a quiet weekend, or its first days are no longer kept when a worker begins anew."""
+    """It was deployed before a quiet weekend, or its first days are no longer kept when a worker
+    begins anew."""
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     rows = list(every_minute(fleet, 600, start=4000))
     early = evaluate(rows, now_minute=4500, deployed_minute=0)
@@ -112,7 +143,10 @@ def test_many_even_regions_can_be_healthy_too():
     fleet = [instance(name, region=f"expert {number}") for name in names for number in range(12)]
     outcome = outcome_of_rows(*fleet, minutes=60)
     assert (outcome.verdict, outcome.look) == ("healthy", 60)
-    one_slower = [replace(row, p50=0.0108) if row.arm == "candidate" and row.region == "expert 7" else row for row in fleet]
+    one_slower = [
+        replace(row, p50=0.0108) if row.arm == "candidate" and row.region == "expert 7" else row
+        for row in fleet
+    ]
     assert outcome_of_rows(*one_slower, minutes=60).verdict == "not_enough_data"
 
 
@@ -120,18 +154,27 @@ def test_a_healthy_version_that_falls_silent_is_not_healthy_any_more():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     assert outcome_of_rows(*fleet, minutes=90, now=119).verdict == "healthy"
     outcome = outcome_of_rows(*fleet, minutes=90, now=121)
-    assert (outcome.verdict, outcome.reason, outcome.last_candidate_minute) == ("not_enough_data", "silent", 89)
+    assert (outcome.verdict, outcome.reason, outcome.last_candidate_minute) == (
+        "not_enough_data",
+        "silent",
+        89,
+    )
     assert outcome.transitions[-1] == (119, "not_enough_data")
 
 
 def test_data_that_stopped_long_before_a_look_does_not_answer_it():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
-    rows = [*every_minute(fleet, 20), *every_minute([row for row in fleet if row.arm == "candidate"], 100, start=20)]
+    rows = [
+        *every_minute(fleet, 20),
+        *every_minute([row for row in fleet if row.arm == "candidate"], 100, start=20),
+    ]
     assert evaluate(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
 
 
 def test_under_half_of_the_traffic_comparable_is_watch_and_says_what_was_left_out():
-    outcome = outcome_of_rows(instance("b1"), instance("c1"), instance("c2", stratum="L40S", calls=300))
+    outcome = outcome_of_rows(
+        instance("b1"), instance("c1"), instance("c2", stratum="L40S", calls=300)
+    )
     assert outcome.verdict == "watch"
     assert outcome.comparable_share == pytest.approx(0.25)
     (left_out,) = outcome.not_compared
@@ -141,15 +184,25 @@ def test_under_half_of_the_traffic_comparable_is_watch_and_says_what_was_left_ou
 
 def test_a_full_rollout_after_the_canary_is_not_held_against_the_version():
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
-    rows = [*every_minute(fleet, 70), *every_minute([row for row in fleet if row.arm == "candidate"], 200, start=70)]
+    rows = [
+        *every_minute(fleet, 70),
+        *every_minute([row for row in fleet if row.arm == "candidate"], 200, start=70),
+    ]
     outcome = evaluate(rows, now_minute=270, deployed_minute=0)
     assert (outcome.verdict, outcome.comparable_share) == ("healthy", 1.0)
-    assert {item.why for item in outcome.not_compared} == {"after_the_baseline_ended", "no_baseline_on_host"}
+    assert {item.why for item in outcome.not_compared} == {
+        "after_the_baseline_ended",
+        "no_baseline_on_host",
+    }
 
 
 def test_an_instance_that_changes_its_gpu_or_its_version_counts_apart():
     outcome = outcome_of_rows(
-        instance("b1"), instance("b1", stratum="A100"), instance("c1"), instance("c1", stratum="A100"), instance("c1", arm="baseline")
+        instance("b1"),
+        instance("b1", stratum="A100"),
+        instance("c1"),
+        instance("c1", stratum="A100"),
+        instance("c1", arm="baseline"),
     )
     row = next(row for row in outcome.evidence if row.metric == "p50")
     assert (row.baseline_instances, row.candidate_instances) == (3, 2)

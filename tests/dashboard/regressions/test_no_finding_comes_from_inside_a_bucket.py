@@ -1,4 +1,5 @@
-"""An engine counts in buckets how long its calls take: levels that are no further apart than a bucket are no finding, and not HEALTHY."""
+"""An engine counts in buckets how long its calls take: levels that are no further apart than a
+bucket are no finding, and not HEALTHY."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ OWN = (0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, float("inf"))
 FINE = (0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5, float("inf"))
 
 
-def outcome(before: float | None, after: float | None, bounds: tuple[float, ...] | None, minutes: int = 120) -> Outcome:
+def outcome(
+    before: float | None, after: float | None, bounds: tuple[float, ...] | None, minutes: int = 120
+) -> Outcome:
     rows = [instance(f"b{n}", p50=before, p99=before, bounds=bounds) for n in range(3)]
     rows += [instance(f"c{n}", p50=after, p99=after, bounds=bounds) for n in range(3)]
     return evaluate(every_minute(rows, minutes), now_minute=minutes, deployed_minute=0)
@@ -34,12 +37,16 @@ CLOSE = {
 
 
 @pytest.mark.parametrize(("before", "after", "bounds"), CLOSE.values(), ids=CLOSE)
-def test_what_buckets_cannot_separate_is_not_enough_data(before: float | None, after: float | None, bounds: tuple[float, ...]) -> None:
+def test_what_buckets_cannot_separate_is_not_enough_data(
+    before: float | None, after: float | None, bounds: tuple[float, ...]
+) -> None:
     found = outcome(before, after, bounds)
     assert (found.verdict, found.reason) == ("not_enough_data", "bucket_too_wide")
     [p50] = [row for row in found.evidence if row.metric == "p50"]
     assert (p50.label, p50.reason, p50.drives) == ("NOT ENOUGH DATA", "bucket_too_wide", False)
-    assert (p50.baseline, p50.candidate, p50.change, p50.low, p50.high, p50.bound, p50.dots) == (None,) * 6 + ((),)
+    assert (p50.baseline, p50.candidate, p50.change, p50.low, p50.high, p50.bound, p50.dots) == (
+        None,
+    ) * 6 + ((),)
     said = verdict_sentence(found, candidate="v2", baseline="v1", say_minute=str)
     assert "lies in buckets of the engine that are wider than the difference" in said
 
@@ -53,7 +60,9 @@ FAR = {
 
 
 @pytest.mark.parametrize(("before", "after", "bounds"), FAR.values(), ids=FAR)
-def test_what_is_further_apart_than_a_bucket_is_found(before: float | None, after: float, bounds: tuple[float, ...]) -> None:
+def test_what_is_further_apart_than_a_bucket_is_found(
+    before: float | None, after: float, bounds: tuple[float, ...]
+) -> None:
     found = outcome(before, after, bounds)
     assert found.verdict == "roll_back"
     assert {row.metric for row in found.evidence if row.drives} >= {"p50"}
@@ -76,9 +85,13 @@ def test_a_level_that_stays_in_its_bucket_hides_no_other(bounds: tuple[float, ..
 
 
 def test_slow_minutes_alone_are_not_compared() -> None:
-    """A minute below the first bound has no p50: left out, a busy hour of both would be all that is seen."""
+    """A minute below the first bound has no p50: left out, a busy hour of both would be all that is
+    seen."""
     quiet = [instance(name, p50=None, p99=0.4, bounds=OWN) for name in ("b0", "b1", "c0", "c1")]
-    busy = [instance(name, p50=0.4 if name < "c" else 0.9, p99=2.0, bounds=OWN) for name in ("b0", "b1", "c0", "c1")]
+    busy = [
+        instance(name, p50=0.4 if name < "c" else 0.9, p99=2.0, bounds=OWN)
+        for name in ("b0", "b1", "c0", "c1")
+    ]
     rows = [*every_minute(quiet, 110), *every_minute(busy, 10, start=110)]
     assert evaluate(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
 
@@ -89,8 +102,16 @@ def test_a_version_does_not_drift_inside_a_bucket() -> None:
     late = [instance(f"c{n}", p50=0.75, p99=0.75, bounds=bounds) for n in range(3)]
     measured = [instance(f"c{n}", p50=0.75, p99=0.75) for n in range(3)]
     plain = [instance(f"c{n}", p50=0.55, p99=0.55) for n in range(3)]
-    counted = evaluate([*every_minute(early, day), *every_minute(late, 600, start=day)], now_minute=day + 600, deployed_minute=0)
-    known = evaluate([*every_minute(plain, day), *every_minute(measured, 600, start=day)], now_minute=day + 600, deployed_minute=0)
+    counted = evaluate(
+        [*every_minute(early, day), *every_minute(late, 600, start=day)],
+        now_minute=day + 600,
+        deployed_minute=0,
+    )
+    known = evaluate(
+        [*every_minute(plain, day), *every_minute(measured, 600, start=day)],
+        now_minute=day + 600,
+        deployed_minute=0,
+    )
     assert not counted.drift and known.drift
 
 

@@ -1,4 +1,5 @@
-"""Fleets that are unlike any other get a stated answer: pods that come and go, clocks that jump, values that stand still, many at once."""
+"""Fleets that are unlike any other get a stated answer: pods that come and go, clocks that jump,
+values that stand still, many at once."""
 
 from __future__ import annotations
 
@@ -6,7 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, InstanceMinute, evaluate, evaluate_comparison, pooled_estimate
+from dashboard.regressions.judge import (
+    Comparison,
+    InstanceMinute,
+    evaluate,
+    evaluate_comparison,
+    pooled_estimate,
+)
 from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -21,7 +28,12 @@ def pods(minutes: int, every: int, slower: float) -> Comparison:
         life = minute // every
         rows: list[InstanceMinute] = []
         for arm, took in (("b", 0.010), ("c", 0.010 * (1 + slower))):
-            rows += [instance(f"{arm}{life}-{n}", minute=minute, first_minute=-60, p50=took * (1 + 0.01 * n)) for n in (1, 2)]
+            rows += [
+                instance(
+                    f"{arm}{life}-{n}", minute=minute, first_minute=-60, p50=took * (1 + 0.01 * n)
+                )
+                for n in (1, 2)
+            ]
         comparison.add_minute(minute, rows)
     return comparison
 
@@ -37,15 +49,22 @@ def units(comparison: Comparison) -> int:
     return max(counts)
 
 
-def test_instances_that_are_long_gone_are_let_go_and_the_verdict_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instances_that_are_long_gone_are_let_go_and_the_verdict_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     whole = pods(2200, 40, 0.3)
     monkeypatch.setattr(pooled_estimate, "MAX_UNITS", 20)
     bounded = pods(2200, 40, 0.3)
     assert units(whole) == 110 and units(bounded) <= 2 * (1440 // 40 + 2)
     outcomes = [evaluate_comparison(comparison, now_minute=2200) for comparison in (whole, bounded)]
     assert [outcome.verdict for outcome in outcomes] == ["roll_back", "roll_back"]
-    (before,), (after,) = ([row for row in outcome.evidence if row.metric == "p50"] for outcome in outcomes)
-    assert before.change == pytest.approx(after.change, abs=0.01) and before.matched_minutes == after.matched_minutes
+    (before,), (after,) = (
+        [row for row in outcome.evidence if row.metric == "p50"] for outcome in outcomes
+    )
+    assert (
+        before.change == pytest.approx(after.change, abs=0.01)
+        and before.matched_minutes == after.matched_minutes
+    )
 
 
 def test_a_large_fleet_that_lives_is_never_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +73,11 @@ def test_a_large_fleet_that_lives_is_never_let_go(monkeypatch: pytest.MonkeyPatc
     rows = [instance(f"{arm}{number}") for arm in "bc" for number in range(40)]
     for minute in range(60):
         comparison.add_minute(minute, [replace(row, minute=minute) for row in rows])
-    (row,) = [row for row in evaluate_comparison(comparison, now_minute=60).evidence if row.metric == "p50"]
+    (row,) = [
+        row
+        for row in evaluate_comparison(comparison, now_minute=60).evidence
+        if row.metric == "p50"
+    ]
     assert (row.baseline_instances, row.candidate_instances) == (40, 40)
 
 
@@ -73,12 +96,21 @@ def test_a_clock_that_jumps_back_is_late_data_and_refused_where_minutes_are_in_o
 
 
 def test_values_that_never_change_leave_the_assumed_spread() -> None:
-    (row,) = [row for row in evaluate(every_minute(FOUR, 90), now_minute=90, deployed_minute=0).evidence if row.metric == "p50"]
-    assert row.change == pytest.approx(0.0) and row.smallest_visible is not None and row.smallest_visible > 0.05
+    (row,) = [
+        row
+        for row in evaluate(every_minute(FOUR, 90), now_minute=90, deployed_minute=0).evidence
+        if row.metric == "p50"
+    ]
+    assert (
+        row.change == pytest.approx(0.0)
+        and row.smallest_visible is not None
+        and row.smallest_visible > 0.05
+    )
 
 
 def test_of_five_hundred_versions_each_is_judged_by_itself() -> None:
-    """The same minutes in five hundred comparisons in turn: one that is slower is found, and no other is."""
+    """The same minutes in five hundred comparisons in turn: one that is slower is found, and no
+    other is."""
     fleet = [Comparison(0) for _ in range(500)]
     for minute in range(22):
         plain = [replace(row, minute=minute) for row in FOUR]

@@ -1,4 +1,5 @@
-"""Eager needs five looked-up events and a binomial bound above 2 %; a version that runs wholly eager is found at any traffic."""
+"""Eager needs five looked-up events and a binomial bound above 2 %; a version that runs wholly
+eager is found at any traffic."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def first(case: Case, verdict: str) -> int | None:
     return next((minute for minute, said in verdicts(case) if said == verdict), None)
 
 
-@pytest.mark.parametrize("name", ["one eager call of 30 looked up in 15 minutes", "six eager calls within one minute"])
+@pytest.mark.parametrize(
+    "name", ["one eager call of 30 looked up in 15 minutes", "six eager calls within one minute"]
+)
 def test_eager_calls_of_one_minute_change_no_verdict(name: str) -> None:
     assert verdicts(BY_NAME[name]) == [(0, "not_enough_data"), (59, "healthy")]
 
@@ -38,14 +41,18 @@ def test_a_wholly_eager_candidate_is_rolled_back(name: str, by: int) -> None:
     assert found is not None and found <= by
 
 
-@pytest.mark.parametrize(("events", "calls"), [(5, 5), (5, 38), (5, 39), (4, 4), (15, 293), (15, 294), (300, 10_000), (200, 10_000)])
+@pytest.mark.parametrize(
+    ("events", "calls"),
+    [(5, 5), (5, 38), (5, 39), (4, 4), (15, 293), (15, 294), (300, 10_000), (200, 10_000)],
+)
 def test_the_bound_is_that_of_clopper_and_pearson(events: int, calls: int) -> None:
     lower = beta.ppf(EAGER.tail, events, calls - events + 1)
     assert exceeds_threshold(events, calls, EAGER) == (events >= 5 and lower > 0.02)
 
 
 def test_a_small_share_of_few_calls_is_found_once_enough_were_looked_up() -> None:
-    """A twentieth of two looked-up calls a minute: 15 minutes hold one or two events, four hours twenty-four."""
+    """A twentieth of two looked-up calls a minute: 15 minutes hold one or two events, four hours
+    twenty-four."""
 
     def seldom(row: InstanceMinute) -> InstanceMinute:
         return known(row, 20, 2, int(row.arm == "candidate" and row.minute % 10 == 0))
@@ -59,20 +66,27 @@ def test_an_instance_that_recovered_is_not_named_for_one_later_call() -> None:
         eager = row.arm == "candidate" and (row.minute < 60 or row.minute == 200)
         return known(row, 20, 2, (2 if row.minute < 60 else 1) if eager else 0)
 
-    later = [said for minute, said in verdicts(Case("recovered", 2, 300, recovered)) if minute >= 130]
+    later = [
+        said for minute, said in verdicts(Case("recovered", 2, 300, recovered)) if minute >= 130
+    ]
     assert not {"watch", "roll_back"} & set(later)
 
 
 def test_a_lone_eager_call_of_the_baseline_is_no_improvement() -> None:
     rows = [instance("b1", calls=2), instance("c1", calls=2)]
     once = [replace(rows[0], compiled=1, eager=1, eager_by={"limit": 1}), rows[1]]
-    minutes = [*every_minute(rows, 40), *every_minute(once, 1, start=40), *every_minute(rows, 5, start=41)]
+    minutes = [
+        *every_minute(rows, 40),
+        *every_minute(once, 1, start=40),
+        *every_minute(rows, 5, start=41),
+    ]
     outcome = evaluate(minutes, now_minute=46, deployed_minute=0)
     assert next(row.label for row in outcome.evidence if row.metric == "eager") == "NO CHANGE"
 
 
 def test_a_baseline_that_may_be_as_eager_is_not_taken_for_a_compiled_one() -> None:
-    """Three of its thirty looked-up calls are eager, too few to be sure, and a tenth of the candidate's as well."""
+    """Three of its thirty looked-up calls are eager, too few to be sure, and a tenth of the
+    candidate's as well."""
 
     def alike(row: InstanceMinute) -> InstanceMinute:
         often = row.arm == "candidate"

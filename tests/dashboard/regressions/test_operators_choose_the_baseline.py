@@ -1,4 +1,5 @@
-"""A person pins a version or accepts one as the new normal: later versions in its environment are compared with it until that ends."""
+"""A person pins a version or accepts one as the new normal: later versions in its environment are
+compared with it until that ends."""
 
 from __future__ import annotations
 
@@ -21,21 +22,39 @@ START = 29_900_000
 
 @pytest.fixture
 def model(project: Project) -> WatchedModel:
-    return WatchedModel.objects.create(project=project, name="ranker", first_seen_at=clock.now(), last_seen_at=clock.now())
+    return WatchedModel.objects.create(
+        project=project, name="ranker", first_seen_at=clock.now(), last_seen_at=clock.now()
+    )
 
 
-def deployed(model: WatchedModel, name: str, *, start: int, environment: str = "production") -> Deployment:
+def deployed(
+    model: WatchedModel, name: str, *, start: int, environment: str = "production"
+) -> Deployment:
     seen = {"first_seen_at": clock.now(), "last_seen_at": clock.now()}
-    version, _ = ModelVersion.objects.get_or_create(project=model.project, model=model, name=name, defaults=seen)
+    version, _ = ModelVersion.objects.get_or_create(
+        project=model.project, model=model, name=name, defaults=seen
+    )
     return Deployment.objects.create(
-        project=model.project, model=model, version=version, environment=environment, started_minute=start, last_minute=START + 50
+        project=model.project,
+        model=model,
+        version=version,
+        environment=environment,
+        started_minute=start,
+        last_minute=START + 50,
     )
 
 
 def choose(
-    model: WatchedModel, name: str, user: User, kind: str = "pin", note: str = "", environment: str = "production"
+    model: WatchedModel,
+    name: str,
+    user: User,
+    kind: str = "pin",
+    note: str = "",
+    environment: str = "production",
 ) -> BaselineChoice:
-    return baseline_choose(model=model, environment=environment, version=name, kind=kind, note=note, actor=user)
+    return baseline_choose(
+        model=model, environment=environment, version=name, kind=kind, note=note, actor=user
+    )
 
 
 def said(deployment: Deployment, kind: str) -> Verdict:
@@ -55,7 +74,13 @@ def test_a_pin_holds_until_it_is_ended(model: WatchedModel, user: User) -> None:
     earlier = [deployed(model, "1", start=START - 1000), deployed(model, "2", start=START - 500)]
     newest = deployed(model, "3", start=START)
     Verdict.objects.create(
-        project=model.project, deployment=earlier[1], kind="healthy", sentence="", evidence={}, minute=START, created_at=clock.now()
+        project=model.project,
+        deployment=earlier[1],
+        kind="healthy",
+        sentence="",
+        evidence={},
+        minute=START,
+        created_at=clock.now(),
     )
     assert select_baseline(deployment=newest, earlier=earlier) == earlier[1]
     choice = choose(model, "1", user, note="before the rewrite")
@@ -77,25 +102,55 @@ def test_a_new_choice_ends_the_one_before(model: WatchedModel, user: User) -> No
     assert choose(model, "1", user) == first
     second = choose(model, "2", user)
     assert list(BaselineChoice.objects.filter(ended_at=None)) == [second]
-    assert group_baseline_choices(list_baseline_choices(model=model, environment="production")).active == second
+    assert (
+        group_baseline_choices(list_baseline_choices(model=model, environment="production")).active
+        == second
+    )
 
 
 def test_one_name_in_two_environments_is_two_choices(model: WatchedModel, user: User) -> None:
     sides = {}
     for environment in ("production", "staging"):
-        earlier = [deployed(model, name, start=START - 100 * age, environment=environment) for name, age in (("1", 2), ("2", 1))]
+        earlier = [
+            deployed(model, name, start=START - 100 * age, environment=environment)
+            for name, age in (("1", 2), ("2", 1))
+        ]
         sides[environment] = (deployed(model, "3", start=START, environment=environment), earlier)
     choose(model, "1", user, environment="staging")
-    found = {name: select_baseline(deployment=newest, earlier=earlier) for name, (newest, earlier) in sides.items()}
-    assert {name: baseline.version.name for name, baseline in found.items() if baseline} == {"production": "2", "staging": "1"}
-    assert group_baseline_choices(list_baseline_choices(model=model, environment="production")).active is None
+    found = {
+        name: select_baseline(deployment=newest, earlier=earlier)
+        for name, (newest, earlier) in sides.items()
+    }
+    assert {name: baseline.version.name for name, baseline in found.items() if baseline} == {
+        "production": "2",
+        "staging": "1",
+    }
+    assert (
+        group_baseline_choices(list_baseline_choices(model=model, environment="production")).active
+        is None
+    )
 
 
 def test_any_of_five_hundred_versions_can_be_pinned(model: WatchedModel, user: User) -> None:
-    seen = {"project": model.project, "model": model, "first_seen_at": clock.now(), "last_seen_at": clock.now()}
-    versions = ModelVersion.objects.bulk_create([ModelVersion(name=f"v{number}", **seen) for number in range(500)])
-    common = {"project": model.project, "model": model, "environment": "production", "last_minute": START + 50}
-    rows = [Deployment(version=version, started_minute=START - 500 + at, **common) for at, version in enumerate(versions)]
+    seen = {
+        "project": model.project,
+        "model": model,
+        "first_seen_at": clock.now(),
+        "last_seen_at": clock.now(),
+    }
+    versions = ModelVersion.objects.bulk_create(
+        [ModelVersion(name=f"v{number}", **seen) for number in range(500)]
+    )
+    common = {
+        "project": model.project,
+        "model": model,
+        "environment": "production",
+        "last_minute": START + 50,
+    }
+    rows = [
+        Deployment(version=version, started_minute=START - 500 + at, **common)
+        for at, version in enumerate(versions)
+    ]
     deployments = Deployment.objects.bulk_create(rows)
     choose(model, "v3", user)
     assert select_baseline(deployment=deployments[-1], earlier=deployments[:-1]) == deployments[3]
@@ -113,14 +168,31 @@ def test_what_runs_is_judged_anew(model: WatchedModel, user: User) -> None:
     ("name", "kind", "note", "expected"),
     [
         ("9", "pin", "", "There is no version '9' in production: choose one that has run there."),
-        ("staged", "pin", "", "There is no version 'staged' in production: choose one that has run there."),
-        ("other", "pin", "", "There is no version 'other' in production: choose one that has run there."),
-        ("1", "accept", " ", "Say why this is the new normal: the note is shown beside the verdict."),
+        (
+            "staged",
+            "pin",
+            "",
+            "There is no version 'staged' in production: choose one that has run there.",
+        ),
+        (
+            "other",
+            "pin",
+            "",
+            "There is no version 'other' in production: choose one that has run there.",
+        ),
+        (
+            "1",
+            "accept",
+            " ",
+            "Say why this is the new normal: the note is shown beside the verdict.",
+        ),
         ("1", "pin", "x" * 2001, "The note has 2,001 characters, expected at most 2,000."),
         ("1", "guess", "", "Choose to pin a version or to accept it."),
     ],
 )
-def test_what_cannot_be_chosen_is_a_sentence(model: WatchedModel, user: User, name: str, kind: str, note: str, expected: str) -> None:
+def test_what_cannot_be_chosen_is_a_sentence(
+    model: WatchedModel, user: User, name: str, kind: str, note: str, expected: str
+) -> None:
     deployed(model, "1", start=START)
     deployed(model, "other", start=START)
     deployed(model, "staged", start=START, environment="staging")
@@ -129,7 +201,9 @@ def test_what_cannot_be_chosen_is_a_sentence(model: WatchedModel, user: User, na
     assert str(refused.value) == expected
 
 
-def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verdict(model: WatchedModel, user: User) -> None:
+def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verdict(
+    model: WatchedModel, user: User
+) -> None:
     elsewhere = deployed(model, "2", start=START, environment="staging")
     deployment = deployed(model, "2", start=START)
     for one in (elsewhere, deployment):
@@ -145,7 +219,9 @@ def test_accepting_ends_the_alert_with_the_words_of_the_note_and_leaves_the_verd
     assert Alert.objects.get(deployment=elsewhere).state == "open"
 
 
-def test_an_accepted_version_stays_quiet_unless_it_gets_worse(model: WatchedModel, user: User) -> None:
+def test_an_accepted_version_stays_quiet_unless_it_gets_worse(
+    model: WatchedModel, user: User
+) -> None:
     deployment = deployed(model, "2", start=START)
     said(deployment, "watch")
     alerts_sync()

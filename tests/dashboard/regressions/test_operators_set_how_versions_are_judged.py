@@ -1,4 +1,5 @@
-"""A choice has bounds and a sentence; a model's comes before its project's, and a muted metric is shown and not judged."""
+"""A choice has bounds and a sentence; a model's comes before its project's, and a muted metric is
+shown and not judged."""
 
 from __future__ import annotations
 
@@ -31,21 +32,25 @@ def test_without_choices_the_settings_are_those_that_were_calibrated() -> None:
 
 def test_every_metric_of_the_table_can_be_muted_but_what_stands_in_for_another() -> None:
     stand_ins = {found.name for found in PRODUCTION.metrics if getattr(found, "instead_of", None)}
-    assert {name.removesuffix(".muted") for name in NAMES if name.endswith(".muted")} | stand_ins == {
-        found.name for found in (*PRODUCTION.metrics, *PRODUCTION.process_metrics)
-    }
+    assert {
+        name.removesuffix(".muted") for name in NAMES if name.endswith(".muted")
+    } | stand_ins == {found.name for found in (*PRODUCTION.metrics, *PRODUCTION.process_metrics)}
 
 
 def test_every_default_is_within_its_bounds_and_is_read_back_as_it_is_written() -> None:
     for setting in NAMES.values():
         assert setting.effect
-        assert setting.read(f"{setting.said(setting.default)} {setting.unit}") == pytest.approx(setting.default)
+        assert setting.read(f"{setting.said(setting.default)} {setting.unit}") == pytest.approx(
+            setting.default
+        )
     assert check_overrides({name: setting.default for name, setting in NAMES.items()})
 
 
 def test_what_stands_in_for_a_metric_follows_its_choices() -> None:
     settings = build_settings({"p50.smallest_effect": 0.08, "p50.muted": True})
-    assert {getattr(metric(settings, name), "smallest_effect", None) for name in ("p50", "gpu_p50")} == {0.08}
+    assert {
+        getattr(metric(settings, name), "smallest_effect", None) for name in ("p50", "gpu_p50")
+    } == {0.08}
     assert metric(settings, "gpu_p50").muted
 
 
@@ -56,7 +61,9 @@ def test_equal_choices_give_equal_settings() -> None:
 
 
 def test_a_models_choice_comes_before_its_projects() -> None:
-    settings = build_settings(merge_layers({"p50.tolerated": 0.2, "roll_back_alpha": 0.02}, {"p50.tolerated": 0.15}))
+    settings = build_settings(
+        merge_layers({"p50.tolerated": 0.2, "roll_back_alpha": 0.02}, {"p50.tolerated": 0.15})
+    )
     assert getattr(metric(settings, "p50"), "tolerated", None) == 0.15
     assert settings.roll_back_alpha == 0.02
 
@@ -64,15 +71,38 @@ def test_a_models_choice_comes_before_its_projects() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("p50.smallest_effect", "0.05", "Smallest effect of p50 is 0.05 %, expected a number from 0.5 to 100 %."),
-        ("p50.smallest_effect", "much", "Smallest effect of p50 is 'much', expected a number from 0.5 to 100 %."),
-        ("p50.smallest_effect", "nan", "Smallest effect of p50 is nan %, expected a number from 0.5 to 100 %."),
-        ("p50.hold_minutes", "2.5", "Minutes before ROLL BACK of p50 is 2.5 min, expected a whole number of minutes from 2 to 240."),
-        ("roll_back_alpha", "inf", "Chance of a false ROLL BACK is inf %, expected a number from 0.1 to 20 %."),
+        (
+            "p50.smallest_effect",
+            "0.05",
+            "Smallest effect of p50 is 0.05 %, expected a number from 0.5 to 100 %.",
+        ),
+        (
+            "p50.smallest_effect",
+            "much",
+            "Smallest effect of p50 is 'much', expected a number from 0.5 to 100 %.",
+        ),
+        (
+            "p50.smallest_effect",
+            "nan",
+            "Smallest effect of p50 is nan %, expected a number from 0.5 to 100 %.",
+        ),
+        (
+            "p50.hold_minutes",
+            "2.5",
+            "Minutes before ROLL BACK of p50 is 2.5 min, expected a whole number of "
+            "minutes from 2 to 240.",
+        ),
+        (
+            "roll_back_alpha",
+            "inf",
+            "Chance of a false ROLL BACK is inf %, expected a number from 0.1 to 20 %.",
+        ),
         ("eager.muted", "perhaps", "Muted of eager is 'perhaps', expected yes or no."),
     ],
 )
-def test_what_cannot_be_is_a_sentence_that_names_the_setting(name: str, text: str, said: str) -> None:
+def test_what_cannot_be_is_a_sentence_that_names_the_setting(
+    name: str, text: str, said: str
+) -> None:
     with pytest.raises(OverrideError) as refused:
         NAMES[name].read(text)
     assert str(refused.value) == said
@@ -82,20 +112,45 @@ def test_what_cannot_be_is_a_sentence_that_names_the_setting(name: str, text: st
 @pytest.mark.parametrize(
     ("choices", "said"),
     [
-        ({"p50.smallest_effect": 0.20}, "Smallest effect of p50 is 20 %, expected at most 10 %: what is too small"),
-        ({"p50.smallest_effect": 0.20, "p50.tolerated": 0.1}, "Tolerated change of p50 is 10 %, expected at least 20 %: what is too"),
-        ({"watch_alpha": 0.03}, "Chance of a false WATCH is 3 %, expected at least 5 %: WATCH is said earlier than ROLL BACK."),
-        ({"p51.muted": True}, "p51.muted is no setting, expected one of roll_back_alpha, watch_alpha"),
+        (
+            {"p50.smallest_effect": 0.20},
+            "Smallest effect of p50 is 20 %, expected at most 10 %: what is too small",
+        ),
+        (
+            {"p50.smallest_effect": 0.20, "p50.tolerated": 0.1},
+            "Tolerated change of p50 is 10 %, expected at least 20 %: what is too",
+        ),
+        (
+            {"watch_alpha": 0.03},
+            "Chance of a false WATCH is 3 %, expected at least 5 %: WATCH is said earlier "
+            "than ROLL BACK.",
+        ),
+        (
+            {"p51.muted": True},
+            "p51.muted is no setting, expected one of roll_back_alpha, watch_alpha",
+        ),
     ],
 )
-def test_choices_that_contradict_each_other_are_refused(choices: dict[str, float], said: str) -> None:
+def test_choices_that_contradict_each_other_are_refused(
+    choices: dict[str, float], said: str
+) -> None:
     with pytest.raises(OverrideError) as refused:
         check_overrides(choices)
     assert str(refused.value).startswith(said)
 
 
 def test_stored_choices_that_make_no_sense_any_more_are_passed_over() -> None:
-    assert build_settings({"gone.muted": True, "p50.tolerated": 99.0, "watch_alpha": "x", "p50.hold_minutes": True}) == PRODUCTION
+    assert (
+        build_settings(
+            {
+                "gone.muted": True,
+                "p50.tolerated": 99.0,
+                "watch_alpha": "x",
+                "p50.hold_minutes": True,
+            }
+        )
+        == PRODUCTION
+    )
 
 
 def test_what_was_learned_counts_from_thirty_pairs_on() -> None:
@@ -107,12 +162,17 @@ def test_what_was_learned_counts_from_thirty_pairs_on() -> None:
 
 
 def test_a_night_that_teaches_next_to_nothing_changes_no_settings() -> None:
-    one, other = (build_settings({}, {"p50": LearnedMetric(40, ((10, variance),))}) for variance in (0.002701, 0.002744))
+    one, other = (
+        build_settings({}, {"p50": LearnedMetric(40, ((10, variance),))})
+        for variance in (0.002701, 0.002744)
+    )
     assert one == other
 
 
 def slow_fleet() -> list[object]:
-    rows = [instance(name) for name in ("b1", "b2", "b3")] + [instance(name, p50=0.015) for name in ("c1", "c2", "c3")]
+    rows = [instance(name) for name in ("b1", "b2", "b3")] + [
+        instance(name, p50=0.015) for name in ("c1", "c2", "c3")
+    ]
     return list(every_minute(rows, 60))
 
 

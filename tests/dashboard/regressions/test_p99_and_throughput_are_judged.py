@@ -1,4 +1,5 @@
-"""p99 and throughput beside p50: found alone, explained by p50 where they follow it, and absent without holding HEALTHY back."""
+"""p99 and throughput beside p50: found alone, explained by p50 where they follow it, and absent
+without holding HEALTHY back."""
 
 import json
 
@@ -39,18 +40,35 @@ def drivers(outcome: Outcome) -> set[str]:
 
 
 def test_a_slower_tail_alone_is_found_on_simulated_fleets():
-    found = [watched(Fleet(seed=86_000 + seed, candidates=2, minutes=240, fault="tail", size=0.3)) for seed in range(5)]
-    assert sum(outcome.verdict == "roll_back" and drivers(outcome) == {"p99"} for outcome in found) >= 4
+    found = [
+        watched(Fleet(seed=86_000 + seed, candidates=2, minutes=240, fault="tail", size=0.3))
+        for seed in range(5)
+    ]
+    assert (
+        sum(outcome.verdict == "roll_back" and drivers(outcome) == {"p99"} for outcome in found)
+        >= 4
+    )
 
 
 def test_fewer_items_in_the_same_time_are_found_on_simulated_fleets():
-    found = [watched(Fleet(seed=87_000 + seed, candidates=2, minutes=240, fault="batches", size=0.3)) for seed in range(5)]
-    assert all(outcome.verdict == "roll_back" and drivers(outcome) == {"throughput"} for outcome in found)
+    found = [
+        watched(Fleet(seed=87_000 + seed, candidates=2, minutes=240, fault="batches", size=0.3))
+        for seed in range(5)
+    ]
+    assert all(
+        outcome.verdict == "roll_back" and drivers(outcome) == {"throughput"} for outcome in found
+    )
 
 
 def test_failing_calls_are_found_on_simulated_fleets():
-    found = [watched(Fleet(seed=88_000 + seed, candidates=2, minutes=400, fault="error", size=20.0)) for seed in range(5)]
-    assert sum(outcome.verdict == "roll_back" and drivers(outcome) == {"errors"} for outcome in found) >= 4
+    found = [
+        watched(Fleet(seed=88_000 + seed, candidates=2, minutes=400, fault="error", size=20.0))
+        for seed in range(5)
+    ]
+    assert (
+        sum(outcome.verdict == "roll_back" and drivers(outcome) == {"errors"} for outcome in found)
+        >= 4
+    )
 
 
 def test_throughput_is_items_over_call_time_and_less_is_worse():
@@ -62,7 +80,11 @@ def test_throughput_is_items_over_call_time_and_less_is_worse():
 def test_what_rises_no_more_than_p50_is_explained_by_it():
     outcome = judged(fleet(p50=0.013, p99=0.0262, latency_sum=1.43))
     rows = rows_of(outcome)
-    assert (rows["p99"].label, rows["p99"].explained_by, rows["throughput"].explained_by) == ("REGRESSED", "p50", "p50")
+    assert (rows["p99"].label, rows["p99"].explained_by, rows["throughput"].explained_by) == (
+        "REGRESSED",
+        "p50",
+        "p50",
+    )
     assert drivers(outcome) == {"p50"}
 
 
@@ -72,7 +94,18 @@ def test_a_tail_that_rises_far_more_than_p50_is_a_cause_of_its_own():
 
 
 def test_eager_calls_explain_the_slowness_they_make():
-    rows = rows_of(judged(fleet(p50=0.013, p99=0.026, latency_sum=1.43, compiled=70, eager=30, eager_by={"limit": 30})))
+    rows = rows_of(
+        judged(
+            fleet(
+                p50=0.013,
+                p99=0.026,
+                latency_sum=1.43,
+                compiled=70,
+                eager=30,
+                eager_by={"limit": 30},
+            )
+        )
+    )
     assert {name: row.explained_by for name, row in rows.items()} == {
         "p50": "eager",
         "p99": "p50",
@@ -97,17 +130,28 @@ def test_what_only_the_new_version_reports_is_named_and_holds_nothing_back():
 def test_what_the_new_version_no_longer_reports_holds_healthy_back():
     outcome = judged(fleet(items=None))
     row = rows_of(outcome)["throughput"]
-    assert (outcome.verdict, row.label, row.reason) == ("not_enough_data", "NOT ENOUGH DATA", "one_sided")
+    assert (outcome.verdict, row.label, row.reason) == (
+        "not_enough_data",
+        "NOT ENOUGH DATA",
+        "one_sided",
+    )
 
 
 def test_a_p99_of_few_calls_a_minute_is_not_judged_and_said_so():
-    outcome = judged([instance(row.instance, p50=0.010, p99=0.020, calls=10) for row in fleet()], minutes=70)
+    outcome = judged(
+        [instance(row.instance, p50=0.010, p99=0.020, calls=10) for row in fleet()], minutes=70
+    )
     row = rows_of(outcome)["p99"]
-    assert (outcome.verdict, row.label, row.reason) == ("healthy", "NOT ENOUGH DATA", "too_few_calls")
+    assert (outcome.verdict, row.label, row.reason) == (
+        "healthy",
+        "NOT ENOUGH DATA",
+        "too_few_calls",
+    )
 
 
 def test_a_quieter_version_is_not_slower_at_its_tail():
-    """Of 30 calls the p99 is the slowest; of 900 it is far out: the same spread has to give the same figure."""
+    """Of 30 calls the p99 is the slowest; of 900 it is far out: the same spread has to give the
+    same figure."""
     spread = 0.4
     few = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[30])
     many = 0.010 * 2.718281828 ** (spread * 2.3263478740408408 / STRETCH[900])
@@ -139,7 +183,10 @@ def test_roll_back_is_left_when_the_last_half_hour_is_back(metric: str):
     assert evaluate(rows, now_minute=91, deployed_minute=0).verdict == "watch"
 
 
-@pytest.mark.parametrize("strange", [{"items": 0.0}, {"latency_sum": 0.0}, {"items": float("inf")}, {"p99": 1e308, "p50": 1e-308}])
+@pytest.mark.parametrize(
+    "strange",
+    [{"items": 0.0}, {"latency_sum": 0.0}, {"items": float("inf")}, {"p99": 1e308, "p50": 1e-308}],
+)
 def test_strange_values_have_an_answer(strange: dict):
     outcome = judged(fleet(**strange))
     assert outcome.verdict == "not_enough_data"
@@ -147,7 +194,8 @@ def test_strange_values_have_an_answer(strange: dict):
 
 @pytest.mark.parametrize("most, least", [(1e15, 1e-310), (1e-310, 1e15)])
 def test_a_change_that_no_float_holds_is_said_all_the_same(most: float, least: float):
-    """Both amounts of items pass the door; a judge that raises here would leave the last verdict standing for ever."""
+    """Both amounts of items pass the door; a judge that raises here would leave the last verdict
+    standing for ever."""
     outcome = judged(fleet(baseline={"items": most}, items=least))
     assert rows_of(outcome)["throughput"].label == ("REGRESSED" if most > least else "IMPROVED")
     assert "throughput" in verdict_sentence(outcome, candidate="v2", baseline="v1", say_minute=str)

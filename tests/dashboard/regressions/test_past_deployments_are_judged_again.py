@@ -1,4 +1,5 @@
-"""`manage.py rejudge` says what would have been said of past deployments, counts what it cannot know, and rewrites nothing."""
+"""`manage.py rejudge` says what would have been said of past deployments, counts what it cannot
+know, and rewrites nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +13,13 @@ from dashboard.common import clock
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
-from dashboard.regressions.backtest import REASON_DROPPED, REASON_NEVER_JUDGED, REASON_NO_BASELINE, REASON_TIME_LIMIT, backtest_deployments
+from dashboard.regressions.backtest import (
+    REASON_DROPPED,
+    REASON_NEVER_JUDGED,
+    REASON_NO_BASELINE,
+    REASON_TIME_LIMIT,
+    backtest_deployments,
+)
 from dashboard.regressions.judge import PRODUCTION
 from dashboard.regressions.judge.settings_overrides import build_settings, list_settings
 from dashboard.regressions.judge_service import deployments_judge
@@ -52,7 +59,9 @@ def test_with_the_same_settings_the_same_is_said(judged: Deployment) -> None:
     assert "Nothing is changed." in said
 
 
-def test_with_other_settings_it_says_what_would_differ_and_writes_nothing(judged: Deployment) -> None:
+def test_with_other_settings_it_says_what_would_differ_and_writes_nothing(
+    judged: Deployment,
+) -> None:
     before = rows()
     said = rejudge("--dry-run", "--set", *(f"{name}=yes" for name in MUTED))
     assert "then ROLL BACK        now NOT ENOUGH DATA  differs" in said
@@ -61,52 +70,76 @@ def test_with_other_settings_it_says_what_would_differ_and_writes_nothing(judged
     assert deployments_judge() == 0
 
 
-def test_what_still_runs_is_judged_anew_and_history_stays(judged: Deployment, project: Project) -> None:
+def test_what_still_runs_is_judged_anew_and_history_stays(
+    judged: Deployment, project: Project
+) -> None:
     before = rows()
     JudgingChoice.objects.create(project=project, values=MUTED)
     assert "judged anew by the worker within seconds" in rejudge()
     assert rows() == before
     assert set(Comparison.objects.values_list("judged_minute", flat=True)) == {0}
     deployments_judge()
-    kinds = list(Verdict.objects.filter(deployment=judged).order_by("pk").values_list("kind", "current"))
+    kinds = list(
+        Verdict.objects.filter(deployment=judged).order_by("pk").values_list("kind", "current")
+    )
     assert kinds == [("roll_back", False), ("not_enough_data", True)]
 
 
-def test_what_was_said_once_counts_even_where_it_was_taken_back(judged: Deployment, project: Project) -> None:
+def test_what_was_said_once_counts_even_where_it_was_taken_back(
+    judged: Deployment, project: Project
+) -> None:
     detection_settings_set(project=project, values=MUTED, actor_name="tests")
     deployments_judge()
     found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION)
-    assert [(line.then, line.now, line.differs) for line in found.lines] == [("roll_back", "roll_back", False)]
+    assert [(line.then, line.now, line.differs) for line in found.lines] == [
+        ("roll_back", "roll_back", False)
+    ]
 
 
-def test_minutes_that_are_gone_are_not_guessed(judged: Deployment, project: Project, time_is: Clock) -> None:
+def test_minutes_that_are_gone_are_not_guessed(
+    judged: Deployment, project: Project, time_is: Clock
+) -> None:
     time_is.minute += 9 * 1440
     found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION)
     assert not found.lines
     assert found.left_out == {REASON_DROPPED: 2}
 
 
-def test_only_the_asked_for_part_of_a_deployment_is_looked_at(judged: Deployment, project: Project) -> None:
+def test_only_the_asked_for_part_of_a_deployment_is_looked_at(
+    judged: Deployment, project: Project
+) -> None:
     Verdict.objects.filter(deployment=judged).update(minute=judged.started_minute + 12)
-    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=15)
+    found = backtest_deployments(
+        project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=15
+    )
     [line] = found.lines
     assert (line.then, line.now, line.differs) == ("roll_back", "watch", True)
-    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=5)
+    found = backtest_deployments(
+        project=project, since_minute=0, settings_of=lambda _: PRODUCTION, minutes=5
+    )
     assert found.left_out == {REASON_NO_BASELINE: 1, REASON_NEVER_JUDGED: 1}
 
 
 def test_what_takes_too_long_is_counted(judged: Deployment, project: Project) -> None:
-    found = backtest_deployments(project=project, since_minute=0, settings_of=lambda _: PRODUCTION, seconds=0.0)
+    found = backtest_deployments(
+        project=project, since_minute=0, settings_of=lambda _: PRODUCTION, seconds=0.0
+    )
     assert found.left_out == {REASON_TIME_LIMIT: 2}
 
 
 def test_another_project_is_not_looked_at(judged: Deployment, other_project: Project) -> None:
-    found = backtest_deployments(project=other_project, since_minute=0, settings_of=lambda _: PRODUCTION)
+    found = backtest_deployments(
+        project=other_project, since_minute=0, settings_of=lambda _: PRODUCTION
+    )
     assert (found.lines, dict(found.left_out)) == ([], {})
 
 
-def test_trying_settings_does_not_disturb_what_runs(judged: Deployment, project: Project, time_is: Clock) -> None:
-    backtest_deployments(project=project, since_minute=0, settings_of=lambda _: build_settings(MUTED))
+def test_trying_settings_does_not_disturb_what_runs(
+    judged: Deployment, project: Project, time_is: Clock
+) -> None:
+    backtest_deployments(
+        project=project, since_minute=0, settings_of=lambda _: build_settings(MUTED)
+    )
     Comparison.objects.update(judged_minute=0)
     deployments_judge()
     assert Verdict.objects.get(deployment=judged, current=True).kind == "roll_back"
@@ -116,13 +149,24 @@ def test_trying_settings_does_not_disturb_what_runs(judged: Deployment, project:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--since", "month"), "--since is 'month', expected a number of hours or days such as 12h or 30d."),
+        (
+            ("--since", "month"),
+            "--since is 'month', expected a number of hours or days such as 12h or 30d.",
+        ),
         (("--set", "p50.muted=yes"), "--set needs --dry-run"),
-        (("--dry-run", "--set", "p51.muted=yes"), "'p51.muted' is no setting, expected one of roll_back_alpha"),
-        (("--dry-run", "--set", "p50.tolerated=much"), "Tolerated change of p50 is 'much', expected a number from 1 to 200 %."),
+        (
+            ("--dry-run", "--set", "p51.muted=yes"),
+            "'p51.muted' is no setting, expected one of roll_back_alpha",
+        ),
+        (
+            ("--dry-run", "--set", "p50.tolerated=much"),
+            "Tolerated change of p50 is 'much', expected a number from 1 to 200 %.",
+        ),
     ],
 )
-def test_what_cannot_be_asked_is_a_sentence(project: Project, options: tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_asked_is_a_sentence(
+    project: Project, options: tuple[str, ...], said: str
+) -> None:
     with pytest.raises(CommandError) as refused:
         rejudge(*options)
     assert str(refused.value).startswith(said)

@@ -1,4 +1,5 @@
-"""What belongs to a process: memory and leaks can be rolled back, what only costs a start is WATCH at most, and silence is named."""
+"""What belongs to a process: memory and leaks can be rolled back, what only costs a start is WATCH
+at most, and silence is named."""
 
 from __future__ import annotations
 
@@ -7,7 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Evidence, InstanceProcessMinute, InstanceStart, Outcome, evaluate, evaluate_comparison
+from dashboard.regressions.judge import (
+    Comparison,
+    Evidence,
+    InstanceProcessMinute,
+    InstanceStart,
+    Outcome,
+    evaluate,
+    evaluate_comparison,
+)
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet
 from tests.bench.process_sim import instance_states
@@ -15,12 +24,22 @@ from tests.dashboard.regressions.fleets import every_minute, instance
 
 GIB = 1 << 30
 NAMES = [f"b{i}" for i in range(6)] + [f"c{i}" for i in range(6)]
-START = InstanceStart(compile_time=40.0, cold_start=60.0, cold_start_minute=-59, hits=38, misses=2, hit_seconds=10.0, miss_seconds=1.0)
+START = InstanceStart(
+    compile_time=40.0,
+    cold_start=60.0,
+    cold_start_minute=-59,
+    hits=38,
+    misses=2,
+    hit_seconds=10.0,
+    miss_seconds=1.0,
+)
 
 
 def state(name: str, **changes: object) -> InstanceProcessMinute:
     arm = "candidate" if name.startswith("c") else "baseline"
-    plain = InstanceProcessMinute(name, name, arm, ("H100",), 0, -60, 30 * GIB, 8 * GIB, start=START, gpu_allocated=27 * GIB)  # type: ignore[arg-type]
+    plain = InstanceProcessMinute(
+        name, name, arm, ("H100",), 0, -60, 30 * GIB, 8 * GIB, start=START, gpu_allocated=27 * GIB
+    )  # type: ignore[arg-type]
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
@@ -28,13 +47,21 @@ def states(minutes: int, *rows: InstanceProcessMinute) -> list[InstanceProcessMi
     return [replace(row, minute=minute) for minute in range(minutes) for row in rows]
 
 
-def judged(found: Iterable[InstanceProcessMinute], minutes: int, names: list[str] = NAMES) -> Outcome:
+def judged(
+    found: Iterable[InstanceProcessMinute], minutes: int, names: list[str] = NAMES
+) -> Outcome:
     calls = every_minute([instance(name) for name in names], minutes)
     return evaluate(calls, now_minute=minutes, deployed_minute=0, states=found)
 
 
 def side_by_side(minutes: int = 90, **of_candidate: object) -> Outcome:
-    return judged(states(minutes, *(state(name, **(of_candidate if name.startswith("c") else {})) for name in NAMES)), minutes)
+    return judged(
+        states(
+            minutes,
+            *(state(name, **(of_candidate if name.startswith("c") else {})) for name in NAMES),
+        ),
+        minutes,
+    )
 
 
 def row(outcome: Outcome, metric: str) -> Evidence:
@@ -42,14 +69,18 @@ def row(outcome: Outcome, metric: str) -> Evidence:
 
 
 def sentence(outcome: Outcome) -> str:
-    said = verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
+    said = verdict_sentence(
+        outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
+    )
     return said.replace("\u00a0", " ")
 
 
 def simulated(fleet: Fleet) -> Outcome:
     """A fleet whose calls are as ever, with simulated processes."""
     comparison = Comparison(0)
-    calls = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(fleet.candidates)]
+    calls = [instance(f"b{i}") for i in range(6)] + [
+        instance(f"c{i}") for i in range(fleet.candidates)
+    ]
     for minute, found in enumerate(instance_states(fleet)):
         comparison.add_minute(minute, [replace(call, minute=minute) for call in calls], found)
     return evaluate_comparison(comparison, now_minute=fleet.minutes)
@@ -59,7 +90,14 @@ def test_equal_processes_do_not_keep_a_version_from_being_healthy():
     outcome = side_by_side()
     assert outcome.verdict == "healthy"
     found = [found for found in outcome.evidence if not found.region]
-    assert {found.metric for found in found} == {"gpu_memory", "host_memory", "compile_time", "cold_start", "recompiles", "cache"}
+    assert {found.metric for found in found} == {
+        "gpu_memory",
+        "host_memory",
+        "compile_time",
+        "cold_start",
+        "recompiles",
+        "cache",
+    }
     assert not [found for found in found if found.label in ("REGRESSED", "IMPROVED")]
 
 
@@ -80,12 +118,16 @@ def test_a_peak_that_a_compilation_left_behind_is_watch_at_most():
 
 
 def test_memory_that_only_seems_to_be_in_use_more_often_says_nothing():
-    """Looked at now and then, a version that is busier is met in a call more often: its peak is what it was."""
+    """Looked at now and then, a version that is busier is met in a call more often: its peak is
+    what it was."""
     assert side_by_side(gpu_allocated=29 * GIB).verdict == "healthy"
 
 
 def test_a_peak_without_a_word_on_what_is_in_use_is_watch_at_most():
-    rows = [state(name, gpu_allocated=None, gpu_peak=(40 if name.startswith("c") else 30) * GIB) for name in NAMES]
+    rows = [
+        state(name, gpu_allocated=None, gpu_peak=(40 if name.startswith("c") else 30) * GIB)
+        for name in NAMES
+    ]
     assert judged(states(90, *rows), 90).verdict == "watch"
 
 
@@ -153,7 +195,9 @@ def test_a_cache_that_no_longer_serves_is_watch_and_told_by_seconds():
 
 def test_four_misses_are_too_few_to_speak_of_a_cache():
     few = replace(START, hits=0, misses=4, hit_seconds=0.0, miss_seconds=9.0)
-    rows = [state(name, **({"start": few} if name == "c0" else {})) for name in NAMES if name < "c1"]
+    rows = [
+        state(name, **({"start": few} if name == "c0" else {})) for name in NAMES if name < "c1"
+    ]
     assert row(judged(states(60, *rows), 60, NAMES[:7]), "cache").label == "NO CHANGE"
 
 
@@ -162,7 +206,9 @@ def test_memory_that_only_the_baseline_reports_is_named_and_holds_healthy_back()
     assert outcome.verdict == "not_enough_data"
     found = row(outcome, "gpu_memory")
     assert (found.label, found.reason, found.change) == ("NOT ENOUGH DATA", "one_sided", None)
-    assert [(item.what, item.why, item.share) for item in outcome.not_compared] == [("gpu_memory", "one_sided", None)]
+    assert [(item.what, item.why, item.share) for item in outcome.not_compared] == [
+        ("gpu_memory", "one_sided", None)
+    ]
 
 
 def test_memory_that_neither_version_reports_holds_nothing_back():
@@ -183,21 +229,29 @@ def test_zero_bytes_are_not_a_level():
 
 
 def test_ranks_of_a_job_are_one_unit_and_the_fullest_stands_for_it():
-    ranks = [replace(state(name, gpu_peak=(30 + 6 * (name == "c1")) * GIB), unit=f"job {name[0]}") for name in NAMES]
+    ranks = [
+        replace(state(name, gpu_peak=(30 + 6 * (name == "c1")) * GIB), unit=f"job {name[0]}")
+        for name in NAMES
+    ]
     found = row(judged(states(60, *ranks), 60), "gpu_memory")
     assert (found.baseline_instances, found.candidate_instances) == (1, 1)
     assert found.change == pytest.approx(0.2)
 
 
 def test_restarts_on_one_host_are_not_so_many_machines_with_more_memory_in_use():
-    """One host a side, 5.6 % apart as two machines may be: ten processes that follow each other there say it no surer than one."""
+    """One host a side, 5.6 % apart as two machines may be: ten processes that follow each other
+    there say it no surer than one."""
     rows, states = [], []
     for minute in range(600):
         for unit, peak in (("b", 40_000_000_000), ("c", 42_240_000_000)):
             rows.append(instance(unit, minute=minute))
             life = f"{unit}{minute // 60}"
             born = minute - minute % 60
-            states.append(InstanceProcessMinute(life, unit, rows[-1].arm, ("H100", ""), minute, born, gpu_peak=peak, life=life))
+            states.append(
+                InstanceProcessMinute(
+                    life, unit, rows[-1].arm, ("H100", ""), minute, born, gpu_peak=peak, life=life
+                )
+            )
     outcome = evaluate(rows, states=states, now_minute=600, deployed_minute=0)
     assert [verdict for _, verdict in outcome.transitions] == ["not_enough_data"]
     memory = next(row for row in outcome.evidence if row.metric == "gpu_memory")
@@ -211,7 +265,18 @@ def test_each_process_of_a_host_has_a_start_of_its_own():
             rows.append(instance(unit, minute=minute))
             life, age = f"{unit}{minute // 60}", minute % 60
             start = InstanceStart(compile_time=30.0) if age >= 20 else None
-            states.append(InstanceProcessMinute(life, unit, rows[-1].arm, ("H100", ""), minute, minute - age, start=start, life=life))
+            states.append(
+                InstanceProcessMinute(
+                    life,
+                    unit,
+                    rows[-1].arm,
+                    ("H100", ""),
+                    minute,
+                    minute - age,
+                    start=start,
+                    life=life,
+                )
+            )
     outcome = evaluate(rows, states=states, now_minute=180, deployed_minute=0)
     compiled = next(row for row in outcome.evidence if row.metric == "compile_time")
     assert (compiled.baseline_instances, compiled.candidate_instances) == (3, 3)
@@ -234,15 +299,21 @@ def test_healthy_simulated_processes_are_left_alone():
     assert not [found.metric for found in outcome.evidence if found.label == "REGRESSED"]
 
 
-@pytest.mark.parametrize(("factor", "verdict", "label"), [(1.0, "healthy", "NO CHANGE"), (1.2, "roll_back", "REGRESSED")])
-def test_memory_is_compared_with_the_last_day_of_a_baseline_that_has_ended(factor: float, verdict: str, label: str):
+@pytest.mark.parametrize(
+    ("factor", "verdict", "label"), [(1.0, "healthy", "NO CHANGE"), (1.2, "roll_back", "REGRESSED")]
+)
+def test_memory_is_compared_with_the_last_day_of_a_baseline_that_has_ended(
+    factor: float, verdict: str, label: str
+):
     calls, found = [], []
     for minute in range(-300, 90):
         for number in range(8):
             name, first = (f"b{number}", -400) if minute < 0 else (f"c{number}", 0)
             calls.append(instance(name, minute=minute, first_minute=first, host=f"host-{number}"))
             held = round((30 + number / 10) * GIB * (factor if minute >= 0 else 1.0))
-            found.append(state(name, minute=minute, first_minute=first, gpu_peak=held, gpu_allocated=held))
+            found.append(
+                state(name, minute=minute, first_minute=first, gpu_peak=held, gpu_allocated=held)
+            )
     outcome = evaluate(calls, now_minute=90, deployed_minute=0, states=found)
     memory = next(row for row in outcome.evidence if row.unit == "bytes" and row.hard)
     assert (outcome.verdict, memory.label, memory.layouts) == (verdict, label, ("last_day",))

@@ -1,4 +1,5 @@
-"""Properties of what is judged of processes: no input crashes, order within a minute is nothing, late data is as if on time."""
+"""Properties of what is judged of processes: no input crashes, order within a minute is nothing,
+late data is as if on time."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from hypothesis import strategies as st
 
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.regressions.comparison_cache import clear_comparisons
-from dashboard.regressions.judge import Comparison, InstanceProcessMinute, InstanceStart, evaluate, evaluate_comparison
+from dashboard.regressions.judge import (
+    Comparison,
+    InstanceProcessMinute,
+    InstanceStart,
+    evaluate,
+    evaluate_comparison,
+)
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison as Kept
 from dashboard.regressions.models import Verdict
@@ -51,7 +58,9 @@ STATES = st.builds(
 
 @settings(max_examples=100, deadline=None)
 @given(states=st.lists(STATES, max_size=60), seed=st.integers(0, 1000))
-def test_any_states_have_an_answer_that_their_order_does_not_change(states: list[InstanceProcessMinute], seed: int):
+def test_any_states_have_an_answer_that_their_order_does_not_change(
+    states: list[InstanceProcessMinute], seed: int
+):
     calls = [row for minute in instance_minutes(Fleet(seed=1, minutes=20)) for row in minute]
     outcome = evaluate(calls, now_minute=91, deployed_minute=0, states=states).as_dict()
     json.dumps(outcome, allow_nan=False)
@@ -65,18 +74,28 @@ def test_a_whole_fleet_gives_the_same_bits_in_any_order():
     live = Comparison(0, with_past=True)
     calls, states = list(instance_minutes(fleet)), list(instance_states(fleet))
     for minute, rows in enumerate(calls):
-        live.add_minute(minute, rows, random.Random(minute).sample(states[minute], len(states[minute])))
-    every_call, every_state = [[row for minute in kind for row in minute] for kind in (calls, states)]
-    assert evaluate(every_call, now_minute=240, deployed_minute=0, states=every_state) == evaluate_comparison(live, now_minute=240)
+        live.add_minute(
+            minute, rows, random.Random(minute).sample(states[minute], len(states[minute]))
+        )
+    every_call, every_state = [
+        [row for minute in kind for row in minute] for kind in (calls, states)
+    ]
+    assert evaluate(
+        every_call, now_minute=240, deployed_minute=0, states=every_state
+    ) == evaluate_comparison(live, now_minute=240)
 
 
 def memory() -> dict[str, Any]:
-    evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence["evidence"]
+    evidence = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence[
+        "evidence"
+    ]
     return next(row for row in evidence if row["metric"] == "gpu_memory")
 
 
 @pytest.mark.django_db
-def test_late_minutes_of_a_process_count_as_if_they_had_been_on_time(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+def test_late_minutes_of_a_process_count_as_if_they_had_been_on_time(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+):
     late = side_by_side[-1]
     for instance in side_by_side[:-1]:
         send(instance)
@@ -87,7 +106,10 @@ def test_late_minutes_of_a_process_count_as_if_they_had_been_on_time(side_by_sid
     send(late, first=11, last=24)
     deployments_judge()
     in_the_end = memory()
-    assert sum(dot["n"] for dot in in_the_end["dots"]) == sum(dot["n"] for dot in incomplete["dots"]) + 14
+    assert (
+        sum(dot["n"] for dot in in_the_end["dots"])
+        == sum(dot["n"] for dot in incomplete["dots"]) + 14
+    )
     clear_comparisons()
     Kept.objects.all().delete()
     deployments_judge()
@@ -95,11 +117,15 @@ def test_late_minutes_of_a_process_count_as_if_they_had_been_on_time(side_by_sid
 
 
 @pytest.mark.django_db
-def test_starts_and_memory_are_read_from_what_agents_told(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+def test_starts_and_memory_are_read_from_what_agents_told(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+):
     for instance in side_by_side:
         send(instance)
     deployments_judge()
-    rows = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence["evidence"]
+    rows = Verdict.objects.get(current=True, deployment__version__name="2026.11.3").evidence[
+        "evidence"
+    ]
     found = {row["metric"]: row for row in rows if not row["region"]}
     assert found["gpu_memory"]["baseline"] == pytest.approx(30.4 * (1 << 30), rel=0.01)
     assert found["compile_time"]["candidate"] == pytest.approx(33.0, rel=0.1)

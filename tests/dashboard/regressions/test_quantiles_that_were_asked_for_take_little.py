@@ -1,4 +1,5 @@
-"""Quantiles are asked for again and again, and few are different: what a process keeps of them has a bound that it can reach."""
+"""Quantiles are asked for again and again, and few are different: what a process keeps of them has
+a bound that it can reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The comparison of a job's ranks: a compilation of one rank alone is certain, a late one is not, and declared stages may differ."""
+"""The comparison of a job's ranks: a compilation of one rank alone is certain, a late one is not,
+and declared stages may differ."""
 
 from __future__ import annotations
 
@@ -8,13 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.regressions.judge.rank_divergence import Divergence, Rank, RankCompilation, find_divergences
+from dashboard.regressions.judge.rank_divergence import (
+    Divergence,
+    Rank,
+    RankCompilation,
+    find_divergences,
+)
 from dashboard.regressions.judge.text.ranks import describe_divergence
 
 NOW = 1_000_000.0
 
 
-def compiled(ago: float, kind: str = "first", frame: str = "step", cache: str = "hit", key: str = "k") -> RankCompilation:
+def compiled(
+    ago: float, kind: str = "first", frame: str = "step", cache: str = "hit", key: str = "k"
+) -> RankCompilation:
     return RankCompilation(NOW - ago, frame, "train.py:8", kind, "ok", key, cache)
 
 
@@ -26,7 +34,12 @@ def kinds(found: list[Divergence]) -> list[tuple[str, tuple[int, ...], bool]]:
     return [(one.kind, one.ranks, one.certain) for one in found]
 
 
-@given(st.integers(2, 9), st.lists(st.builds(compiled, st.floats(0, 500), st.sampled_from(["first", "recompile", "backward"]))))
+@given(
+    st.integers(2, 9),
+    st.lists(
+        st.builds(compiled, st.floats(0, 500), st.sampled_from(["first", "recompile", "backward"]))
+    ),
+)
 def test_ranks_that_did_the_same_do_not_diverge(size: int, events: list[RankCompilation]) -> None:
     assert find_divergences(job(size, *events)) == []
 
@@ -37,7 +50,14 @@ def test_a_recompilation_of_one_rank_alone_is_certain(size: int, which: int, ago
     alone = which % size
     ranks[alone] = replace(ranks[alone], compiled=(compiled(600), compiled(ago, "recompile")))
     [found] = find_divergences(ranks)
-    assert (found.kind, found.ranks, found.others, found.certain, found.count, found.usual) == ("more", (alone,), size - 1, True, 2, 1)
+    assert (found.kind, found.ranks, found.others, found.certain, found.count, found.usual) == (
+        "more",
+        (alone,),
+        size - 1,
+        True,
+        2,
+        1,
+    )
     assert found.at == NOW - ago and found.about == "step (train.py:8)"
 
 
@@ -45,7 +65,9 @@ def test_a_compilation_that_others_may_not_have_reported_yet_is_no_difference() 
     ranks = job(4, compiled(600))
     ranks[0] = Rank(0, NOW + 9, (compiled(600), compiled(-5, "recompile")))
     assert find_divergences(ranks) == []
-    assert kinds(find_divergences([replace(rank, seen_until=NOW + 9) for rank in ranks])) == [("more", (0,), True)]
+    assert kinds(find_divergences([replace(rank, seen_until=NOW + 9) for rank in ranks])) == [
+        ("more", (0,), True)
+    ]
 
 
 def test_a_rank_that_still_compiles_is_behind_and_not_apart() -> None:
@@ -68,7 +90,9 @@ def test_another_graph_than_most_is_certain_and_a_cold_rank_is_to_look_at() -> N
     ranks[1] = Rank(1, NOW, (compiled(60, cache="miss", key="other"),))
     assert kinds(find_divergences(ranks)) == [("graph", (1,), True), ("cache", (1,), False)]
     ranks[2] = Rank(2, NOW, (compiled(60, key="third"),))
-    assert ("graph", (1, 2), False) in kinds(find_divergences(ranks)), "two machines with two devices each, and no majority"
+    assert ("graph", (1, 2), False) in kinds(find_divergences(ranks)), (
+        "two machines with two devices each, and no majority"
+    )
     every = [Rank(number, NOW, (compiled(60, key=f"k{number}"),)) for number in range(4)]
     assert find_divergences(every) == [], "a key may hold the number of the device"
 
@@ -78,16 +102,24 @@ def test_another_graph_is_named_by_its_key() -> None:
     ranks[3] = Rank(3, NOW, (compiled(60, key="aother0123456789"),))
     (found,) = find_divergences(ranks)
     assert describe_divergence(found) == (
-        "Rank 3 asked the caches for another graph of `step (train.py:8)` (`aother012`) than the 3\u00a0others (`ausual012`)"
+        "Rank 3 asked the caches for another graph of `step (train.py:8)` (`aother012`) "
+        "than the 3\u00a0others (`ausual012`)"
     )
     many = [Rank(number, NOW, (compiled(60, key=f"k{number}"),)) for number in range(3)]
-    (several,) = find_divergences([*many, *(Rank(number, NOW, (compiled(60, key="most"),)) for number in range(3, 8))])
+    (several,) = find_divergences(
+        [*many, *(Rank(number, NOW, (compiled(60, key="most"),)) for number in range(3, 8))]
+    )
     assert "(`k0`, `k1`, …) than the 5\u00a0others (`most`)" in describe_divergence(several)
 
 
-@pytest.mark.parametrize(("stages", "found"), [(("", ""), [("more", (0,), True)]), (("first", "second"), [])])
+@pytest.mark.parametrize(
+    ("stages", "found"), [(("", ""), [("more", (0,), True)]), (("first", "second"), [])]
+)
 def test_what_stages_declare_may_differ(stages: tuple[str, str], found: list[object]) -> None:
-    first = [Rank(number, NOW, (compiled(60), compiled(50, "recompile")), stage=stages[0]) for number in (0,)]
+    first = [
+        Rank(number, NOW, (compiled(60), compiled(50, "recompile")), stage=stages[0])
+        for number in (0,)
+    ]
     second = [Rank(number, NOW, (compiled(60),), stage=stages[1]) for number in (1, 2)]
     assert kinds(find_divergences([*first, *second])) == found
 
@@ -95,7 +127,10 @@ def test_what_stages_declare_may_differ(stages: tuple[str, str], found: list[obj
 def test_who_starts_first_is_not_apart_until_the_others_go_on_without_it() -> None:
     early = [Rank(0, NOW, (compiled(20),)), Rank(1, NOW), Rank(2, NOW), Rank(3, NOW)]
     assert kinds(find_divergences(early)) == [("straggler", (1, 2, 3), False)]
-    went_on = [early[0], *(replace(rank, compiled=(compiled(10, frame="other"),)) for rank in early[1:])]
+    went_on = [
+        early[0],
+        *(replace(rank, compiled=(compiled(10, frame="other"),)) for rank in early[1:]),
+    ]
     assert ("fewer", (1, 2, 3), True) in kinds(find_divergences(went_on))
     late = [Rank(0, NOW, (compiled(90),)), Rank(1, NOW), Rank(2, NOW), Rank(3, NOW)]
     assert kinds(find_divergences(late)) == [("fewer", (1, 2, 3), True)]
@@ -104,7 +139,10 @@ def test_who_starts_first_is_not_apart_until_the_others_go_on_without_it() -> No
 def test_the_first_of_all_that_recompile_together_is_not_apart() -> None:
     ranks = job(3, compiled(300))
     ranks[0] = replace(ranks[0], compiled=(compiled(300), compiled(9, "recompile")))
-    together = [ranks[0], *(replace(rank, compiling_frame="step", compiling_for=11.0) for rank in ranks[1:])]
+    together = [
+        ranks[0],
+        *(replace(rank, compiling_frame="step", compiling_for=11.0) for rank in ranks[1:]),
+    ]
     assert kinds(find_divergences(together)) == [("straggler", (1, 2), False)]
     assert kinds(find_divergences(ranks)) == [("more", (0,), True)]
 
@@ -124,14 +162,22 @@ def test_a_rank_that_died_hides_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", ["recompile", "empty"])
-def test_a_rank_that_looked_at_a_frame_again_alone_is_reported_whether_or_not_there_was_a_graph(kind: str) -> None:
+def test_a_rank_that_looked_at_a_frame_again_alone_is_reported_whether_or_not_there_was_a_graph(
+    kind: str,
+) -> None:
     ranks = job(2, compiled(600, "empty"))
     ranks[1] = replace(ranks[1], compiled=(compiled(600, "empty"), compiled(60, kind)))
     assert kinds(find_divergences(ranks)) == [("more", (1,), True)]
 
 
 def test_frames_without_a_graph_that_all_ranks_looked_at_alike_are_no_difference() -> None:
-    ranks = job(3, compiled(600, "empty", cache=""), compiled(500, "empty", cache="", frame="other"))
+    ranks = job(
+        3, compiled(600, "empty", cache=""), compiled(500, "empty", cache="", frame="other")
+    )
     assert find_divergences(ranks) == []
-    recorded = replace(ranks[1], compiled=(*ranks[1].compiled, compiled(60, "cuda_graph", cache="")))
-    assert find_divergences([ranks[0], recorded, ranks[2]]) == [], "recordings of CUDA graphs compile no frame"
+    recorded = replace(
+        ranks[1], compiled=(*ranks[1].compiled, compiled(60, "cuda_graph", cache=""))
+    )
+    assert find_divergences([ranks[0], recorded, ranks[2]]) == [], (
+        "recordings of CUDA graphs compile no frame"
+    )

@@ -1,4 +1,5 @@
-"""A job whose ranks compile apart is an alarm with the next report of its last rank, whether or not there is a baseline."""
+"""A job whose ranks compile apart is an alarm with the next report of its last rank, whether or not
+there is a baseline."""
 
 from __future__ import annotations
 
@@ -22,14 +23,25 @@ from dashboard.regressions.models import Verdict
 from tests.dashboard.requests import instance_id
 
 START = 1_794_000_000.0
-FIRST = Compile(at=0.0, id="0/0", kind="first", outcome="ok", frame="step", file="train.py", line=8, seconds={"total": 4.0})
+FIRST = Compile(
+    at=0.0,
+    id="0/0",
+    kind="first",
+    outcome="ok",
+    frame="step",
+    file="train.py",
+    line=8,
+    seconds={"total": 4.0},
+)
 AGAIN = replace(FIRST, id="0/1", kind="recompile")
 
 
 class Job:
     """Ranks that report every 10 s; the clock goes with them."""
 
-    def __init__(self, store: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, size: int = 4) -> None:
+    def __init__(
+        self, store: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, size: int = 4
+    ) -> None:
         self.now, self._store, self._seq = START, store, 0
         monkeypatch.setattr(clock, "unix", lambda: self.now)
         self.ranks = [
@@ -47,15 +59,32 @@ class Job:
             for number in range(size)
         ]
 
-    def window(self, *, compiles: dict[int, Compile] | None = None, calls: int = 30, **gauges: Any) -> None:
+    def window(
+        self, *, compiles: dict[int, Compile] | None = None, calls: int = 30, **gauges: Any
+    ) -> None:
         """All ranks report the next 10 s; a compilation ends in their middle."""
         began, self.now = self.now, self.now + 10.0
         self._seq += 1
         for number, identity in enumerate(self.ranks):
-            done = [replace(compiles[number], at=began + 5.0)] if compiles and number in compiles else []
-            region = Region("step", calls, "2^12", compiled=calls, sampled=calls, latency=Sketch.of([0.2] * calls))
+            done = (
+                [replace(compiles[number], at=began + 5.0)]
+                if compiles and number in compiles
+                else []
+            )
+            region = Region(
+                "step",
+                calls,
+                "2^12",
+                compiled=calls,
+                sampled=calls,
+                latency=Sketch.of([0.2] * calls),
+            )
             report = Report(
-                (self._seq, self._seq), (began, self.now), regions=[region] if calls else [], compiles=done, gauges=Gauges(**gauges)
+                (self._seq, self._seq),
+                (began, self.now),
+                regions=[region] if calls else [],
+                compiles=done,
+                gauges=Gauges(**gauges),
             )
             self._store(Request(1, self.now, identity, [report]))
         self.now += 1.0
@@ -67,7 +96,9 @@ class Job:
 
 
 @pytest.fixture
-def job(store_reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, project: Project) -> Iterator[Job]:
+def job(
+    store_reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, project: Project
+) -> Iterator[Job]:
     clear_comparisons()
     rank_monitor.clear_last_looks()
     yield Job(store_reports, monkeypatch)
@@ -85,7 +116,9 @@ def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over
     job.window(compiles={2: AGAIN})
     assert rank_monitor.ranks_watch() == 1
     verdict = said()
-    assert verdict.kind == "watch" and verdict.sentence.startswith("Ranks of one job went apart: rank 2 compiled `step (train.py:8)`")
+    assert verdict.kind == "watch" and verdict.sentence.startswith(
+        "Ranks of one job went apart: rank 2 compiled `step (train.py:8)`"
+    )
     assert verdict.evidence["facts"][0]["instances"] == [job.ranks[2].id]
     alerts_sync()
     assert [(alert.severity, alert.state) for alert in Alert.objects.all()] == [("watch", "open")]
@@ -98,7 +131,9 @@ def test_a_recompilation_of_one_rank_alone_is_an_alert_before_its_minute_is_over
         job.window()
         job.now += 600
     deployments_judge()
-    assert said().kind == "not_enough_data", "an hour later nobody can tell from it whether the job goes on"
+    assert said().kind == "not_enough_data", (
+        "an hour later nobody can tell from it whether the job goes on"
+    )
 
 
 @pytest.mark.django_db
@@ -125,18 +160,25 @@ def test_a_version_beside_a_baseline_that_does_the_same_is_not_watched(job: Job)
     job.window(compiles={0: AGAIN})
     assert rank_monitor.ranks_watch() == 1
     job.now += 60
-    job.ranks = [replace(one, id=instance_id(100 + one.rank), version="v2", job="train-8", started=job.now) for one in job.ranks]
+    job.ranks = [
+        replace(one, id=instance_id(100 + one.rank), version="v2", job="train-8", started=job.now)
+        for one in job.ranks
+    ]
     job.begin()
     job.window(compiles={0: AGAIN})
     rank_monitor.ranks_watch()
     deployments_judge()
     newer = Verdict.objects.get(current=True, deployment__version__name="v2")
     assert newer.kind == "not_enough_data"
-    assert [(fact["kind"], fact["severity"]) for fact in newer.evidence["facts"]] == [("ranks_diverged", "known")]
+    assert [(fact["kind"], fact["severity"]) for fact in newer.evidence["facts"]] == [
+        ("ranks_diverged", "known")
+    ]
 
 
 @pytest.mark.django_db
-def test_jobs_of_which_nothing_was_heard_since_cost_one_query(job: Job, django_assert_num_queries: Any):
+def test_jobs_of_which_nothing_was_heard_since_cost_one_query(
+    job: Job, django_assert_num_queries: Any
+):
     job.begin()
     rank_monitor.ranks_watch()
     with django_assert_num_queries(1):

@@ -1,4 +1,5 @@
-"""Recompiles that no guard explains are judged like any other, and the verdict, its evidence and the pages name their cause."""
+"""Recompiles that no guard explains are judged like any other, and the verdict, its evidence and
+the pages name their cause."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ ERROR = "RuntimeError: No space left on device"
 CAUSES = {
     "reset": "`forward` is compiled again after torch._dynamo.reset()",
     "new code object": "`forward` is compiled again as a new code object",
-    "failed again": f"`forward` is compiled again at each call because the compilation fails (error: {ERROR})",
+    "failed again": "`forward` is compiled again at each call "
+    "because the compilation fails (error: "
+    f"{ERROR})",
     "guard": "`forward` recompiles (guard: x.size(0) == 8)",
 }
 TEXTS = {"failed again": ERROR, "guard": "x.size(0) == 8\nx.size(0) == 4"}
@@ -36,7 +39,16 @@ def recompile(one: SimulatedInstance, kind: str) -> None:
     def changed(*, seq: int, start: float, end: float) -> Report:
         report = plain(seq=seq, start=start, end=end)
         outcome = "suppressed" if kind == "failed again" else "ok"
-        again = Compile(start + 1, f"0/{seq}", "recompile", outcome, frame="forward", file="m.py", line=4, seconds={"total": 0.2})
+        again = Compile(
+            start + 1,
+            f"0/{seq}",
+            "recompile",
+            outcome,
+            frame="forward",
+            file="m.py",
+            line=4,
+            seconds={"total": 0.2},
+        )
         again.reason, again.reason_kind = TEXTS.get(kind, ""), kind
         report.compiles.append(again)
         return report
@@ -46,7 +58,9 @@ def recompile(one: SimulatedInstance, kind: str) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", CAUSES)
-def test_the_verdict_names_the_cause_of_recompiles(side_by_side: list[SimulatedInstance], send: Callable[..., None], kind: str) -> None:
+def test_the_verdict_names_the_cause_of_recompiles(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], kind: str
+) -> None:
     healthy(side_by_side)
     for one in side_by_side:
         if one.identity.version == NEW:
@@ -56,16 +70,27 @@ def test_the_verdict_names_the_cause_of_recompiles(side_by_side: list[SimulatedI
     verdict = Verdict.objects.get(current=True, deployment__version__name=NEW)
     assert (verdict.kind, verdict.cause) == ("watch", CAUSES[kind])
     assert f"; {CAUSES[kind]}; by itself no reason to roll back." in verdict.sentence
-    (row,) = [row for row in build_evidence_rows(verdict.evidence, verdict="watch") if row.key == "recompiles"]
+    (row,) = [
+        row
+        for row in build_evidence_rows(verdict.evidence, verdict="watch")
+        if row.key == "recompiles"
+    ]
     assert row.label == "REGRESSED" and row.causes.startswith(f"{kind} ")
-    line = next(line for line in select_strongest_evidence(verdict.evidence) if line["metric"] == "recompiles")
+    line = next(
+        line
+        for line in select_strongest_evidence(verdict.evidence)
+        if line["metric"] == "recompiles"
+    )
     assert line["causes"][kind] > 60 and f"{kind} " in line["text"]
 
 
 def test_every_kind_of_reason_has_words_and_those_without_a_guard_a_remedy() -> None:
     assert set(REASONS) == set(REASON_KINDS)
     assert all(reason.remedy for reason in REPEAT_REASONS.values())
-    assert summarize_reason("reset", "") == "After a reset" and summarize_reason("guard", "a == 1\nb == 2") == "a == 1"
+    assert (
+        summarize_reason("reset", "") == "After a reset"
+        and summarize_reason("guard", "a == 1\nb == 2") == "a == 1"
+    )
 
 
 @pytest.mark.django_db
@@ -74,16 +99,24 @@ def test_the_pages_name_them_in_the_list_of_compilations_and_on_the_time_line(
 ) -> None:
     story = Story(store_reports)
     first = compiled(0, 5.0, HIT)
-    events = [first, *(compiled(0, 1.0, HIT, kind="recompile", reason_kind=kind) for kind in REPEAT_REASONS)]
+    events = [
+        first,
+        *(compiled(0, 1.0, HIT, kind="recompile", reason_kind=kind) for kind in REPEAT_REASONS),
+    ]
     story.start("1", ago=29, timed=events)
     story.fold()
     text = shown(signed_in, project, "1")
     events_card = part(text, "events")
     for kind, reason in REPEAT_REASONS.items():
-        assert f"on gpu-01 / rank 0, {reason.name.lower()}" in events_card, "a mark on the time line"
+        assert f"on gpu-01 / rank 0, {reason.name.lower()}" in events_card, (
+            "a mark on the time line"
+        )
         assert f"recompile, {reason.name.lower()}" in events_card, "a row of the table"
         assert kind in signed_in.get(url_of(project, "1", ".csv")).content.decode()
     assert "After a reset" in part(text, "room"), "what varies"
     model = signed_in.get(url_of(project, "1").split("versions/")[0]).content.decode()
     for reason in REPEAT_REASONS.values():
-        assert f'<span class="tag line">{reason.name.lower()}</span>' in model and reason.remedy in model
+        assert (
+            f'<span class="tag line">{reason.name.lower()}</span>' in model
+            and reason.remedy in model
+        )

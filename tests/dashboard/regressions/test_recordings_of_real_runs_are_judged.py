@@ -1,4 +1,5 @@
-"""Recorded reports of real processes, on a CPU and on an H200, are judged: the same version is let be, a fault is found with its cause."""
+"""Recorded reports of real processes, on a CPU and on an H200, are judged: the same version is let
+be, a fault is found with its cause."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ RECORDINGS = Path(__file__).parents[2] / "data/recordings"
 
 @pytest.fixture
 def replayed(time_is: Any, store_reports: Callable[..., Any]) -> Callable[..., None]:
-    """`replayed("cpu-1-none", ...)` folds the recordings whose names begin so, at the minute after their end."""
+    """`replayed("cpu-1-none", ...)` folds the recordings whose names begin so, at the minute after
+    their end."""
 
     def replay(*names: str, instances: int = 2) -> None:
         clear_comparisons()
@@ -40,8 +42,12 @@ def replayed(time_is: Any, store_reports: Callable[..., Any]) -> Callable[..., N
                     known = requests.setdefault(request.instance.id, replace(request, reports=[]))
                     known.reports.extend(request.reports)
         assert len(requests) == instances * len(names)
-        time_is.minute = int(max(request.reports[-1].window[1] for request in requests.values()) // 60) + 1
-        store_reports(*(replace(request, sent=request.reports[-1].window[1]) for request in requests.values()))
+        time_is.minute = (
+            int(max(request.reports[-1].window[1] for request in requests.values()) // 60) + 1
+        )
+        store_reports(
+            *(replace(request, sent=request.reports[-1].window[1]) for request in requests.values())
+        )
         fold_all()
 
     return replay
@@ -57,9 +63,13 @@ def said() -> list[Verdict]:
 
 def looked_at(**changes: Any) -> Outcome:
     """What the judge says of the newer version with other settings."""
-    older, newer = Deployment.objects.select_related("version", "project", "model").order_by("version__name")
+    older, newer = Deployment.objects.select_related("version", "project", "model").order_by(
+        "version__name"
+    )
     until = newer.last_minute + 1
-    comparison = replay_comparison(deployment=newer, baseline=older, until=until, settings=replace(PRODUCTION, **changes))
+    comparison = replay_comparison(
+        deployment=newer, baseline=older, until=until, settings=replace(PRODUCTION, **changes)
+    )
     return evaluate_comparison(comparison, now_minute=until)
 
 
@@ -76,26 +86,52 @@ def test_the_same_version_twice_is_not_rolled_back(replayed: Callable[..., None]
     [
         ("cpu-3-slow", "roll_back", {"p50"}, "p50 is"),
         ("cpu-4-graph-break", "watch", {"p50"}, "on all 2 instances"),
-        ("cpu-5-shapes", "roll_back", {"eager"}, "none on 1: `forward` reached its recompile limit (guard: tensor 'tokens' size mismatch"),
-        ("cpu-6-cold-cache", "watch", {"compile_time", "cold_start"}, "by itself no reason to roll back"),
+        (
+            "cpu-5-shapes",
+            "roll_back",
+            {"eager"},
+            "none on 1: `forward` reached its recompile limit (guard: tensor 'tokens' size "
+            "mismatch",
+        ),
+        (
+            "cpu-6-cold-cache",
+            "watch",
+            {"compile_time", "cold_start"},
+            "by itself no reason to roll back",
+        ),
     ],
 )
-def test_each_fault_of_a_real_version_is_found(replayed: Callable[..., None], name: str, kind: str, metrics: set[str], words: str) -> None:
+def test_each_fault_of_a_real_version_is_found(
+    replayed: Callable[..., None], name: str, kind: str, metrics: set[str], words: str
+) -> None:
     replayed("cpu-1-none", name)
     verdict = said()[-1]
     driving = {row["metric"] for row in verdict.evidence["evidence"] if row["drives"]}
-    assert (verdict.kind, words in verdict.sentence, metrics <= driving) == (kind, True, True), (verdict.sentence, driving)
+    assert (verdict.kind, words in verdict.sentence, metrics <= driving) == (kind, True, True), (
+        verdict.sentence,
+        driving,
+    )
 
 
-def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(replayed: Callable[..., None]) -> None:
-    """Too short for a roll back with the settings of production: the latched frame is certain, and the rest is there with less waiting."""
+def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(
+    replayed: Callable[..., None],
+) -> None:
+    """Too short for a roll back with the settings of production: the latched frame is certain, and
+    the rest is there with less waiting."""
     replayed("h200-serve-v1", "h200-serve-v2")
     (verdict,) = said()
     assert verdict.kind == "watch"
-    assert "`forward` runs eager until its process restarts: it reached its recompile limit" in verdict.sentence
+    assert (
+        "`forward` runs eager until its process restarts: it reached its recompile limit"
+        in verdict.sentence
+    )
     outcome = looked_at(warm_up_minutes=1, instance_minutes=2, matched_minutes=3)
     rows = {row.metric: row for row in outcome.evidence}
-    assert (rows["eager"].label, rows["eager"].affected_instances, list(rows["eager"].causes)) == ("REGRESSED", 2, ["limit"])
+    assert (rows["eager"].label, rows["eager"].affected_instances, list(rows["eager"].causes)) == (
+        "REGRESSED",
+        2,
+        ["limit"],
+    )
     assert 0.6 < (rows["eager"].candidate or 0.0) < 1.0
     gpu = rows["gpu_p50"]
     assert (gpu.label, gpu.judged, gpu.candidate_instances) == ("REGRESSED", True, 2)
@@ -111,7 +147,12 @@ def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(
         ("slow", "not_enough_data", "Wait 15", {}),
         ("mode", "not_enough_data", "Wait 15", {}),
         ("cold-cache", "not_enough_data", "Wait 15", {"gpu_memory": (1.5, 1.8)}),
-        ("graph-break", "watch", "`forward` runs eager until its process restarts: torch skips the frame of it", {"gpu_p50": (0.1, 1.4)}),
+        (
+            "graph-break",
+            "watch",
+            "`forward` runs eager until its process restarts: torch skips the frame of it",
+            {"gpu_p50": (0.1, 1.4)},
+        ),
         (
             "shapes",
             "watch",
@@ -121,14 +162,25 @@ def test_a_version_that_runs_eager_on_an_h200_is_told_with_its_cause_and_effect(
     ],
 )
 def test_pairs_that_shared_two_h200s_are_said_to_be_what_they_are_sure_of(
-    replayed: Callable[..., None], name: str, kind: str, words: str, labels: dict[str, tuple[float, float] | None]
+    replayed: Callable[..., None],
+    name: str,
+    kind: str,
+    words: str,
+    labels: dict[str, tuple[float, float] | None],
 ) -> None:
-    """Seven minutes, twelve processes on each GPU: certain facts at once, the rest with less waiting, and no more is regressed."""
+    """Seven minutes, twelve processes on each GPU: certain facts at once, the rest with less
+    waiting, and no more is regressed."""
     replayed(f"h200-pair-{name}", instances=4)
     (verdict,) = said()
-    assert (verdict.kind, words in verdict.sentence.replace("\u00a0", " ")) == (kind, True), verdict.sentence
+    assert (verdict.kind, words in verdict.sentence.replace("\u00a0", " ")) == (kind, True), (
+        verdict.sentence
+    )
     outcome = looked_at(warm_up_minutes=1, instance_minutes=2, matched_minutes=3, lone_minutes=3)
-    found = {row.metric: row for row in outcome.evidence if row.label == "REGRESSED" and row.judged and row.metric != "gpu_p99"}
+    found = {
+        row.metric: row
+        for row in outcome.evidence
+        if row.label == "REGRESSED" and row.judged and row.metric != "gpu_p99"
+    }
     assert found.keys() == labels.keys()
     for metric, span in labels.items():
         assert span is None or span[0] < (found[metric].change or 0.0) < span[1], metric
@@ -140,7 +192,9 @@ def gpu_median(name: str) -> float:
     merged = Sketch()
     for path in RECORDINGS.glob(f"{name}-*.jsonl.gz"):
         with gzip.open(path, "rt") as lines:
-            reports = [report for line in lines for report in decode(Request, json.loads(line)).reports]
+            reports = [
+                report for line in lines for report in decode(Request, json.loads(line)).reports
+            ]
         for report in reports:
             if report.window[0] >= reports[0].window[0] + 60.0:
                 for region in report.regions:

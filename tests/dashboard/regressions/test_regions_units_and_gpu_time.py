@@ -1,4 +1,5 @@
-"""What is judged: outermost regions only, jobs instead of ranks, and GPU time where calls return before the device is done."""
+"""What is judged: outermost regions only, jobs instead of ranks, and GPU time where calls return
+before the device is done."""
 
 import pytest
 
@@ -13,7 +14,12 @@ def rows_of(rows: list, minutes: int = 40) -> dict:
 
 def test_inner_regions_are_not_judged():
     rows = rows_of(
-        [instance("b1"), instance("c1"), instance("c1", region="inner", outermost=False), instance("b1", region="inner", outermost=False)]
+        [
+            instance("b1"),
+            instance("c1"),
+            instance("c1", region="inner", outermost=False),
+            instance("b1", region="inner", outermost=False),
+        ]
     )
     assert {region for region, _ in rows} == {"forward"}
 

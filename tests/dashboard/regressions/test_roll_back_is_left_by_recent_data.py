@@ -1,4 +1,5 @@
-"""Hysteresis: ROLL BACK ends when the last half hour is back, not when the mean since the deployment is."""
+"""Hysteresis: ROLL BACK ends when the last half hour is back, not when the mean since the
+deployment is."""
 
 from dashboard.regressions.judge import evaluate
 from tests.dashboard.regressions.fleets import every_minute, instance

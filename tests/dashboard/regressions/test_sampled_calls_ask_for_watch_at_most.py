@@ -1,4 +1,5 @@
-"""Shadow calls that differ ask for WATCH; NaN and infinities do so only where sampled calls of the baseline had none."""
+"""Shadow calls that differ ask for WATCH; NaN and infinities do so only where sampled calls of the
+baseline had none."""
 
 from __future__ import annotations
 
@@ -26,7 +27,13 @@ WHY = "output holds NaN or infinite values in 3 of 500 sampled calls"
 NAN = ObservedFact("non_finite", "candidate", "c1", 30, "forward", WHY, place="gpu-01 / 0")
 NONE = ObservedFact("non_finite", "baseline", "b1", 10, "forward", passed=True)
 APART = ObservedFact(
-    "shadow_parity", "candidate", "c1", 30, "forward", "30 of 900 sampled calls are beyond the tolerance", place="gpu-01 / 0"
+    "shadow_parity",
+    "candidate",
+    "c1",
+    30,
+    "forward",
+    "30 of 900 sampled calls are beyond the tolerance",
+    place="gpu-01 / 0",
 )
 
 
@@ -34,7 +41,8 @@ def test_nan_where_the_baseline_had_none_is_watched() -> None:
     outcome = outcome_with(NAN, NONE)
     assert outcome.verdict == "watch"
     assert said(outcome).endswith(
-        "`forward` gives NaN or infinite values: output holds NaN or infinite values in 3 of 500 sampled calls, "
+        "`forward` gives NaN or infinite values: output holds NaN or infinite values in 3 "
+        "of 500 sampled calls, "
         "on an instance (gpu-01 / 0) of new since minute 30; sampled calls of old had none."
     )
 
@@ -49,17 +57,26 @@ def test_nan_that_was_there_before_changes_nothing() -> None:
     assert outcome.verdict == "healthy" and [fact.severity for fact in outcome.facts] == ["known"]
 
 
-@pytest.mark.parametrize("before", [(), (replace(APART, arm="baseline", instance="b1", passed=True),)])
-def test_shadow_calls_that_differ_are_watched_whatever_the_baseline_showed(before: tuple[ObservedFact, ...]) -> None:
+@pytest.mark.parametrize(
+    "before", [(), (replace(APART, arm="baseline", instance="b1", passed=True),)]
+)
+def test_shadow_calls_that_differ_are_watched_whatever_the_baseline_showed(
+    before: tuple[ObservedFact, ...],
+) -> None:
     outcome = outcome_with(APART, *before)
     assert outcome.verdict == "watch"
     ending = "it passed on 1 of old." if before else "old did not compare it."
-    assert said(outcome).endswith(f"{APART.why}, on an instance (gpu-01 / 0) of new since minute 30; {ending}")
+    assert said(outcome).endswith(
+        f"{APART.why}, on an instance (gpu-01 / 0) of new since minute 30; {ending}"
+    )
     assert "gives another result compiled than eager on live calls" in said(outcome)
 
 
 def test_a_golden_batch_of_that_name_is_another_matter() -> None:
-    facts = [replace(APART, kind="parity"), replace(APART, arm="baseline", instance="b1", passed=True)]
+    facts = [
+        replace(APART, kind="parity"),
+        replace(APART, arm="baseline", instance="b1", passed=True),
+    ]
     assert [fact.severity for fact in group_certain_facts(facts, now_minute=60)] == ["watch"]
 
 
@@ -68,19 +85,46 @@ def tell(one: SimulatedInstance, *told: Parity) -> None:
 
     def with_facts(*, seq: int, start: float, end: float) -> Report:
         report = plain(seq=seq, start=start, end=end)
-        return replace(report, facts=[*report.facts, *([WireFact("parity", start, parity_data(one)) for one in told] if seq == 20 else [])])
+        return replace(
+            report,
+            facts=[
+                *report.facts,
+                *(
+                    [WireFact("parity", start, parity_data(one)) for one in told]
+                    if seq == 20
+                    else []
+                ),
+            ],
+        )
 
     one.report = with_facts  # type: ignore[method-assign]
 
 
 @pytest.mark.django_db
-def test_what_agents_told_becomes_a_verdict(side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock) -> None:
+def test_what_agents_told_becomes_a_verdict(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
+) -> None:
     healthy(side_by_side)
-    values: dict[str, Any] = {"region": "forward", "kind": "finite", "samples": 500, "where": "output"}
+    values: dict[str, Any] = {
+        "region": "forward",
+        "kind": "finite",
+        "samples": 500,
+        "where": "output",
+    }
     for one in side_by_side:
         old = one.identity.version == "2026.11.2"
-        shadow = Parity("shadow calls of forward", "passed", kind="shadow", region="forward", samples=40, error=1e-6, tolerance=1e-4)
-        told = Parity("values of forward", "passed" if old else "failed", beyond=0 if old else 7, **values)
+        shadow = Parity(
+            "shadow calls of forward",
+            "passed",
+            kind="shadow",
+            region="forward",
+            samples=40,
+            error=1e-6,
+            tolerance=1e-4,
+        )
+        told = Parity(
+            "values of forward", "passed" if old else "failed", beyond=0 if old else 7, **values
+        )
         tell(one, told, shadow)
     for one in side_by_side:
         send(one)
@@ -88,7 +132,15 @@ def test_what_agents_told_becomes_a_verdict(side_by_side: list[SimulatedInstance
     verdict = Verdict.objects.get(current=True, deployment__version__name="2026.11.3")
     assert verdict.kind == "watch"
     (fact,) = verdict.evidence["facts"]
-    assert (fact["kind"], fact["severity"], fact["about"], len(fact["instances"])) == ("non_finite", "watch", "forward", 3)
-    assert "gives NaN or infinite values" in verdict.sentence and Finding.objects.filter(kind="parity").count() == 0
+    assert (fact["kind"], fact["severity"], fact["about"], len(fact["instances"])) == (
+        "non_finite",
+        "watch",
+        "forward",
+        3,
+    )
+    assert (
+        "gives NaN or infinite values" in verdict.sentence
+        and Finding.objects.filter(kind="parity").count() == 0
+    )
     assert select_strongest_evidence(verdict.evidence)[0]["name"] == "NaN or infinite"
     assert "none in sampled calls of the baseline" in str(fact_lines(verdict.evidence))

@@ -1,4 +1,5 @@
-"""Bins: the shortest of 1, 5, 15 and 60 minutes with 20 calls, and never a verdict from a single bin."""
+"""Bins: the shortest of 1, 5, 15 and 60 minutes with 20 calls, and never a verdict from a single
+bin."""
 
 import pytest
 
@@ -8,13 +9,22 @@ from tests.dashboard.regressions.fleets import every_minute, instance
 
 def p50_of(calls: int, minutes: int, slower: float = 2.0):
     rows = list(
-        every_minute([instance("b1", calls=calls), instance("b2", calls=calls), instance("c1", calls=calls, p50=0.010 * slower)], minutes)
+        every_minute(
+            [
+                instance("b1", calls=calls),
+                instance("b2", calls=calls),
+                instance("c1", calls=calls, p50=0.010 * slower),
+            ],
+            minutes,
+        )
     )
     outcome = evaluate(rows, now_minute=minutes, deployed_minute=0)
     return outcome, next(row for row in outcome.evidence if row.metric == "p50")
 
 
-@pytest.mark.parametrize(("calls", "minutes", "matched"), [(20, 21, 21), (5, 60, 55), (2, 120, 100), (1, 240, 180)])
+@pytest.mark.parametrize(
+    ("calls", "minutes", "matched"), [(20, 21, 21), (5, 60, 55), (2, 120, 100), (1, 240, 180)]
+)
 def test_fewer_calls_take_longer_bins(calls: int, minutes: int, matched: int):
     _, row = p50_of(calls, minutes)
     assert row.matched_minutes >= matched
@@ -30,6 +40,10 @@ def test_a_verdict_needs_two_wide_bins():
 
 def test_a_quiet_canary_beside_a_busy_baseline_is_still_matched():
     rows = list(every_minute([instance("b1", calls=500), instance("c1", calls=5, p50=0.02)], 90))
-    row = next(row for row in evaluate(rows, now_minute=90, deployed_minute=0).evidence if row.metric == "p50")
+    row = next(
+        row
+        for row in evaluate(rows, now_minute=90, deployed_minute=0).evidence
+        if row.metric == "p50"
+    )
     assert row.matched_minutes >= 80
     assert row.change == pytest.approx(1.0)

@@ -39,7 +39,12 @@ def test_change_interval_and_values_are_those_of_the_formula():
     assert row.bound == pytest.approx(exp(delta + t.ppf(0.95, 16) * error) - 1)
     assert row.baseline == pytest.approx(sqrt(0.010 * 0.011) ** 0.75 * sqrt(0.020 * 0.022) ** 0.25)
     assert row.candidate == pytest.approx(row.baseline * exp(delta))
-    assert (row.baseline_instances, row.candidate_instances, row.affected_instances, row.matched_minutes) == (2, 1, 1, 30)
+    assert (
+        row.baseline_instances,
+        row.candidate_instances,
+        row.affected_instances,
+        row.matched_minutes,
+    ) == (2, 1, 1, 30)
 
 
 def test_buckets_count_by_the_baselines_traffic():
@@ -50,13 +55,18 @@ def test_buckets_count_by_the_baselines_traffic():
 
 
 def test_strata_count_by_how_much_they_know():
-    rows = [instance(name, stratum="H100") for name in ("b1", "b2", "b3")] + [instance("c1", stratum="H100", p50=0.012)]
+    rows = [instance(name, stratum="H100") for name in ("b1", "b2", "b3")] + [
+        instance("c1", stratum="H100", p50=0.012)
+    ]
     rows += [instance("b4", stratum="A100", p50=0.020), instance("c2", stratum="A100", p50=0.021)]
     row = row_of(list(every_minute(rows, 30)))
     first, second = 1 + 1 / 3, 1 + 1
     delta = (log(1.2) / first + log(1.05) / second) / (1 / first + 1 / second)
     assert row.change == pytest.approx(exp(delta) - 1)
-    assert [(part.stratum, round(part.change, 6)) for part in row.strata] == [("A100", 0.05), ("H100", 0.2)]
+    assert [(part.stratum, round(part.change, 6)) for part in row.strata] == [
+        ("A100", 0.05),
+        ("H100", 0.2),
+    ]
     assert row.strata_agreeing == 2
 
 

@@ -1,4 +1,5 @@
-"""From pairs of a simulated fleet whose spread is known, the learned variance, day-to-day variance and dispersion come out near it."""
+"""From pairs of a simulated fleet whose spread is known, the learned variance, day-to-day variance
+and dispersion come out near it."""
 
 from __future__ import annotations
 
@@ -39,33 +40,59 @@ def pair(fleet: Fleet) -> LessonSums:
 
 
 def spread(pairs: list[LessonSums]) -> dict[int, float]:
-    return {minutes: math.sqrt(variance) for minutes, variance in pool_lessons(pairs, ONLY)["p50"].variance}
+    return {
+        minutes: math.sqrt(variance)
+        for minutes, variance in pool_lessons(pairs, ONLY)["p50"].variance
+    }
 
 
 def test_instances_that_differ_by_a_known_amount_teach_it() -> None:
-    known = Fleet(minutes=40, candidates=2, stagger=0, minute_sd=0.0, bursts_per_day=0.0, fleet_sd=0.0, call_sd=0.05, gpus=("H100",))
-    learned = spread([pair(replace(known, seed=seed, host_sd=0.03, process_sd=0.02)) for seed in SEEDS])
+    known = Fleet(
+        minutes=40,
+        candidates=2,
+        stagger=0,
+        minute_sd=0.0,
+        bursts_per_day=0.0,
+        fleet_sd=0.0,
+        call_sd=0.05,
+        gpus=("H100",),
+    )
+    learned = spread(
+        [pair(replace(known, seed=seed, host_sd=0.03, process_sd=0.02)) for seed in SEEDS]
+    )
     assert learned[30] == pytest.approx(math.hypot(0.03, 0.02), rel=0.25)
-    wide = spread([pair(replace(known, seed=seed, host_sd=0.09, process_sd=0.02)) for seed in SEEDS])
+    wide = spread(
+        [pair(replace(known, seed=seed, host_sd=0.09, process_sd=0.02)) for seed in SEEDS]
+    )
     assert wide[30] == pytest.approx(math.hypot(0.09, 0.02), rel=0.25)
 
 
 def test_a_fleet_that_wanders_teaches_that_it_differs_less_over_a_longer_time() -> None:
-    learned = spread([pair(Fleet(seed=seed, minutes=70, candidates=2, stagger=0, calls_per_minute=120)) for seed in SEEDS])
+    learned = spread(
+        [
+            pair(Fleet(seed=seed, minutes=70, candidates=2, stagger=0, calls_per_minute=120))
+            for seed in SEEDS
+        ]
+    )
     known = {minutes: math.sqrt(variance) for minutes, variance in LEARNED_VARIANCE}
     assert learned[10] == pytest.approx(known[10], rel=0.3)
     assert learned[60] == pytest.approx(known[60], rel=0.3)
 
 
 def test_a_shift_of_the_whole_candidate_teaches_no_other_spread() -> None:
-    fleets = [Fleet(seed=seed, minutes=25, candidates=2, stagger=0, gpus=("H100",)) for seed in SEEDS]
+    fleets = [
+        Fleet(seed=seed, minutes=25, candidates=2, stagger=0, gpus=("H100",)) for seed in SEEDS
+    ]
     same = spread([pair(fleet) for fleet in fleets])
     slower = spread([pair(replace(fleet, fault="slow", size=0.3)) for fleet in fleets])
     assert slower[10] == pytest.approx(same[10], rel=0.1)
 
 
 def test_a_point_that_few_pairs_reached_is_left_out() -> None:
-    long, short = {"p50": {"points": {"10": [0.02, 8], "20": [0.01, 8]}}}, {"p50": {"points": {"10": [0.02, 8]}}}
+    long, short = (
+        {"p50": {"points": {"10": [0.02, 8], "20": [0.01, 8]}}},
+        {"p50": {"points": {"10": [0.02, 8]}}},
+    )
     learned = pool_lessons([long] * (LEAST_PAIRS - 1) + [short], ONLY)["p50"]
     assert learned.pairs == LEAST_PAIRS
     assert learned.variance == ((10, pytest.approx(0.0025)),)
@@ -98,9 +125,15 @@ def test_counts_teach_how_far_they_lie_apart_beyond_chance(variation: float) -> 
     rng = np.random.default_rng(640_100)
     sums = []
     for _ in range(60):
-        units = [(int(rng.poisson(100 * rng.gamma(1 / variation**2, variation**2))), 10_000) for _ in range(6)]
+        units = [
+            (int(rng.poisson(100 * rng.gamma(1 / variation**2, variation**2))), 10_000)
+            for _ in range(6)
+        ]
         sums.append({"eager": {"counts": sum_dispersion([units])}})
-    values = {**{name: getattr(EAGER, name) for name in EAGER.__dataclass_fields__}, "dispersion": 0.5}
+    values = {
+        **{name: getattr(EAGER, name) for name in EAGER.__dataclass_fields__},
+        "dispersion": 0.5,
+    }
     learned = pool_lessons(sums, replace(ONLY, metrics=(Dispersed(**values),)))["eager"].dispersion
     assert learned == pytest.approx(variation, rel=0.2)
 
@@ -124,7 +157,11 @@ def test_starts_teach_how_far_their_caches_lie_apart() -> None:
     assert learned.pairs == len(pairs)
     assert learned.dispersion is not None
     assert learned.dispersion == pytest.approx(HIT_SD / (1 - HIT_SHARE), rel=0.2)
-    caches = [metric for metric in build_settings({}, {"cache": learned}).process_metrics if isinstance(metric, MissShareMetric)]
+    caches = [
+        metric
+        for metric in build_settings({}, {"cache": learned}).process_metrics
+        if isinstance(metric, MissShareMetric)
+    ]
     assert [metric.dispersion for metric in caches] == [round_variance(learned.dispersion)]
 
 
@@ -134,11 +171,19 @@ def test_days_teach_what_all_instances_do_together_apart_from_what_each_does_alo
     for _ in range(30):
         days = DayPairs(ONLY)
         common = {hour: rng.normal(0, 0.03) for hour in range(2)}
-        own = {(name, hour): rng.normal(0, 0.02) for name in ("c1", "c2", "c3") for hour in range(2)}
+        own = {
+            (name, hour): rng.normal(0, 0.02) for name in ("c1", "c2", "c3") for hour in range(2)
+        }
         for day in (0, 1):
             for minute in range(0, 120, 2):
-                level = {name: day * (common[minute // 60] + own[name, minute // 60]) for name in ("c1", "c2", "c3")}
-                rows = [instance(name, minute=day * 1440 + minute, p50=0.01 * math.exp(value)) for name, value in level.items()]
+                level = {
+                    name: day * (common[minute // 60] + own[name, minute // 60])
+                    for name in ("c1", "c2", "c3")
+                }
+                rows = [
+                    instance(name, minute=day * 1440 + minute, p50=0.01 * math.exp(value))
+                    for name, value in level.items()
+                ]
                 days.add(day * 1440 + minute, rows)
         totals.append(days.sums()["p50"])
     squares, explained, hours = (sum(total[place] for total in totals) for place in range(3))

@@ -1,4 +1,5 @@
-"""A verdict row is added when the verdict changes and once an hour; between, it moves with the data; a change's row never does."""
+"""A verdict row is added when the verdict changes and once an hour; between, it moves with the
+data; a change's row never does."""
 
 from __future__ import annotations
 
@@ -25,10 +26,14 @@ def said(kind: str, sentence: str = "…") -> Judgement:
 
 
 def write(deployment: Deployment, kind: str, minute: int, sentence: str = "…") -> bool:
-    return verdict_write(deployment=deployment, baseline=None, judgement=said(kind, sentence), minute=minute)
+    return verdict_write(
+        deployment=deployment, baseline=None, judgement=said(kind, sentence), minute=minute
+    )
 
 
-def test_a_slower_version_is_told_to_roll_back(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+def test_a_slower_version_is_told_to_roll_back(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
     for instance in side_by_side:
         send(instance)
     assert deployments_judge() == 2
@@ -39,13 +44,18 @@ def test_a_slower_version_is_told_to_roll_back(side_by_side: list[SimulatedInsta
     assert verdict.sentence.startswith("Roll back 2026.11.3: p50 is ")
     assert re.search("2[78](\\.\\d)?\u00a0% of calls run eager", verdict.sentence)
     assert "score_batch" in verdict.cause
-    assert {row["metric"] for row in verdict.evidence["evidence"] if row["drives"]} == {"p50", "eager"}
+    assert {row["metric"] for row in verdict.evidence["evidence"] if row["drives"]} == {
+        "p50",
+        "eager",
+    }
     first = Verdict.objects.get(current=True, deployment__version__name="2026.11.2")
     assert first.kind == "not_enough_data"
     assert "first version" in first.sentence
 
 
-def test_nothing_is_judged_twice(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+def test_nothing_is_judged_twice(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
     for instance in side_by_side:
         send(instance)
     deployments_judge()
@@ -55,16 +65,24 @@ def test_nothing_is_judged_twice(side_by_side: list[SimulatedInstance], send: Ca
 
 
 def test_what_comes_in_a_minute_that_is_not_over_has_nothing_judged_again(
-    side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock, monkeypatch: pytest.MonkeyPatch
+    side_by_side: list[SimulatedInstance],
+    send: Callable[..., None],
+    time_is: Clock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Reports are folded every two seconds: judging each time would do the work of a minute thirty times."""
+    """Reports are folded every two seconds: judging each time would do the work of a minute thirty
+    times."""
     open_minute = [NOW_MINUTE - instance.first_minute for instance in side_by_side]
     time_is.minute -= 1
     for instance, last in zip(side_by_side, open_minute, strict=True):
         send(instance, last=last - 1)
     deployments_judge()
     asked: list[str] = []
-    monkeypatch.setattr(judge_service, "deployment_judge", lambda **told: asked.append(told["deployment"].version.name) or False)
+    monkeypatch.setattr(
+        judge_service,
+        "deployment_judge",
+        lambda **told: asked.append(told["deployment"].version.name) or False,
+    )
     for instance, last in zip(side_by_side, open_minute, strict=True):
         send(instance, first=last, last=last)
     deployments_judge()
@@ -74,7 +92,9 @@ def test_what_comes_in_a_minute_that_is_not_over_has_nothing_judged_again(
     assert asked == ["2026.11.2", "2026.11.3"]
 
 
-def test_the_row_of_a_change_keeps_its_evidence(side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock) -> None:
+def test_the_row_of_a_change_keeps_its_evidence(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
+) -> None:
     send(side_by_side[0], last=5)
     deployment = Deployment.objects.get()
     assert write(deployment, "watch", 1, "changed")
@@ -85,10 +105,16 @@ def test_the_row_of_a_change_keeps_its_evidence(side_by_side: list[SimulatedInst
         (3, "same, later", True),
     ]
     assert write(deployment, "roll_back", 4)
-    assert list(Verdict.objects.order_by("pk").values_list("previous_kind", flat=True)) == ["", "watch", "watch"]
+    assert list(Verdict.objects.order_by("pk").values_list("previous_kind", flat=True)) == [
+        "",
+        "watch",
+        "watch",
+    ]
 
 
-def test_an_hour_adds_a_row(side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock) -> None:
+def test_an_hour_adds_a_row(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None], time_is: Clock
+) -> None:
     send(side_by_side[0], last=5)
     deployment = Deployment.objects.get()
     for minute in range(3):
@@ -100,7 +126,10 @@ def test_an_hour_adds_a_row(side_by_side: list[SimulatedInstance], send: Callabl
 
 
 def test_a_deployment_that_cannot_be_judged_does_not_stop_the_others(
-    side_by_side: list[SimulatedInstance], send: Callable[..., None], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    side_by_side: list[SimulatedInstance],
+    send: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     for instance in side_by_side:
         send(instance)

@@ -35,7 +35,8 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
     p50 = next(row for row in outcome.evidence if row.metric == "p50")
     low, high = round(p50.low * 100), round(p50.high * 100)
     expected = (
-        f"Roll back 2026.11.3: p50 is 31 % slower ({low} to {high} %) than 2026.11.2 on all 6 instances since 09:09; "
+        f"Roll back 2026.11.3: p50 is 31 % slower ({low} to {high} %) than 2026.11.2 on "
+        "all 6 instances since 09:09; "
         "28 % of calls run eager since 09:00: `forward` reached its recompile limit."
     )
     assert said(outcome) == expected
@@ -47,7 +48,8 @@ def test_roll_back_names_size_interval_baseline_instances_time_and_cause():
 def test_eager_calls_alone_name_the_instances():
     rows = [*BASE, instance("c1"), instance("c2", compiled=90, eager=10, eager_by={"limit": 10})]
     assert said(judged(rows)) == (
-        "Roll back 2026.11.3: 5 % of calls run eager on 1 of 2 instances since 09:00, none on 2026.11.2: "
+        "Roll back 2026.11.3: 5 % of calls run eager on 1 of 2 instances since 09:00, none "
+        "on 2026.11.2: "
         "`forward` reached its recompile limit."
     )
 
@@ -65,7 +67,9 @@ def test_watch_says_what_changed():
 
 def test_watch_says_how_little_can_be_compared():
     sentence = said(judged([*BASE, instance("c1"), instance("c2", stratum="L40S", calls=300)]))
-    assert sentence.startswith("Only 25 % of 2026.11.3's calls can be compared with 2026.11.2: forward · L40S")
+    assert sentence.startswith(
+        "Only 25 % of 2026.11.3's calls can be compared with 2026.11.2: forward · L40S"
+    )
 
 
 def test_healthy_says_nothing_worse_than():
@@ -77,31 +81,57 @@ WHOLE = {"calls": 1000, "p50": 0.010, "p99": 0.020, "items": 16000.0, "latency_s
 
 
 def twelve(**candidate: object) -> list:
-    return [instance(f"b{i}", **WHOLE) for i in range(6)] + [instance(f"c{i}", **{**WHOLE, **candidate}) for i in range(6)]
+    return [instance(f"b{i}", **WHOLE) for i in range(6)] + [
+        instance(f"c{i}", **{**WHOLE, **candidate}) for i in range(6)
+    ]
 
 
 def test_healthy_says_what_is_ruled_out_of_each_metric():
-    assert said(judged(twelve())) == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %, throughput 3.7 %."
+    assert (
+        said(judged(twelve()))
+        == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %, "
+        "throughput 3.7 %."
+    )
 
 
 def test_a_tail_and_a_lower_throughput_are_said_in_their_own_direction():
     outcome = judged(twelve(p99=0.030, items=12800.0))
     rows = {row.metric: row for row in outcome.evidence}
-    low, high = (round((1 - 1 / (1 + end)) * 100) for end in (rows["throughput"].low, rows["throughput"].high))
+    low, high = (
+        round((1 - 1 / (1 + end)) * 100)
+        for end in (rows["throughput"].low, rows["throughput"].high)
+    )
     assert said(outcome).startswith("Roll back 2026.11.3: p99 is 50 % slower (")
-    assert f"; throughput is 20 % lower ({low} to {high} %) than 2026.11.2 on all 6 instances" in said(outcome)
+    assert (
+        f"; throughput is 20 % lower ({low} to {high} %) than 2026.11.2 on all 6 instances"
+        in said(outcome)
+    )
 
 
 def test_failing_calls_are_said_with_the_instances_and_what_the_baseline_had():
     rows = [*BASE, instance("c1"), instance("c2", errors=40)]
-    assert said(judged(rows)) == "Roll back 2026.11.3: 20 % of calls fail on 1 of 2 instances since 09:00, none on 2026.11.2."
+    assert (
+        said(judged(rows))
+        == "Roll back 2026.11.3: 20 % of calls fail on 1 of 2 instances since 09:00, none on "
+        "2026.11.2."
+    )
 
 
 def test_what_one_version_does_not_report_is_named():
     silent = " Throughput is not judged: one version does not report it."
-    assert said(judged([*twelve()[:6], *(instance(f"c{i}", **{**WHOLE, "items": None}) for i in range(6))])).count(silent) == 1
+    assert (
+        said(
+            judged(
+                [*twelve()[:6], *(instance(f"c{i}", **{**WHOLE, "items": None}) for i in range(6))]
+            )
+        ).count(silent)
+        == 1
+    )
     newly = [instance(f"b{i}", **{**WHOLE, "items": None}) for i in range(6)] + twelve()[6:]
-    assert said(judged(newly)) == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %." + silent
+    assert (
+        said(judged(newly))
+        == "Nothing worse than 5.1 % in 1 h beside 2026.11.2: p50 3.9 %, p99 5.1 %." + silent
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +143,10 @@ def test_what_one_version_does_not_report_is_named():
             "Keep a baseline instance running on H100 beside it for an hour.",
         ),
         ([instance("b1")], "2026.11.3 has not reported a call yet."),
-        ([instance("b1"), instance("c1", p50=None)], "2026.11.3 and 2026.11.2 do not both report how long their calls take."),
+        (
+            [instance("b1"), instance("c1", p50=None)],
+            "2026.11.3 and 2026.11.2 do not both report how long their calls take.",
+        ),
     ],
 )
 def test_not_enough_data_says_what_is_missing_and_the_next_step(rows: list, expected: str):
@@ -130,11 +163,24 @@ def test_what_cannot_be_seen_comes_with_the_cheapest_step():
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(0.312, "31 %"), (0.0011, "0.1 %"), (-0.024, "2.4 %"), (0.06, "6 %"), (0.0, "0 %"), (1.5, "150 %"), (21.75, "22.8 times")],
+    [
+        (0.312, "31 %"),
+        (0.0011, "0.1 %"),
+        (-0.024, "2.4 %"),
+        (0.06, "6 %"),
+        (0.0, "0 %"),
+        (1.5, "150 %"),
+        (21.75, "22.8 times"),
+    ],
 )
 def test_changes_have_the_digits_that_mean_something(ratio: float, text: str):
     assert percent(ratio).replace("\u00a0", " ") == text
 
 
 def test_durations_are_said_as_people_do():
-    assert [format_duration(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == ["0 min", "45 min", "1 h", "1 h 35 min"]
+    assert [format_duration(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == [
+        "0 min",
+        "45 min",
+        "1 h",
+        "1 h 35 min",
+    ]

@@ -14,12 +14,19 @@ from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
 
 H100, A100 = {"gpu": "H100", "torch": "2.11.0"}, {"gpu": "A100", "torch": "2.11.0"}
-INSTANCES = st.lists(st.dictionaries(st.sampled_from(["gpu", "torch", "driver"]), st.sampled_from(["", "a", "b"])), max_size=6)
+INSTANCES = st.lists(
+    st.dictionaries(st.sampled_from(["gpu", "torch", "driver"]), st.sampled_from(["", "a", "b"])),
+    max_size=6,
+)
 
 
 def test_another_torch_is_told_with_its_instances():
     (found,) = diff_environments([H100, H100], [H100 | {"torch": "2.12.0"}])
-    assert (found.key, found.baseline, found.candidate) == ("torch", (("2.11.0", 2),), (("2.12.0", 1),))
+    assert (found.key, found.baseline, found.candidate) == (
+        "torch",
+        (("2.11.0", 2),),
+        (("2.12.0", 1),),
+    )
 
 
 def test_another_mix_of_the_same_gpus_is_a_difference():
@@ -35,19 +42,33 @@ def test_what_one_side_does_not_set_is_told_as_unset():
 
 
 def test_what_an_older_agent_does_not_tell_is_no_difference():
-    tells = H100 | {"driver": "580", "cache folder": "aa", "inductor_config max_autotune": "9f", "env TORCHINDUCTOR_FREEZING": "1b"}
+    tells = H100 | {
+        "driver": "580",
+        "cache folder": "aa",
+        "inductor_config max_autotune": "9f",
+        "env TORCHINDUCTOR_FREEZING": "1b",
+    }
     assert diff_environments([H100], [tells]) == () == diff_environments([tells], [H100, H100])
     (found,) = diff_environments([tells, H100], [tells | {"driver": "570"}, H100])
-    assert (found.key, found.baseline, found.candidate) == ("driver", (("580", 1),), (("570", 1),)), "over those that tell it"
+    assert (found.key, found.baseline, found.candidate) == (
+        "driver",
+        (("580", 1),),
+        (("570", 1),),
+    ), "over those that tell it"
 
 
 def test_machines_come_before_configuration():
-    found = diff_environments([{"a config": "1", "driver": "570", "gpu": "H100"}], [{"a config": "2", "driver": "580", "gpu": "A100"}])
+    found = diff_environments(
+        [{"a config": "1", "driver": "570", "gpu": "H100"}],
+        [{"a config": "2", "driver": "580", "gpu": "A100"}],
+    )
     assert [one.key for one in found] == ["gpu", "driver", "a config"]
 
 
 @given(baseline=INSTANCES, candidate=INSTANCES)
-def test_order_and_number_say_nothing(baseline: list[dict[str, str]], candidate: list[dict[str, str]]):
+def test_order_and_number_say_nothing(
+    baseline: list[dict[str, str]], candidate: list[dict[str, str]]
+):
     found = diff_environments(baseline, candidate)
     assert diff_environments(baseline[::-1], candidate[::-1]) == found
     assert not diff_environments(baseline, baseline * 2)
@@ -55,7 +76,9 @@ def test_order_and_number_say_nothing(baseline: list[dict[str, str]], candidate:
 
 
 @pytest.mark.django_db
-def test_the_verdict_keeps_what_differed(side_by_side: list[SimulatedInstance], send: Callable[..., None]):
+def test_the_verdict_keeps_what_differed(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+):
     for one in side_by_side:
         one.identity.driver = "575.51"
         if one.rollout.version == "2026.11.3":

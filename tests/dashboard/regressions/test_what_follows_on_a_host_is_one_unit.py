@@ -1,4 +1,5 @@
-"""Processes of a version that follow each other on a host are one unit, in their calls as in what they hold."""
+"""Processes of a version that follow each other on a host are one unit, in their calls as in what
+they hold."""
 
 from __future__ import annotations
 
@@ -15,13 +16,19 @@ from tests.dashboard.regressions.conftest import NOW_MINUTE
 pytestmark = pytest.mark.django_db
 
 
-def test_a_restart_keeps_the_unit_and_has_a_life_of_its_own(side_by_side: list[SimulatedInstance], send: Callable[..., None]) -> None:
+def test_a_restart_keeps_the_unit_and_has_a_life_of_its_own(
+    side_by_side: list[SimulatedInstance], send: Callable[..., None]
+) -> None:
     for instance in side_by_side:
         send(instance)
     candidate = Deployment.objects.select_related("version").latest("started_minute")
-    first, second, third = Instance.objects.filter(version=candidate.version).order_by("instance_id")
+    first, second, third = Instance.objects.filter(version=candidate.version).order_by(
+        "instance_id"
+    )
     Instance.objects.filter(pk__in=[first.pk, second.pk]).update(host="node-1", gpu="H100")
-    Instance.objects.filter(pk=first.pk).update(first_minute=NOW_MINUTE - 38, last_minute=NOW_MINUTE - 20)
+    Instance.objects.filter(pk=first.pk).update(
+        first_minute=NOW_MINUTE - 38, last_minute=NOW_MINUTE - 20
+    )
     Instance.objects.filter(pk=second.pk).update(first_minute=NOW_MINUTE - 19)
     Instance.objects.filter(pk=third.pk).update(host="node-2", gpu="H100")
     span = {"from_minute": NOW_MINUTE - 18, "to_minute": NOW_MINUTE}
@@ -29,5 +36,8 @@ def test_a_restart_keeps_the_unit_and_has_a_life_of_its_own(side_by_side: list[S
     found = {state.instance: (state.unit, state.life) for state in states}
     assert found[second.instance_id] == (first.instance_id, second.instance_id)
     assert found[third.instance_id] == (third.instance_id, None)
-    calls = {row.instance: row.unit for row in read_instance_minutes(deployment=candidate, baseline=None, **span)}
+    calls = {
+        row.instance: row.unit
+        for row in read_instance_minutes(deployment=candidate, baseline=None, **span)
+    }
     assert {name: unit for name, (unit, _) in found.items()}.items() <= calls.items()

@@ -1,4 +1,5 @@
-"""HEALTHY that nothing stands beside any more, and a ROLL BACK on calls that are over, end with the reason; what is left out is said."""
+"""HEALTHY that nothing stands beside any more, and a ROLL BACK on calls that are over, end with the
+reason; what is left out is said."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ NAMES = ("b0", "b1", "b2", "c0", "c1", "c2")
 
 def rows(minutes: range, **changes: object) -> list[InstanceMinute]:
     """All six instances in each of these minutes."""
-    return [replace(row, **changes) for row in every_minute([instance(name) for name in NAMES], len(minutes), minutes.start)]  # type: ignore[arg-type]
+    return [
+        replace(row, **changes)
+        for row in every_minute([instance(name) for name in NAMES], len(minutes), minutes.start)
+    ]  # type: ignore[arg-type]
 
 
 def of(arm: str, found: Iterable[InstanceMinute]) -> list[InstanceMinute]:
@@ -25,31 +29,47 @@ def of(arm: str, found: Iterable[InstanceMinute]) -> list[InstanceMinute]:
 
 
 def said(outcome: Outcome) -> str:
-    return verdict_sentence(outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}")
+    return verdict_sentence(
+        outcome, candidate="new", baseline="old", say_minute=lambda minute: f"minute {minute}"
+    )
 
 
 def moved(minutes: range) -> list[InstanceMinute]:
     """Both run on, but the candidate on another kind of GPU."""
-    return rows(range(70)) + of("baseline", rows(minutes)) + of("candidate", rows(minutes, stratum="B200"))
+    return (
+        rows(range(70))
+        + of("baseline", rows(minutes))
+        + of("candidate", rows(minutes, stratum="B200"))
+    )
 
 
 @pytest.mark.parametrize(("until", "verdict"), [(180, "healthy"), (192, "not_enough_data")])
 def test_healthy_ends_when_nothing_stands_beside_the_version_any_more(until: int, verdict: str):
     settings = Settings(comparable_share=0.0)
-    outcome = evaluate(moved(range(70, until)), now_minute=until, deployed_minute=0, settings=settings)
+    outcome = evaluate(
+        moved(range(70, until)), now_minute=until, deployed_minute=0, settings=settings
+    )
     assert outcome.verdict == verdict
     if verdict != "healthy":
         assert outcome.reason == "no_longer_compared"
         assert outcome.next_step is not None
         assert outcome.next_step.kind == "run_side_by_side"
-        assert said(outcome).startswith("Nothing of new was compared with old since minute 69. Keep a baseline instance running")
+        assert said(outcome).startswith(
+            "Nothing of new was compared with old since minute 69. Keep a baseline instance running"
+        )
 
 
 @pytest.mark.parametrize(("until", "verdict"), [(359, "healthy"), (360, "not_enough_data")])
 def test_healthy_stands_until_the_next_look_once_the_baseline_is_gone(until: int, verdict: str):
-    outcome = evaluate(rows(range(70)) + of("candidate", rows(range(70, until))), now_minute=until, deployed_minute=0)
+    outcome = evaluate(
+        rows(range(70)) + of("candidate", rows(range(70, until))),
+        now_minute=until,
+        deployed_minute=0,
+    )
     assert outcome.verdict == verdict
-    assert said(outcome).startswith("Nothing of new was compared" if verdict != "healthy" else "Nothing worse than")
+    assert said(outcome).startswith(
+        "Nothing of new was compared" if verdict != "healthy" else "Nothing worse than"
+    )
 
 
 def test_healthy_of_the_last_look_stands_once_the_baseline_is_gone_and_says_since_when():
@@ -61,7 +81,10 @@ def test_healthy_of_the_last_look_stands_once_the_baseline_is_gone_and_says_sinc
 
 
 def slower(found: Iterable[InstanceMinute], region: str) -> list[InstanceMinute]:
-    return [replace(row, region=region, p50=(row.p50 or 0.0) * (1.5 if row.arm == "candidate" else 1.0)) for row in found]
+    return [
+        replace(row, region=region, p50=(row.p50 or 0.0) * (1.5 if row.arm == "candidate" else 1.0))
+        for row in found
+    ]
 
 
 def test_a_roll_back_on_a_region_that_is_no_longer_called_ends_with_the_reason():
@@ -70,13 +93,19 @@ def test_a_roll_back_on_a_region_that_is_no_longer_called_ends_with_the_reason()
     assert (during.verdict, during.ended) == ("roll_back", ())
     after = evaluate(calls, now_minute=240, deployed_minute=0)
     assert (after.verdict, after.ended) == ("not_enough_data", (("rerank", 59),))
-    assert said(after).endswith("`rerank`, which was to be rolled back, has not been called since minute 59.")
+    assert said(after).endswith(
+        "`rerank`, which was to be rolled back, has not been called since minute 59."
+    )
     assert {row.reason for row in after.evidence if row.region == "rerank"} == {"not_called"}
     assert not any(row.drives for row in after.evidence)
 
 
 def test_a_region_that_is_called_again_and_still_slow_asks_for_a_roll_back_again():
-    calls = rows(range(300)) + slower(rows(range(60)), "rerank") + slower(rows(range(200, 300)), "rerank")
+    calls = (
+        rows(range(300))
+        + slower(rows(range(60)), "rerank")
+        + slower(rows(range(200, 300)), "rerank")
+    )
     outcome = evaluate(calls, now_minute=300, deployed_minute=0)
     kinds = [verdict for _, verdict in outcome.transitions if verdict != "watch"]
     assert kinds[-3:] == ["roll_back", "not_enough_data", "roll_back"]
@@ -87,7 +116,9 @@ def test_a_roll_back_of_a_version_that_is_off_says_that_it_is_over():
     calls = slower(rows(range(60)), "forward") + of("baseline", rows(range(60, 120)))
     outcome = evaluate(calls, now_minute=120, deployed_minute=0)
     assert outcome.verdict == "roll_back"
-    assert said(outcome).endswith("It has made no call since minute 59: this is what was said until then.")
+    assert said(outcome).endswith(
+        "It has made no call since minute 59: this is what was said until then."
+    )
 
 
 def test_regions_that_are_too_small_for_the_bound_are_named():
@@ -98,7 +129,11 @@ def test_regions_that_are_too_small_for_the_bound_are_named():
 
 
 def test_versions_that_call_in_turn_are_compared():
-    calls = [row for row in slower(rows(range(90)), "forward") if (row.minute % 2 == 0) == (row.arm == "baseline")]
+    calls = [
+        row
+        for row in slower(rows(range(90)), "forward")
+        if (row.minute % 2 == 0) == (row.arm == "baseline")
+    ]
     outcome = evaluate(calls, now_minute=90, deployed_minute=0)
     assert outcome.verdict == "roll_back"
     (p50,) = [row for row in outcome.evidence if row.metric == "p50"]
@@ -107,21 +142,39 @@ def test_versions_that_call_in_turn_are_compared():
 
 
 def test_calls_that_are_too_far_apart_in_time_are_not_compared():
-    calls = [row for row in slower(rows(range(120)), "forward") if (row.minute // 10 % 2 == 0) == (row.arm == "baseline")]
+    calls = [
+        row
+        for row in slower(rows(range(120)), "forward")
+        if (row.minute // 10 % 2 == 0) == (row.arm == "baseline")
+    ]
     outcome = evaluate(calls, now_minute=120, deployed_minute=0)
     assert outcome.verdict == "not_enough_data"
     assert not any(row.matched_minutes for row in outcome.evidence if row.metric == "p50")
 
 
 def test_one_of_several_instances_is_no_reason_to_roll_back():
-    """Two kinds of GPU with a candidate on each: one of the two is half as slow again, as a busy neighbour makes a machine."""
-    on = {"b0": "H100", "b1": "H100", "b2": "H100", "c0": "H100", "b3": "A100", "b4": "A100", "b5": "A100", "c1": "A100"}
+    """Two kinds of GPU with a candidate on each: one of the two is half as slow again, as a busy
+    neighbour makes a machine."""
+    on = {
+        "b0": "H100",
+        "b1": "H100",
+        "b2": "H100",
+        "c0": "H100",
+        "b3": "A100",
+        "b4": "A100",
+        "b5": "A100",
+        "c1": "A100",
+    }
     calls = list(every_minute([instance(name, stratum=gpu) for name, gpu in on.items()], 90))
-    one = [replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls]
+    one = [
+        replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
+    ]
     outcome = evaluate(one, now_minute=90, deployed_minute=0)
     assert outcome.verdict == "watch"
     assert "one instance shows nearly all of it" in said(outcome)
-    both = [replace(row, p50=(row.p50 or 0.0) * 1.3) if row.instance == "c1" else row for row in one]
+    both = [
+        replace(row, p50=(row.p50 or 0.0) * 1.3) if row.instance == "c1" else row for row in one
+    ]
     assert evaluate(both, now_minute=90, deployed_minute=0).verdict == "roll_back"
     only = [row for row in one if row.stratum == "H100"]
     assert evaluate(only, now_minute=90, deployed_minute=0).verdict == "roll_back"
@@ -130,11 +183,18 @@ def test_one_of_several_instances_is_no_reason_to_roll_back():
 def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
     names = ["b0", "b1", "b2", "c0"]
     calls = list(every_minute([instance(name) for name in names], 90))
-    slow = [replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls]
-    assert evaluate([row for row in slow if row.minute < 45], now_minute=45, deployed_minute=0).verdict == "watch"
+    slow = [
+        replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
+    ]
+    assert (
+        evaluate([row for row in slow if row.minute < 45], now_minute=45, deployed_minute=0).verdict
+        == "watch"
+    )
     assert evaluate(slow, now_minute=90, deployed_minute=0).verdict == "roll_back"
     busy = [slowed if slowed.minute < 22 else row for row, slowed in zip(calls, slow, strict=True)]
-    assert "roll_back" not in [kind for _, kind in evaluate(busy, now_minute=90, deployed_minute=0).transitions]
+    assert "roll_back" not in [
+        kind for _, kind in evaluate(busy, now_minute=90, deployed_minute=0).transitions
+    ]
     at_once = evaluate(busy, now_minute=90, deployed_minute=0, settings=Settings(lone_minutes=0))
     assert "roll_back" in [kind for _, kind in at_once.transitions]
     two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
@@ -146,20 +206,36 @@ def test_what_one_instance_shows_has_to_stay_before_watch_is_said():
     """A neighbour that was busy for 12 minutes was WATCH until the mean had forgotten it."""
     names = ["b0", "b1", "b2", "c0"]
     calls = list(every_minute([instance(name) for name in names], 90))
-    busy = [replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" and row.minute < 12 else row for row in calls]
-    assert [kind for _, kind in evaluate(busy, now_minute=90, deployed_minute=0).transitions] == ["not_enough_data"]
+    busy = [
+        replace(row, p50=(row.p50 or 0.0) * 1.5)
+        if row.instance == "c0" and row.minute < 12
+        else row
+        for row in calls
+    ]
+    assert [kind for _, kind in evaluate(busy, now_minute=90, deployed_minute=0).transitions] == [
+        "not_enough_data"
+    ]
     at_once = evaluate(busy, now_minute=90, deployed_minute=0, settings=Settings(narrow_minutes=0))
     assert "watch" in [kind for _, kind in at_once.transitions]
-    slow = [replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls]
+    slow = [
+        replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
+    ]
     leans_from, narrow = Settings().instance_minutes - 1, Settings().narrow_minutes
-    assert (leans_from + narrow - 1, "watch") in evaluate(slow, now_minute=90, deployed_minute=0).transitions
+    assert (leans_from + narrow - 1, "watch") in evaluate(
+        slow, now_minute=90, deployed_minute=0
+    ).transitions
     two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
-    assert (leans_from + Settings().watch_minutes - 1, "watch") in evaluate(two, now_minute=90, deployed_minute=0).transitions
+    assert (leans_from + Settings().watch_minutes - 1, "watch") in evaluate(
+        two, now_minute=90, deployed_minute=0
+    ).transitions
 
 
 def test_of_very_many_instances_the_dots_are_drawn_evenly_and_the_rest_is_counted():
     names = [f"b{i}" for i in range(3)] + [f"c{i}" for i in range(250)]
-    calls = every_minute([instance(name, p50=0.010 * (1.0 + 0.0001 * number)) for number, name in enumerate(names)], 25)
+    calls = every_minute(
+        [instance(name, p50=0.010 * (1.0 + 0.0001 * number)) for number, name in enumerate(names)],
+        25,
+    )
     outcome = evaluate(calls, now_minute=25, deployed_minute=0)
     (p50,) = [row for row in outcome.evidence if row.metric == "p50"]
     values = sorted(dot.value for dot in p50.dots if dot.arm == "candidate")

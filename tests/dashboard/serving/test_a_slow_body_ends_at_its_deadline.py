@@ -1,4 +1,5 @@
-"""A body that stops is refused at its deadline, one above the lowest rate is not; refusals have the one shape and are counted."""
+"""A body that stops is refused at its deadline, one above the lowest rate is not; refusals have the
+one shape and are counted."""
 
 from __future__ import annotations
 
@@ -25,11 +26,27 @@ def echo(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
 
 
 def asked(
-    front: AsgiFront, parts: list[bytes], *, pause: float = 0.0, ends: bool = True, path: str = "/api/v1/reports", **more: str
+    front: AsgiFront,
+    parts: list[bytes],
+    *,
+    pause: float = 0.0,
+    ends: bool = True,
+    path: str = "/api/v1/reports",
+    **more: str,
 ) -> Any:
-    """Status, headers and JSON, or text, of the answer to a body that comes in parts; a body that does not end goes on for ever."""
-    headers = HOST + [(name.replace("_", "-").encode(), value.encode()) for name, value in more.items()]
-    scope = {"type": "http", "method": "POST", "raw_path": path.encode(), "query_string": b"", "scheme": "http", "http_version": "1.1"}
+    """Status, headers and JSON, or text, of the answer to a body that comes in parts; a body that
+    does not end goes on for ever."""
+    headers = HOST + [
+        (name.replace("_", "-").encode(), value.encode()) for name, value in more.items()
+    ]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "scheme": "http",
+        "http_version": "1.1",
+    }
     scope |= {"server": ("127.0.0.1", "80"), "client": ("127.0.0.1", "9"), "headers": headers}
     left, sent = list(parts), []
 
@@ -47,7 +64,11 @@ def asked(
 
     asyncio.run(front(scope, receive, send))
     text = sent[1]["body"]
-    return sent[0]["status"], dict(sent[0]["headers"]), json.loads(text) if text[:1] == b"{" else text
+    return (
+        sent[0]["status"],
+        dict(sent[0]["headers"]),
+        json.loads(text) if text[:1] == b"{" else text,
+    )
 
 
 @pytest.fixture
@@ -83,9 +104,14 @@ def test_a_client_that_ends_within_a_body_is_a_400(front: AsgiFront) -> None:
 
 @pytest.mark.parametrize(
     ("more", "status", "code"),
-    [({"content_length": "99999999"}, 413, "too_large"), ({"transfer_encoding": "chunked"}, 411, "no_length")],
+    [
+        ({"content_length": "99999999"}, 413, "too_large"),
+        ({"transfer_encoding": "chunked"}, 411, "no_length"),
+    ],
 )
-def test_what_no_path_takes_is_refused_unread(front: AsgiFront, more: dict[str, str], status: int, code: str) -> None:
+def test_what_no_path_takes_is_refused_unread(
+    front: AsgiFront, more: dict[str, str], status: int, code: str
+) -> None:
     found = asked(front, [], ends=False, **more)
     assert (found[0], found[2]["code"]) == (status, code)
     assert counted() == {code: 1}

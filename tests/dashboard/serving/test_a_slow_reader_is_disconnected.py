@@ -1,4 +1,5 @@
-"""A client that takes nothing of a large answer is disconnected and counted, and all such answers together hold a limited memory."""
+"""A client that takes nothing of a large answer is disconnected and counted, and all such answers
+together hold a limited memory."""
 
 from __future__ import annotations
 
@@ -25,7 +26,15 @@ def large(environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]
 
 async def ask(front: AsgiFront, client: tuple[str, int]) -> None:
     """A request whose answer is never taken."""
-    scope = {"type": "http", "method": "GET", "raw_path": b"/", "query_string": b"", "scheme": "http", "http_version": "1.1", "headers": []}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "raw_path": b"/",
+        "query_string": b"",
+        "scheme": "http",
+        "http_version": "1.1",
+        "headers": [],
+    }
 
     async def send(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.body":
@@ -39,7 +48,10 @@ async def ask(front: AsgiFront, client: tuple[str, int]) -> None:
 
 def test_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_limits, "GRACE_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+    ):
         accepted, address = listener.accept()
 
         async def run() -> None:

@@ -1,4 +1,5 @@
-"""Bodies, answers and requests that wait have limits for all of them together; what is over the limit ends the oldest, or is refused."""
+"""Bodies, answers and requests that wait have limits for all of them together; what is over the
+limit ends the oldest, or is refused."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def held() -> Callable[[Lane], threading.Event]:
     return hold
 
 
-def test_a_full_lane_refuses_and_the_other_lanes_go_on(held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_lane_refuses_and_the_other_lanes_go_on(
+    held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(thread_lanes, "LANE_THREADS", dict.fromkeys(thread_lanes.LANE_THREADS, 1))
     monkeypatch.setattr(thread_lanes, "MAX_WAITING_BYTES", 100)
     those = Lanes()
@@ -60,7 +63,9 @@ def test_a_full_lane_refuses_and_the_other_lanes_go_on(held: Callable[[Lane], th
     those.stop(5)
 
 
-def test_a_job_that_waited_too_long_is_not_run(held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_waited_too_long_is_not_run(
+    held: Callable[[Lane], threading.Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(thread_lanes, "MAX_WAIT_S", 0.0)
     lane, seen = Lane("pages", 1), list[bool]()
     ends = held(lane)

@@ -1,5 +1,5 @@
-"""Makes one model for the chart pages through the ORM: two versions side by side in two strata and two shape buckets,
-with configurations, and a gap of ten minutes in the middle."""
+"""Makes one model for the chart pages through the ORM: two versions side by side in two strata and
+two shape buckets, with configurations, and a gap of ten minutes in the middle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ GAP = range(90, 100)
 
 @dataclass(frozen=True)
 class Plan:
-    """One version: how fast, from when until when (minutes before now), how many calls run eager."""
+    """One version: how fast, from when until when (minutes before now), how many calls run
+    eager."""
 
     name: str
     p50: float = 0.014
@@ -88,7 +89,12 @@ def charted(project: Project, *plans: Plan, name: str = "ranker") -> Made:
         partitions_ensure(today=now_minute() // 1440 - back)
     now = clock.now()
     model = WatchedModel.objects.create(
-        project=project, name=name, first_seen_at=now - timedelta(days=9), last_seen_at=now, simulated=True, cold_start_budget=90.0
+        project=project,
+        name=name,
+        first_seen_at=now - timedelta(days=9),
+        last_seen_at=now,
+        simulated=True,
+        cold_start_budget=90.0,
     )
     made = Made(project, model, {}, {})
     for plan in plans:
@@ -124,7 +130,9 @@ def _version(made: Made, plan: Plan) -> None:
 
 
 def _stratum(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes: list[int]) -> None:
-    stratum, _ = Stratum.objects.get_or_create(project=made.project, gpu=gpu, mode="reduce-overhead", runtime="torch.compile", world_size=1)
+    stratum, _ = Stratum.objects.get_or_create(
+        project=made.project, gpu=gpu, mode="reduce-overhead", runtime="torch.compile", world_size=1
+    )
     instances = [_instance(made, version, plan, gpu, number) for number in range(plan.per_gpu)]
     for bucket, factor in BUCKETS.items():
         series = Series.objects.create(
@@ -140,7 +148,9 @@ def _stratum(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes: l
     _processes(made, version, plan, gpu, minutes)
 
 
-def _calls(made: Made, series: Series, plan: Plan, instances: list[Instance], minutes: list[int]) -> None:
+def _calls(
+    made: Made, series: Series, plan: Plan, instances: list[Instance], minutes: list[int]
+) -> None:
     noise = random.Random(f"{plan.name} {series.region} {series.bucket}")
     hosts = {instance.pk: math.exp(noise.gauss(0, 0.02)) for instance in instances}
     hours: dict[int, tuple[Sketch, int]] = {}
@@ -154,17 +164,34 @@ def _calls(made: Made, series: Series, plan: Plan, instances: list[Instance], mi
             columns = _columns(plan, sketch)
             by_instance.append(
                 RegionMinute(
-                    project_id=made.project.pk, day=minute // 1440, instance_id=instance.pk, series_id=series.pk, minute=minute, **columns
+                    project_id=made.project.pk,
+                    day=minute // 1440,
+                    instance_id=instance.pk,
+                    series_id=series.pk,
+                    minute=minute,
+                    **columns,
                 )
             )
         by_minute.append(
-            VersionMinute(project_id=made.project.pk, day=minute // 1440, series_id=series.pk, minute=minute, **_columns(plan, whole))
+            VersionMinute(
+                project_id=made.project.pk,
+                day=minute // 1440,
+                series_id=series.pk,
+                minute=minute,
+                **_columns(plan, whole),
+            )
         )
         hours.setdefault(minute // 60, (Sketch(), 0))[0].merge(whole)
     RegionMinute.objects.bulk_create(by_instance, batch_size=500)
     VersionMinute.objects.bulk_create(by_minute, batch_size=500)
     VersionHour.objects.bulk_create(
-        VersionHour(project_id=made.project.pk, day=hour // 24, series_id=series.pk, hour=hour, **_columns(plan, sketch))
+        VersionHour(
+            project_id=made.project.pk,
+            day=hour // 24,
+            series_id=series.pk,
+            hour=hour,
+            **_columns(plan, sketch),
+        )
         for hour, (sketch, _) in hours.items()
     )
 
@@ -210,7 +237,8 @@ def _processes(made: Made, version: ModelVersion, plan: Plan, gpu: str, minutes:
 
     first = minutes[0]
     VersionProcessMinute.objects.bulk_create(
-        VersionProcessMinute(day=minute // 1440, minute=minute, **facts(minute < first + 2, 60.0)) for minute in minutes
+        VersionProcessMinute(day=minute // 1440, minute=minute, **facts(minute < first + 2, 60.0))
+        for minute in minutes
     )
     VersionProcessHour.objects.bulk_create(
         VersionProcessHour(day=hour // 24, hour=hour, **facts(hour == first // 60, 60.0 * count))
@@ -243,9 +271,21 @@ def _instance(made: Made, version: ModelVersion, plan: Plan, gpu: str, number: i
         active_minute=minute - plan.start,
         last_minute=minute - 1 - plan.end,
         last_seen_at=now,
-        latched_eager=[{"frame": "score_batch", "cause": "recompile limit of 8 reached: candidates.size(0) == 96", "at": 0}]
+        latched_eager=[
+            {
+                "frame": "score_batch",
+                "cause": "recompile limit of 8 reached: candidates.size(0) == 96",
+                "at": 0,
+            }
+        ]
         if plan.eager
         else [],
     )
-    ColdStart.objects.create(instance=instance, project=made.project, version=version, started_at=started, total=47.0 + number)
+    ColdStart.objects.create(
+        instance=instance,
+        project=made.project,
+        version=version,
+        started_at=started,
+        total=47.0 + number,
+    )
     return instance

@@ -1,4 +1,5 @@
-"""The whole story of one charted model: the real judge's verdict, findings in three relations, and recompilations of one frame."""
+"""The whole story of one charted model: the real judge's verdict, findings in three relations, and
+recompilations of one frame."""
 
 from __future__ import annotations
 
@@ -7,16 +8,33 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from dashboard.common import clock
-from dashboard.fleet.models import CompileEvent, Finding, FindingInstance, FindingVersion, Instance, RegionMinute, Series
+from dashboard.fleet.models import (
+    CompileEvent,
+    Finding,
+    FindingInstance,
+    FindingVersion,
+    Instance,
+    RegionMinute,
+    Series,
+)
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.evaluate import judge
 from dashboard.regressions.judge.inputs import InstanceMinute
 from dashboard.regressions.models import Verdict
-from tests.dashboard.ui.charts_factory import ENVIRONMENT, HEALTHY, OLDER, WORSE, Made, charted, now_minute
+from tests.dashboard.ui.charts_factory import (
+    ENVIRONMENT,
+    HEALTHY,
+    OLDER,
+    WORSE,
+    Made,
+    charted,
+    now_minute,
+)
 
 
 def rolled_back(project: Project) -> Made:
-    """The whole story: an older version, a baseline, a worse one with its verdict, findings and compilations."""
+    """The whole story: an older version, a baseline, a worse one with its verdict, findings and
+    compilations."""
     made = charted(project, OLDER, HEALTHY, WORSE)
     judged(made, HEALTHY.name, WORSE.name)
     findings(made)
@@ -28,13 +46,16 @@ def judged(made: Made, baseline: str, candidate: str) -> Verdict:
     """What the real judge says about the candidate, stored as the services store it."""
     deployment = made.deployments[candidate]
     sides = {made.versions[baseline].pk: "baseline", made.versions[candidate].pk: "candidate"}
-    outcome = judge(_judge_rows(made, sides), now_minute=now_minute(), deployed_minute=deployment.started_minute)
+    outcome = judge(
+        _judge_rows(made, sides), now_minute=now_minute(), deployed_minute=deployment.started_minute
+    )
     return Verdict.objects.create(
         project=made.project,
         deployment=deployment,
         baseline=made.deployments[baseline],
         kind=outcome.verdict,
-        sentence=f"Roll back {candidate}: its p50 is 31 % slower (24 to 38 %) on all 4 instances, because 28.8 % of calls run eager.",
+        sentence=f"Roll back {candidate}: its p50 is 31 % slower (24 to 38 %) on all 4 instances, "
+        "because 28.8 % of calls run eager.",
         cause="score_batch reached its recompile limit of 8.",
         evidence=outcome.as_dict(),
         minute=now_minute() - 1,
@@ -44,7 +65,9 @@ def judged(made: Made, baseline: str, candidate: str) -> Verdict:
 
 
 def _judge_rows(made: Made, sides: dict[int, str]) -> Iterator[InstanceMinute]:
-    series = {one.pk: one for one in Series.objects.filter(version_id__in=sides).select_related("stratum")}
+    series = {
+        one.pk: one for one in Series.objects.filter(version_id__in=sides).select_related("stratum")
+    }
     instances = {one.pk: one for one in Instance.objects.filter(version_id__in=sides)}
     for row in RegionMinute.objects.filter(series_id__in=series):
         one, instance = series[row.series_id], instances[row.instance_id]
@@ -66,7 +89,9 @@ def _judge_rows(made: Made, sides: dict[int, str]) -> Iterator[InstanceMinute]:
         )
 
 
-def finding(made: Made, kind: str, text: str, where: str, seen: dict[str, int], *, ago: int = 100) -> Finding:
+def finding(
+    made: Made, kind: str, text: str, where: str, seen: dict[str, int], *, ago: int = 100
+) -> Finding:
     """A finding that some versions saw so many times, on all their instances."""
     since: datetime = clock.now() - timedelta(minutes=ago)
     versions = [made.versions[name] for name in seen]
@@ -85,7 +110,12 @@ def finding(made: Made, kind: str, text: str, where: str, seen: dict[str, int], 
     )
     for name, count in seen.items():
         version = made.versions[name]
-        common = {"finding": made_finding, "count": count, "first_seen_at": since, "last_seen_at": clock.now()}
+        common = {
+            "finding": made_finding,
+            "count": count,
+            "first_seen_at": since,
+            "last_seen_at": clock.now(),
+        }
         FindingVersion.objects.create(version=version, environment=ENVIRONMENT, **common)
         for instance in Instance.objects.filter(version=version):
             FindingInstance.objects.create(instance=instance, **common)
@@ -94,11 +124,27 @@ def finding(made: Made, kind: str, text: str, where: str, seen: dict[str, int], 
 
 def findings(made: Made) -> None:
     """New, in both and gone between the healthy and the worse version."""
-    finding(made, "guard", "candidates.size(0): expected 64, actual 72", "ranker/score.py:118", {WORSE.name: 53})
     finding(
-        made, "graph_break", "Tensor.item()\nCalling .item() breaks the graph", "ranker/features.py:61", {HEALTHY.name: 4, WORSE.name: 4}
+        made,
+        "guard",
+        "candidates.size(0): expected 64, actual 72",
+        "ranker/score.py:118",
+        {WORSE.name: 53},
     )
-    finding(made, "cudagraph_skip", "skipping cudagraphs due to mutated inputs", "ranker/score.py:140", {HEALTHY.name: 12})
+    finding(
+        made,
+        "graph_break",
+        "Tensor.item()\nCalling .item() breaks the graph",
+        "ranker/features.py:61",
+        {HEALTHY.name: 4, WORSE.name: 4},
+    )
+    finding(
+        made,
+        "cudagraph_skip",
+        "skipping cudagraphs due to mutated inputs",
+        "ranker/score.py:140",
+        {HEALTHY.name: 12},
+    )
 
 
 def compilations(made: Made, version: str, **changed: Any) -> None:

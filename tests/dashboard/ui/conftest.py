@@ -1,4 +1,5 @@
-"""What the tests of the pages start from: a project with a made fleet, and people of each role signed in."""
+"""What the tests of the pages start from: a project with a made fleet, and people of each role
+signed in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Makes a small fleet through the ORM: simulated models with a day of minutes, instances and cold starts."""
+"""Makes a small fleet through the ORM: simulated models with a day of minutes, instances and cold
+starts."""
 
 from __future__ import annotations
 
@@ -71,25 +72,47 @@ def project(name: str = "Search and chat", slug: str = "search-and-chat") -> Pro
 
 
 def model(
-    owner: Project, name: str, versions: Sequence[Shape], *, every: int = 1, budget: float | None = 90.0, gpu: str = "NVIDIA H200"
+    owner: Project,
+    name: str,
+    versions: Sequence[Shape],
+    *,
+    every: int = 1,
+    budget: float | None = 90.0,
+    gpu: str = "NVIDIA H200",
 ) -> WatchedModel:
-    """A model with its versions, instances and minutes; `every` thins out all minutes but the last ones."""
+    """A model with its versions, instances and minutes; `every` thins out all minutes but the last
+    ones."""
     partitions_ensure(today=now_minute() // 1440)
     now = clock.now()
     made = WatchedModel.objects.create(
-        project=owner, name=name, first_seen_at=now - timedelta(days=9), last_seen_at=now, simulated=True, cold_start_budget=budget
+        project=owner,
+        name=name,
+        first_seen_at=now - timedelta(days=9),
+        last_seen_at=now,
+        simulated=True,
+        cold_start_budget=budget,
     )
-    stratum, _ = Stratum.objects.get_or_create(project=owner, gpu=gpu, mode="reduce-overhead", runtime="torch.compile", world_size=1)
+    stratum, _ = Stratum.objects.get_or_create(
+        project=owner, gpu=gpu, mode="reduce-overhead", runtime="torch.compile", world_size=1
+    )
     for shape in versions:
         _version(owner, made, stratum, shape, every)
     return made
 
 
-def _version(owner: Project, made: WatchedModel, stratum: Stratum, shape: Shape, every: int) -> None:
+def _version(
+    owner: Project, made: WatchedModel, stratum: Stratum, shape: Shape, every: int
+) -> None:
     now, minute = clock.now(), now_minute()
     last = minute - 1 - (shape.end or 0)
     version = ModelVersion.objects.create(
-        project=owner, model=made, name=shape.name, first_seen_at=now, last_seen_at=now, last_minute=last, revision=1
+        project=owner,
+        model=made,
+        name=shape.name,
+        first_seen_at=now,
+        last_seen_at=now,
+        last_minute=last,
+        revision=1,
     )
     Deployment.objects.create(
         project=owner,
@@ -101,28 +124,61 @@ def _version(owner: Project, made: WatchedModel, stratum: Stratum, shape: Shape,
         ended_minute=last if shape.end else None,
     )
     series = Series.objects.create(
-        project=owner, version=version, environment="production", stratum=stratum, region="forward", bucket="2^12", last_minute=last
+        project=owner,
+        version=version,
+        environment="production",
+        stratum=stratum,
+        region="forward",
+        bucket="2^12",
+        last_minute=last,
     )
     first, recent = max(minute - shape.start, minute - 1440), last - RECENT
-    _minutes(owner, version, series, shape, [*range(first, recent, every), *range(max(first, recent), last + 1)])
+    _minutes(
+        owner,
+        version,
+        series,
+        shape,
+        [*range(first, recent, every), *range(max(first, recent), last + 1)],
+    )
     if not shape.end:
         _instances(owner, made, version, shape, stratum.gpu)
 
 
-def _minutes(owner: Project, version: ModelVersion, series: Series, shape: Shape, minutes: Sequence[int]) -> None:
+def _minutes(
+    owner: Project, version: ModelVersion, series: Series, shape: Shape, minutes: Sequence[int]
+) -> None:
     noise = random.Random(f"{shape.name} {version.model.name}")
     calls, processes = [], []
     for minute in minutes:
         level = shape.p50 * (1 + 0.03 * math.sin(minute / 230) + noise.gauss(0, 0.008))
-        calls.append(VersionMinute(project_id=owner.pk, day=minute // 1440, series_id=series.pk, minute=minute, **_calls(shape, level)))
+        calls.append(
+            VersionMinute(
+                project_id=owner.pk,
+                day=minute // 1440,
+                series_id=series.pk,
+                minute=minute,
+                **_calls(shape, level),
+            )
+        )
         processes.append(_process(owner, version, shape, minute))
     VersionMinute.objects.bulk_create(calls, batch_size=500)
     VersionProcessMinute.objects.bulk_create(processes, batch_size=500)
     hours = sorted({minute // 60 for minute in minutes})
     VersionHour.objects.bulk_create(
-        [VersionHour(project_id=owner.pk, day=hour // 24, series_id=series.pk, hour=hour, **_calls(shape, shape.p50)) for hour in hours]
+        [
+            VersionHour(
+                project_id=owner.pk,
+                day=hour // 24,
+                series_id=series.pk,
+                hour=hour,
+                **_calls(shape, shape.p50),
+            )
+            for hour in hours
+        ]
     )
-    VersionProcessHour.objects.bulk_create([_process_hour(owner, version, shape, hour) for hour in hours])
+    VersionProcessHour.objects.bulk_create(
+        [_process_hour(owner, version, shape, hour) for hour in hours]
+    )
 
 
 def _calls(shape: Shape, level: float) -> dict[str, Any]:
@@ -144,7 +200,9 @@ def _calls(shape: Shape, level: float) -> dict[str, Any]:
 
 @cache
 def _sketch(level: float, calls: int) -> bytes:
-    return Sketch.of(level * math.exp(0.35 * math.sqrt(2) * _probit((i + 0.5) / calls)) for i in range(calls)).pack()
+    return Sketch.of(
+        level * math.exp(0.35 * math.sqrt(2) * _probit((i + 0.5) / calls)) for i in range(calls)
+    ).pack()
 
 
 def _probit(share: float) -> float:
@@ -165,15 +223,33 @@ def _process_facts(shape: Shape) -> dict[str, Any]:
     }
 
 
-def _process(owner: Project, version: ModelVersion, shape: Shape, minute: int) -> VersionProcessMinute:
-    return VersionProcessMinute(project_id=owner.pk, day=minute // 1440, version_id=version.pk, minute=minute, **_process_facts(shape))
+def _process(
+    owner: Project, version: ModelVersion, shape: Shape, minute: int
+) -> VersionProcessMinute:
+    return VersionProcessMinute(
+        project_id=owner.pk,
+        day=minute // 1440,
+        version_id=version.pk,
+        minute=minute,
+        **_process_facts(shape),
+    )
 
 
-def _process_hour(owner: Project, version: ModelVersion, shape: Shape, hour: int) -> VersionProcessHour:
-    return VersionProcessHour(project_id=owner.pk, day=hour // 24, version_id=version.pk, hour=hour, **_process_facts(shape))
+def _process_hour(
+    owner: Project, version: ModelVersion, shape: Shape, hour: int
+) -> VersionProcessHour:
+    return VersionProcessHour(
+        project_id=owner.pk,
+        day=hour // 24,
+        version_id=version.pk,
+        hour=hour,
+        **_process_facts(shape),
+    )
 
 
-def _instances(owner: Project, made: WatchedModel, version: ModelVersion, shape: Shape, gpu: str) -> None:
+def _instances(
+    owner: Project, made: WatchedModel, version: ModelVersion, shape: Shape, gpu: str
+) -> None:
     now, minute = clock.now(), now_minute()
     for number in range(shape.instances):
         silent = number < shape.silent
@@ -194,9 +270,15 @@ def _instances(owner: Project, made: WatchedModel, version: ModelVersion, shape:
             active_minute=minute - shape.start,
             last_minute=minute - 1,
             last_seen_at=now - timedelta(seconds=370 if silent else 6),
-            latched_eager=[{"frame": "score_batch", "cause": "limit", "at": clock.unix()}] if eager else [],
+            latched_eager=[{"frame": "score_batch", "cause": "limit", "at": clock.unix()}]
+            if eager
+            else [],
             capabilities={"compiled_calls": ["yes", ""], "compilations": ["yes", ""]},
         )
         ColdStart.objects.create(
-            instance=instance, project=owner, version=version, started_at=instance.started_at, total=shape.cold + number
+            instance=instance,
+            project=owner,
+            version=version,
+            started_at=instance.started_at,
+            total=shape.cold + number,
         )

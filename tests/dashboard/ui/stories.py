@@ -12,7 +12,10 @@ from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui.factory import Shape, model, now_minute
 
-SLOWER = "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %) than 2026.11.2 on all 6 instances since 09:14."
+SLOWER = (
+    "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %) than 2026.11.2 on all 6 instances "
+    "since 09:14."
+)
 
 
 def fleet(owner: Project, *, every: int = 1) -> Alert:
@@ -20,7 +23,10 @@ def fleet(owner: Project, *, every: int = 1) -> Alert:
     ranker = model(
         owner,
         "ranker",
-        [Shape("2026.11.2", 0.014, 120, 9000, instances=6), Shape("2026.11.3", 0.0184, 120, 170, eager=0.28, instances=6, peak=31.6)],
+        [
+            Shape("2026.11.2", 0.014, 120, 9000, instances=6),
+            Shape("2026.11.3", 0.0184, 120, 170, eager=0.28, instances=6, peak=31.6),
+        ],
         every=every,
     )
     chat = model(
@@ -50,7 +56,11 @@ def fleet(owner: Project, *, every: int = 1) -> Alert:
         [p50(0.212, 0.005, "NO CHANGE")],
     )
     verdict(
-        embed, "healthy", "p50 is 6 % faster than 2026.11.1 (4 to 8 %); nothing worse.", [p50(0.0046, -0.06, "IMPROVED")], minutes_ago=600
+        embed,
+        "healthy",
+        "p50 is 6 % faster than 2026.11.1 (4 to 8 %); nothing worse.",
+        [p50(0.0046, -0.06, "IMPROVED")],
+        minutes_ago=600,
     )
     return alert(ranker)
 
@@ -115,10 +125,14 @@ def verdict(
         kind=kind,
         previous_kind=previous,
         sentence=sentence,
-        cause="score_batch reached its recompile limit of 8; the frame runs eager now." if kind == "roll_back" else "",
+        cause="score_batch reached its recompile limit of 8; the frame runs eager now."
+        if kind == "roll_back"
+        else "",
         evidence={
             "evidence": evidence,
-            "not_compared": [{"what": "forward", "why": "no_baseline_in_bucket", "share": 0.09}] if kind == "roll_back" else [],
+            "not_compared": [{"what": "forward", "why": "no_baseline_in_bucket", "share": 0.09}]
+            if kind == "roll_back"
+            else [],
         },
         minute=now_minute() - 1,
         since_minute=now_minute() - 150,
@@ -139,7 +153,12 @@ def alert(owner: WatchedModel, number: int = 418) -> Alert:
         current=False,
     )
     worst = verdict(
-        owner, "roll_back", SLOWER, [p50(0.014, 0.31, "REGRESSED", drives=True), eager(0.28)], minutes_ago=129, previous="watch"
+        owner,
+        "roll_back",
+        SLOWER,
+        [p50(0.014, 0.31, "REGRESSED", drives=True), eager(0.28)],
+        minutes_ago=129,
+        previous="watch",
     )
     made = Alert.objects.create(
         project=owner.project,
@@ -154,26 +173,53 @@ def alert(owner: WatchedModel, number: int = 418) -> Alert:
     line(made, "opened", watched.sentence, 150, watched)
     line(made, "verdict", worst.sentence, 129, worst)
     line(made, "delivered", "Slack #ml-ops took the message.", 128)
-    RollbackGuide.objects.create(project=owner.project, model_name=owner.name, text="kubectl argo rollouts undo ranker", url="")
+    RollbackGuide.objects.create(
+        project=owner.project,
+        model_name=owner.name,
+        text="kubectl argo rollouts undo ranker",
+        url="",
+    )
     slack = Channel.objects.create(
-        project=owner.project, kind="slack", name="#ml-ops", address="https://hooks.example/T/B/x", created_at=now
+        project=owner.project,
+        kind="slack",
+        name="#ml-ops",
+        address="https://hooks.example/T/B/x",
+        created_at=now,
     )
     hook = Channel.objects.create(
-        project=owner.project, kind="webhook", name="Argo CD", address="https://argo.example/hook", created_at=now
+        project=owner.project,
+        kind="webhook",
+        name="Argo CD",
+        address="https://argo.example/hook",
+        created_at=now,
     )
     delivery(made, slack, "delivered", 200, "ok", 128)
     delivery(made, hook, "waiting", 503, "Service Unavailable", 127)
     return made
 
 
-def line(owner: Alert, kind: str, text: str, minutes_ago: int, said: Verdict | None = None, actor: str = "") -> AlertEvent:
+def line(
+    owner: Alert,
+    kind: str,
+    text: str,
+    minutes_ago: int,
+    said: Verdict | None = None,
+    actor: str = "",
+) -> AlertEvent:
     """One line of the time line."""
     return AlertEvent.objects.create(
-        alert=owner, at=clock.now() - timedelta(minutes=minutes_ago), kind=kind, text=text, verdict=said, actor_name=actor
+        alert=owner,
+        at=clock.now() - timedelta(minutes=minutes_ago),
+        kind=kind,
+        text=text,
+        verdict=said,
+        actor_name=actor,
     )
 
 
-def delivery(owner: Alert, channel: Channel, state: str, status: int, answer: str, minutes_ago: int) -> Delivery:
+def delivery(
+    owner: Alert, channel: Channel, state: str, status: int, answer: str, minutes_ago: int
+) -> Delivery:
     """One message on its way."""
     at = clock.now() - timedelta(minutes=minutes_ago)
     return Delivery.objects.create(

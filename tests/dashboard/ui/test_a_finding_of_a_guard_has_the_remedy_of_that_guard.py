@@ -1,11 +1,17 @@
-"""Findings of guards that differ in kind come with different remedies on the Model page, and new kinds of findings have a title."""
+"""Findings of guards that differ in kind come with different remedies on the Model page, and new
+kinds of findings have a title."""
 
 from __future__ import annotations
 
 from html import unescape
 
 import pytest
-from compilewatch.recording.compile_requests import FINDING_TEXT, WHY_DROPPED, WHY_FAILED, WHY_SKIPPED
+from compilewatch.recording.compile_requests import (
+    FINDING_TEXT,
+    WHY_DROPPED,
+    WHY_FAILED,
+    WHY_SKIPPED,
+)
 from compilewatch.sources.dynamo.compile_history import REPEAT_REASONS as AGENT_AGAIN
 from compilewatch.wire.messages import FINDING_KINDS
 from django.test import Client
@@ -20,7 +26,8 @@ from tests.dashboard.ui.charts_story import finding
 GUARDS = {
     "list(dict.keys(L['names'])) == ['a', 'b']": "the same keys in the same order",
     "Cache line invalidated because L['kind'] got deallocated": "keep it alive",
-    "tensor 'x' size mismatch at index 0. expected *, actual *": "torch._dynamo.decorators.mark_unbacked",
+    "tensor 'x' size mismatch at index "
+    "0. expected *, actual *": "torch._dynamo.decorators.mark_unbacked",
     "GLOBAL_STATE changed: num_threads": "torch.set_num_threads",
     "___check_type_id(L['x'], #), type=<class 'list'>": "hand over one type",
     "___check_obj_id(L['f'], #), type=<class 'function'>": "hand over the same one",
@@ -41,7 +48,9 @@ NEW = {
 
 @pytest.mark.parametrize("text", GUARDS)
 def test_a_guard_has_the_remedy_of_its_kind_and_no_other(text: str) -> None:
-    assert [part for part in GUARDS.values() if part in find_remedy("guard", text)] == [GUARDS[text]]
+    assert [part for part in GUARDS.values() if part in find_remedy("guard", text)] == [
+        GUARDS[text]
+    ]
 
 
 def test_the_page_shows_each_with_its_own(signed_in: Client, project: Project) -> None:
@@ -62,7 +71,9 @@ def test_a_function_that_is_compiled_again_has_the_remedy_of_its_cause() -> None
     }
 
 
-def test_new_kinds_have_a_title_and_a_remedy_on_the_page(signed_in: Client, project: Project) -> None:
+def test_new_kinds_have_a_title_and_a_remedy_on_the_page(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=30))
     for kind in NEW:
         finding(made, kind, f"text of {kind}", "ranker/features.py:61", {"1": 4})
@@ -71,7 +82,12 @@ def test_new_kinds_have_a_title_and_a_remedy_on_the_page(signed_in: Client, proj
 
 
 @pytest.mark.parametrize(
-    ("why", "remedy"), [(WHY_DROPPED, "not self = torch.compile(self)"), (WHY_FAILED, "Fix the error"), (WHY_SKIPPED, "fullgraph")]
+    ("why", "remedy"),
+    [
+        (WHY_DROPPED, "not self = torch.compile(self)"),
+        (WHY_FAILED, "Fix the error"),
+        (WHY_SKIPPED, "fullgraph"),
+    ],
 )
 def test_a_region_that_compiled_nothing_has_the_remedy_of_its_cause(why: str, remedy: str) -> None:
     assert remedy in find_remedy("compiled_nothing", FINDING_TEXT.format(region="score", why=why))
@@ -79,5 +95,6 @@ def test_a_region_that_compiled_nothing_has_the_remedy_of_its_cause(why: str, re
 
 def test_a_compilation_that_fails_has_a_remedy() -> None:
     assert "aot_eager" in find_remedy(
-        "compile_error", "BackendCompilerFailed: backend='inductor' raised: RuntimeError: no C++ compiler here"
+        "compile_error",
+        "BackendCompilerFailed: backend='inductor' raised: RuntimeError: no C++ compiler here",
     )

@@ -1,4 +1,5 @@
-"""Roll-outs, simulated ones whose starts vary by 5 to 20 % and recorded ones: the forecast is near, and its range says how near."""
+"""Roll-outs, simulated ones whose starts vary by 5 to 20 % and recorded ones: the forecast is near,
+and its range says how near."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ ROLL_OUTS = 150
 @pytest.mark.parametrize("replicas", [8, 32])
 @pytest.mark.parametrize(("spread", "near"), [(0.05, 0.97), (0.1, 0.85), (0.2, 0.6)])
 @pytest.mark.parametrize("seen", [5, 30])
-def test_it_is_within_a_fifth_and_its_range_is_honest(seen: int, spread: float, near: float, replicas: int) -> None:
+def test_it_is_within_a_fifth_and_its_range_is_honest(
+    seen: int, spread: float, near: float, replicas: int
+) -> None:
     chance = random.Random(f"{seen} {spread} {replicas}")
 
     def starts(count: int) -> list[float]:
@@ -37,7 +40,9 @@ def test_it_is_within_a_fifth_and_its_range_is_honest(seen: int, spread: float, 
 
 
 def test_the_same_starts_are_told_the_same() -> None:
-    assert forecast_rollout("cold", [40.0, 41.0, 44.0], 10_000) == forecast_rollout("cold", [40.0, 41.0, 44.0], 10_000)
+    assert forecast_rollout("cold", [40.0, 41.0, 44.0], 10_000) == forecast_rollout(
+        "cold", [40.0, 41.0, 44.0], 10_000
+    )
 
 
 class Start(NamedTuple):
@@ -49,25 +54,40 @@ def recorded(name: str) -> list[Start]:
     """The starts of a roll-out that was recorded, in their order."""
     with gzip.open(REPOSITORY / f"tests/data/rollouts/{name}.jsonl.gz") as file:
         reports = [report for line in file for report in loads(Request, line).reports]
-    told = [fact.data for report in reports for fact in report.facts if fact.data.get("name") == COLD_START]
+    told = [
+        fact.data
+        for report in reports
+        for fact in report.facts
+        if fact.data.get("name") == COLD_START
+    ]
     return sorted(Start(data["began"], data["total"]) for data in told)
 
 
-@pytest.mark.parametrize(("name", "at_once"), [("gpu-cold", 3), ("gpu-larger-cold", 3), ("gpu-warm", 4)])
-def test_a_third_into_a_recorded_roll_out_the_rest_is_foretold_within_a_fifth(name: str, at_once: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "at_once"), [("gpu-cold", 3), ("gpu-larger-cold", 3), ("gpu-warm", 4)]
+)
+def test_a_third_into_a_recorded_roll_out_the_rest_is_foretold_within_a_fifth(
+    name: str, at_once: int
+) -> None:
     starts = recorded(name)
     first, rest = starts[: len(starts) // 3], starts[len(starts) // 3 :]
     groups = [rest[at : at + at_once] for at in range(0, len(rest), at_once)]
     assert len(first) == at_once and all(max(one).began - min(one).began < 1.0 for one in groups)
     told = forecast_rollout("all", [one.total for one in first], len(rest), at_once)
-    # What a group takes until its last replica is warm; who starts the next one, and when, is the roll-out's own affair.
-    came = sum(max(start.began + start.total for start in group) - group[0].began for group in groups)
+    # What a group takes until its last replica is warm; who starts the next one, and when, is the
+    # roll-out's own affair.
+    came = sum(
+        max(start.began + start.total for start in group) - group[0].began for group in groups
+    )
     assert told.middle is not None and abs(told.middle / came - 1.0) <= 0.2
 
 
 def test_groups_one_after_the_other_take_the_sum_of_their_slowest() -> None:
     seen = [40.0, 40.0, 40.0, 40.0]
-    one, three = forecast_rollout("cold", seen, 4).middle, forecast_rollout("cold", seen, 12, 4).middle
+    one, three = (
+        forecast_rollout("cold", seen, 4).middle,
+        forecast_rollout("cold", seen, 12, 4).middle,
+    )
     assert one is not None and three is not None and three == pytest.approx(3 * one, rel=0.02)
     many = forecast_rollout("cold", seen, 4000, 4).middle
     assert many is not None and many == pytest.approx(1000 * one, rel=0.02)

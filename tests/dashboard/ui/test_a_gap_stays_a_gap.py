@@ -1,11 +1,14 @@
-"""The sparkline: two bands, lines that stop where nothing was reported, a flat line that stays flat."""
+"""The sparkline: two bands, lines that stop where nothing was reported, a flat line that stays
+flat."""
 
 from dashboard.ui.charts.recovery_chart import choose_span, recovery_draw
 from dashboard.ui.charts.sparkline import spark_draw
 
 
 def test_a_line_is_broken_where_a_bin_is_missing() -> None:
-    spark = spark_draw([(2, {0: (0.01, 0.03), 1: (0.01, 0.03), 4: (0.01, 0.03), 5: (0.01, 0.03)})], 10, [])
+    spark = spark_draw(
+        [(2, {0: (0.01, 0.03), 1: (0.01, 0.03), 4: (0.01, 0.03), 5: (0.01, 0.03)})], 10, []
+    )
     assert [line.path.count("M") for line in spark.lines] == [2, 2]
 
 
@@ -17,7 +20,12 @@ def test_a_lone_bin_is_still_seen() -> None:
 def test_noise_looks_like_noise() -> None:
     points = {place: (0.01 * (1 + 0.005 * (place % 2)), 0.03) for place in range(20)}
     spark = spark_draw([(2, points)], 20, [])
-    heights = [float(step.split()[1]) for line in spark.lines if not line.thin for step in line.path[1:].split("L")]
+    heights = [
+        float(step.split()[1])
+        for line in spark.lines
+        if not line.thin
+        for step in line.path[1:].split("L")
+    ]
     assert max(heights) - min(heights) < 1
 
 
@@ -27,7 +35,12 @@ def test_without_a_call_nothing_is_drawn() -> None:
 
 
 def test_the_band_lies_around_the_level_before() -> None:
-    chart = recovery_draw(choose_span(1000, 1100), [(1, {0: 0.014, 1: 0.014}), (2, {20: 0.0184})], [(1000, "deployment")], 0.014)
+    chart = recovery_draw(
+        choose_span(1000, 1100),
+        [(1, {0: 0.014, 1: 0.014}), (2, {20: 0.0184})],
+        [(1000, "deployment")],
+        0.014,
+    )
     assert chart is not None
     assert chart.unit == "ms"
     assert chart.band is not None
@@ -39,7 +52,9 @@ def test_a_young_model_fills_its_field() -> None:
     spark = spark_draw([(2, dict.fromkeys(range(60, 72), (0.01, 0.03)))], 72, [59.5, 10.0])
     assert spark.first == 60 and all(line.path.startswith("M0.0 ") for line in spark.lines)
     assert spark.end is not None and spark.end[1] == "168.0"
-    assert [x for x, _ in spark.marks] == ["0.0"], "a deployment long before the line is none of the line's"
+    assert [x for x, _ in spark.marks] == ["0.0"], (
+        "a deployment long before the line is none of the line's"
+    )
 
 
 def test_two_bins_are_no_trend_across_the_field() -> None:

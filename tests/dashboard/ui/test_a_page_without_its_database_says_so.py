@@ -1,4 +1,5 @@
-"""While the database is away a page is a 503 that asks nothing of it, for programs it is JSON, and a failure of ours stays a 500."""
+"""While the database is away a page is a 503 that asks nothing of it, for programs it is JSON, and
+a failure of ours stays a 500."""
 
 from __future__ import annotations
 
@@ -22,13 +23,21 @@ def database_fails(error: Exception, *, on: str = "") -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("error", [OperationalError("lock timeout"), InterfaceError("connection is closed")])
+@pytest.mark.parametrize(
+    "error", [OperationalError("lock timeout"), InterfaceError("connection is closed")]
+)
 @pytest.mark.parametrize("address", ["/p/ranking/", "/p/ranking/alerts/", "/"])
-def test_a_page_is_a_503_with_a_time_to_come_back(signed_in: Client, error: Exception, address: str) -> None:
+def test_a_page_is_a_503_with_a_time_to_come_back(
+    signed_in: Client, error: Exception, address: str
+) -> None:
     signed_in.raise_request_exception = False
     with database_fails(error):
         answer = signed_in.get(address)
-    assert answer.status_code == 503 and int(answer["Retry-After"]) >= 1 and answer["Cache-Control"] == "no-store"
+    assert (
+        answer.status_code == 503
+        and int(answer["Retry-After"]) >= 1
+        and answer["Cache-Control"] == "no-store"
+    )
     assert "The database does not answer right now" in answer.content.decode()
     assert "lock timeout" not in answer.content.decode()
     assert "default-src 'none'" in answer["Content-Security-Policy"]
@@ -47,7 +56,9 @@ def test_programs_hear_json(signed_in: Client) -> None:
     assert answer.status_code == 503 and answer.json()["code"] == "busy" and answer["Retry-After"]
 
 
-@pytest.mark.parametrize("address", ["/invitations/x%0AERROR forged/", "/api/v1/projects/x%0AERROR forged/models"])
+@pytest.mark.parametrize(
+    "address", ["/invitations/x%0AERROR forged/", "/api/v1/projects/x%0AERROR forged/models"]
+)
 def test_an_address_writes_no_line_of_its_own_into_the_log(
     client: Client, api_key: str, address: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,4 +1,5 @@
-"""Ranges: relative, absolute and since the deployment; what cannot be is said in words and never breaks a page."""
+"""Ranges: relative, absolute and since the deployment; what cannot be is said in words and never
+breaks a page."""
 
 import pytest
 from django.http import QueryDict
@@ -8,7 +9,12 @@ from hypothesis import strategies as st
 
 from dashboard.common import clock
 from dashboard.projects.models import Project
-from dashboard.ui.http.time_range import MAX_BINS, MAX_RANGE_MINUTES, build_range_picker, read_time_range
+from dashboard.ui.http.time_range import (
+    MAX_BINS,
+    MAX_RANGE_MINUTES,
+    build_range_picker,
+    read_time_range,
+)
 from tests.dashboard.ui.charts_factory import HEALTHY, WORSE, charted
 from tests.dashboard.ui.factory import now_minute
 
@@ -59,7 +65,9 @@ def test_a_range_that_cannot_be_is_named_and_the_usual_one_shown(query: str, nam
 
 @settings(max_examples=60)
 @given(st.integers(1, MAX_RANGE_MINUTES), st.integers(0, MAX_RANGE_MINUTES), st.integers(0, NOW))
-def test_every_range_has_as_many_bins_as_a_chart_can_show(length: int, back: int, minutes_from: int) -> None:
+def test_every_range_has_as_many_bins_as_a_chart_can_show(
+    length: int, back: int, minutes_from: int
+) -> None:
     first = max(NOW - MAX_RANGE_MINUTES, NOW - back - length)
     chosen = read_time_range(QueryDict(f"from={first}&to={max(first + 1, NOW - back)}"), now=NOW)
     window = chosen.bins(minutes_from=minutes_from)
@@ -71,12 +79,24 @@ def test_every_range_has_as_many_bins_as_a_chart_can_show(length: int, back: int
 def test_a_link_of_the_picker_keeps_the_filters_and_drops_the_old_range() -> None:
     query = QueryDict(f"env=production&from={NOW - 9}&to={NOW}&page=3")
     picker = build_range_picker(query, read_time_range(query, now=NOW), deployed=True)
-    assert {label for label, *_ in picker.links} == {"1\u00a0h", "6\u00a0h", "24\u00a0h", "7\u00a0d", "30\u00a0d", "Since deployment"}
-    assert all("from" not in QueryDict(url[1:]) and QueryDict(url[1:])["env"] == "production" for _, url, _ in picker.links)
+    assert {label for label, *_ in picker.links} == {
+        "1\u00a0h",
+        "6\u00a0h",
+        "24\u00a0h",
+        "7\u00a0d",
+        "30\u00a0d",
+        "Since deployment",
+    }
+    assert all(
+        "from" not in QueryDict(url[1:]) and QueryDict(url[1:])["env"] == "production"
+        for _, url, _ in picker.links
+    )
     assert picker.kept == [("env", "production")]
 
 
-def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_data(signed_in: Client, project: Project) -> None:
+def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_data(
+    signed_in: Client, project: Project
+) -> None:
     made, now = charted(project, HEALTHY, WORSE), now_minute()
     for query, said in (
         (f"from={at(now - 10 * 525_960)}", "nothing is kept for longer"),
@@ -91,18 +111,35 @@ def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_dat
 
 def test_each_chart_has_a_file_of_its_own(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE)
-    p99 = signed_in.get(made.url("").rstrip("/") + ".csv?range=1h&chart=p99").content.decode().splitlines()
+    p99 = (
+        signed_in.get(made.url("").rstrip("/") + ".csv?range=1h&chart=p99")
+        .content.decode()
+        .splitlines()
+    )
     bounds = ('"95 % low, sampling error of calls"', '"95 % high, sampling error of calls"')
     assert p99[0] == ",".join(("version,time", '"p99 (ms, wall time)"', *bounds))
-    version, _, value, low, high = next(cells for line in reversed(p99[1:]) if all(cells := line.split(",")))
+    version, _, value, low, high = next(
+        cells for line in reversed(p99[1:]) if all(cells := line.split(","))
+    )
     assert version in (HEALTHY.name, WORSE.name) and float(low) <= float(value) <= float(high)
-    starts = signed_in.get(made.url("").rstrip("/") + ".csv?range=6h&chart=cold_start").content.decode().splitlines()
-    assert starts[0] == "version,time,instance,cold start (s)" and len(starts) == 1 + 2 * WORSE.per_gpu * 2
+    starts = (
+        signed_in.get(made.url("").rstrip("/") + ".csv?range=6h&chart=cold_start")
+        .content.decode()
+        .splitlines()
+    )
+    assert (
+        starts[0] == "version,time,instance,cold start (s)"
+        and len(starts) == 1 + 2 * WORSE.per_gpu * 2
+    )
 
 
-def test_numbers_that_did_not_change_are_not_sent_again(signed_in: Client, project: Project) -> None:
+def test_numbers_that_did_not_change_are_not_sent_again(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, HEALTHY, WORSE)
-    address = made.url("").rstrip("/") + f".json?from={at(now_minute() - 100)}&to={at(now_minute() - 20)}"
+    address = (
+        made.url("").rstrip("/") + f".json?from={at(now_minute() - 100)}&to={at(now_minute() - 20)}"
+    )
     first = signed_in.get(address)
     again = signed_in.get(address, headers={"If-None-Match": first["ETag"]})
     assert (first.status_code, again.status_code, again.content) == (200, 304, b"")

@@ -1,4 +1,5 @@
-"""A real job with shadow calls, recorded and stored: the Version page shows its speed-up, error and NaN, and Payback rests on it."""
+"""A real job with shadow calls, recorded and stored: the Version page shows its speed-up, error and
+NaN, and Payback rests on it."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ with torch.no_grad():
 """
 
 
-def test_it_is_shown(tmp_path: Path, store_reports: Callable[..., object], signed_in: Client, project: Project) -> None:
+def test_it_is_shown(
+    tmp_path: Path, store_reports: Callable[..., object], signed_in: Client, project: Project
+) -> None:
     (tmp_path / "job.py").write_text(JOB)
     done = run(tmp_path / "job.py", ENDPOINT=f"file:{tmp_path / 'reports'}", SPOOL="off")
     assert (done.returncode, done.stderr) == (0, "")
@@ -55,7 +58,9 @@ def test_it_is_shown(tmp_path: Path, store_reports: Callable[..., object], signe
     page = f"/p/{project.slug}/models/{version.model_id}/versions/{version.pk}"
     told = {one["kind"]: one for one in signed_in.get(f"{page}.json").json()["live_calls"]}
     shadow, finite = told["shadow"], told["finite"]
-    assert 40 <= shadow["samples"] <= 42 and shadow["beyond"] == 0 and shadow["relative_error"] == 0.0
+    assert (
+        40 <= shadow["samples"] <= 42 and shadow["beyond"] == 0 and shadow["relative_error"] == 0.0
+    )
     assert shadow["speed_up"] > 2 and shadow["eager_seconds"] >= 0.03 > shadow["compiled_seconds"]
     assert finite["beyond"] == 1 and finite["nonfinite"] == 64
     text = signed_in.get(f"{page}/").content.decode().replace("\xa0", " ")

@@ -1,4 +1,5 @@
-"""A cell of a file runs nothing in a spreadsheet, whichever character that spreadsheet takes for the end of a cell."""
+"""A cell of a file runs nothing in a spreadsheet, whichever character that spreadsheet takes for
+the end of a cell."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def test_a_formula_behind_another_separator_is_quoted(part: str, formula: str) -
     assert behind == formula and f"'{formula}" in cell
 
 
-@pytest.mark.parametrize("value", [1.5, -3, 0, "model-1", "a;b", "x = 1; y = 2", "2026-11-26T10:00:00+00:00", True])
+@pytest.mark.parametrize(
+    "value", [1.5, -3, 0, "model-1", "a;b", "x = 1; y = 2", "2026-11-26T10:00:00+00:00", True]
+)
 def test_what_is_no_formula_stays_as_it_is(value: object) -> None:
     assert escape_csv_cell(value) == value
 
@@ -35,4 +38,6 @@ def test_a_file_reads_back_in_both_dialects() -> None:
     text = csv_response([["name", "version"], ["a;=1+1", "=2"]], "x.csv").content.decode()
     assert list(csv.reader(io.StringIO(text)))[1] == ["a;'=1+1", "'=2"]
     for line in csv.reader(io.StringIO(text), delimiter=";"):
-        assert not any(cell.strip("'\" ").startswith("=") and not cell.startswith("'") for cell in line)
+        assert not any(
+            cell.strip("'\" ").startswith("=") and not cell.startswith("'") for cell in line
+        )

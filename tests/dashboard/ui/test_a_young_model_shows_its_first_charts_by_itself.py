@@ -1,4 +1,5 @@
-"""A model whose first minute is being counted: the page says so, asks again, and is told to load once there is something to draw."""
+"""A model whose first minute is being counted: the page says so, asks again, and is told to load
+once there is something to draw."""
 
 from __future__ import annotations
 
@@ -19,16 +20,29 @@ HTMX = {"HX-Request": "true"}
 def young(project: Project, *, minutes: int) -> WatchedModel:
     """A model that reported so many minutes ago, before any call of it was counted."""
     now, minute = clock.now(), clock.minute_of(clock.unix()) - minutes
-    seen = {"project": project, "first_seen_at": now - timedelta(minutes=minutes), "last_seen_at": now}
+    seen = {
+        "project": project,
+        "first_seen_at": now - timedelta(minutes=minutes),
+        "last_seen_at": now,
+    }
     made = WatchedModel.objects.create(name="try-it", **seen)
-    version = ModelVersion.objects.create(model=made, name="1", last_minute=minute, revision=1, **seen)
+    version = ModelVersion.objects.create(
+        model=made, name="1", last_minute=minute, revision=1, **seen
+    )
     Deployment.objects.create(
-        project=project, model=made, version=version, environment="production", started_minute=minute, last_minute=minute
+        project=project,
+        model=made,
+        version=version,
+        environment="production",
+        started_minute=minute,
+        last_minute=minute,
     )
     return made
 
 
-def test_it_waits_and_is_told_to_load_when_minutes_are_there(signed_in: Client, project: Project) -> None:
+def test_it_waits_and_is_told_to_load_when_minutes_are_there(
+    signed_in: Client, project: Project
+) -> None:
     made = young(project, minutes=1)
     html = signed_in.get(f"/p/ranking/models/{made.pk}/").content.decode()
     assert "Reports arrive, their first minute is being counted" in html
@@ -40,7 +54,9 @@ def test_it_waits_and_is_told_to_load_when_minutes_are_there(signed_in: Client, 
     assert (told.status_code, told.headers.get("HX-Refresh")) == (204, "true")
 
 
-def test_a_model_that_has_been_silent_for_long_is_not_waited_for(signed_in: Client, project: Project) -> None:
+def test_a_model_that_has_been_silent_for_long_is_not_waited_for(
+    signed_in: Client, project: Project
+) -> None:
     made = young(project, minutes=500)
     html = signed_in.get(f"/p/ranking/models/{made.pk}/").content.decode()
     assert "No report in these" in html
@@ -49,7 +65,9 @@ def test_a_model_that_has_been_silent_for_long_is_not_waited_for(signed_in: Clie
 
 def test_a_range_of_the_past_is_not_waited_for(signed_in: Client, project: Project) -> None:
     made = young(project, minutes=1)
-    html = signed_in.get(f"/p/ranking/models/{made.pk}/?range=1h&until={clock.minute_of(clock.unix()) - 600}").content.decode()
+    html = signed_in.get(
+        f"/p/ranking/models/{made.pk}/?range=1h&until={clock.minute_of(clock.unix()) - 600}"
+    ).content.decode()
     assert "being counted" not in html
 
 

@@ -1,4 +1,5 @@
-"""The list of alerts is in the order that its address names; without one the open ones stand first."""
+"""The list of alerts is in the order that its address names; without one the open ones stand
+first."""
 
 import re
 from datetime import timedelta
@@ -12,14 +13,24 @@ from dashboard.projects.models import Project
 
 def order(client: Client, query: str = "") -> list[int]:
     html = client.get(f"/p/ranking/alerts/{query}").content.decode()
-    return [int(number) for number in re.findall(r'<th scope="row"><a href="/p/ranking/alerts/(\d+)/"', html)]
+    return [
+        int(number)
+        for number in re.findall(r'<th scope="row"><a href="/p/ranking/alerts/(\d+)/"', html)
+    ]
 
 
-def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     first = alert.number
     ended = Alert.objects.get(pk=alert.pk)
     ended.pk, ended.number, ended.state = None, first + 1, AlertState.RESOLVED
-    ended.resolved_at, ended.opened_at, ended.cause, ended.worst = clock.now(), clock.now(), "other", "watch"
+    ended.resolved_at, ended.opened_at, ended.cause, ended.worst = (
+        clock.now(),
+        clock.now(),
+        "other",
+        "watch",
+    )
     ended.save(force_insert=True)
     assert order(signed_in) == [first, first + 1]
     assert order(signed_in, "?sort=-number") == [first + 1, first]
@@ -33,35 +44,66 @@ def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(signed_in:
     assert 'aria-sort="descending"' in html
 
 
-def test_an_open_roll_back_stands_before_a_newer_watch_and_an_ended_one_does_not(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_an_open_roll_back_stands_before_a_newer_watch_and_an_ended_one_does_not(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     first = Alert.objects.get(pk=alert.pk)
     for place, (state, worst) in enumerate(
-        [(AlertState.OPEN, "watch"), (AlertState.RESOLVED, "roll_back"), (AlertState.RESOLVED, "watch")], 1
+        [
+            (AlertState.OPEN, "watch"),
+            (AlertState.RESOLVED, "roll_back"),
+            (AlertState.RESOLVED, "watch"),
+        ],
+        1,
     ):
         one = Alert.objects.get(pk=alert.pk)
-        one.pk, one.number, one.state, one.worst, one.cause = None, first.number + place, state, worst, f"cause {place}"
+        one.pk, one.number, one.state, one.worst, one.cause = (
+            None,
+            first.number + place,
+            state,
+            worst,
+            f"cause {place}",
+        )
         one.opened_at = first.opened_at + timedelta(minutes=place)
         one.save(force_insert=True)
     assert order(signed_in) == [first.number, first.number + 1, first.number + 3, first.number + 2]
 
 
-def test_what_nobody_has_taken_stands_before_what_somebody_has(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_what_nobody_has_taken_stands_before_what_somebody_has(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     taken = Alert.objects.get(pk=alert.pk)
-    taken.pk, taken.number, taken.state, taken.cause = None, alert.number + 1, AlertState.ACKNOWLEDGED, "other"
+    taken.pk, taken.number, taken.state, taken.cause = (
+        None,
+        alert.number + 1,
+        AlertState.ACKNOWLEDGED,
+        "other",
+    )
     taken.opened_at = alert.opened_at + timedelta(minutes=5)
     taken.save(force_insert=True)
     assert order(signed_in) == [alert.number, alert.number + 1]
     Alert.objects.filter(pk=alert.pk).update(worst="watch")
-    assert order(signed_in) == [alert.number + 1, alert.number], "a ROLL BACK that somebody works on is still the worst there is"
+    assert order(signed_in) == [alert.number + 1, alert.number], (
+        "a ROLL BACK that somebody works on is still the worst there is"
+    )
 
 
-def test_a_long_list_is_paged_and_keeps_what_else_the_address_says(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_a_long_list_is_paged_and_keeps_what_else_the_address_says(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     first = Alert.objects.get(pk=alert.pk)
     for number in range(first.number + 1, first.number + 120):
-        first.pk, first.number, first.state, first.resolved_at = None, number, AlertState.RESOLVED, clock.now()
+        first.pk, first.number, first.state, first.resolved_at = (
+            None,
+            number,
+            AlertState.RESOLVED,
+            clock.now(),
+        )
         first.save(force_insert=True)
     pages = [order(signed_in, f"?sort=number&page={page}") for page in (1, 2, 3)]
     assert [len(page) for page in pages] == [50, 50, 20]
-    assert [number for page in pages for number in page] == list(range(alert.number, alert.number + 120))
+    assert [number for page in pages for number in page] == list(
+        range(alert.number, alert.number + 120)
+    )
     html = signed_in.get("/p/ranking/alerts/?sort=number").content.decode()
     assert "1 to 50 of 120 alerts" in html and 'href="?sort=number&amp;page=2"' in html

@@ -40,14 +40,22 @@ def html(client: Client, address: str) -> str:
     return answer.content.decode()
 
 
-def test_the_list_names_the_group_and_leads_to_its_alerts(signed_in: Client, together: list[Alert]) -> None:
+def test_the_list_names_the_group_and_leads_to_its_alerts(
+    signed_in: Client, together: list[Alert]
+) -> None:
     group = AlertGroup.objects.get()
     page = html(signed_in, "")
     assert page.count(f'href="?group={group.pk}"') == 3
-    assert "Environment: 3 alerts share machine &lt;b&gt;gpu&lt;/b&gt;" in page and HOSTILE not in page
+    assert (
+        "Environment: 3 alerts share machine &lt;b&gt;gpu&lt;/b&gt;" in page and HOSTILE not in page
+    )
     assert page.count("Also in") == 1  # the others say their group
     only = html(signed_in, f"?group={group.pk}")
-    assert (only.count('<th scope="row"><a'), "3 shown" in only, "Show all" in only) == (3, True, True)
+    assert (only.count('<th scope="row"><a'), "3 shown" in only, "Show all" in only) == (
+        3,
+        True,
+        True,
+    )
     version = together[0].deployment.version_id
     assert html(signed_in, f"?version={version}").count('<th scope="row"><a') == 2
     rows = json.loads(signed_in.get(f"/p/ranking/alerts.json?group={group.pk}").content)["alerts"]
@@ -59,23 +67,36 @@ def test_an_odd_address_narrows_nothing(signed_in: Client, together: list[Alert]
     assert html(signed_in, f"?{odd}").count('<th scope="row"><a') == 4
 
 
-def test_a_group_of_another_project_is_not_there(signed_in: Client, together: list[Alert], other_project: Project) -> None:
-    foreign = AlertGroup.objects.create(project=other_project, title="secret", opened_at=together[0].opened_at)
+def test_a_group_of_another_project_is_not_there(
+    signed_in: Client, together: list[Alert], other_project: Project
+) -> None:
+    foreign = AlertGroup.objects.create(
+        project=other_project, title="secret", opened_at=together[0].opened_at
+    )
     page = html(signed_in, f"?group={foreign.pk}")
     assert "No alert here" in page and "secret" not in page
 
 
-def test_the_page_of_an_alert_lists_the_others_with_their_states(signed_in: Client, together: list[Alert]) -> None:
+def test_the_page_of_an_alert_lists_the_others_with_their_states(
+    signed_in: Client, together: list[Alert]
+) -> None:
     Alert.objects.filter(pk=together[-1].pk).update(state="resolved", outcome="recovered")
-    in_group, alone = [one for one in together if one.group_id], next(one for one in together if not one.group_id)
+    in_group, alone = (
+        [one for one in together if one.group_id],
+        next(one for one in together if not one.group_id),
+    )
     page = html(signed_in, f"{in_group[0].number}/")
     assert "look at what they share before rolling back" in page and HOSTILE not in page
-    assert [f'alerts/{one.number}/">A-{one.number}' in page for one in together] == [one is not in_group[0] for one in together]
+    assert [f'alerts/{one.number}/">A-{one.number}' in page for one in together] == [
+        one is not in_group[0] for one in together
+    ]
     assert "recovered by itself" in page and "Not alone." in page
     assert "alarms in other environments, too" in html(signed_in, f"{alone.number}/")
 
 
-def test_more_alerts_ask_no_more_questions(signed_in: Client, together: list[Alert], project: Project) -> None:
+def test_more_alerts_ask_no_more_questions(
+    signed_in: Client, together: list[Alert], project: Project
+) -> None:
     counts = []
     for again in range(2):
         with CaptureQueriesContext(connection) as asked:

@@ -10,7 +10,10 @@ from django.test import Client
 from dashboard.alerts.models import Alert
 from dashboard.regressions.models import Verdict, VerdictKind
 
-MARK = re.compile(r'numbers of the title: verdict of <time[^>]* datetime="([^"]+)"|numbers of the title: verdict of (.*?)</span>')
+MARK = re.compile(
+    r'numbers of the title: verdict of <time[^>]* datetime="([^"]+)"|numbers of the title: '
+    r"verdict of (.*?)</span>"
+)
 
 
 def title_time(client: Client, alert: Alert) -> str:
@@ -22,26 +25,39 @@ def title_time(client: Client, alert: Alert) -> str:
 def later(verdict: Verdict, kind: VerdictKind, minutes: int) -> Verdict:
     """A copy of the verdict that came so many minutes after it."""
     Verdict.objects.filter(deployment=verdict.deployment).update(current=False)
-    verdict.pk, verdict.previous_kind, verdict.kind, verdict.current = None, verdict.kind, kind, True
+    verdict.pk, verdict.previous_kind, verdict.kind, verdict.current = (
+        None,
+        verdict.kind,
+        kind,
+        True,
+    )
     verdict.created_at += timedelta(minutes=minutes)
     verdict.save()
     return verdict
 
 
-def test_the_page_names_the_verdict_whose_numbers_the_title_has(signed_in: Client, alert: Alert) -> None:
+def test_the_page_names_the_verdict_whose_numbers_the_title_has(
+    signed_in: Client, alert: Alert
+) -> None:
     opened = alert.verdict
     assert opened is not None
     first = title_time(signed_in, alert)
     assert opened.created_at.strftime("%H:%M") in first
     alert.verdict = later(Verdict.objects.get(pk=opened.pk), VerdictKind.ROLL_BACK, minutes=61)
     alert.save()
-    assert title_time(signed_in, alert) != first, "the title was written again from the newer verdict"
+    assert title_time(signed_in, alert) != first, (
+        "the title was written again from the newer verdict"
+    )
 
 
-def test_a_verdict_that_knows_nothing_leaves_the_time_of_the_title(signed_in: Client, alert: Alert) -> None:
+def test_a_verdict_that_knows_nothing_leaves_the_time_of_the_title(
+    signed_in: Client, alert: Alert
+) -> None:
     opened = alert.verdict
     assert opened is not None
     before = title_time(signed_in, alert)
-    alert.verdict = later(Verdict.objects.get(pk=opened.pk), VerdictKind.NOT_ENOUGH_DATA, minutes=61)
+    alert.verdict = later(
+        Verdict.objects.get(pk=opened.pk), VerdictKind.NOT_ENOUGH_DATA, minutes=61
+    )
     alert.save()
     assert title_time(signed_in, alert) == before != ""

@@ -1,4 +1,5 @@
-"""The pages of an engine that has no agent: failures and compilations, which it does not tell, are absent and not zero."""
+"""The pages of an engine that has no agent: failures and compilations, which it does not tell, are
+absent and not zero."""
 
 from __future__ import annotations
 
@@ -35,7 +36,9 @@ def counts(request: pytest.FixtureRequest) -> bool:
 def version(counts: bool, project: Project, monkeypatch: pytest.MonkeyPatch) -> ModelVersion:
     """A version of which two readings of a scraped engine are known."""
     now = clock.unix()
-    engine_add(project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200")
+    engine_add(
+        project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200"
+    )
     for ago, times in ((300.0, 1), (240.0, 3)):
         with monkeypatch.context() as then:
             then.setattr(clock, "unix", lambda at=now - ago: at)
@@ -46,19 +49,33 @@ def version(counts: bool, project: Project, monkeypatch: pytest.MonkeyPatch) -> 
     return ModelVersion.objects.get(name="v1")
 
 
-def read(project: Project, version: str, since: float, ends: str, monkeypatch: pytest.MonkeyPatch) -> Deployment:
-    """Five minutes of an engine that runs this version; `ends` is what it says of how requests ended."""
-    engine_add(project=project, url=ADDRESS, engine="vllm", model="chat", version=version, gpu="NVIDIA H200")
+def read(
+    project: Project, version: str, since: float, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> Deployment:
+    """Five minutes of an engine that runs this version; `ends` is what it says of how requests
+    ended."""
+    engine_add(
+        project=project,
+        url=ADDRESS,
+        engine="vllm",
+        model="chat",
+        version=version,
+        gpu="NVIDIA H200",
+    )
     for place in range(6):
         with monkeypatch.context() as then:
             then.setattr(clock, "unix", lambda at=since + 60 * place: at)
-            text = sample("vllm", started=since - 60, times=place + 1) + ends.format(90 * place, 10 * place)
+            text = sample("vllm", started=since - 60, times=place + 1) + ends.format(
+                90 * place, 10 * place
+            )
             engine_read(target=EngineTarget.objects.get(), get=lambda _, text=text: text)
             fold_all()
     return Deployment.objects.get(version__name=version)
 
 
-@pytest.mark.parametrize(("before", "errors"), [("", {0}), (TOLD, {10})], ids=["only the newer counts", "both count"])
+@pytest.mark.parametrize(
+    ("before", "errors"), [("", {0}), (TOLD, {10})], ids=["only the newer counts", "both count"]
+)
 def test_failures_that_only_a_newer_engine_counts_are_no_difference(
     project: Project, monkeypatch: pytest.MonkeyPatch, before: str, errors: set[int]
 ) -> None:
@@ -69,24 +86,43 @@ def test_failures_that_only_a_newer_engine_counts_are_no_difference(
     span = {"from_minute": int(now // 60) - 70, "to_minute": int(now // 60)}
     rows = read_instance_minutes(deployment=candidate, baseline=baseline, **span)
     assert {row.errors for row in rows if row.region == "request"} == errors
-    assert len({row.stratum for row in rows}) == 1 and {row.arm for row in rows} == {"baseline", "candidate"}
+    assert len({row.stratum for row in rows}) == 1 and {row.arm for row in rows} == {
+        "baseline",
+        "candidate",
+    }
 
 
 def drawn(client: Client, version: ModelVersion) -> dict[str, list[Any]]:
     """The values of each chart of the model, those of this version."""
     charts = client.get(f"/p/ranking/models/{version.model_id}.json").json()["charts"]
-    return {chart["key"]: [value for line in chart["lines"] for value in line["values"] if value is not None] for chart in charts}
+    return {
+        chart["key"]: [
+            value for line in chart["lines"] for value in line["values"] if value is not None
+        ]
+        for chart in charts
+    }
 
 
-def test_what_an_engine_does_not_tell_has_no_value_on_the_model_page(signed_in: Client, version: ModelVersion, counts: bool) -> None:
+def test_what_an_engine_does_not_tell_has_no_value_on_the_model_page(
+    signed_in: Client, version: ModelVersion, counts: bool
+) -> None:
     values = drawn(signed_in, version)
     assert values["errors"] == ([10.0] if counts else [])
-    assert [values[key] for key in UNTOLD] == [[]] * len(UNTOLD) and values["p50"] and values["throughput"]
+    assert (
+        [values[key] for key in UNTOLD] == [[]] * len(UNTOLD)
+        and values["p50"]
+        and values["throughput"]
+    )
 
 
-def test_what_an_engine_does_not_tell_is_no_claim_about_what_it_does(signed_in: Client, version: ModelVersion) -> None:
+def test_what_an_engine_does_not_tell_is_no_claim_about_what_it_does(
+    signed_in: Client, version: ModelVersion
+) -> None:
     address = f"/p/ranking/models/{version.model_id}/"
     page = signed_in.get(f"{address}versions/{version.pk}/").content.decode()
     assert "has run compiled code yet" not in page and "Nothing was looked up" not in page
-    assert "has told of a compiled call yet" in page and "No compilation of this version is known" in page
+    assert (
+        "has told of a compiled call yet" in page
+        and "No compilation of this version is known" in page
+    )
     assert "no compilation<" not in signed_in.get("/p/ranking/").content.decode()

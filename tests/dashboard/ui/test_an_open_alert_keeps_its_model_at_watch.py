@@ -1,4 +1,5 @@
-"""An open alert keeps the last bad verdict on every page, in the API, in /metrics and in the gate until the alert ends."""
+"""An open alert keeps the last bad verdict on every page, in the API, in /metrics and in the gate
+until the alert ends."""
 
 from __future__ import annotations
 
@@ -23,8 +24,17 @@ from tests.dashboard.alerts.fleet import Fleet, Time
 __all__ = ["fleet", "new", "old", "time"]
 pytestmark = pytest.mark.django_db
 
-SENTENCE = "Ranks of one job went apart: rank 2 compiled `step` 1 time more often than the 3 others."
-RANKS = {"kind": "ranks_diverged", "severity": "watch", "about": "step", "why": "Rank 2 compiled `step`", "instances": ["x"], "count": 1}
+SENTENCE = (
+    "Ranks of one job went apart: rank 2 compiled `step` 1 time more often than the 3 others."
+)
+RANKS = {
+    "kind": "ranks_diverged",
+    "severity": "watch",
+    "about": "step",
+    "why": "Rank 2 compiled `step`",
+    "instances": ["x"],
+    "count": 1,
+}
 NOTHING_YET = "2026.11.3 is the first version seen here: there is nothing to compare it with yet."
 
 
@@ -48,10 +58,17 @@ def shown(client: Client, address: str) -> str:
 
 def places(new: Deployment) -> list[str]:
     model = f"/p/ranking/models/{new.model_id}"
-    return ["/p/ranking/", f"{model}/?version={new.version_id}", f"{model}/versions/{new.version_id}/", "/p/ranking/alerts/1/"]
+    return [
+        "/p/ranking/",
+        f"{model}/?version={new.version_id}",
+        f"{model}/versions/{new.version_id}/",
+        "/p/ranking/alerts/1/",
+    ]
 
 
-def test_every_page_shows_the_last_known_verdict_and_since_when(signed_in: Client, opened: Alert, new: Deployment) -> None:
+def test_every_page_shows_the_last_known_verdict_and_since_when(
+    signed_in: Client, opened: Alert, new: Deployment
+) -> None:
     assert opened.state == AlertState.OPEN
     for address in places(new):
         text = shown(signed_in, address)
@@ -60,18 +77,37 @@ def test_every_page_shows_the_last_known_verdict_and_since_when(signed_in: Clien
         assert "first version seen here" not in text.split('id="tl"')[0], address
 
 
-def test_machines_read_the_same(signed_in: Client, client: Client, api_key: str, opened: Alert, new: Deployment) -> None:
+def test_machines_read_the_same(
+    signed_in: Client, client: Client, api_key: str, opened: Alert, new: Deployment
+) -> None:
     reads = {"authorization": f"Bearer {api_key}"}
-    row = next(row for row in signed_in.get("/p/ranking/fleet.json").json()["models"] if row["model"] == "ranker")
+    row = next(
+        row
+        for row in signed_in.get("/p/ranking/fleet.json").json()["models"]
+        if row["model"] == "ranker"
+    )
     assert (row["verdict"], row["sentence"]) == ("watch", SENTENCE)
     kept = Verdict.objects.get(sentence=SENTENCE)
     base = "/api/v1/projects/ranking"
-    of_versions = client.get(f"{base}/models/{new.model_id}/versions?environment=prod", headers=reads).json()["items"]
+    of_versions = client.get(
+        f"{base}/models/{new.model_id}/versions?environment=prod", headers=reads
+    ).json()["items"]
     verdicts = client.get(f"{base}/verdicts", headers=reads).json()["items"]
     only_watch = client.get(f"{base}/verdicts?kind=watch", headers=reads).json()["items"]
-    for said in (next(one["verdict"] for one in of_versions if one["name"] == "2026.11.3"), *verdicts, *only_watch):
-        assert (said["kind"], said["evaluated_now"], said["open_alert"], said["id"]) == ("watch", "not_enough_data", 1, kept.pk)
-        assert clock.at_minute(kept.minute) == clock.at_minute(kept.minute).fromisoformat(said["last_known_at"])
+    for said in (
+        next(one["verdict"] for one in of_versions if one["name"] == "2026.11.3"),
+        *verdicts,
+        *only_watch,
+    ):
+        assert (said["kind"], said["evaluated_now"], said["open_alert"], said["id"]) == (
+            "watch",
+            "not_enough_data",
+            1,
+            kept.pk,
+        )
+        assert clock.at_minute(kept.minute) == clock.at_minute(kept.minute).fromisoformat(
+            said["last_known_at"]
+        )
     assert len(verdicts) == len(only_watch) == 1
     assert not client.get(f"{base}/verdicts?kind=not_enough_data", headers=reads).json()["items"]
     gauge = 'compilewatch_version_verdict{environment="prod",model="ranker",project="ranking",verdict="watch",version="2026.11.3"} 1.0'
@@ -81,7 +117,9 @@ def test_machines_read_the_same(signed_in: Client, client: Client, api_key: str,
     assert (gate["state"], gate["verdict"]) == ("inconclusive", "watch")
 
 
-def test_a_last_known_roll_back_fails_the_gate(client: Client, api_key: str, fleet: Fleet, new: Deployment, time: Time) -> None:
+def test_a_last_known_roll_back_fails_the_gate(
+    client: Client, api_key: str, fleet: Fleet, new: Deployment, time: Time
+) -> None:
     fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.")
     alerts_sync()
     time.go(3660)
@@ -92,38 +130,55 @@ def test_a_last_known_roll_back_fails_the_gate(client: Client, api_key: str, fle
     assert (gate["state"], gate["verdict"]) == ("fail", "roll_back")
 
 
-def test_the_end_of_the_alert_ends_it(signed_in: Client, opened: Alert, new: Deployment, make_user: Any, project: Project) -> None:
+def test_the_end_of_the_alert_ends_it(
+    signed_in: Client, opened: Alert, new: Deployment, make_user: Any, project: Project
+) -> None:
     person: User = make_user("somebody", project)
     alert_resolve(alert=opened, user=person, note="seen")
     for address in places(new)[:3]:
         text = shown(signed_in, address)
-        assert "last known" not in text and "badge watch" not in text and "first version seen here" in text, address
+        assert (
+            "last known" not in text
+            and "badge watch" not in text
+            and "first version seen here" in text
+        ), address
 
 
-def test_an_acknowledged_and_a_snoozed_alert_keep_it_too(signed_in: Client, opened: Alert, new: Deployment) -> None:
+def test_an_acknowledged_and_a_snoozed_alert_keep_it_too(
+    signed_in: Client, opened: Alert, new: Deployment
+) -> None:
     for state in (AlertState.ACKNOWLEDGED, AlertState.SNOOZED):
         Alert.objects.update(state=state, snoozed_until=clock.now() + timedelta(hours=1))
         assert "last known <time" in shown(signed_in, "/p/ranking/")
 
 
-def test_a_verdict_that_is_no_longer_kept_leaves_the_alerts_own_words(signed_in: Client, opened: Alert, new: Deployment) -> None:
+def test_a_verdict_that_is_no_longer_kept_leaves_the_alerts_own_words(
+    signed_in: Client, opened: Alert, new: Deployment
+) -> None:
     Verdict.objects.filter(current=False).delete()
     for address in places(new):
         text = shown(signed_in, address)
         assert "badge watch" in text and "last known <time" in text, address
 
 
-def test_an_alert_keeps_its_own_version_alone(signed_in: Client, opened: Alert, fleet: Fleet, old: Deployment) -> None:
+def test_an_alert_keeps_its_own_version_alone(
+    signed_in: Client, opened: Alert, fleet: Fleet, old: Deployment
+) -> None:
     fleet.say(old, "healthy", "Nothing worse than 6 %.")
     text = shown(signed_in, f"/p/ranking/models/{old.model_id}/versions/{old.version_id}/")
     assert "badge healthy" in text and "last known" not in text
 
 
-def test_model_and_version_lead_to_the_alert_and_to_the_ranks(signed_in: Client, opened: Alert, new: Deployment) -> None:
+def test_model_and_version_lead_to_the_alert_and_to_the_ranks(
+    signed_in: Client, opened: Alert, new: Deployment
+) -> None:
     for address in places(new)[1:3]:
         text = shown(signed_in, address)
         assert "Ranks of a job have diverged." in text, address
-        assert f'/models/{new.model_id}/ranks/?env=prod">Compare the ranks</a>' in text and '/alerts/1/">Alert A-1</a>' in text, address
+        assert (
+            f'/models/{new.model_id}/ranks/?env=prod">Compare the ranks</a>' in text
+            and '/alerts/1/">Alert A-1</a>' in text
+        ), address
 
 
 def test_the_silence_of_a_model_is_about_each_of_its_live_versions(
@@ -140,12 +195,24 @@ def test_the_silence_of_a_model_is_about_each_of_its_live_versions(
     for one in (old, new):
         page = shown(signed_in, f"/p/ranking/models/{one.model_id}/versions/{one.version_id}/")
         assert "badge watch" in page and "badge healthy" not in page, one.version.name
-    kinds = {item["kind"] for item in signed_in.get("/api/v1/projects/ranking/verdicts", headers=headers).json()["items"]}
+    kinds = {
+        item["kind"]
+        for item in signed_in.get("/api/v1/projects/ranking/verdicts", headers=headers).json()[
+            "items"
+        ]
+    }
     assert kinds == {"watch"}
     asked = {"model": "ranker", "version": new.version.name, "environment": new.environment}
-    assert Client().get("/api/v1/gate", asked, headers=headers).json()["alert_url"].endswith("/alerts/7/")
+    assert (
+        Client()
+        .get("/api/v1/gate", asked, headers=headers)
+        .json()["alert_url"]
+        .endswith("/alerts/7/")
+    )
     metrics = Client().get("/metrics", headers=headers).content.decode()
     assert 'verdict="watch"' in metrics and 'verdict="healthy"' not in metrics
     Deployment.objects.filter(pk=old.pk).update(ended_minute=clock.minute_of(clock.unix()))
     ended = Verdict.objects.get(deployment=old, current=True)
-    assert resolve_current_verdict(deployment_id=ended.deployment_id).kind == "healthy", "a version that ended is not silent"
+    assert resolve_current_verdict(deployment_id=ended.deployment_id).kind == "healthy", (
+        "a version that ended is not silent"
+    )

@@ -1,4 +1,5 @@
-"""Polling: the part of a page that changes carries a tag, and an unchanged one is answered with 304."""
+"""Polling: the part of a page that changes carries a tag, and an unchanged one is answered with
+304."""
 
 from django.test import Client
 
@@ -9,7 +10,9 @@ from tests.dashboard.ui.test_pages_belong_to_their_members import pages
 HTMX = {"HX-Request": "true"}
 
 
-def test_the_part_is_not_sent_again_until_something_is_said_anew(signed_in: Client, alert: Alert) -> None:
+def test_the_part_is_not_sent_again_until_something_is_said_anew(
+    signed_in: Client, alert: Alert
+) -> None:
     first = signed_in.get("/p/ranking/", headers=HTMX)
     assert first.status_code == 200
     assert b"<html" not in first.content
@@ -35,5 +38,9 @@ def test_a_page_and_its_part_are_never_mixed_up_by_a_cache(signed_in: Client, al
 
 
 def test_every_page_answers_who_asks_for_a_part_of_it(signed_in: Client, alert: Alert) -> None:
-    answers = {address: signed_in.get(address, headers=HTMX).status_code for address in pages(alert)}
-    assert {address: status for address, status in answers.items() if status not in (200, 302)} == {}
+    answers = {
+        address: signed_in.get(address, headers=HTMX).status_code for address in pages(alert)
+    }
+    assert {
+        address: status for address, status in answers.items() if status not in (200, 302)
+    } == {}

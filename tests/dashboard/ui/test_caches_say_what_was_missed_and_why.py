@@ -1,4 +1,5 @@
-"""The card of the compile caches: hits and misses by count and seconds, and the cause of each miss, named by the agent or by comparison."""
+"""The card of the compile caches: hits and misses by count and seconds, and the cause of each miss,
+named by the agent or by comparison."""
 
 from __future__ import annotations
 
@@ -7,7 +8,12 @@ from html import unescape
 from typing import Any
 
 import pytest
-from compilewatch.wire.cache_miss_causes import ACCESS, LACKING_FOLDER, NO_EARLIER_RUN, UNWRITABLE_FOLDER
+from compilewatch.wire.cache_miss_causes import (
+    ACCESS,
+    LACKING_FOLDER,
+    NO_EARLIER_RUN,
+    UNWRITABLE_FOLDER,
+)
 from compilewatch.wire.messages import Compile, Finding, Report, Request
 from django.db import connection
 from django.test import Client
@@ -16,7 +22,10 @@ from django.test.utils import CaptureQueriesContext
 from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import FindingVersion, Instance, ModelVersion, WatchedModel
-from dashboard.fleet.selectors.compilations.cache_miss_causes import SAME_CONFIGURATION, find_miss_causes
+from dashboard.fleet.selectors.compilations.cache_miss_causes import (
+    SAME_CONFIGURATION,
+    find_miss_causes,
+)
 from dashboard.projects.models import Project
 
 HIT, MISS = {"fx": "hit", "aot": "hit"}, {"fx": "miss", "aot": "miss"}
@@ -32,21 +41,35 @@ MakeRequest = Callable[..., Request]
 
 @pytest.fixture
 def start(make_request: MakeRequest, store_reports: Callable[..., object]) -> Callable[..., None]:
-    """`start(number, compiles)` sends the first report of an instance, which started `number` minutes after the first one."""
+    """`start(number, compiles)` sends the first report of an instance, which started `number`
+    minutes after the first one."""
     minute = clock.unix() // 60 * 60
 
-    def start(number: int, *compiles: dict[str, Any], components: dict[str, str] | None = None, **identity: Any) -> None:
+    def start(
+        number: int,
+        *compiles: dict[str, Any],
+        components: dict[str, str] | None = None,
+        **identity: Any,
+    ) -> None:
         end = minute - 60 * (10 - number)
 
         def change(report: Report) -> None:
-            report.compiles = [compiled(end - 30 + place, **fields) for place, fields in enumerate(compiles)]
+            report.compiles = [
+                compiled(end - 30 + place, **fields) for place, fields in enumerate(compiles)
+            ]
             report.findings = [
-                Finding("cache_miss", one.miss, f"ranker.py:7 in {one.frame}", 1, one.seconds["total"])
+                Finding(
+                    "cache_miss", one.miss, f"ranker.py:7 in {one.frame}", 1, one.seconds["total"]
+                )
                 for one in report.compiles
                 if one.miss and one.miss != NO_EARLIER_RUN
             ]
 
-        given = {"components": CONFIGURED if components is None else components, "host": f"gpu-{number:02d}", **identity}
+        given = {
+            "components": CONFIGURED if components is None else components,
+            "host": f"gpu-{number:02d}",
+            **identity,
+        }
         store_reports(make_request(instance=number, end=end, change=change, **given))
         fold_all()
 
@@ -54,7 +77,18 @@ def start(make_request: MakeRequest, store_reports: Callable[..., object]) -> Ca
 
 
 def compiled(at: float, *, seconds: float = 4.0, key: str = "ak1", **fields: Any) -> Compile:
-    return Compile(at, "0/0", "first", "ok", frame="score", file="ranker.py", line=7, seconds={"total": seconds}, key=key, **fields)
+    return Compile(
+        at,
+        "0/0",
+        "first",
+        "ok",
+        frame="score",
+        file="ranker.py",
+        line=7,
+        seconds={"total": seconds},
+        key=key,
+        **fields,
+    )
 
 
 def page(client: Client) -> str:
@@ -66,15 +100,23 @@ def page(client: Client) -> str:
 def cause_of(number: int) -> tuple[str, str]:
     """What comparison says of an instance, and with which other one it was made."""
     instance = Instance.objects.get(instance_id__endswith=str(number))
-    found = find_miss_causes(project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk])[instance.pk]
+    found = find_miss_causes(
+        project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]
+    )[instance.pk]
     return found.cause, found.against
 
 
-def test_each_cache_is_counted_with_the_seconds_of_what_it_answered(start: Callable[..., None], signed_in: Client) -> None:
+def test_each_cache_is_counted_with_the_seconds_of_what_it_answered(
+    start: Callable[..., None], signed_in: Client
+) -> None:
     start(
         1,
         {"cache": {**HIT, "mega": "hit"}, "seconds": 1.5, "saved": 40.0},
-        {"cache": {"fx": "miss", "aot": "miss", "autotune": "miss", "bundle": "miss"}, "seconds": 8.5, "miss": "graph"},
+        {
+            "cache": {"fx": "miss", "aot": "miss", "autotune": "miss", "bundle": "miss"},
+            "seconds": 8.5,
+            "miss": "graph",
+        },
         {"cache": {"fx": "bypass", "aot": "bypass"}, "seconds": 3.0},
         {"cache": {"fx": "hit", "aot": "bypass"}, "seconds": 2.0},
     )
@@ -82,8 +124,26 @@ def test_each_cache_is_counted_with_the_seconds_of_what_it_answered(start: Calla
     assert "Compile caches" in text
     rows = text[text.index('id="caches"') : text.index("Why compilations were not in the cache")]
     cells = {
-        "FX graph": ("2<span", "3.5 s", "1<span", "8.5 s", "1<span", "3 s", "66.7 %", "29.2 % of the seconds"),
-        "AOTAutograd": ("1<span", "1.5 s", "1<span", "8.5 s", "2<span", "5 s", "50 %", "15 % of the seconds"),
+        "FX graph": (
+            "2<span",
+            "3.5 s",
+            "1<span",
+            "8.5 s",
+            "1<span",
+            "3 s",
+            "66.7 %",
+            "29.2 % of the seconds",
+        ),
+        "AOTAutograd": (
+            "1<span",
+            "1.5 s",
+            "1<span",
+            "8.5 s",
+            "2<span",
+            "5 s",
+            "50 %",
+            "15 % of the seconds",
+        ),
         "Autotune": ("0</td>", "1<span", "8.5 s", "0 %"),
         "Triton bundle": ("0</td>", "1<span", "8.5 s", "0 %"),
         "Mega-cache": ("1<span", "1.5 s", "0</td>", "100 %"),
@@ -97,32 +157,46 @@ def test_each_cache_is_counted_with_the_seconds_of_what_it_answered(start: Calla
     assert "FX hit, AOT hit, mega-cache hit" in text
 
 
-def test_a_version_that_asked_no_cache_has_no_card(start: Callable[..., None], signed_in: Client) -> None:
+def test_a_version_that_asked_no_cache_has_no_card(
+    start: Callable[..., None], signed_in: Client
+) -> None:
     start(1, {"cache": {}})
     assert "Compile caches" not in page(signed_in)
 
 
-def test_the_agents_cause_stands_on_the_card_the_list_and_among_the_findings(start: Callable[..., None], signed_in: Client) -> None:
+def test_the_agents_cause_stands_on_the_card_the_list_and_among_the_findings(
+    start: Callable[..., None], signed_in: Client
+) -> None:
     start(1, {"cache": MISS, "miss": "env TORCHINDUCTOR_FREEZING", "seconds": 6.0}, {"cache": HIT})
     start(2, {"cache": MISS, "miss": "env TORCHINDUCTOR_FREEZING", "seconds": 5.0})
     text = page(signed_in)
     card = text[text.index("Why compilations were not in the cache") :]
     assert "<code>env TORCHINDUCTOR_FREEZING</code>" in card
     assert "2 compilations, 11 s" in card
-    assert text.count("env TORCHINDUCTOR_FREEZING") >= 4, "the card, two rows of the list, and a finding"
+    assert text.count("env TORCHINDUCTOR_FREEZING") >= 4, (
+        "the card, two rows of the list, and a finding"
+    )
     assert "2 times on 2 instances, 11 s" in text
     assert FindingVersion.objects.get().seconds == pytest.approx(11.0)
 
 
-def test_an_instance_on_a_new_host_is_compared_with_the_last_warm_one(start: Callable[..., None], signed_in: Client) -> None:
+def test_an_instance_on_a_new_host_is_compared_with_the_last_warm_one(
+    start: Callable[..., None], signed_in: Client
+) -> None:
     start(1, {"cache": HIT}, {"cache": HIT, "key": "ak2"})
     start(2, {"cache": MISS, "miss": "graph"})
-    start(3, {**UNKNOWN, "key": "other"}, components={**CONFIGURED, "torch": "2.14.0", "env TORCHINDUCTOR_FREEZING": "ffffffff"})
+    start(
+        3,
+        {**UNKNOWN, "key": "other"},
+        components={**CONFIGURED, "torch": "2.14.0", "env TORCHINDUCTOR_FREEZING": "ffffffff"},
+    )
     assert cause_of(3) == ("torch 2.13.0 -> 2.14.0", "gpu-01 / rank 0")
     text = page(signed_in)
     assert "<code>torch 2.13.0 -> 2.14.0</code>" in text
     assert "1 compilation, 4 s, compared with gpu-01 / rank 0, the last warm instance" in text
-    assert "torch 2.13.0 -> 2.14.0, compared with gpu-01 / rank 0" in text, "in the list of compilations"
+    assert "torch 2.13.0 -> 2.14.0, compared with gpu-01 / rank 0" in text, (
+        "in the list of compilations"
+    )
     assert f"<code>{NO_EARLIER_RUN}</code>" not in text
 
 
@@ -137,7 +211,11 @@ def test_the_same_key_that_is_not_there_is_the_folders_fault(start: Callable[...
 @pytest.mark.parametrize(
     ("access", "cause", "brought"),
     [
-        ({"cache folder access": "read-only"}, UNWRITABLE_FOLDER, "a folder that may not be written on gpu-02"),
+        (
+            {"cache folder access": "read-only"},
+            UNWRITABLE_FOLDER,
+            "a folder that may not be written on gpu-02",
+        ),
         ({}, LACKING_FOLDER, "a folder without it on gpu-02"),
     ],
     ids=["read-only", "an older agent, which tells nothing of it"],
@@ -146,10 +224,19 @@ def test_a_folder_that_may_not_have_been_written_is_not_called_emptied(
     start: Callable[..., None], signed_in: Client, access: dict[str, str], cause: str, brought: str
 ) -> None:
     start(1, {"cache": HIT})
-    start(2, UNKNOWN, components={**{name: told for name, told in CONFIGURED.items() if name != ACCESS}, **access})
+    start(
+        2,
+        UNKNOWN,
+        components={
+            **{name: told for name, told in CONFIGURED.items() if name != ACCESS},
+            **access,
+        },
+    )
     assert cause_of(2) == (cause, "gpu-01 / rank 0")
     version = ModelVersion.objects.get()
-    (row,) = signed_in.get(f"/p/ranking/models/{version.model_id}/versions/{version.pk}.json").json()["misses"]
+    (row,) = signed_in.get(
+        f"/p/ranking/models/{version.model_id}/versions/{version.pk}.json"
+    ).json()["misses"]
     assert (row["cause"], row["brought_by"]) == (cause, brought)
     assert "emptied</code>" not in page(signed_in)
 
@@ -162,7 +249,9 @@ def test_where_nothing_differs_it_is_the_graph_or_unknown(start: Callable[..., N
     assert cause_of(3)[0] == "nothing that we can see differs"
 
 
-def test_another_type_of_gpu_is_not_compared_and_ranks_are_compared_with_their_like(start: Callable[..., None]) -> None:
+def test_another_type_of_gpu_is_not_compared_and_ranks_are_compared_with_their_like(
+    start: Callable[..., None],
+) -> None:
     start(1, {"cache": HIT, "key": "rank0"}, rank=0)
     start(2, {"cache": HIT, "key": "rank1"}, rank=1, host="gpu-02")
     start(3, {**UNKNOWN, "key": "rank0"}, gpu="NVIDIA H100")
@@ -171,16 +260,22 @@ def test_another_type_of_gpu_is_not_compared_and_ranks_are_compared_with_their_l
     assert cause_of(4) == ("cache folder is new or was emptied", "gpu-01 / rank 0")
 
 
-def test_without_a_warm_instance_the_last_that_compiled_is_taken_and_said(start: Callable[..., None], signed_in: Client) -> None:
+def test_without_a_warm_instance_the_last_that_compiled_is_taken_and_said(
+    start: Callable[..., None], signed_in: Client
+) -> None:
     start(1, UNKNOWN)
     start(2, UNKNOWN)
     text = page(signed_in)
     assert "compared with gpu-01 / rank 0, the last that compiled: none was warm" in text
     assert "<code>cache folder is new or was emptied</code>" in text
-    assert f"<code>{NO_EARLIER_RUN}</code>" in text, "the very first one has nothing to be compared with"
+    assert f"<code>{NO_EARLIER_RUN}</code>" in text, (
+        "the very first one has nothing to be compared with"
+    )
 
 
-def test_many_instances_cost_no_more_questions(start: Callable[..., None], signed_in: Client, project: Project) -> None:
+def test_many_instances_cost_no_more_questions(
+    start: Callable[..., None], signed_in: Client, project: Project
+) -> None:
     start(1, {"cache": HIT})
     start(2, UNKNOWN)
     with CaptureQueriesContext(connection) as few:

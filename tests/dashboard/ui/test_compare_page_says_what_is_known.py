@@ -1,4 +1,5 @@
-"""The Compare page: the judge's evidence where there is a verdict on the pair, observed numbers without a claim where there is none."""
+"""The Compare page: the judge's evidence where there is a verdict on the pair, observed numbers
+without a claim where there is none."""
 
 from __future__ import annotations
 
@@ -37,22 +38,41 @@ def test_the_judged_pair_is_what_opens(signed_in: Client, project: Project) -> N
     assert len(caught) <= 7 + 19, [query["sql"] for query in caught]
     page = signed_in.get(made.url("compare")).context["page"]
     assert [version.name for version in page.facts.pair] == [HEALTHY.name, WORSE.name]
-    assert Verdict.objects.get().sentence in text and "1 hard metric regressed" in text and "REGRESSED" in text
+    assert (
+        Verdict.objects.get().sentence in text
+        and "1 hard metric regressed" in text
+        and "REGRESSED" in text
+    )
     judged_rows = [row for row in page.rows if row.judged]
     assert {row.key for row in judged_rows} == {"p50", "p99", "errors", "eager"}
     assert {row.key for row in judged_rows if row.red} == {"p50", "eager"}
-    assert {row.key for row in page.rows if not row.judged} >= {"p95", "recompiles", "gpu_memory", "cold_start"}
+    assert {row.key for row in page.rows if not row.judged} >= {
+        "p95",
+        "recompiles",
+        "gpu_memory",
+        "cold_start",
+    }
     assert "shown but not judged" in text and text.count("not judged") > 6
-    assert len(page.strip.rows) == 4 and all(len(row.baseline) == len(row.candidate) == 2 for row in page.strip.rows)
+    assert len(page.strip.rows) == 4 and all(
+        len(row.baseline) == len(row.candidate) == 2 for row in page.strip.rows
+    )
     assert len(page.panels) == 4 and all(len(panel.curves) == 2 for panel in page.panels)
-    assert [(one.key, one.baseline, one.candidate, one.explains) for one in page.configured.differences] == [
+    assert [
+        (one.key, one.baseline, one.candidate, one.explains) for one in page.configured.differences
+    ] == [
         ("inductor_config", "4f1c9a2", "b07e35d", True),
         ("mode", "reduce-overhead", "default", True),
     ]
-    assert [(column.key, column.total) for column in page.columns] == [("new", 1), ("same", 1), ("gone", 1)]
+    assert [(column.key, column.total) for column in page.columns] == [
+        ("new", 1),
+        ("same", 1),
+        ("gone", 1),
+    ]
 
 
-def test_more_findings_than_are_shown_lead_to_all_of_the_version(signed_in: Client, project: Project) -> None:
+def test_more_findings_than_are_shown_lead_to_all_of_the_version(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, OLD, NEW)
     for number in range(8):
         finding(made, "guard", f"size {number}", f"ranker/score.py:{number}", {"2": 1})
@@ -71,7 +91,9 @@ def test_a_pair_without_a_verdict_makes_no_claim(signed_in: Client, project: Pro
     page = signed_in.get(made.pair("1", "2")).context["page"]
     p50 = next(row for row in page.rows if row.key == "p50")
     assert not p50.judged and p50.interval is None and p50.change.startswith(("+3", "+4"))
-    assert sum(len(row.candidate) for row in page.strip.rows) == 8, "observed: 4 instances in two buckets"
+    assert sum(len(row.candidate) for row in page.strip.rows) == 8, (
+        "observed: 4 instances in two buckets"
+    )
 
 
 def test_the_other_direction_is_not_claimed_but_linked(signed_in: Client, project: Project) -> None:
@@ -84,17 +106,24 @@ def test_the_other_direction_is_not_claimed_but_linked(signed_in: Client, projec
 def test_versions_that_never_ran_together_say_so(signed_in: Client, project: Project) -> None:
     made = charted(project, OLDER, OLD)
     text = text_of(signed_in, made.pair(OLDER.name, "1"))
-    assert "did not run at the same time" in text and "Instances are shown where both versions ran" in text
+    assert (
+        "did not run at the same time" in text
+        and "Instances are shown where both versions ran" in text
+    )
 
 
 def test_the_same_version_twice_asks_for_another(signed_in: Client, project: Project) -> None:
     made = charted(project, OLD, NEW)
     assert "Choose two different versions" in text_of(signed_in, made.pair("1", "1"))
-    assert signed_in.get(made.pair("1", "1").replace("compare?", "compare.json?")).status_code == 404
+    assert (
+        signed_in.get(made.pair("1", "1").replace("compare?", "compare.json?")).status_code == 404
+    )
 
 
 def test_one_version_has_nothing_to_compare(signed_in: Client, project: Project) -> None:
-    assert "There is nothing to compare yet" in text_of(signed_in, charted(project, OLD).url("compare"))
+    assert "There is nothing to compare yet" in text_of(
+        signed_in, charted(project, OLD).url("compare")
+    )
 
 
 def test_a_version_of_another_model_is_not_there(signed_in: Client, project: Project) -> None:
@@ -103,10 +132,16 @@ def test_a_version_of_another_model_is_not_there(signed_in: Client, project: Pro
     assert "Choose two different versions" in text_of(signed_in, address)
 
 
-def test_a_verdict_with_evidence_of_another_day_still_opens(signed_in: Client, project: Project) -> None:
+def test_a_verdict_with_evidence_of_another_day_still_opens(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, OLD, NEW)
     verdict = judged(made, "1", "2")
-    for evidence in ({}, {"evidence": [{"metric": "p50"}], "not_compared": [3, {"why": "odd"}], "mix_shift": [{}]}, {"evidence": None}):
+    for evidence in (
+        {},
+        {"evidence": [{"metric": "p50"}], "not_compared": [3, {"why": "odd"}], "mix_shift": [{}]},
+        {"evidence": None},
+    ):
         verdict.evidence = evidence
         verdict.save()
         assert verdict.sentence in text_of(signed_in, made.pair("1", "2"))
@@ -116,7 +151,11 @@ def test_rows_as_json_and_csv(signed_in: Client, project: Project) -> None:
     made = charted(project, OLD, Plan("=2", p50=0.02, start=40))
     address = made.pair("1", "=2")
     data = signed_in.get(address.replace("compare?", "compare.json?")).json()
-    rows = list(csv.DictReader(io.StringIO(signed_in.get(address.replace("compare?", "compare.csv?")).content.decode())))
+    rows = list(
+        csv.DictReader(
+            io.StringIO(signed_in.get(address.replace("compare?", "compare.csv?")).content.decode())
+        )
+    )
     assert [row["metric"] for row in data["rows"]] == [row["metric"] for row in rows]
     assert {row["candidate_version"] for row in rows} == {"'=2"}, "a spreadsheet must not run it"
     assert data["panels"][0]["curves"][0]["count"] > 0
@@ -124,46 +163,82 @@ def test_rows_as_json_and_csv(signed_in: Client, project: Project) -> None:
 
 def test_the_range_limits_what_is_observed(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=300), Plan("2", start=200))
-    spans = [signed_in.get(made.pair("1", "2") + query).context["span_b"] for query in ("", "&range=1h")]
+    spans = [
+        signed_in.get(made.pair("1", "2") + query).context["span_b"] for query in ("", "&range=1h")
+    ]
     assert [span.last - span.first for span in spans] == [200, 60]
 
 
-def test_a_range_from_one_time_to_another_is_what_is_observed(signed_in: Client, project: Project) -> None:
+def test_a_range_from_one_time_to_another_is_what_is_observed(
+    signed_in: Client, project: Project
+) -> None:
     made, now = charted(project, Plan("1", start=300), Plan("2", start=200)), now_minute()
 
     def asked(first: int, last: int, path: str = "compare?") -> str:
-        return made.pair("1", "2").replace("compare?", path) + f"&region=score_batch&from={at(now - first)}&to={at(now - last)}"
+        return (
+            made.pair("1", "2").replace("compare?", path)
+            + f"&region=score_batch&from={at(now - first)}&to={at(now - last)}"
+        )
 
     page = signed_in.get(asked(80, 20))
     assert (page.context["span_a"], page.context["span_b"]) == (Span(now - 80, now - 20),) * 2
     text = unescape(page.content.decode())
-    assert f'name="from" required value="{at(now - 80)}"' in text, "the form of the picker holds the range"
-    assert f'<input type="hidden" name="from" value="{at(now - 80)}">' in text, "another pair is compared in the same range"
+    assert f'name="from" required value="{at(now - 80)}"' in text, (
+        "the form of the picker holds the range"
+    )
+    assert f'<input type="hidden" name="from" value="{at(now - 80)}">' in text, (
+        "another pair is compared in the same range"
+    )
     rows = signed_in.get(asked(80, 20, "compare.json?")).json()["rows"]
     assert rows != signed_in.get(asked(200, 100, "compare.json?")).json()["rows"]
 
     before = text_of(signed_in, asked(290, 220))
-    assert "2 did not run in this range" in before.replace("<bdi>", "").replace("</bdi>", "") and "not at all" in before
+    assert (
+        "2 did not run in this range" in before.replace("<bdi>", "").replace("</bdi>", "")
+        and "not at all" in before
+    )
     neither = text_of(signed_in, asked(900, 800))
     assert "1 and 2 did not run in this range" in neither.replace("<bdi>", "").replace("</bdi>", "")
     wrong = text_of(signed_in, made.pair("1", "2") + "&from=yesterday")
-    assert "from: write a time such as" in wrong and "Shown is what is usual: since deployment." in wrong
+    assert (
+        "from: write a time such as" in wrong
+        and "Shown is what is usual: since deployment." in wrong
+    )
 
 
-def test_a_cause_that_the_sentence_names_is_not_said_twice(signed_in: Client, project: Project) -> None:
+def test_a_cause_that_the_sentence_names_is_not_said_twice(
+    signed_in: Client, project: Project
+) -> None:
     made = rolled_back(project)
     for cause, times in (("`score_batch` reached its recompile limit", 1), ("another cause", 2)):
-        Verdict.objects.update(sentence="Roll back 2: `score_batch` reached its recompile limit.", cause=cause)
+        Verdict.objects.update(
+            sentence="Roll back 2: `score_batch` reached its recompile limit.", cause=cause
+        )
         for where in ("compare", ""):
-            banner = text_of(signed_in, made.url(where)).split('id="verdict"')[1].split('class="acts"')[0]
+            banner = (
+                text_of(signed_in, made.url(where))
+                .split('id="verdict"')[1]
+                .split('class="acts"')[0]
+            )
             assert banner.count("</p>") == times
 
 
-def test_what_changed_is_ranked_by_how_well_it_separates_the_sides(signed_in: Client, project: Project) -> None:
+def test_what_changed_is_ranked_by_how_well_it_separates_the_sides(
+    signed_in: Client, project: Project
+) -> None:
     made = rolled_back(project)
     text = text_of(signed_in, made.url("compare"))
-    assert "What changed?" in text and f"4 instances of {WORSE.name} beside 4 instances of {HEALTHY.name}" in text
+    assert (
+        "What changed?" in text
+        and f"4 instances of {WORSE.name} beside 4 instances of {HEALTHY.name}" in text
+    )
     changed = signed_in.get(made.url("compare.json")).json()["changed"]
-    named = {one["key"] for one in changed} | {part.split(" ")[0] for one in changed for part in one["also"].split(", ")}
-    assert {"inductor_config", "mode"} <= named and changed[0]["bad_share"] == 100.0 and changed[0]["good_share"] == 0.0
+    named = {one["key"] for one in changed} | {
+        part.split(" ")[0] for one in changed for part in one["also"].split(", ")
+    }
+    assert (
+        {"inductor_config", "mode"} <= named
+        and changed[0]["bad_share"] == 100.0
+        and changed[0]["good_share"] == 0.0
+    )
     assert f"all 4 instances of {WORSE.name} and none of 4 instances of {HEALTHY.name}" in text

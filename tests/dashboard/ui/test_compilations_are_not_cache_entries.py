@@ -1,4 +1,5 @@
-"""Headroom compares live cache entries with the limit in force; compilations ever made are no cache entries, and no limit is invented."""
+"""Headroom compares live cache entries with the limit in force; compilations ever made are no cache
+entries, and no limit is invented."""
 
 from __future__ import annotations
 
@@ -14,11 +15,23 @@ from dashboard.ui.pages.recompile_headroom import CacheEntries, find_fullest
 from tests.dashboard.ui.version_story import HIT, Story, compiled, part, shown, url_of
 
 pytestmark = pytest.mark.django_db
-GUARD = Finding("guard", "tensor 'x' size mismatch at index 0. expected *, actual *", "ranker/score.py:118 in score_batch")
+GUARD = Finding(
+    "guard",
+    "tensor 'x' size mismatch at index 0. expected *, actual *",
+    "ranker/score.py:118 in score_batch",
+)
 
 
-def again(entries: int | None, limit: int | None = 8, *, kind: str = "recompile", frame: str = "score_batch") -> Compile:
-    return compiled(0, 1.0, HIT, kind=kind, entries=entries, limit=limit, frame=frame, reason="x.size(0) == 8")
+def again(
+    entries: int | None,
+    limit: int | None = 8,
+    *,
+    kind: str = "recompile",
+    frame: str = "score_batch",
+) -> Compile:
+    return compiled(
+        0, 1.0, HIT, kind=kind, entries=entries, limit=limit, frame=frame, reason="x.size(0) == 8"
+    )
 
 
 @pytest.fixture
@@ -32,7 +45,9 @@ def room(story: Story, client: Client, project: Project, *events: Compile) -> st
     return part(shown(client, project, "1"), "room")
 
 
-def test_thirty_compilations_after_resets_are_one_entry_of_eight(story: Story, signed_in: Client, project: Project) -> None:
+def test_thirty_compilations_after_resets_are_one_entry_of_eight(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     card = room(story, signed_in, project, *(again(1) for _ in range(30)))
     assert "<b>1 of 8 cache entries</b>, 7 left" in card and "30" not in card.split("<tbody>")[1]
     head = shown(signed_in, project, "1").split("Nearest recompile limit")[1][:40]
@@ -51,45 +66,84 @@ def test_the_newest_compilation_of_an_instance_counts_and_the_fullest_instance_i
     assert 'class="pips"' not in card, "64 marks are too many"
 
 
-def test_recordings_and_backward_passes_leave_no_entry(story: Story, signed_in: Client, project: Project) -> None:
-    card = room(story, signed_in, project, again(3), again(None, None, kind="cuda_graph"), again(None, None, kind="backward"))
+def test_recordings_and_backward_passes_leave_no_entry(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    card = room(
+        story,
+        signed_in,
+        project,
+        again(3),
+        again(None, None, kind="cuda_graph"),
+        again(None, None, kind="backward"),
+    )
     assert "<b>3 of 8 cache entries</b>, 5 left" in card
 
 
-def test_an_agent_that_reports_no_entries_gets_no_number(story: Story, signed_in: Client, project: Project) -> None:
+def test_an_agent_that_reports_no_entries_gets_no_number(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     card = room(story, signed_in, project, *(again(None, None) for _ in range(12)))
-    assert "not reported by this agent" in card and " of 8" not in card and "left" not in card.split("<tbody>")[1]
-    assert "no limit is reported" in shown(signed_in, project, "1").split("Nearest recompile limit")[1][:200]
+    assert (
+        "not reported by this agent" in card
+        and " of 8" not in card
+        and "left" not in card.split("<tbody>")[1]
+    )
+    assert (
+        "no limit is reported"
+        in shown(signed_in, project, "1").split("Nearest recompile limit")[1][:200]
+    )
     story.start("1", ago=10, timed=[again(2)])
     story.fold()
     card = part(shown(signed_in, project, "1"), "room")
-    assert "<b>2 of 8 cache entries</b>, 6 left" in card and "not reported on 1 of 2 instances" in card
+    assert (
+        "<b>2 of 8 cache entries</b>, 6 left" in card and "not reported on 1 of 2 instances" in card
+    )
 
 
-def test_code_that_nothing_limits_shows_no_limit(story: Story, signed_in: Client, project: Project) -> None:
-    card = room(story, signed_in, project, *(again(number, None, frame="jitted") for number in range(1, 31)))
-    assert "<b>30 cache entries</b>" in card and "left" not in card.split("<tbody>")[1] and "limit reached" not in card
+def test_code_that_nothing_limits_shows_no_limit(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    card = room(
+        story, signed_in, project, *(again(number, None, frame="jitted") for number in range(1, 31))
+    )
+    assert (
+        "<b>30 cache entries</b>" in card
+        and "left" not in card.split("<tbody>")[1]
+        and "limit reached" not in card
+    )
     assert '"limit": null' in signed_in.get(url_of(project, "1", ".json")).content.decode()
 
 
-def test_a_limit_that_was_reached_is_reported_by_the_agent_alone(story: Story, signed_in: Client, project: Project) -> None:
+def test_a_limit_that_was_reached_is_reported_by_the_agent_alone(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", ago=20, timed=[again(8)])
     card = room(story, signed_in, project, again(2))
     assert "<b>8 of 8 cache entries</b>, 0 left" in card and "limit reached" not in card
-    assert CacheEntries(361, 361).left == 0 and find_fullest([CacheEntries(), CacheEntries(9), CacheEntries(1, 8)]) == CacheEntries(1, 8)
+    assert CacheEntries(361, 361).left == 0 and find_fullest(
+        [CacheEntries(), CacheEntries(9), CacheEntries(1, 8)]
+    ) == CacheEntries(1, 8)
 
 
-def test_the_page_of_a_guard_says_the_same(story: Story, signed_in: Client, project: Project) -> None:
+def test_the_page_of_a_guard_says_the_same(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     room(story, signed_in, project, *(again(1) for _ in range(30)))
     one = StoredFinding.objects.get(kind="guard")
     address = f"/p/{project.slug}/findings/{one.pk}"
     text = " ".join(signed_in.get(f"{address}/").content.decode().replace("\u00a0", " ").split())
-    assert "1 of 8 cache entries on the fullest of 1 instance" in text and "7 more recompilations until" in text
+    assert (
+        "1 of 8 cache entries on the fullest of 1 instance" in text
+        and "7 more recompilations until" in text
+    )
     way = signed_in.get(f"{address}.json").json()["way_out"]["headroom"]
     assert way == {"entries": {"count": 1, "limit": 8}, "instances": 1}
 
 
-def test_a_limit_that_is_not_in_force_is_a_finding_of_the_version(story: Story, signed_in: Client, project: Project) -> None:
+def test_a_limit_that_is_not_in_force_is_a_finding_of_the_version(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     text = "recompile_limit 64 is set in another thread; 8 is in force here"
     story.start("1", ago=20, findings=[Finding("limit_not_in_force", text, "serve.py:9")])
     story.fold()

@@ -1,4 +1,5 @@
-"""The alert of diverged ranks shows which ranks differ, links to all of them and says what to do with a job that may hang."""
+"""The alert of diverged ranks shows which ranks differ, links to all of them and says what to do
+with a job that may hang."""
 
 from __future__ import annotations
 
@@ -50,12 +51,20 @@ def diverged(made: Made, *, size: int = 10, odd: tuple[int, ...] = (2,)) -> Aler
         compiled(one, 0)
         if one.rank in odd:
             compiled(one, 1, ago=200, kind="recompile", cache="miss")
-    bad = verdict(made, "watch", size - 1, current=False, instances=[ranks[number].instance_id for number in odd])
+    bad = verdict(
+        made,
+        "watch",
+        size - 1,
+        current=False,
+        instances=[ranks[number].instance_id for number in odd],
+    )
     alert = Alert.objects.create(
         project=made.project, deployment=bad.deployment, number=2, verdict=bad, severity="watch", worst="watch", opened_at=bad.created_at,
         title=build_alert_title(model=made.model.name, version="1", sentence=bad.sentence, evidence=bad.evidence),
     )  # fmt: skip
-    AlertEvent.objects.create(alert=alert, at=bad.created_at, kind="opened", text=bad.sentence, verdict=bad)
+    AlertEvent.objects.create(
+        alert=alert, at=bad.created_at, kind="opened", text=bad.sentence, verdict=bad
+    )
     verdict(made, "not_enough_data", size - 1, current=True, instances=[])
     return alert
 
@@ -64,8 +73,13 @@ def test_its_evidence_and_its_runbook_are_on_its_page(signed_in: Client, made: M
     diverged(made)
     text = shown(signed_in, "/p/ranking/alerts/2/")
     table = text.split('id="rk"')[1].split("</section>")[0]
-    assert table.count('<tr class="apart">') == 1 and "one of 9 others" in table and "node-1" in table
-    assert f"/models/{made.model.pk}/ranks/?env={ENVIRONMENT}&amp;job=train-7" in table or f"ranks/?env={ENVIRONMENT}&job=train-7" in table
+    assert (
+        table.count('<tr class="apart">') == 1 and "one of 9 others" in table and "node-1" in table
+    )
+    assert (
+        f"/models/{made.model.pk}/ranks/?env={ENVIRONMENT}&amp;job=train-7" in table
+        or f"ranks/?env={ENVIRONMENT}&job=train-7" in table
+    )
     assert "last found diverged <time" in table
     runbook = text.split('id="rg"')[1].split("</section>")[0]
     assert "Rank divergence runbook" in runbook and "still makes steps" in runbook
@@ -92,7 +106,9 @@ def test_title_and_fleet_say_no_two_numbers_of_other_ranks(signed_in: Client, ma
 
 
 @pytest.mark.parametrize("odd", [(0,), (1, 3), tuple(range(20))])
-def test_however_many_differ_the_table_stays_short(signed_in: Client, made: Made, odd: tuple[int, ...]) -> None:
+def test_however_many_differ_the_table_stays_short(
+    signed_in: Client, made: Made, odd: tuple[int, ...]
+) -> None:
     diverged(made, size=64, odd=odd)
     table = shown(signed_in, "/p/ranking/alerts/2/").split('id="rk"')[1].split("</section>")[0]
     assert table.count('<tr class="apart">') == min(len(odd), 12)

@@ -10,7 +10,12 @@ from compilewatch.sources import SOURCES
 from dashboard.ingest.otlp import convert
 from dashboard.ingest.scrapers.metric_names import SGLANG, VLLM
 from dashboard.ingest.scrapers.to_report import build_capabilities
-from dashboard.ui.pages.capabilities import CAPABILITY_MEANINGS, LATENCY_OF, explain_capabilities, explain_capability
+from dashboard.ui.pages.capabilities import (
+    CAPABILITY_MEANINGS,
+    LATENCY_OF,
+    explain_capabilities,
+    explain_capability,
+)
 from tests.architecture.tree import REPOSITORY
 
 AGENT = REPOSITORY / "agents" / "compilewatch"
@@ -20,19 +25,35 @@ def written_keys(tree: ast.AST) -> Iterator[str]:
     """Constant keys that code writes into something called `capabilities`."""
     for node in ast.walk(tree):
         for target in node.targets if isinstance(node, ast.Assign) else ():
-            if isinstance(target, ast.Subscript) and called(target.value) and isinstance(target.slice, ast.Constant):
+            if (
+                isinstance(target, ast.Subscript)
+                and called(target.value)
+                and isinstance(target.slice, ast.Constant)
+            ):
                 yield str(target.slice.value)
-            elif called(target) and isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
-                yield from (str(key.value) for key in node.value.keys if isinstance(key, ast.Constant))
+            elif (
+                called(target) and isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict)
+            ):
+                yield from (
+                    str(key.value) for key in node.value.keys if isinstance(key, ast.Constant)
+                )
 
 
 def called(node: ast.expr) -> bool:
-    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    name = (
+        node.attr
+        if isinstance(node, ast.Attribute)
+        else node.id
+        if isinstance(node, ast.Name)
+        else ""
+    )
     return name.lower() == "capabilities"
 
 
 def keys_of_agents() -> set[str]:
-    written = {key for path in AGENT.rglob("*.py") for key in written_keys(ast.parse(path.read_text()))}
+    written = {
+        key for path in AGENT.rglob("*.py") for key in written_keys(ast.parse(path.read_text()))
+    }
     assert {"spool", "switch", "import_trace"} <= written
     return {key for _, key, _ in SOURCES} | written
 
@@ -40,7 +61,10 @@ def keys_of_agents() -> set[str]:
 def keys_of_readers() -> set[str]:
     """Engines that are read from outside, and OpenTelemetry's reports."""
     engines = {key for one in (VLLM, SGLANG) for key in build_capabilities(one, {})}
-    return {key for key in engines if not key.startswith(LATENCY_OF)} | {*convert.UNREPORTED_CAPABILITIES, "latency"}
+    return {key for key in engines if not key.startswith(LATENCY_OF)} | {
+        *convert.UNREPORTED_CAPABILITIES,
+        "latency",
+    }
 
 
 def test_each_key_has_an_explanation() -> None:
@@ -52,7 +76,12 @@ def test_each_explanation_has_a_key() -> None:
 
 
 def test_a_region_of_an_engine_is_explained_by_the_kind_of_its_key() -> None:
-    regions = {key for one in (VLLM, SGLANG) for key in build_capabilities(one, {}) if key.startswith(LATENCY_OF)}
+    regions = {
+        key
+        for one in (VLLM, SGLANG)
+        for key in build_capabilities(one, {})
+        if key.startswith(LATENCY_OF)
+    }
     assert regions and all(explain_capability(key) for key in regions)
 
 

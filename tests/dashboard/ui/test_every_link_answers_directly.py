@@ -1,4 +1,5 @@
-"""Links of messages, answers and pages: each answers 200 at once, without a redirect to another spelling of its address."""
+"""Links of messages, answers and pages: each answers 200 at once, without a redirect to another
+spelling of its address."""
 
 from __future__ import annotations
 
@@ -17,7 +18,13 @@ from dashboard.accounts.models import User
 from dashboard.alerts import links
 from dashboard.alerts.channels import CHANNELS, Message
 from dashboard.alerts.models import Alert, Channel, DeliveryKind
-from dashboard.alerts.payloads import GroupPayload, MessagePayload, build_alert_payload, build_channel_test_payload, build_digest_payload
+from dashboard.alerts.payloads import (
+    GroupPayload,
+    MessagePayload,
+    build_alert_payload,
+    build_channel_test_payload,
+    build_digest_payload,
+)
 from dashboard.common import clock
 from dashboard.ingest import urls as ingest_urls
 from dashboard.projects.models import Project, Role
@@ -35,8 +42,15 @@ NO_PAGES = ("admin/", *(str(one.pattern) for one in ingest_urls.urlpatterns))
 SIGNED_OUT = "/accounts/login/"
 """The way in redirects a person who is signed in."""
 CHOOSES = {"/", settings.BASE_URL, "/accounts/2fa/totp/activate/"}
-"""The root leads to a person's own project, and a change of the account asks for the password first."""
-KINDS = (DeliveryKind.OPENED, DeliveryKind.CHANGED, DeliveryKind.REPEATED, DeliveryKind.ESCALATED, DeliveryKind.RESOLVED)
+"""The root leads to a person's own project, and a change of the account asks for the password
+first."""
+KINDS = (
+    DeliveryKind.OPENED,
+    DeliveryKind.CHANGED,
+    DeliveryKind.REPEATED,
+    DeliveryKind.ESCALATED,
+    DeliveryKind.RESOLVED,
+)
 
 
 def answer(client: Client, link: str) -> int:
@@ -51,13 +65,24 @@ def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, MessagePayload]]:
     facts = build_alert_payload(alert=alert, verdict=verdict)
     yield from ((kind, facts) for kind in KINDS)
     yield DeliveryKind.TEST, build_channel_test_payload(channel=channel)
-    yield DeliveryKind.DIGEST, build_digest_payload(channel=channel, told=[("opened", facts)], covers=[])
+    yield (
+        DeliveryKind.DIGEST,
+        build_digest_payload(channel=channel, told=[("opened", facts)], covers=[]),
+    )
     for link in (
         links.group_url(project=alert.project.slug, group=alert.group_id or 1),
         links.version_alerts_url(project=alert.project.slug, version=alert.deployment.version_id),
     ):
-        group = GroupPayload(kind="environment", title="Environment: 3 alerts share a host", alerts=["A-1"], link=link)
-        yield DeliveryKind.DIGEST, build_digest_payload(channel=channel, told=[("opened", facts)], covers=[], group=group)
+        group = GroupPayload(
+            kind="environment",
+            title="Environment: 3 alerts share a host",
+            alerts=["A-1"],
+            link=link,
+        )
+        yield (
+            DeliveryKind.DIGEST,
+            build_digest_payload(channel=channel, told=[("opened", facts)], covers=[], group=group),
+        )
 
 
 @pytest.mark.parametrize("kind", CHANNELS)
@@ -65,12 +90,18 @@ def test_links_of_messages(signed_in: Client, project: Project, kind: str) -> No
     alert = stories.fleet(project, every=400)
     found: set[str] = set()
     for told, facts in facts_of(alert):
-        body = CHANNELS[kind].build(Message(id="m-1", kind=told, at=clock.now(), facts=facts)).body.decode()
+        body = (
+            CHANNELS[kind]
+            .build(Message(id="m-1", kind=told, at=clock.now(), facts=facts))
+            .body.decode()
+        )
         here = OURS.findall(json.dumps(json.loads(body), ensure_ascii=False))
         assert here, (told, body)
         found.update(here)
     assert any(link.endswith("/alerts/418/") for link in found), found
-    assert {link: status for link in sorted(found) if (status := answer(signed_in, link)) != 200} == {}
+    assert {
+        link: status for link in sorted(found) if (status := answer(signed_in, link)) != 200
+    } == {}
 
 
 @pytest.fixture
@@ -89,18 +120,33 @@ def emitted(client: Client, ids: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if got.status_code != 200 or got.streaming:
             continue
         text = got.content.decode(errors="replace")
-        hrefs = [html.unescape(href) for href in HREF.findall(text)] if "text/html" in got["Content-Type"] else []
-        for link in {*OURS.findall(html.unescape(text)), *(urljoin(address, href) for href in hrefs)}:
-            if link.startswith(("/", settings.BASE_URL)) and not link.startswith(("/static/", SIGNED_OUT, "/admin/")):
+        hrefs = (
+            [html.unescape(href) for href in HREF.findall(text)]
+            if "text/html" in got["Content-Type"]
+            else []
+        )
+        for link in {
+            *OURS.findall(html.unescape(text)),
+            *(urljoin(address, href) for href in hrefs),
+        }:
+            if link.startswith(("/", settings.BASE_URL)) and not link.startswith(
+                ("/static/", SIGNED_OUT, "/admin/")
+            ):
                 yield link, address
 
 
-def test_links_of_pages_tables_and_the_api(signed_in: Client, user: User, ids: dict[str, Any]) -> None:
+def test_links_of_pages_tables_and_the_api(
+    signed_in: Client, user: User, ids: dict[str, Any]
+) -> None:
     User.objects.filter(pk=user.pk).update(is_staff=True)
     found = dict(emitted(signed_in, ids))
     assert len(found) > 150 and any("/api/v1/" in source for source in found.values())
     asked = {link: source for link, source in found.items() if link not in CHOOSES}
-    wrong = {link: (status, source) for link, source in asked.items() if (status := answer(signed_in, link)) != 200}
+    wrong = {
+        link: (status, source)
+        for link, source in asked.items()
+        if (status := answer(signed_in, link)) != 200
+    }
     assert wrong == {}
 
 
@@ -109,7 +155,10 @@ def test_links_of_the_gate(signed_in: Client, project: Project) -> None:
     _, key = key_create(project=project, kind="api")
     said = (
         Client()
-        .get("/api/v1/gate?model=ranker&version=2026.11.3&environment=production", headers={"authorization": f"Bearer {key}"})
+        .get(
+            "/api/v1/gate?model=ranker&version=2026.11.3&environment=production",
+            headers={"authorization": f"Bearer {key}"},
+        )
         .json()
     )
     found = [link for name in ("evidence_url", "alert_url") if (link := said.get(name))]

@@ -13,7 +13,9 @@ from dashboard.ui.urls import urlpatterns
 
 def test_every_word_of_a_head_is_explained_on_one_page(signed_in: Client) -> None:
     html = signed_in.get("/numbers/").content.decode()
-    assert all(escape(entry.text) in html and f'id="{key}"' in html for key, entry in GLOSSARY.items())
+    assert all(
+        escape(entry.text) in html and f'id="{key}"' in html for key, entry in GLOSSARY.items()
+    )
 
 
 @override_settings(EMBEDDED=False, DEBUG=False)
@@ -35,7 +37,10 @@ def test_components_show_every_verdict_in_both_themes(signed_in: Client) -> None
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("name", [pattern.name for pattern in urlpatterns if str(pattern.pattern).startswith("p/<slug:slug>/")])
+@pytest.mark.parametrize(
+    "name",
+    [pattern.name for pattern in urlpatterns if str(pattern.pattern).startswith("p/<slug:slug>/")],
+)
 def test_every_address_of_a_project_belongs_to_a_section(name: str) -> None:
     inside = [section.label for section in SECTIONS if name.startswith(section.names)]
     assert len(inside) == 1 or name == "search", inside
@@ -44,4 +49,6 @@ def test_every_address_of_a_project_belongs_to_a_section(name: str) -> None:
 def test_letters_that_lead_to_pages_differ() -> None:
     letters = [section.key for section in SECTIONS]
     assert len(set(letters)) == len(letters)
-    assert [link.current for link in build_navigation("ranking", "compare") if link.current] == ["true"]
+    assert [link.current for link in build_navigation("ranking", "compare") if link.current] == [
+        "true"
+    ]

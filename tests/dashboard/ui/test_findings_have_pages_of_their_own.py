@@ -1,4 +1,5 @@
-"""Every finding of a project in a list that filters, sorts and pages, and one finding with who showed it and who ran without it since."""
+"""Every finding of a project in a list that filters, sorts and pages, and one finding with who
+showed it and who ran without it since."""
 
 from __future__ import annotations
 
@@ -31,8 +32,12 @@ def two_versions(project: Project) -> Made:
     return charted(project, Plan("1", start=300, per_gpu=1), Plan("2", start=100, per_gpu=1))
 
 
-def recompiled(made: Made, version: str, values: list[int | str], *, kind: str = "recompile") -> None:
-    instance = Instance.objects.filter(version=made.versions[version]).order_by("instance_id").first()
+def recompiled(
+    made: Made, version: str, values: list[int | str], *, kind: str = "recompile"
+) -> None:
+    instance = (
+        Instance.objects.filter(version=made.versions[version]).order_by("instance_id").first()
+    )
     assert instance is not None
     at = clock.now() - timedelta(minutes=50)
     for number, value in enumerate(values):
@@ -50,7 +55,9 @@ def recompiled(made: Made, version: str, values: list[int | str], *, kind: str =
             file="ranker/score.py",
             line=118,
             kind=kind,
-            reason=f"tensor 'candidates' size mismatch at index 0. expected 64, actual {value}" if kind == "recompile" else "",
+            reason=f"tensor 'candidates' size mismatch at index 0. expected 64, actual {value}"
+            if kind == "recompile"
+            else "",
             outcome="ok",
             entries=number + 2,
             entry_limit=8,
@@ -63,25 +70,40 @@ def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, projec
     finding(made, "graph_break", "Tensor.item() call", "ranker/features.py:61", {"1": 4, "2": 3})
     update_finding_states()
     assert "2 findings" in shown(signed_in, LIST)
-    for query in (f"model={made.model.pk}&version={made.versions['1'].pk}", "kind=graph_break", "q=FEATURES.py", "state=ongoing"):
+    for query in (
+        f"model={made.model.pk}&version={made.versions['1'].pk}",
+        "kind=graph_break",
+        "q=FEATURES.py",
+        "state=ongoing",
+    ):
         text = shown(signed_in, f"{LIST}?{query}")
-        assert "Tensor.item() call" in text and "size mismatch" not in text and "1 finding<" in text, query
+        assert (
+            "Tensor.item() call" in text and "size mismatch" not in text and "1 finding<" in text
+        ), query
     empty = shown(signed_in, f"{LIST}?kind=oom")
     assert "No finding fits" in empty and '<option value="oom" selected>' in empty
-    assert "2 findings" in shown(signed_in, f"{LIST}?kind=&state=nonsense&model=x&version=9&sort=7&page=-3")
+    assert "2 findings" in shown(
+        signed_in, f"{LIST}?kind=&state=nonsense&model=x&version=9&sort=7&page=-3"
+    )
 
 
-def test_the_list_counts_within_the_version_that_was_asked_for(signed_in: Client, project: Project) -> None:
+def test_the_list_counts_within_the_version_that_was_asked_for(
+    signed_in: Client, project: Project
+) -> None:
     made = two_versions(project)
     finding(made, "graph_break", "Tensor.item() call", "ranker/features.py:61", {"1": 40, "2": 3})
-    rows = signed_in.get(f"/p/ranking/findings.json?model={made.model.pk}&version={made.versions['2'].pk}").json()["findings"]
+    rows = signed_in.get(
+        f"/p/ranking/findings.json?model={made.model.pk}&version={made.versions['2'].pk}"
+    ).json()["findings"]
     assert [(row["times"], row["kind"]) for row in rows] == [(3, "graph_break")]
     assert signed_in.get("/p/ranking/findings.json").json()["findings"][0]["times"] == 43
     table = signed_in.get("/p/ranking/findings.csv").content.decode().splitlines()
     assert table[0].startswith("finding,kind,text") and "graph_break" in table[1]
 
 
-def test_ten_thousand_findings_are_paged_in_as_many_queries_as_two(signed_in: Client, project: Project) -> None:
+def test_ten_thousand_findings_are_paged_in_as_many_queries_as_two(
+    signed_in: Client, project: Project
+) -> None:
     made = two_versions(project)
     finding(made, "guard", GUARD, "ranker/score.py:118", {"2": 1})
     with CaptureQueriesContext(connection) as few:
@@ -95,48 +117,92 @@ def test_ten_thousand_findings_are_paged_in_as_many_queries_as_two(signed_in: Cl
         for number in range(9_999)
     )  # fmt: skip
     FindingVersion.objects.bulk_create(
-        FindingVersion(finding=one, version=version, environment=ENVIRONMENT, count=1, first_seen_at=now, last_seen_at=now) for one in many
+        FindingVersion(
+            finding=one,
+            version=version,
+            environment=ENVIRONMENT,
+            count=1,
+            first_seen_at=now,
+            last_seen_at=now,
+        )
+        for one in many
     )
     with CaptureQueriesContext(connection) as caught:
         first = shown(signed_in, LIST)
     assert len(caught) == len(few)
     assert (
-        "10,000 findings</h2>" in first and "1 to 50 of 10,000 findings" in first and "page 1 of 200" in first and 'rel="prev"' not in first
+        "10,000 findings</h2>" in first
+        and "1 to 50 of 10,000 findings" in first
+        and "page 1 of 200" in first
+        and 'rel="prev"' not in first
     )
     last = shown(signed_in, f"{LIST}?page=99999&sort=-times")
     assert "9,951 to 10,000 of 10,000" in last and 'rel="next"' not in last and "break 48<" in last
 
 
-def test_a_project_without_findings_says_when_one_appears(signed_in: Client, project: Project) -> None:
+def test_a_project_without_findings_says_when_one_appears(
+    signed_in: Client, project: Project
+) -> None:
     text = shown(signed_in, LIST)
     assert "No finding yet" in text and "/p/ranking/setup/" in text
 
 
 def test_one_finding_is_told_by_version_and_instance(signed_in: Client, project: Project) -> None:
     made = two_versions(project)
-    one = finding(made, "graph_break", "GB0124 Unsupported Tensor.item() call\nsecond line", "ranker/features.py:61", {"1": 4, "2": 3})
+    one = finding(
+        made,
+        "graph_break",
+        "GB0124 Unsupported Tensor.item() call\nsecond line",
+        "ranker/features.py:61",
+        {"1": 4, "2": 3},
+    )
     update_finding_states()
     text = shown(signed_in, f"{LIST}{one.pk}/")
     assert "gb0124.html" in text and "second line" in text and "7 times on 4 instances" in text
-    assert "capture_scalar_outputs" in text and "ongoing since" in text and "gpu-h200-00 / rank 0" in text
+    assert (
+        "capture_scalar_outputs" in text
+        and "ongoing since" in text
+        and "gpu-h200-00 / rank 0" in text
+    )
     told = signed_in.get(f"/p/ranking/findings/{one.pk}.json").json()
-    assert {row["version"]: (row["count"], row["instances"]) for row in told["versions"]} == {"1": (4, 2), "2": (3, 2)}
+    assert {row["version"]: (row["count"], row["instances"]) for row in told["versions"]} == {
+        "1": (4, 2),
+        "2": (3, 2),
+    }
     assert "2,production,3,2" in signed_in.get(f"/p/ranking/findings/{one.pk}.csv").content.decode()
 
 
-def test_a_guard_comes_with_its_values_its_headroom_and_the_ways_out(signed_in: Client, project: Project) -> None:
+def test_a_guard_comes_with_its_values_its_headroom_and_the_ways_out(
+    signed_in: Client, project: Project
+) -> None:
     made = two_versions(project)
     one = finding(made, "guard", GUARD, "ranker/score.py:118 in score", {"2": 6})
     recompiled(made, "2", [72, 72, 80, 96, 97, "#"])
     text = shown(signed_in, f"{LIST}{one.pk}/")
     assert "the size of dimension 0 of <code>candidates</code>" in text
-    assert "torch._dynamo.mark_dynamic(candidates, 0)" in text and "TORCH_COMPILE_DYNAMIC_SOURCES=\"L['candidates']\"" in text
-    assert "7 of 8 cache entries on the fullest of 1 instance" in text and "1 more recompilation until" in text
-    buckets = signed_in.get(f"/p/ranking/findings/{one.pk}.json").json()["way_out"]["values"]["buckets"]
-    assert [(row["label"], row["count"]) for row in buckets] == [("72", 2), ("80", 1), ("96", 1), ("97", 1), ("1,000 and more", 1)]
+    assert (
+        "torch._dynamo.mark_dynamic(candidates, 0)" in text
+        and "TORCH_COMPILE_DYNAMIC_SOURCES=\"L['candidates']\"" in text
+    )
+    assert (
+        "7 of 8 cache entries on the fullest of 1 instance" in text
+        and "1 more recompilation until" in text
+    )
+    buckets = signed_in.get(f"/p/ranking/findings/{one.pk}.json").json()["way_out"]["values"][
+        "buckets"
+    ]
+    assert [(row["label"], row["count"]) for row in buckets] == [
+        ("72", 2),
+        ("80", 1),
+        ("96", 1),
+        ("97", 1),
+        ("1,000 and more", 1),
+    ]
 
 
-def test_a_guard_that_names_no_value_has_none_of_another_guard_of_its_frame(signed_in: Client, project: Project) -> None:
+def test_a_guard_that_names_no_value_has_none_of_another_guard_of_its_frame(
+    signed_in: Client, project: Project
+) -> None:
     made = two_versions(project)
     one = finding(made, "guard", "not G['cache']", "ranker/score.py:118 in score", {"2": 1})
     recompiled(made, "2", [72, 80, 96])
@@ -146,10 +212,18 @@ def test_a_guard_that_names_no_value_has_none_of_another_guard_of_its_frame(sign
 
 
 @pytest.mark.parametrize(
-    ("minutes", "said"), [(30, "too early to tell"), (90, "gone: 1 h 30 min of reports and 2 compilations of the same place")]
+    ("minutes", "said"),
+    [
+        (30, "too early to tell"),
+        (90, "gone: 1 h 30 min of reports and 2 compilations of the same place"),
+    ],
 )
-def test_a_version_deployed_after_it_proves_that_it_is_gone(signed_in: Client, project: Project, minutes: int, said: str) -> None:
-    made = charted(project, Plan("1", start=300, end=80, per_gpu=1), Plan("2", start=minutes, per_gpu=1))
+def test_a_version_deployed_after_it_proves_that_it_is_gone(
+    signed_in: Client, project: Project, minutes: int, said: str
+) -> None:
+    made = charted(
+        project, Plan("1", start=300, end=80, per_gpu=1), Plan("2", start=minutes, per_gpu=1)
+    )
     one = finding(made, "guard", GUARD, "ranker/score.py:118 in score", {"1": 6}, ago=200)
     recompiled(made, "2", [1, 2], kind="first")
     text = shown(signed_in, f"{LIST}{one.pk}/")
@@ -162,7 +236,9 @@ def test_a_version_that_ran_before_proves_nothing(signed_in: Client, project: Pr
     assert "No version has been deployed since" in shown(signed_in, f"{LIST}{one.pk}/")
 
 
-def test_a_finding_of_another_project_does_not_exist(signed_in: Client, other_project: Project) -> None:
+def test_a_finding_of_another_project_does_not_exist(
+    signed_in: Client, other_project: Project
+) -> None:
     made = charted(other_project, Plan("1", start=30, per_gpu=1))
     one = finding(made, "guard", GUARD, "", {"1": 6})
     assert signed_in.get(f"{LIST}{one.pk}/").status_code == 404
@@ -174,7 +250,15 @@ def test_the_model_page_leads_to_its_findings(signed_in: Client, project: Projec
     made = two_versions(project)
     one = finding(made, "guard", GUARD, "", {"2": 6})
     FindingLife.objects.create(
-        finding=one, environment=ENVIRONMENT, state="new", since_minute=0, first_version=made.versions["2"], last_version=made.versions["2"]
+        finding=one,
+        environment=ENVIRONMENT,
+        state="new",
+        since_minute=0,
+        first_version=made.versions["2"],
+        last_version=made.versions["2"],
     )
     text = shown(signed_in, made.url())
-    assert f'href="{LIST}{one.pk}/"' in text and f'href="{LIST}?model={made.model.pk}&env=production"' in text
+    assert (
+        f'href="{LIST}{one.pk}/"' in text
+        and f'href="{LIST}?model={made.model.pk}&env=production"' in text
+    )

@@ -1,4 +1,5 @@
-"""Forty strings that attack pages, spreadsheets and terminals, in everything that people and agents name: all of it stays text."""
+"""Forty strings that attack pages, spreadsheets and terminals, in everything that people and agents
+name: all of it stays text."""
 
 from __future__ import annotations
 
@@ -68,8 +69,12 @@ def fill(alert: Alert, user: User) -> None:
     for number, text in enumerate(HOSTILE):
         key_create(project=project, name=text, actor=user)
         invitation_create(project=project, role="viewer", note=text, actor=user)
-        Channel.objects.create(project=project, kind="webhook", name=text, address="https://x.example/", created_at=now)
-        audit_write(action="key.create", subject=text, project_id=project.pk, actor=user, after={text: text})
+        Channel.objects.create(
+            project=project, kind="webhook", name=text, address="https://x.example/", created_at=now
+        )
+        audit_write(
+            action="key.create", subject=text, project_id=project.pk, actor=user, after={text: text}
+        )
         other = Project.objects.create(name=text, slug=f"other-{number}", created_at=now)
         Member.objects.create(project=other, user=user, role=Role.VIEWER, created_at=now)
         Finding.objects.create(
@@ -89,8 +94,17 @@ def fill(alert: Alert, user: User) -> None:
 def test_none_of_them_becomes_more_than_text(signed_in: Client, alert: Alert, user: User) -> None:
     assert len(set(HOSTILE)) == 40
     fill(alert, user)
-    where = {"/": 40, "/p/ranking/settings/keys/": 40, "/p/ranking/settings/members/": 40, "/p/ranking/settings/messages/": 40}
-    where |= {"/p/ranking/setup/": 40, "/p/ranking/settings/audit/?action=key": 25, "/p/ranking/findings/": 10}
+    where = {
+        "/": 40,
+        "/p/ranking/settings/keys/": 40,
+        "/p/ranking/settings/members/": 40,
+        "/p/ranking/settings/messages/": 40,
+    }
+    where |= {
+        "/p/ranking/setup/": 40,
+        "/p/ranking/settings/audit/?action=key": 25,
+        "/p/ranking/findings/": 10,
+    }
     for address, least in where.items():
         html = signed_in.get(address).content.decode()
         assert Dangers(html).found == [], address
@@ -98,9 +112,13 @@ def test_none_of_them_becomes_more_than_text(signed_in: Client, alert: Alert, us
         assert len(shown) >= least - 1, (address, [text for text in HOSTILE if text not in shown])
 
 
-def test_none_of_them_is_a_formula_in_a_spreadsheet(signed_in: Client, alert: Alert, user: User) -> None:
+def test_none_of_them_is_a_formula_in_a_spreadsheet(
+    signed_in: Client, alert: Alert, user: User
+) -> None:
     fill(alert, user)
-    rows = list(csv.reader(signed_in.get("/p/ranking/settings/audit.csv").content.decode().splitlines()))
+    rows = list(
+        csv.reader(signed_in.get("/p/ranking/settings/audit.csv").content.decode().splitlines())
+    )
     cells = [cell for row in rows for cell in row]
     assert len(rows) > 120 and sum(text in cell for text in HOSTILE for cell in cells) >= 40
     assert [cell for cell in cells if cell.startswith(FORMULA_PREFIXES)] == []

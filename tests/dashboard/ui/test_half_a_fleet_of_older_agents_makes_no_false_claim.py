@@ -1,4 +1,5 @@
-"""Two of a version's four processes have agents that know none of the newer fields: pages say of how many a thing is known, and no more."""
+"""Two of a version's four processes have agents that know none of the newer fields: pages say of
+how many a thing is known, and no more."""
 
 from __future__ import annotations
 
@@ -21,17 +22,36 @@ from tests.dashboard.ui.version_story import CONFIGURED, HIT, MISS, Story, part,
 
 pytestmark = pytest.mark.django_db
 Fields = dict[str, Any]
-TOLD = {**CONFIGURED, "cache folder access": "read and write", "inductor_config max_autotune": "9f", "kernel mm 1a2b": "triton_mm aa"}
-SEES = {"identity": {"driver": "580.65", "capabilities": {"compiled_calls": ("yes", ""), "gpu_time": ("no", "no CUDA")}}}
+TOLD = {
+    **CONFIGURED,
+    "cache folder access": "read and write",
+    "inductor_config max_autotune": "9f",
+    "kernel mm 1a2b": "triton_mm aa",
+}
+SEES = {
+    "identity": {
+        "driver": "580.65",
+        "capabilities": {"compiled_calls": ("yes", ""), "gpu_time": ("no", "no CUDA")},
+    }
+}
 
 
 def older(request: Request) -> Request:
-    """The same as the first agents of this wire sent it: compilations and calls, and none of what came since."""
-    identity = replace(request.instance, components={}, capabilities={}, driver="", cuda="", triton="", python="")
+    """The same as the first agents of this wire sent it: compilations and calls, and none of what
+    came since."""
+    identity = replace(
+        request.instance, components={}, capabilities={}, driver="", cuda="", triton="", python=""
+    )
     reports = []
     for report in request.reports:
-        compiles = [replace(one, miss="", key="", cache={}, backend="", saved=0.0) for one in report.compiles]
-        regions = [replace(one, compiled=0, partial=0, sampled=0, unknown=0, eager_by={}) for one in report.regions]
+        compiles = [
+            replace(one, miss="", key="", cache={}, backend="", saved=0.0)
+            for one in report.compiles
+        ]
+        regions = [
+            replace(one, compiled=0, partial=0, sampled=0, unknown=0, eager_by={})
+            for one in report.regions
+        ]
         reports.append(replace(report, compiles=compiles, regions=regions, facts=[], findings=[]))
     return replace(request, instance=identity, reports=reports)
 
@@ -63,12 +83,32 @@ def half(store_reports: Callable[..., object], signed_in: Client, project: Proje
 
 
 def shadow() -> Fields:
-    measured: Fields = {"error": 1e-6, "tolerance": 1e-4, "samples": 101, "timed": 100, "compiled_seconds": 0.002, "eager_seconds": 0.005}
-    return parity_data(Parity("shadow calls of forward", "passed", region="forward", kind="shadow", reference="eager", **measured))
+    measured: Fields = {
+        "error": 1e-6,
+        "tolerance": 1e-4,
+        "samples": 101,
+        "timed": 100,
+        "compiled_seconds": 0.002,
+        "eager_seconds": 0.005,
+    }
+    return parity_data(
+        Parity(
+            "shadow calls of forward",
+            "passed",
+            region="forward",
+            kind="shadow",
+            reference="eager",
+            **measured,
+        )
+    )
 
 
 def golden() -> Fields:
-    return parity_data(Parity("batch of 16", "passed", where="output", error=1e-6, tolerance=1e-4, reference="eager"))
+    return parity_data(
+        Parity(
+            "batch of 16", "passed", where="output", error=1e-6, tolerance=1e-4, reference="eager"
+        )
+    )
 
 
 FEATURES: dict[str, tuple[Fields, str, list[str], list[str]]] = {
@@ -78,17 +118,49 @@ FEATURES: dict[str, tuple[Fields, str, list[str], list[str]]] = {
         ["2 of 2 starts that missed", "2 of 4 processes tell of their caches"],
         ["emptied", "4 compilations"],
     ),
-    "cold-start budget": ({}, "all-starts", ["of 4 processes; the others told no start"], [">0 s<"]),
-    "golden": ({"parities": [golden()]}, "parity", ["passed on 2<", "2 of 4 told nothing of it"], ["failed"]),
-    "shadow": ({"parities": [shadow()]}, "parity", ["2 of 4 processes, the newest", "2.5 times as fast"], ["failed"]),
-    "kernel choices": ({}, "kernels", ["2 of 4 processes told of no choice", "their agent is older"], ["other ones"]),
-    "payback": ({}, "pay", ["no eager run of the same region"], ["It does not pay back", "infinite"]),
-    "what cannot be seen": ({}, "blind", ["Of 2 of 4 processes the agent does not tell", "2 of 2"], ["Nothing is said to be missing"]),
+    "cold-start budget": (
+        {},
+        "all-starts",
+        ["of 4 processes; the others told no start"],
+        [">0 s<"],
+    ),
+    "golden": (
+        {"parities": [golden()]},
+        "parity",
+        ["passed on 2<", "2 of 4 told nothing of it"],
+        ["failed"],
+    ),
+    "shadow": (
+        {"parities": [shadow()]},
+        "parity",
+        ["2 of 4 processes, the newest", "2.5 times as fast"],
+        ["failed"],
+    ),
+    "kernel choices": (
+        {},
+        "kernels",
+        ["2 of 4 processes told of no choice", "their agent is older"],
+        ["other ones"],
+    ),
+    "payback": (
+        {},
+        "pay",
+        ["no eager run of the same region"],
+        ["It does not pay back", "infinite"],
+    ),
+    "what cannot be seen": (
+        {},
+        "blind",
+        ["Of 2 of 4 processes the agent does not tell", "2 of 2"],
+        ["Nothing is said to be missing"],
+    ),
 }
 
 
 @pytest.mark.parametrize(("told", "card", "said", "not_said"), FEATURES.values(), ids=FEATURES)
-def test_a_card_says_of_how_many_it_is_known(half: Half, told: Fields, card: str, said: list[str], not_said: list[str]) -> None:
+def test_a_card_says_of_how_many_it_is_known(
+    half: Half, told: Fields, card: str, said: list[str], not_said: list[str]
+) -> None:
     text = part(half.run(**told), card)
     assert [words for words in said if words not in text] == [], text
     assert [words for words in not_said if words in text] == [], text
@@ -106,20 +178,32 @@ def test_starts_that_tell_of_no_cache_are_no_warm_ones(half: Half) -> None:
     for place in range(3):
         half.new.start("2", ago=40 - place, cache={})
     text = half.run(cache=MISS, miss="graph")
-    assert "with warm caches" not in text and "A warm cache saves" not in text and "as its starts so far; from 5 starts" in text
+    assert (
+        "with warm caches" not in text
+        and "A warm cache saves" not in text
+        and "as its starts so far; from 5 starts" in text
+    )
 
 
 def test_guard_groups_count_what_was_told_and_call_no_older_process_free_of_it(half: Half) -> None:
-    half.run(kind="recompile", reason="tensor 'x' size mismatch at index 0. expected 4, actual 8", frame="score")
+    half.run(
+        kind="recompile",
+        reason="tensor 'x' size mismatch at index 0. expected 4, actual 8",
+        frame="score",
+    )
     answer = half.client.get(f"/p/{half.project.slug}/findings/")
     assert answer.status_code == 200
-    assert [(room["entries"], room["limit"]) for room in half.json()["headroom"]] == [(None, None)], "no agent reports cache entries"
+    assert [(room["entries"], room["limit"]) for room in half.json()["headroom"]] == [
+        (None, None)
+    ], "no agent reports cache entries"
 
 
 def test_stuck_in_compile_is_never_read_off_a_field_that_is_absent(half: Half) -> None:
     half.run()
     states = {instance_state(one, one.last_seen_at) for one in Instance.objects.all()}
-    assert InstanceState.HUNG not in states and InstanceState.COMPILING not in states and clock.unix()
+    assert (
+        InstanceState.HUNG not in states and InstanceState.COMPILING not in states and clock.unix()
+    )
 
 
 def test_what_changed_names_no_absence_as_a_difference(half: Half) -> None:
@@ -129,11 +213,17 @@ def test_what_changed_names_no_absence_as_a_difference(half: Half) -> None:
     bad.update(latched_eager=[{"frame": "score", "cause": "limit"}])
     Instance.objects.update(last_seen_at=clock.now())
     for address in ("instances/", "compare"):
-        answer = half.client.get(f"/p/{half.project.slug}/models/{bad[0].model_id}/{address}", {"range": "24h"}).content.decode()
+        answer = half.client.get(
+            f"/p/{half.project.slug}/models/{bad[0].model_id}/{address}", {"range": "24h"}
+        ).content.decode()
         text = answer[answer.index('aria-labelledby="differs"') :].partition("</section>")[0]
         assert "instances" in text
         for name in ("max_autotune", "cache folder", "driver", "python", "torch", "not set"):
-            assert name not in text, (address, name, re.findall(r"<th scope=\"row\">.*?</th>", text, re.DOTALL))
+            assert name not in text, (
+                address,
+                name,
+                re.findall(r"<th scope=\"row\">.*?</th>", text, re.DOTALL),
+            )
 
 
 def test_a_job_of_half_old_ranks_has_not_diverged_for_what_they_do_not_tell(half: Half) -> None:
@@ -143,5 +233,7 @@ def test_a_job_of_half_old_ranks_has_not_diverged_for_what_they_do_not_tell(half
             story.start("2", ago=5, key="k1", cache=HIT, components=TOLD, identity=ranked)
     fold_all()
     model = Instance.objects.all()[0].model_id
-    answer = half.client.get(f"/p/{half.project.slug}/models/{model}/ranks/?job=train-7").content.decode()
+    answer = half.client.get(
+        f"/p/{half.project.slug}/models/{model}/ranks/?job=train-7"
+    ).content.decode()
     assert "have diverged" not in answer and answer.count("not told") == 2

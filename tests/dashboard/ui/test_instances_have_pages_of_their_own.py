@@ -1,4 +1,5 @@
-"""The instances of a model in a list with their strips of time, one instance with all that is known of it, and what the bad ones share."""
+"""The instances of a model in a list with their strips of time, one instance with all that is known
+of it, and what the bad ones share."""
 
 from __future__ import annotations
 
@@ -41,51 +42,95 @@ def changed(instance: Instance, **columns: object) -> Instance:
 
 
 def test_instances_are_listed_with_the_most_serious_first(signed_in: Client, made: Made) -> None:
-    changed(one(made, "2", "gpu-h100-01"), compiling_for=2000.0, compiling_frame="score", compiling_usual=4.0)
+    changed(
+        one(made, "2", "gpu-h100-01"),
+        compiling_for=2000.0,
+        compiling_frame="score",
+        compiling_usual=4.0,
+    )
     Instance.objects.filter(version=made.versions["1"]).update(ready_at=clock.now())
     text = shown(signed_in, made.url("instances/"))
     assert "8 instances" in text and "1</b> hung" in text and "score for 33 min" in text
-    assert text.index("gpu-h100-01 / rank 0") < text.index("score for 33 min") < text.index("gpu-h200-00 / rank 0")
+    assert (
+        text.index("gpu-h100-01 / rank 0")
+        < text.index("score for 33 min")
+        < text.index("gpu-h200-00 / rank 0")
+    )
     told = signed_in.get(made.url("instances.json")).json()
-    assert told["instances"][0]["state"] == "hung" and told["states"]["hung"] == 1 and told["total"] == 8
+    assert (
+        told["instances"][0]["state"] == "hung"
+        and told["states"]["hung"] == 1
+        and told["total"] == 8
+    )
     assert len(signed_in.get(made.url("instances.csv")).content.decode().splitlines()) == 9
 
 
-def test_a_blind_instance_says_why_and_not_that_its_torch_is_to_blame(signed_in: Client, made: Made) -> None:
+def test_a_blind_instance_says_why_and_not_that_its_torch_is_to_blame(
+    signed_in: Client, made: Made
+) -> None:
     why = ["no", "torch._dynamo is not imported"]
-    blind = changed(one(made, "2", "gpu-h100-01"), capabilities={"compilations": why, "compiled_calls": why}, ready_at=clock.now())
+    blind = changed(
+        one(made, "2", "gpu-h100-01"),
+        capabilities={"compilations": why, "compiled_calls": why},
+        ready_at=clock.now(),
+    )
     text = shown(signed_in, made.url(f"instances/{blind.instance_id}/"))
-    assert "cannot tell whether calls run compiled (torch._dynamo is not imported); no claim is made about that" in text
+    assert (
+        "cannot tell whether calls run compiled (torch._dynamo is not imported); no claim is made about that"
+        in text
+    )
     note = shown(signed_in, "/p/ranking/").split("1 blind instance")[1][:200]
-    assert "no compilations and compiled calls, torch._dynamo is not imported" in note and "gives no" not in note
+    assert (
+        "no compilations and compiled calls, torch._dynamo is not imported" in note
+        and "gives no" not in note
+    )
 
 
 def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, made: Made) -> None:
-    wanted = signed_in.get(made.url(f"instances.json?version={made.versions['1'].pk}&gpu=NVIDIA+H100&q=-01")).json()
+    wanted = signed_in.get(
+        made.url(f"instances.json?version={made.versions['1'].pk}&gpu=NVIDIA+H100&q=-01")
+    ).json()
     assert [(row["version"], row["host"]) for row in wanted["instances"]] == [("1", "gpu-h100-01")]
     assert "No instance fits" in shown(signed_in, made.url("instances/?q=nowhere"))
     strange = made.url("instances/?version=x&state=y&sort=z&show=w&range=9y&page=-1&env=nowhere")
     assert "8 instances" in shown(signed_in, strange)
 
 
-def test_a_slow_instance_stands_out_beside_its_version_and_a_gap_stays_a_gap(signed_in: Client, made: Made) -> None:
+def test_a_slow_instance_stands_out_beside_its_version_and_a_gap_stays_a_gap(
+    signed_in: Client, made: Made
+) -> None:
     slow = one(made, "2", "gpu-h200-00")
-    # A slow machine needs minutes to get here: what counts is where the data ends, not what the clock says by now.
-    ends = RegionMinute.objects.filter(instance_id=slow.pk).aggregate(ends=Max("minute"))["ends"] + 1
+    # A slow machine needs minutes to get here: what counts is where the data ends, not what the
+    # clock says by now.
+    ends = (
+        RegionMinute.objects.filter(instance_id=slow.pk).aggregate(ends=Max("minute"))["ends"] + 1
+    )
     since = ends - 20
     for row in RegionMinute.objects.filter(instance_id=slow.pk, minute__gte=since):
-        RegionMinute.objects.filter(instance_id=slow.pk, series_id=row.series_id, minute=row.minute).update(p50=(row.p50 or 0) * 1.5)
-    RegionMinute.objects.filter(instance_id=slow.pk, minute__lt=since, minute__gte=since - 10).delete()
-    rows = {row["id"]: row["p50"] for row in signed_in.get(made.url("instances.json?range=1h")).json()["instances"]}
+        RegionMinute.objects.filter(
+            instance_id=slow.pk, series_id=row.series_id, minute=row.minute
+        ).update(p50=(row.p50 or 0) * 1.5)
+    RegionMinute.objects.filter(
+        instance_id=slow.pk, minute__lt=since, minute__gte=since - 10
+    ).delete()
+    rows = {
+        row["id"]: row["p50"]
+        for row in signed_in.get(made.url("instances.json?range=1h")).json()["instances"]
+    }
     mine, others = rows.pop(slow.instance_id), rows
     values = [mine[str(minute)] for minute in range(since, ends)]
     assert all(value is not None and 1.3 < value < 1.7 for value in values)
     assert all(mine[str(minute)] is None for minute in range(since - 10, since))
-    assert all(value is None or 0.8 < value < 1.2 for cells in others.values() for value in cells.values())
+    assert all(
+        value is None or 0.8 < value < 1.2 for cells in others.values() for value in cells.values()
+    )
     text = shown(signed_in, made.url("instances/?range=1h"))
     assert 'class="h4"' in text and "highest +5" in text and "gaps" in text
     for show in ("eager", "compiling"):
-        assert "highest 0 %" in shown(signed_in, made.url(f"instances/?range=1h&show={show}")) or show == "compiling"
+        assert (
+            "highest 0 %" in shown(signed_in, made.url(f"instances/?range=1h&show={show}"))
+            or show == "compiling"
+        )
 
 
 def test_nothing_happens_before_an_instance_starts(signed_in: Client, made: Made) -> None:
@@ -96,16 +141,24 @@ def test_nothing_happens_before_an_instance_starts(signed_in: Client, made: Made
     RegionMinute.objects.filter(instance_id=slow.pk).exclude(minute=minute).delete()
     text = shown(signed_in, made.url(f"instances/?range=24h&version={slow.version_id}"))
     row = text[text.index("gpu-h100-01") :]
-    assert re.search(rf"highest [^ ]+ % at [^;]*{started:%H:%M}", row[: row.index("</tr")]), row[: row.index("</tr")]
+    assert re.search(rf"highest [^ ]+ % at [^;]*{started:%H:%M}", row[: row.index("</tr")]), row[
+        : row.index("</tr")
+    ]
 
 
-def test_the_time_before_an_instance_started_is_no_gap(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_before_an_instance_started_is_no_gap(
+    signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moment = clock.unix()  # minutes that a slow machine needs meanwhile are not waited for
     monkeypatch.setattr(clock, "unix", lambda: moment)
     made = charted(project, Plan("1", start=30, per_gpu=1))
 
     def rows() -> str:
-        return shown(signed_in, made.url("instances/?range=1h")).split("<tbody", 1)[1].split("</tbody", 1)[0]
+        return (
+            shown(signed_in, made.url("instances/?range=1h"))
+            .split("<tbody", 1)[1]
+            .split("</tbody", 1)[0]
+        )
 
     assert "highest" in rows() and "gap" not in rows()
     Instance.objects.update(started_at=clock.now() - timedelta(minutes=50))
@@ -113,27 +166,38 @@ def test_the_time_before_an_instance_started_is_no_gap(signed_in: Client, projec
 
 
 def test_what_the_bad_ones_share_is_ranked_with_its_counts(signed_in: Client, made: Made) -> None:
-    Instance.objects.update(ready_at=clock.now(), known_calls=100, capabilities={"compiled_calls": ["yes", ""]})
+    Instance.objects.update(
+        ready_at=clock.now(), known_calls=100, capabilities={"compiled_calls": ["yes", ""]}
+    )
     bad = Instance.objects.filter(gpu="NVIDIA H100")
     bad.update(eager_calls=90, identity={"driver": "570.12"})
     Instance.objects.filter(gpu="NVIDIA H200").update(identity={"driver": "550.54"})
     told = signed_in.get(made.url("instances.json")).json()["differs"]
     assert (told[0]["what"], told[0]["value"], told[0]["sure"]) == ("gpu", "NVIDIA H100", "weak")
-    assert "driver 570.12" in told[0]["also"] and told[0]["counts"].startswith("all 4 eager instances and none of 4")
+    assert "driver 570.12" in told[0]["also"] and told[0]["counts"].startswith(
+        "all 4 eager instances and none of 4"
+    )
     text = shown(signed_in, made.url("instances/"))
     assert "What is different about the bad ones" in text and "maybe" in text
 
 
 def test_a_healthy_fleet_makes_no_claim(signed_in: Client, made: Made) -> None:
-    assert "There are no hung, silent, eager or degraded instances." in shown(signed_in, made.url("instances/"))
+    assert "There are no hung, silent, eager or degraded instances." in shown(
+        signed_in, made.url("instances/")
+    )
 
 
-def test_where_all_are_bad_they_are_counted_and_there_is_nothing_beside_them(signed_in: Client, made: Made) -> None:
+def test_where_all_are_bad_they_are_counted_and_there_is_nothing_beside_them(
+    signed_in: Client, made: Made
+) -> None:
     assert "beside 8 other instances" in shown(signed_in, made.url("instances/"))
     Instance.objects.update(last_seen_at=clock.now() - timedelta(minutes=20))
     text = shown(signed_in, made.url("instances/"))
     assert "8</b> silent" in text and "8 silent instances beside 0 other instances" in text
-    assert "There are no other instances to compare with." in text and "There are no silent instances" not in text
+    assert (
+        "There are no other instances to compare with." in text
+        and "There are no silent instances" not in text
+    )
 
 
 def test_an_empty_list_says_what_brings_one(signed_in: Client, made: Made) -> None:
@@ -141,7 +205,9 @@ def test_an_empty_list_says_what_brings_one(signed_in: Client, made: Made) -> No
     assert "No instance reported in the last 6 h" in shown(signed_in, made.url("instances/"))
 
 
-def test_a_hundred_instances_are_paged_in_as_many_queries_as_eight(signed_in: Client, made: Made) -> None:
+def test_a_hundred_instances_are_paged_in_as_many_queries_as_eight(
+    signed_in: Client, made: Made
+) -> None:
     with CaptureQueriesContext(connection) as few:
         shown(signed_in, made.url("instances/"))
     like = one(made, "2", "gpu-h200-00")
@@ -160,54 +226,92 @@ def test_a_hundred_instances_are_paged_in_as_many_queries_as_eight(signed_in: Cl
     assert "101 to 108 of 108" in shown(signed_in, made.url("instances/?sort=name&page=77"))
 
 
-def test_one_instance_says_what_it_runs_and_what_it_cannot_tell(signed_in: Client, made: Made) -> None:
+def test_one_instance_says_what_it_runs_and_what_it_cannot_tell(
+    signed_in: Client, made: Made
+) -> None:
     it = changed(
         one(made, "2", "gpu-h200-00"),
-        capabilities={"compiled_calls": ["yes", ""], "cuda_graph_skips": ["no", "no reason on 2.11"]},
+        capabilities={
+            "compiled_calls": ["yes", ""],
+            "cuda_graph_skips": ["no", "no reason on 2.11"],
+        },
         spool_errors=3,
         clock_offset=9.0,
         components={"torch": "2.11.0", "env TORCHINDUCTOR_MAX_AUTOTUNE": "1"},
     )
-    Sender.objects.create(project=made.project, instance_id=it.instance_id, missing=2, first_seen_at=clock.now(), last_seen_at=clock.now())
+    Sender.objects.create(
+        project=made.project,
+        instance_id=it.instance_id,
+        missing=2,
+        first_seen_at=clock.now(),
+        last_seen_at=clock.now(),
+    )
     finding(made, "graph_break", "Tensor.item() call", "ranker/features.py:61", {"2": 4})
     text = shown(signed_in, made.url(f"instances/{it.instance_id}/"))
-    assert "no reason on 2.11" in text and "3 errors of the spool" in text and "2 windows missing" in text and "9 s behind" in text
+    assert (
+        "no reason on 2.11" in text
+        and "3 errors of the spool" in text
+        and "2 windows missing" in text
+        and "9 s behind" in text
+    )
     assert "2.13.0" in text and "3 of 4" in text, "most others of its version have another torch"
     assert "Tensor.item() call" in text and "slower than" in text
     assert ">env TORCHINDUCTOR_MAX_AUTOTUNE<" in text, "a name is shown as it is set"
     told = signed_in.get(made.url(f"instances/{it.instance_id}.json")).json()
-    assert told["capabilities"]["cuda_graph_skips"] == ["no", "no reason on 2.11"] and len(told["regions"]) == 2
-    assert "score_batch" in signed_in.get(made.url(f"instances/{it.instance_id}.csv")).content.decode()
+    assert (
+        told["capabilities"]["cuda_graph_skips"] == ["no", "no reason on 2.11"]
+        and len(told["regions"]) == 2
+    )
+    assert (
+        "score_batch" in signed_in.get(made.url(f"instances/{it.instance_id}.csv")).content.decode()
+    )
 
 
-def test_the_only_instance_of_a_version_has_no_others_that_differ(signed_in: Client, project: Project) -> None:
+def test_the_only_instance_of_a_version_has_no_others_that_differ(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=5, per_gpu=1))
     Instance.objects.filter(gpu="NVIDIA H100").delete()
     text = shown(signed_in, made.url(f"instances/{Instance.objects.get().instance_id}/"))
     assert "no other instance" in text and "differ among themselves" not in text
 
 
-def test_a_slow_instance_is_put_beside_the_median_of_the_others(signed_in: Client, made: Made) -> None:
+def test_a_slow_instance_is_put_beside_the_median_of_the_others(
+    signed_in: Client, made: Made
+) -> None:
     slow = one(made, "2", "gpu-h200-00")
     for row in RegionMinute.objects.filter(instance_id=slow.pk):
-        RegionMinute.objects.filter(instance_id=slow.pk, series_id=row.series_id, minute=row.minute).update(p50=(row.p50 or 0) * 2)
+        RegionMinute.objects.filter(
+            instance_id=slow.pk, series_id=row.series_id, minute=row.minute
+        ).update(p50=(row.p50 or 0) * 2)
     regions = signed_in.get(made.url(f"instances/{slow.instance_id}.json")).json()["regions"]
     assert all(line["slower"] and line["rank"] == "slower than 1 of 1\xa0other" for line in regions)
     assert all(int(line["p50_beside"].split("\xa0")[0].lstrip("+")) > 80 for line in regions)
 
 
-def test_a_compilation_that_lasts_is_put_beside_what_is_usual(signed_in: Client, made: Made) -> None:
+def test_a_compilation_that_lasts_is_put_beside_what_is_usual(
+    signed_in: Client, made: Made
+) -> None:
     compilations(made, "1")
-    it = changed(one(made, "2", "gpu-h200-00"), compiling_for=240.0, compiling_frame="score_batch", compiling_usual=8.0)
+    it = changed(
+        one(made, "2", "gpu-h200-00"),
+        compiling_for=240.0,
+        compiling_frame="score_batch",
+        compiling_usual=8.0,
+    )
     text = shown(signed_in, made.url(f"instances/{it.instance_id}/"))
     assert "Stuck: compiling <code>score_batch</code> for 4 min" in text
     assert "took 8 s at most before in this process; now it is 30 times as long" in text
     assert "The 4 known compilations of it took 4.1 s at the median" in text
     CompileEvent.objects.all().delete()
-    assert "No finished compilation of that frame is known" in shown(signed_in, made.url(f"instances/{it.instance_id}/"))
+    assert "No finished compilation of that frame is known" in shown(
+        signed_in, made.url(f"instances/{it.instance_id}/")
+    )
 
 
-def test_a_missing_heartbeat_is_joined_with_what_was_compiling(signed_in: Client, made: Made) -> None:
+def test_a_missing_heartbeat_is_joined_with_what_was_compiling(
+    signed_in: Client, made: Made
+) -> None:
     it = changed(
         one(made, "2", "gpu-h200-00"),
         last_seen_at=clock.now() - timedelta(seconds=400),
@@ -215,24 +319,39 @@ def test_a_missing_heartbeat_is_joined_with_what_was_compiling(signed_in: Client
         compiling_frame="score_batch",
     )
     text = shown(signed_in, made.url(f"instances/{it.instance_id}/"))
-    assert "No report for 6 min 4" in text and "Last seen compiling <code>score_batch</code> for 50 s." in text
+    assert (
+        "No report for 6 min 4" in text
+        and "Last seen compiling <code>score_batch</code> for 50 s." in text
+    )
     assert "has not compiled that frame before" in text
     changed(it, compiling_for=0.0)
-    assert "Nothing was compiling when it was last seen" in shown(signed_in, made.url(f"instances/{it.instance_id}/"))
+    assert "Nothing was compiling when it was last seen" in shown(
+        signed_in, made.url(f"instances/{it.instance_id}/")
+    )
 
 
 def test_an_unchanged_part_costs_no_redraw(signed_in: Client, made: Made) -> None:
     address = made.url("instances/?range=24h&show=eager")
     etag = signed_in.get(address, HTTP_HX_REQUEST="true")["ETag"]
-    assert signed_in.get(address, HTTP_HX_REQUEST="true", HTTP_IF_NONE_MATCH=etag).status_code == 304
+    assert (
+        signed_in.get(address, HTTP_HX_REQUEST="true", HTTP_IF_NONE_MATCH=etag).status_code == 304
+    )
 
 
-def test_pages_of_others_do_not_exist_and_the_model_page_leads_here(signed_in: Client, made: Made, other_project: Project) -> None:
+def test_pages_of_others_do_not_exist_and_the_model_page_leads_here(
+    signed_in: Client, made: Made, other_project: Project
+) -> None:
     theirs = charted(other_project, Plan("1", start=30, per_gpu=1))
-    it, other = one(made, "1", "gpu-h200-00"), Instance.objects.filter(version=theirs.versions["1"]).first()
+    it, other = (
+        one(made, "1", "gpu-h200-00"),
+        Instance.objects.filter(version=theirs.versions["1"]).first(),
+    )
     assert other is not None
     assert signed_in.get(made.url(f"instances/{other.instance_id}/")).status_code == 404
     assert signed_in.get(made.url("instances/nobody/")).status_code == 404
     assert signed_in.get(f"/p/ranking/models/{theirs.model.pk}/instances/").status_code == 404
     text = shown(signed_in, made.url())
-    assert made.url(f"instances/{it.instance_id}/") in text and made.url("instances/?env=production") in text
+    assert (
+        made.url(f"instances/{it.instance_id}/") in text
+        and made.url("instances/?env=production") in text
+    )

@@ -1,4 +1,5 @@
-"""Settings > Members: people come by a link that works once, change their role, and go; somebody who administers the project stays."""
+"""Settings > Members: people come by a link that works once, change their role, and go; somebody
+who administers the project stays."""
 
 import re
 from collections.abc import Callable
@@ -55,19 +56,29 @@ def test_the_link_is_stored_nowhere(signed_in: Client, project: Project) -> None
     assert all(token not in f"{row.subject} {row.after}" for row in AuditEntry.objects.all())
 
 
-def test_a_weak_password_or_a_name_that_is_taken_is_said_at_its_field(signed_in: Client, project: Project) -> None:
+def test_a_weak_password_or_a_name_that_is_taken_is_said_at_its_field(
+    signed_in: Client, project: Project
+) -> None:
     path, guest = invited(signed_in), Client()
     short = guest.post(path, {"username": "mara", "password": "short"})
-    assert short.status_code == 400 and "at least 12" in short.content.decode() and 'value="mara"' in short.content.decode()
+    assert (
+        short.status_code == 400
+        and "at least 12" in short.content.decode()
+        and 'value="mara"' in short.content.decode()
+    )
     taken = guest.post(path, {"username": "ada", "password": PASSWORD})
     assert taken.status_code == 400 and "username-e" in taken.content.decode()
     assert not Member.objects.exclude(user__username="ada").exists()
 
 
-def test_nobody_takes_a_name_that_differs_from_anothers_in_its_case_alone(signed_in: Client, project: Project) -> None:
+def test_nobody_takes_a_name_that_differs_from_anothers_in_its_case_alone(
+    signed_in: Client, project: Project
+) -> None:
     taken = Client().post(invited(signed_in), {"username": "ADA", "password": PASSWORD})
     assert taken.status_code == 400 and "username-e" in taken.content.decode()
-    assert Client().post("/accounts/login/", {"login": "ada", "password": PASSWORD}).status_code == 302
+    assert (
+        Client().post("/accounts/login/", {"login": "ada", "password": PASSWORD}).status_code == 302
+    )
 
 
 @pytest.mark.parametrize(("taken", "tried"), [("Élodie", "élodie"), ("ΣΑΣ", "σας")])
@@ -77,7 +88,9 @@ def test_that_holds_for_every_alphabet(taken: str, tried: str, project: Project)
         user_create(username=tried, password=PASSWORD)
 
 
-def test_who_is_a_moment_too_late_gets_no_account_either(signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_a_moment_too_late_gets_no_account_either(
+    signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, seen = invited(signed_in), Invitation.objects.get()
     assert Client().post(path, {"username": "mara", "password": PASSWORD}).status_code == 302
     monkeypatch.setattr("dashboard.ui.views.projects.find_invitation", lambda _: seen)
@@ -85,7 +98,9 @@ def test_who_is_a_moment_too_late_gets_no_account_either(signed_in: Client, proj
     assert (late.status_code, User.objects.filter(username="eve").exists()) == (400, False)
 
 
-def test_who_has_an_account_signs_in_and_keeps_the_greater_role(signed_in: Client, project: Project, make_user: MakeUser) -> None:
+def test_who_has_an_account_signs_in_and_keeps_the_greater_role(
+    signed_in: Client, project: Project, make_user: MakeUser
+) -> None:
     path = invited(signed_in, role="viewer")
     assert f"next={path}" in Client().get(path).content.decode()
     operator = sign_in(Client(), make_user("oscar", project, Role.OPERATOR))
@@ -93,7 +108,9 @@ def test_who_has_an_account_signs_in_and_keeps_the_greater_role(signed_in: Clien
     assert Member.objects.get(user__username="oscar").role == Role.OPERATOR
 
 
-def test_a_member_who_opens_a_link_reads_what_it_would_change(signed_in: Client, project: Project, make_user: MakeUser) -> None:
+def test_a_member_who_opens_a_link_reads_what_it_would_change(
+    signed_in: Client, project: Project, make_user: MakeUser
+) -> None:
     operator = sign_in(Client(), make_user("oscar", project, Role.OPERATOR))
     less = operator.get(invited(signed_in, role="viewer")).content.decode()
     assert "You are a member already, as operator. This link gives you nothing more" in less
@@ -102,11 +119,16 @@ def test_a_member_who_opens_a_link_reads_what_it_would_change(signed_in: Client,
     assert "This makes you admin." in more
     assert 'type="submit">Become admin' in more
     stranger = sign_in(Client(), make_user("stranger"))
-    assert "You are signed in as <b>stranger</b>. The link works once" in stranger.get(invited(signed_in)).content.decode()
+    assert (
+        "You are signed in as <b>stranger</b>. The link works once"
+        in stranger.get(invited(signed_in)).content.decode()
+    )
 
 
 @pytest.mark.parametrize("ended", ["expired", "revoked", "maker gone"])
-def test_a_link_that_ended_leads_nowhere(signed_in: Client, project: Project, user: User, make_user: MakeUser, ended: str) -> None:
+def test_a_link_that_ended_leads_nowhere(
+    signed_in: Client, project: Project, user: User, make_user: MakeUser, ended: str
+) -> None:
     path = invited(signed_in)
     made = Invitation.objects.get()
     if ended == "expired":
@@ -116,22 +138,32 @@ def test_a_link_that_ended_leads_nowhere(signed_in: Client, project: Project, us
     else:
         make_user("grace", project, Role.ADMIN)
         signed_in.post(MEMBERS + "leave/")
-    for answer in (Client().get(path), Client().post(path, {"username": "mara", "password": PASSWORD})):
+    for answer in (
+        Client().get(path),
+        Client().post(path, {"username": "mara", "password": PASSWORD}),
+    ):
         assert answer.status_code == 404
         assert "This link leads nowhere any more" in answer.content.decode()
 
 
-def test_an_invitation_is_mailed_when_there_is_a_mail_server(signed_in: Client, project: Project, settings: LazySettings) -> None:
+def test_an_invitation_is_mailed_when_there_is_a_mail_server(
+    signed_in: Client, project: Project, settings: LazySettings
+) -> None:
     refused = signed_in.post(MEMBERS + "invite/", {"role": "viewer", "email": "mara@example.com"})
     assert refused.status_code == 400 and "sends no mail" in refused.content.decode()
     settings.MAIL_READY = True
     path = invited(signed_in, email="mara@example.com")
     [sent] = mail.outbox
     assert sent.to == ["mara@example.com"] and path in sent.body
-    assert signed_in.post(MEMBERS + "invite/", {"role": "viewer", "email": "nobody"}).status_code == 400
+    assert (
+        signed_in.post(MEMBERS + "invite/", {"role": "viewer", "email": "nobody"}).status_code
+        == 400
+    )
 
 
-def test_a_role_changes_and_the_last_admin_stays(signed_in: Client, project: Project, user: User, make_user: MakeUser) -> None:
+def test_a_role_changes_and_the_last_admin_stays(
+    signed_in: Client, project: Project, user: User, make_user: MakeUser
+) -> None:
     oscar = make_user("oscar", project, Role.VIEWER)
     for answer in (
         signed_in.post(f"{MEMBERS}{user.pk}/role/", {"role": "viewer"}),
@@ -147,14 +179,18 @@ def test_a_role_changes_and_the_last_admin_stays(signed_in: Client, project: Pro
     assert actions()[-2:] == ["member.set", "member.remove"]
 
 
-def test_an_admin_who_may_not_sign_in_is_no_admin(signed_in: Client, project: Project, make_user: MakeUser) -> None:
+def test_an_admin_who_may_not_sign_in_is_no_admin(
+    signed_in: Client, project: Project, make_user: MakeUser
+) -> None:
     gone = make_user("grace", project, Role.ADMIN)
     gone.is_active = False
     gone.save()
     assert signed_in.post(f"{MEMBERS}leave/").status_code == 400
 
 
-def test_who_is_removed_is_out_at_once(signed_in: Client, project: Project, make_user: MakeUser) -> None:
+def test_who_is_removed_is_out_at_once(
+    signed_in: Client, project: Project, make_user: MakeUser
+) -> None:
     oscar = make_user("oscar", project, Role.OPERATOR)
     theirs = sign_in(Client(), oscar)
     assert theirs.get("/p/ranking/").status_code == 200
@@ -163,18 +199,28 @@ def test_who_is_removed_is_out_at_once(signed_in: Client, project: Project, make
     assert signed_in.post(f"{MEMBERS}{oscar.pk}/remove/").status_code == 404
 
 
-def test_people_of_another_project_are_not_touched_from_here(signed_in: Client, other_project: Project, make_user: MakeUser) -> None:
+def test_people_of_another_project_are_not_touched_from_here(
+    signed_in: Client, other_project: Project, make_user: MakeUser
+) -> None:
     stranger = make_user("mallory", other_project, Role.VIEWER)
     for part in ("role", "remove"):
-        assert signed_in.post(f"{MEMBERS}{stranger.pk}/{part}/", {"role": "admin"}).status_code == 404
+        assert (
+            signed_in.post(f"{MEMBERS}{stranger.pk}/{part}/", {"role": "admin"}).status_code == 404
+        )
     assert "mallory" not in signed_in.get(MEMBERS).content.decode()
 
 
-def test_projects_are_made_by_admins_and_staff(signed_in: Client, make_user: MakeUser, project: Project) -> None:
+def test_projects_are_made_by_admins_and_staff(
+    signed_in: Client, make_user: MakeUser, project: Project
+) -> None:
     answer = signed_in.post("/projects/new/", {"name": "Ranking"})
     assert answer.headers["Location"] == "/p/ranking-2/setup/"
     assert Member.objects.get(project__slug="ranking-2").role == Role.ADMIN
-    assert set(AuditEntry.objects.filter(project_id=Project.objects.get(slug="ranking-2").pk).values_list("address")) == {("127.0.0.1",)}
+    assert set(
+        AuditEntry.objects.filter(project_id=Project.objects.get(slug="ranking-2").pk).values_list(
+            "address"
+        )
+    ) == {("127.0.0.1",)}
     assert signed_in.post("/projects/new/", {"name": "  "}).status_code == 400
     assert "New project" in signed_in.get("/").content.decode()
     nobody = sign_in(Client(), make_user("nobody"))

@@ -1,4 +1,5 @@
-"""Which cause of cache misses costs most in the whole fleet: over all models, with the GPUs that waited, of the last days."""
+"""Which cause of cache misses costs most in the whole fleet: over all models, with the GPUs that
+waited, of the last days."""
 
 from __future__ import annotations
 
@@ -27,10 +28,19 @@ def card(client: Client, query: str) -> str:
     return text.partition('aria-labelledby="costs"')[2].partition("</section>")[0]
 
 
-def test_the_cause_that_costs_most_stands_first_with_its_models(story: Story, signed_in: Client, project: Project) -> None:
-    for model, cause, seconds in (("ranker", OPTION, 30.0), ("chat", OPTION, 45.0), ("chat", FOLDER, 25.0), ("embed", "", 90.0)):
+def test_the_cause_that_costs_most_stands_first_with_its_models(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    for model, cause, seconds in (
+        ("ranker", OPTION, 30.0),
+        ("chat", OPTION, 45.0),
+        ("chat", FOLDER, 25.0),
+        ("embed", "", 90.0),
+    ):
         told = {"miss": cause} if cause else {}
-        story.start("1", compiling=seconds, cache=MISS if cause else HIT, identity={"model": model}, **told)
+        story.start(
+            "1", compiling=seconds, cache=MISS if cause else HIT, identity={"model": model}, **told
+        )
     story.fold()
     text = card(signed_in, "?kind=cache_miss")
     assert "75 % of the missed seconds: 1 min 15 s, 75 GPU-s; in <bdi>chat, ranker</bdi>" in text
@@ -49,7 +59,9 @@ def test_what_was_missed_more_than_a_week_ago_is_left_out(
         assert (OPTION in card(signed_in, "?kind=cache_miss")) is shown
 
 
-def test_without_a_miss_and_of_other_kinds_nothing_is_added_up(story: Story, signed_in: Client, project: Project) -> None:
+def test_without_a_miss_and_of_other_kinds_nothing_is_added_up(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", cache=HIT)
     story.fold()
     assert card(signed_in, "?kind=cache_miss") == ""

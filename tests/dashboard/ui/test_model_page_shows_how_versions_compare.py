@@ -1,4 +1,5 @@
-"""The Model page: verdict with its proofs, trends per version, versions, findings, compilations; and its JSON and CSV."""
+"""The Model page: verdict with its proofs, trends per version, versions, findings, compilations;
+and its JSON and CSV."""
 
 from __future__ import annotations
 
@@ -56,11 +57,20 @@ def test_the_whole_story(signed_in: Client, project: Project) -> None:
         text = text_of(signed_in, made.url())
     assert len(caught) <= 7 + 21, [query["sql"] for query in caught]
     assert verdict.sentence in text and "ROLL BACK" in text and "simulated" in text
-    assert f"{made.url()}compare?a={made.versions[HEALTHY.name].pk}&b={made.versions[WORSE.name].pk}" in text
-    assert f"/p/ranking/alerts/{alert.number}/" in text and "Acknowledge" in text and "ROLL BACK, A-418" in text
+    assert (
+        f"{made.url()}compare?a={made.versions[HEALTHY.name].pk}&b={made.versions[WORSE.name].pk}"
+        in text
+    )
+    assert (
+        f"/p/ranking/alerts/{alert.number}/" in text
+        and "Acknowledge" in text
+        and "ROLL BACK, A-418" in text
+    )
     assert text.count('<p class="k">') == 3 and "eager on 4 of 4 instances" in text
     assert "Runs eager until restart" in text and "recompile limit of 8 reached" in text
-    assert "candidates.size(0): expected 64, actual 72" in text and "53 times on 4 instances" in text
+    assert (
+        "candidates.size(0): expected 64, actual 72" in text and "53 times on 4 instances" in text
+    )
     assert "skipping cudagraphs" in text and "Calling .item() breaks the graph" in text
     assert (
         "candidates.size(0) == 64" in text
@@ -71,7 +81,9 @@ def test_the_whole_story(signed_in: Client, project: Project) -> None:
     assert "3 min" in text or "in 3 min" in text
 
 
-def test_an_open_alert_is_shown_however_many_came_and_went_after_it(signed_in: Client, project: Project) -> None:
+def test_an_open_alert_is_shown_however_many_came_and_went_after_it(
+    signed_in: Client, project: Project
+) -> None:
     made = rolled_back(project)
     told: dict[str, Any] = {
         "project": project,
@@ -81,7 +93,13 @@ def test_an_open_alert_is_shown_however_many_came_and_went_after_it(signed_in: C
     }
     Alert.objects.create(**told, number=418, title="x", opened_at=clock.now() - timedelta(days=3))
     for number in range(1, 26):
-        Alert.objects.create(**told, number=number, title="y", opened_at=clock.now() - timedelta(days=2), state=AlertState.RESOLVED)
+        Alert.objects.create(
+            **told,
+            number=number,
+            title="y",
+            opened_at=clock.now() - timedelta(days=2),
+            state=AlertState.RESOLVED,
+        )
     text = text_of(signed_in, made.url())
     assert "/p/ranking/alerts/418/" in text and "Acknowledge" in text
 
@@ -90,11 +108,15 @@ def test_a_gap_is_null_and_never_zero(signed_in: Client, project: Project) -> No
     made = charted(project, Plan("1", start=130))
     values = chart(data_of(signed_in, made, "?range=6h"), "p50", 2)
     known = [value for value in values if value is not None]
-    assert values[0] is None and None in values[-40:], "before the deployment and in the ten minutes without a report"
+    assert values[0] is None and None in values[-40:], (
+        "before the deployment and in the ten minutes without a report"
+    )
     assert known and min(known) > 10
 
 
-def test_the_same_numbers_as_csv_with_empty_cells_for_gaps(signed_in: Client, project: Project) -> None:
+def test_the_same_numbers_as_csv_with_empty_cells_for_gaps(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("=cmd()", start=30))
     answer = signed_in.get(made.url()[:-1] + ".csv?range=1h")
     rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
@@ -103,37 +125,61 @@ def test_the_same_numbers_as_csv_with_empty_cells_for_gaps(signed_in: Client, pr
     assert rows[0]["p50 (ms, wall time)"] == "" and float(rows[-2]["p50 (ms, wall time)"]) > 10
 
 
-@pytest.mark.parametrize(("query", "count", "step"), [("?range=1h", 60, 1), ("", 120, 3), ("?range=24h", 144, 10), ("?range=7d", 168, 60)])
-def test_the_range_is_in_the_address(signed_in: Client, project: Project, query: str, count: int, step: int) -> None:
+@pytest.mark.parametrize(
+    ("query", "count", "step"),
+    [("?range=1h", 60, 1), ("", 120, 3), ("?range=24h", 144, 10), ("?range=7d", 168, 60)],
+)
+def test_the_range_is_in_the_address(
+    signed_in: Client, project: Project, query: str, count: int, step: int
+) -> None:
     data = data_of(signed_in, charted(project, SHORT), query)
     assert (data["window"]["count"], data["window"]["step_seconds"]) == (count, step * 60)
     assert any(value is not None for value in chart(data, "p50", 2)), "minutes and hours both draw"
 
 
 @pytest.mark.parametrize(
-    "query", ["?range=100y", "?until=99999999999999", "?until=-4", "?version=x&env=nowhere&region=nowhere&clock=sun", "?a=1&until=1e9"]
+    "query",
+    [
+        "?range=100y",
+        "?until=99999999999999",
+        "?until=-4",
+        "?version=x&env=nowhere&region=nowhere&clock=sun",
+        "?a=1&until=1e9",
+    ],
 )
-def test_a_strange_address_is_as_if_it_was_not_there(signed_in: Client, project: Project, query: str) -> None:
+def test_a_strange_address_is_as_if_it_was_not_there(
+    signed_in: Client, project: Project, query: str
+) -> None:
     assert "Trends" in text_of(signed_in, charted(project, SHORT).url() + query)
 
 
-def test_a_model_that_fell_silent_leads_to_its_last_report(signed_in: Client, project: Project) -> None:
+def test_a_model_that_fell_silent_leads_to_its_last_report(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=900, end=850))
     text = text_of(signed_in, made.url())
     assert "No report in these 6 h" in text and "<canvas" not in text
     assert "Trends" in text_of(signed_in, f"{made.url()}?until={now_minute() - 850}")
 
 
-def test_one_version_alone_has_nothing_to_be_compared_with(signed_in: Client, project: Project) -> None:
+def test_one_version_alone_has_nothing_to_be_compared_with(
+    signed_in: Client, project: Project
+) -> None:
     text = text_of(signed_in, charted(project, SHORT).url())
-    assert "<bdi>1</bdi> has no version before it to be compared with." in text and "See evidence" not in text and "Seen in" in text
+    assert (
+        "<bdi>1</bdi> has no version before it to be compared with." in text
+        and "See evidence" not in text
+        and "Seen in" in text
+    )
 
 
 def test_a_model_without_a_report_says_what_to_do(signed_in: Client, project: Project) -> None:
     assert "Go to Setup" in text_of(signed_in, charted(project).url())
 
 
-def test_a_model_that_is_minutes_old_is_shown_over_an_hour(signed_in: Client, project: Project) -> None:
+def test_a_model_that_is_minutes_old_is_shown_over_an_hour(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, SHORT)
     assert signed_in.get(made.url()).context["range_words"] == "6\u00a0h"
     made.model.first_seen_at = clock.now() - timedelta(minutes=10)
@@ -153,7 +199,9 @@ def test_environments_are_kept_apart(signed_in: Client, project: Project) -> Non
     assert "staging" not in text_of(signed_in, other.url())
 
 
-def test_inner_regions_do_not_count_twice_and_regions_can_be_switched(signed_in: Client, project: Project) -> None:
+def test_inner_regions_do_not_count_twice_and_regions_can_be_switched(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=30))
     before = told(chart(data_of(signed_in, made), "errors", 2))
     bucket = Series.objects.filter(bucket="2^8")
@@ -170,7 +218,9 @@ def told(values: list[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def test_a_version_of_the_address_is_the_one_that_is_looked_at(signed_in: Client, project: Project) -> None:
+def test_a_version_of_the_address_is_the_one_that_is_looked_at(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=60), Plan("2", start=30))
     data = data_of(signed_in, made, f"?version={made.versions['1'].pk}")
     assert next(one["name"] for one in data["versions"] if one["slot"] == 2) == "1"
@@ -178,19 +228,29 @@ def test_a_version_of_the_address_is_the_one_that_is_looked_at(signed_in: Client
 
 def test_a_finding_of_both_versions_is_not_called_new(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=60), Plan("2", start=30))
-    finding(made, "graph_break", "first line\nsecond\nthird\nfourth line", "a.py:1", {"1": 2, "2": 3})
+    finding(
+        made, "graph_break", "first line\nsecond\nthird\nfourth line", "a.py:1", {"1": 2, "2": 3}
+    )
     page = signed_in.get(made.url()).context["page"]
-    assert [(column.key, column.total) for column in page.columns] == [("new", 0), ("same", 1), ("gone", 0)]
+    assert [(column.key, column.total) for column in page.columns] == [
+        ("new", 0),
+        ("same", 1),
+        ("gone", 0),
+    ]
     (line,) = page.columns[1].lines
     assert (line.text, line.more) == ("first line\nsecond\nthird", "fourth line")
 
 
-def test_compilations_of_other_versions_and_times_stay_out(signed_in: Client, project: Project) -> None:
+def test_compilations_of_other_versions_and_times_stay_out(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=130))
     compilations(made, "1")
     CompileEvent.objects.filter(seq=0).update(at=clock.now() - timedelta(days=2))
     rows = signed_in.get(made.url()).context["page"].compilations
-    assert [row.event.seq for row in rows] == [3, 2, 1] and all(row.said.endswith("other 200\u00a0ms") or row.said for row in rows)
+    assert [row.event.seq for row in rows] == [3, 2, 1] and all(
+        row.said.endswith("other 200\u00a0ms") or row.said for row in rows
+    )
 
 
 def test_a_healthy_version_needs_no_proofs(signed_in: Client, project: Project) -> None:
@@ -204,13 +264,19 @@ def test_a_healthy_version_needs_no_proofs(signed_in: Client, project: Project) 
 def test_latched_frames_count_instances(signed_in: Client, project: Project) -> None:
     made = charted(project, SHORT)
     one = Instance.objects.order_by("pk")[0]
-    one.latched_eager = [{"frame": "f", "cause": "limit", "at": 0}, {"frame": "f", "cause": "limit", "at": 9}, "odd"]
+    one.latched_eager = [
+        {"frame": "f", "cause": "limit", "at": 0},
+        {"frame": "f", "cause": "limit", "at": 9},
+        "odd",
+    ]
     one.save()
     (latched,) = signed_in.get(made.url()).context["page"].latched
     assert (latched.frame, latched.instances, latched.known) == ("f", 1, 4)
 
 
-def test_a_model_of_another_project_does_not_exist(signed_in: Client, other_project: Project, project: Project) -> None:
+def test_a_model_of_another_project_does_not_exist(
+    signed_in: Client, other_project: Project, project: Project
+) -> None:
     made = charted(other_project, SHORT)
     for rest in ("/", ".json", ".csv", "/compare", "/compare.json", "/compare.csv"):
         assert signed_in.get(f"/p/ranking/models/{made.model.pk}{rest}").status_code == 404

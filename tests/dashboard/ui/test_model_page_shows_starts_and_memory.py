@@ -1,4 +1,5 @@
-"""The Model page: how each version's newest process started, stage by stage, and what its processes hold of memory."""
+"""The Model page: how each version's newest process started, stage by stage, and what its processes
+hold of memory."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from dashboard.fleet.models import ColdStart, VersionProcessHour, VersionProcess
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_factory import Made, Plan, charted
 
-STAGES = [["before init", 0.0, 0.5], ["import torch", 0.5, 2.5], ["weights <b>loaded", 3.0, 1.0], ["compile", 5.0, 7.5]]
+STAGES = [
+    ["before init", 0.0, 0.5],
+    ["import torch", 0.5, 2.5],
+    ["weights <b>loaded", 3.0, 1.0],
+    ["compile", 5.0, 7.5],
+]
 
 
 def text_of(client: Client, made: Made) -> str:
@@ -25,33 +31,73 @@ def start(made: Made, **fields: Any) -> None:
     ColdStart.objects.filter(project=made.project).delete()
     instance = made.versions["1"].instances.order_by("-pk").first()
     assert instance is not None
-    ColdStart.objects.create(instance=instance, project=made.project, version=instance.version, started_at=instance.started_at, **fields)
+    ColdStart.objects.create(
+        instance=instance,
+        project=made.project,
+        version=instance.version,
+        started_at=instance.started_at,
+        **fields,
+    )
 
 
-def test_a_start_is_shown_with_every_stage_and_what_nothing_explains(signed_in: Client, project: Project) -> None:
+def test_a_start_is_shown_with_every_stage_and_what_nothing_explains(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=30))
-    phases = {"marks": {}, "until": "ready", "stages": STAGES, "phases": {"inductor": 5.0, "dynamo": 2.0, "gc": 0.001}}
+    phases = {
+        "marks": {},
+        "until": "ready",
+        "stages": STAGES,
+        "phases": {"inductor": 5.0, "dynamo": 2.0, "gc": 0.001},
+    }
     start(made, total=12.5, unaccounted=1.0, phases=phases)
     text = text_of(signed_in, made)
-    for words in ("import torch", "before compilewatch.init", "inductor 5 s, dynamo 2 s", "12.5 s", "until ready()"):
+    for words in (
+        "import torch",
+        "before compilewatch.init",
+        "inductor 5 s, dynamo 2 s",
+        "12.5 s",
+        "until ready()",
+    ):
         assert words in text, words
-    assert "not accounted for" in text and "weights &lt;b&gt;loaded" in text and "gc " not in unescape(text).split("Cold starts")[1]
+    assert (
+        "not accounted for" in text
+        and "weights &lt;b&gt;loaded" in text
+        and "gc " not in unescape(text).split("Cold starts")[1]
+    )
     assert 'x="40.0" width="60.0"' in text
 
 
-def test_a_stage_of_the_agents_own_is_no_mark_of_the_job(signed_in: Client, project: Project) -> None:
+def test_a_stage_of_the_agents_own_is_no_mark_of_the_job(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=30))
     names = list(COLD_START_STAGES)
     stages = [[name, float(place), 1.0] for place, name in enumerate(names)]
-    start(made, total=float(len(names)), unaccounted=0.0, phases={"marks": {}, "until": "first call", "stages": stages, "phases": {}})
+    start(
+        made,
+        total=float(len(names)),
+        unaccounted=0.0,
+        phases={"marks": {}, "until": "first call", "stages": stages, "phases": {}},
+    )
     section = text_of(signed_in, made).split('aria-labelledby="starts"')[1].split("</section>")[0]
-    assert "import torch._dynamo, the compiler" in section and "first calls of what was compiled" in section
+    assert (
+        "import torch._dynamo, the compiler" in section
+        and "first calls of what was compiled" in section
+    )
     assert ">mark<" not in section
 
 
-def test_a_start_that_only_its_reports_show_has_two_stages(signed_in: Client, project: Project) -> None:
+def test_a_start_that_only_its_reports_show_has_two_stages(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=30))
-    start(made, total=10.0, unaccounted=2.0, phases={"marks": {}, "before_compiling": 3.0, "compiling": 5.0})
+    start(
+        made,
+        total=10.0,
+        unaccounted=2.0,
+        phases={"marks": {}, "before_compiling": 3.0, "compiling": 5.0},
+    )
     text = text_of(signed_in, made)
     assert "before the first compilation" in text and "until calls ran without compiling" in text
 
@@ -62,9 +108,17 @@ def test_a_version_that_never_got_so_far_has_no_start(signed_in: Client, project
     assert "Cold starts" not in text_of(signed_in, made)
 
 
-def test_memory_says_what_is_known_and_a_dash_where_nothing_is(signed_in: Client, project: Project) -> None:
+def test_memory_says_what_is_known_and_a_dash_where_nothing_is(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, Plan("1", start=30))
-    known = {"gpu_allocated": 30 << 30, "gpu_graph_pool": 94 << 20, "gpu_utilisation": 0.71, "host_rss_slope": 0.5 * (1 << 30), "ooms": 2}
+    known = {
+        "gpu_allocated": 30 << 30,
+        "gpu_graph_pool": 94 << 20,
+        "gpu_utilisation": 0.71,
+        "host_rss_slope": 0.5 * (1 << 30),
+        "ooms": 2,
+    }
     VersionProcessMinute.objects.update(**known)
     VersionProcessHour.objects.update(**known)
     text = text_of(signed_in, made)

@@ -1,4 +1,5 @@
-"""Shapes of states: an open alert, a delivered message and a healthy instance differ without their colours."""
+"""Shapes of states: an open alert, a delivered message and a healthy instance differ without their
+colours."""
 
 from __future__ import annotations
 
@@ -31,14 +32,22 @@ def test_each_state_has_a_shape(name: str) -> None:
 
 def test_no_two_states_share_a_shape() -> None:
     kinds = (ALERTS, DELIVERIES, WORKERS, INSTANCES, VERDICTS)
-    same = [(one, other) for one, other in combinations([name for kind in kinds for name in kind], 2) if MARKS[one] == MARKS[other]]
+    same = [
+        (one, other)
+        for one, other in combinations([name for kind in kinds for name in kind], 2)
+        if MARKS[one] == MARKS[other]
+    ]
     assert same == []
 
 
 @pytest.mark.parametrize("state", AlertState.values)
-def test_the_list_shows_the_shape_and_the_word_of_each_state(signed_in: Client, project: Project, state: str) -> None:
+def test_the_list_shows_the_shape_and_the_word_of_each_state(
+    signed_in: Client, project: Project, state: str
+) -> None:
     stories.fleet(project, every=400)
     Alert.objects.update(state=state)
     shapes = CELL.findall(signed_in.get(f"/p/{project.slug}/alerts/").content.decode())
-    assert shapes and all(shape == state_mark("alert", state) != draw_mark("state-healthy") for shape, _ in shapes)
+    assert shapes and all(
+        shape == state_mark("alert", state) != draw_mark("state-healthy") for shape, _ in shapes
+    )
     assert {word for _, word in shapes} <= {AlertState(state).label, "Resolved", "Rolled"}

@@ -1,4 +1,5 @@
-"""Words for numbers: units, at most three digits, a real minus, a hard space, and no rounding up to all or down to none."""
+"""Words for numbers: units, at most three digits, a real minus, a hard space, and no rounding up to
+all or down to none."""
 
 import pytest
 
@@ -31,23 +32,39 @@ def test_durations(seconds: float, said: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "said"),
-    [(1, "100 %"), (0.9996, "> 99.9 %"), (0.712, "71.2 %"), (0.96, "96 %"), (0.0011, "0.11 %"), (0.00001, "< 0.01 %"), (0, "0 %")],
+    [
+        (1, "100 %"),
+        (0.9996, "> 99.9 %"),
+        (0.712, "71.2 %"),
+        (0.96, "96 %"),
+        (0.0011, "0.11 %"),
+        (0.00001, "< 0.01 %"),
+        (0, "0 %"),
+    ],
 )
 def test_shares(share: float, said: str) -> None:
     assert words.percent(share).replace(S, " ") == said
 
 
-@pytest.mark.parametrize(("ratio", "said"), [(0.312, "+31 %"), (-0.06, "−6 %"), (0.0001, "0 %"), (0.024, "+2.4 %"), (float("nan"), "? %")])
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [(0.312, "+31 %"), (-0.06, "−6 %"), (0.0001, "0 %"), (0.024, "+2.4 %"), (float("nan"), "? %")],
+)
 def test_changes(ratio: float, said: str) -> None:
     assert words.change(ratio).replace(S, " ") == said
 
 
-@pytest.mark.parametrize(("difference", "said"), [(-0.281, "−28.1 pts"), (0.01, "+1 pt"), (0.0, "0 pts")])
+@pytest.mark.parametrize(
+    ("difference", "said"), [(-0.281, "−28.1 pts"), (0.01, "+1 pt"), (0.0, "0 pts")]
+)
 def test_points(difference: float, said: str) -> None:
     assert words.points(difference).replace(S, " ") == said
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, "0 B"), (33_500_000_000, "31.2 GiB"), (1023, "1 KiB"), (-214_748_365, "−205 MiB")])
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(0, "0 B"), (33_500_000_000, "31.2 GiB"), (1023, "1 KiB"), (-214_748_365, "−205 MiB")],
+)
 def test_sizes(count: float, said: str) -> None:
     assert words.size(count).replace(S, " ") == said
 

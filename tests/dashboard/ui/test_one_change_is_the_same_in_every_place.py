@@ -1,7 +1,8 @@
-"""One regression, folded and judged as in production: ten places show the same values, change, interval, unit and window of it.
+"""One regression, folded and judged as in production: ten places show the same values, change,
+interval, unit and window of it.
 
-Pages are read as a reader sees them, by the text of their elements; files, the API and /metrics by their numbers, which the one formatter
-turns into the text of the pages."""
+Pages are read as a reader sees them, by the text of their elements; files, the API and /metrics by
+their numbers, which the one formatter turns into the text of the pages."""
 
 from __future__ import annotations
 
@@ -51,13 +52,23 @@ class Judged(NamedTuple):
     def address(self, page: str) -> str:
         """Of a page: its version and its model are filled in."""
         one = self.verdict.deployment
-        return self.root + page.format(model=one.model_id, version=one.version_id, alert=self.alert.number)
+        return self.root + page.format(
+            model=one.model_id, version=one.version_id, alert=self.alert.number
+        )
 
 
 @pytest.fixture
-def judged(project: Project, side_by_side: list[SimulatedInstance], send: Callable[..., None], slack: StandIn, time_is: Clock) -> Judged:
+def judged(
+    project: Project,
+    side_by_side: list[SimulatedInstance],
+    send: Callable[..., None],
+    slack: StandIn,
+    time_is: Clock,
+) -> Judged:
     """A version that is slower and partly eager; its alert is open and its message sent."""
-    channel_create(project=project, kind="slack", name="#ranking", address=slack.url, actor_name="tests")
+    channel_create(
+        project=project, kind="slack", name="#ranking", address=slack.url, actor_name="tests"
+    )
     for instance in side_by_side:
         send(instance)
     deployments_judge()
@@ -76,19 +87,35 @@ def texts(html: str) -> str:
 
 
 def stored(judged: Judged, metric: str) -> Said:
-    """What the row that the judge stored says in the words of the formatter: what every place is compared with."""
+    """What the row that the judge stored says in the words of the formatter: what every place is
+    compared with."""
     row = next(row for row in judged.verdict.evidence["evidence"] if row["metric"] == metric)
     minutes = f"{row['window_minutes'] or row['matched_minutes']} min"
-    return said_of(row, row["change"], row["low"], row["high"], f"{'last' if row['unit'] == 'share' else 'matched'} {minutes}")
+    return said_of(
+        row,
+        row["change"],
+        row["low"],
+        row["high"],
+        f"{'last' if row['unit'] == 'share' else 'matched'} {minutes}",
+    )
 
 
 def said_of(row: dict[str, Any], change: Any, low: Any, high: Any, window: str) -> Said:
-    """Numbers of a file or of the API as the pages show them; the change is computed from the two values."""
+    """Numbers of a file or of the API as the pages show them; the change is computed from the two
+    values."""
     before, after, unit = float(row["baseline"]), float(row["candidate"]), row["unit"]
     if change not in (None, ""):
-        assert float(change) == pytest.approx(after / before - 1, rel=1e-6), "the change is that of the two values"
+        assert float(change) == pytest.approx(after / before - 1, rel=1e-6), (
+            "the change is that of the two values"
+        )
     interval = numbers.change_range(float(low), float(high)) if low not in (None, "") else ""
-    found = (numbers.level(before, unit), numbers.level(after, unit), numbers.difference(after, before, unit), interval, window)
+    found = (
+        numbers.level(before, unit),
+        numbers.level(after, unit),
+        numbers.difference(after, before, unit),
+        interval,
+        window,
+    )
     return Said(*(part.replace("\u00a0", " ") for part in found))
 
 
@@ -108,7 +135,11 @@ def on_model(page: str, metric: str) -> Said:
         found = re.search(rf"\|Eager calls\|REGRESSED\|{VALUE}\|was {VALUE}, (last \d+ min)", page)
         assert found, page
         return Said(found[2], found[1], "", window=found[3])
-    found = re.search(rf"\|{metric}, wall time\|REGRESSED\|(\S+ %)\|(\S+ to \S+ %), [^|]+\|{VALUE} to {VALUE}; (matched \d+ min)", page)
+    found = re.search(
+        rf"\|{metric}, wall time\|REGRESSED\|(\S+ %)\|(\S+ to \S+ %), [^|]+\|{VALUE} to "
+        rf"{VALUE}; (matched \d+ min)",
+        page,
+    )
     assert found, page
     return Said(found[3], found[4], found[1], found[2], found[5])
 
@@ -117,7 +148,9 @@ def on_compare(page: str, metric: str) -> Said:
     """A row of the evidence table."""
     title = {"eager": r"Eager calls\|share of calls\|[^|]+"}.get(metric, rf"{metric}\|wall time")
     found = re.search(
-        rf"\|{title}\|{VALUE}\|{VALUE}\|(\S+ (?:%|pts))\|([^|]+)\|REGRESSED\|(?:follows from [^|]+\|)?((?:matched|last) \d+ min)", page
+        rf"\|{title}\|{VALUE}\|{VALUE}\|(\S+ (?:%|pts))\|([^|]+)\|REGRESSED\|(?:follows "
+        r"from [^|]+\|)?((?:matched|last) \d+ min)",
+        page,
     )
     assert found, page
     return Said(found[1], found[2], found[3], found[4] if " to " in found[4] else "", found[5])
@@ -126,7 +159,10 @@ def on_compare(page: str, metric: str) -> Said:
 def on_alert(page: str, metric: str) -> Said:
     """A row of the table in the time line."""
     title = {"eager": r"Eager calls\|[^|]+"}.get(metric, metric)
-    found = re.search(rf"\|{title}\|(\S+ (?:%|pts))\|{VALUE} to {VALUE}\|((?:matched|last) \d+ min)\|([^|]+)\|", page)
+    found = re.search(
+        rf"\|{title}\|(\S+ (?:%|pts))\|{VALUE} to {VALUE}\|((?:matched|last) \d+ min)\|([^|]+)\|",
+        page,
+    )
     assert found, page
     return Said(found[2], found[3], found[1], found[5] if " to " in found[5] else "", found[4])
 
@@ -134,10 +170,14 @@ def on_alert(page: str, metric: str) -> Said:
 def in_message(text: str, metric: str) -> Said:
     """A line of the evidence in Slack."""
     if metric == "eager":
-        found = re.match(rf"Eager calls, \S+: {VALUE} of calls \(before: {VALUE}\), (last \d+ min);", text)
+        found = re.match(
+            rf"Eager calls, \S+: {VALUE} of calls \(before: {VALUE}\), (last \d+ min);", text
+        )
         assert found, text
         return Said(found[2], found[1], "", window=found[3])
-    found = re.match(rf"{metric}, \S+: (\S+ %) \(([^)]+)\), {VALUE} to {VALUE}, (matched \d+ min);", text)
+    found = re.match(
+        rf"{metric}, \S+: (\S+ %) \(([^)]+)\), {VALUE} to {VALUE}, (matched \d+ min);", text
+    )
     assert found, text
     return Said(found[3], found[4], found[1], found[2], found[5])
 
@@ -164,63 +204,112 @@ def test_pages_show_what_the_judge_stored(name: str, judged: Judged, signed_in: 
         shown_equal(reader(page, metric), stored(judged, metric))
 
 
-def test_the_version_page_and_every_headline_have_the_same_sentence(judged: Judged, signed_in: Client, slack: StandIn) -> None:
+def test_the_version_page_and_every_headline_have_the_same_sentence(
+    judged: Judged, signed_in: Client, slack: StandIn
+) -> None:
     p50, eager = (stored(judged, metric) for metric in ("p50", "eager"))
-    assert f"p50 is {p50.change.lstrip('+')} slower ({p50.interval})" in judged.verdict.sentence.replace("\u00a0", " ")
+    assert (
+        f"p50 is {p50.change.lstrip('+')} slower ({p50.interval})"
+        in judged.verdict.sentence.replace("\u00a0", " ")
+    )
     assert f"{eager.candidate} of calls run eager" in judged.verdict.sentence.replace("\u00a0", " ")
-    title = f"ranker 2026.11.3: p50 {p50.change.lstrip('+')} slower, {eager.candidate} of calls eager"
+    title = (
+        f"ranker 2026.11.3: p50 {p50.change.lstrip('+')} slower, {eager.candidate} of calls eager"
+    )
     assert judged.alert.title.replace("\u00a0", " ") == title
     said = judged.verdict.sentence.replace("\u00a0", " ").split(" than ")[0]
-    for address in ("", "models/{model}/", "models/{model}/versions/{version}/", "models/{model}/compare", "alerts/{alert}/"):
+    for address in (
+        "",
+        "models/{model}/",
+        "models/{model}/versions/{version}/",
+        "models/{model}/compare",
+        "alerts/{alert}/",
+    ):
         assert said in texts(signed_in.get(judged.address(address)).content.decode()), address
     assert said in str(slack.messages[-1]).replace("\\xa0", " ")
 
 
 def test_messages_show_what_the_judge_stored(judged: Judged, slack: StandIn) -> None:
-    fields = [field["text"].replace("\u00a0", " ") for block in slack.messages[-1]["blocks"] for field in block.get("fields", ())]
+    fields = [
+        field["text"].replace("\u00a0", " ")
+        for block in slack.messages[-1]["blocks"]
+        for field in block.get("fields", ())
+    ]
     for metric, begins in (("eager", "Eager calls"), ("p50", "p50,"), ("p99", "p99,")):
-        shown_equal(in_message(next(text for text in fields if text.startswith(begins)), metric), stored(judged, metric))
+        shown_equal(
+            in_message(next(text for text in fields if text.startswith(begins)), metric),
+            stored(judged, metric),
+        )
 
 
-def changes_in_files(judged: Judged, client: Client, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def changes_in_files(
+    judged: Judged, client: Client, key: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """Rows of changes as programs read them."""
     for row in client.get(judged.address("models/{model}/compare.json")).json()["rows"]:
         yield "compare.json", row
-    for row in csv.DictReader(io.StringIO(client.get(judged.address("models/{model}/compare.csv")).content.decode())):
+    for row in csv.DictReader(
+        io.StringIO(client.get(judged.address("models/{model}/compare.csv")).content.decode())
+    ):
         yield "compare.csv", row
     for row in client.get(judged.address("fleet.json")).json()["models"][0]["changes"]:
         yield "fleet.json", row
-    for row in read(Client(), f"/api/v1/projects/ranking/verdicts/{judged.verdict.pk}", key=key)["evidence"]:
+    for row in read(Client(), f"/api/v1/projects/ranking/verdicts/{judged.verdict.pk}", key=key)[
+        "evidence"
+    ]:
         yield "api", row
 
 
-def test_files_and_the_api_have_the_numbers_of_the_pages(judged: Judged, signed_in: Client, api_key: str) -> None:
+def test_files_and_the_api_have_the_numbers_of_the_pages(
+    judged: Judged, signed_in: Client, api_key: str
+) -> None:
     compared = []
     for place, row in changes_in_files(judged, signed_in, api_key):
         if row["metric"] in ("p50", "p99", "eager"):
             known = stored(judged, row["metric"])
-            names = ("change", "low", "high") if place == "api" else ("change_ratio", "change_low_ratio", "change_high_ratio")
+            names = (
+                ("change", "low", "high")
+                if place == "api"
+                else ("change_ratio", "change_low_ratio", "change_high_ratio")
+            )
             change, low, high = (row[name] for name in names)
             window = f"{row['window']} {row['minutes' if place == 'api' else 'window_minutes']} min"
             assert said_of(row, change, low, high, window) == known, place
             compared.append((place, row["metric"]))
     assert len(compared) == 12
-    [fleet] = csv.DictReader(io.StringIO(signed_in.get(judged.address("fleet.csv")).content.decode()))
+    [fleet] = csv.DictReader(
+        io.StringIO(signed_in.get(judged.address("fleet.csv")).content.decode())
+    )
     for metric in ("p50", "p99"):
-        row = {name: fleet[f"{metric}_judged_{name}_seconds"] for name in ("baseline", "candidate")} | {"unit": "s"}
-        change, low, high = (fleet[f"{metric}_judged_{name}_ratio"] for name in ("change", "change_low", "change_high"))
-        assert said_of(row, change, low, high, f"matched {fleet[f'{metric}_judged_window_minutes']} min") == stored(judged, metric)
+        row = {
+            name: fleet[f"{metric}_judged_{name}_seconds"] for name in ("baseline", "candidate")
+        } | {"unit": "s"}
+        change, low, high = (
+            fleet[f"{metric}_judged_{name}_ratio"]
+            for name in ("change", "change_low", "change_high")
+        )
+        assert said_of(
+            row, change, low, high, f"matched {fleet[f'{metric}_judged_window_minutes']} min"
+        ) == stored(judged, metric)
 
 
-def test_the_latest_values_of_fleet_its_files_and_the_metrics_are_equal(judged: Judged, signed_in: Client, api_key: str) -> None:
+def test_the_latest_values_of_fleet_its_files_and_the_metrics_are_equal(
+    judged: Judged, signed_in: Client, api_key: str
+) -> None:
     page = texts(signed_in.get(judged.address("")).content.decode())
     [model] = signed_in.get(judged.address("fleet.json")).json()["models"]
-    answer = Client().get("/metrics", headers={"authorization": f"Bearer {api_key}"}).content.decode()
+    answer = (
+        Client().get("/metrics", headers={"authorization": f"Bearer {api_key}"}).content.decode()
+    )
     families = {family.name: family for family in text_string_to_metric_families(answer)}
     latency = families["compilewatch_version_latency_seconds"]
     assert "15 minutes" in latency.documentation and "values last 15 min" in page
     for metric, quantile in (("p50", "0.5"), ("p99", "0.99")):
-        [value] = [one.value for one in latency.samples if one.labels["version"] == "2026.11.3" and one.labels["quantile"] == quantile]
+        [value] = [
+            one.value
+            for one in latency.samples
+            if one.labels["version"] == "2026.11.3" and one.labels["quantile"] == quantile
+        ]
         assert value == model[f"{metric}_seconds"]
         shown = re.search(rf"\|{metric}\|{VALUE}\|", page)
         assert shown and shown[1] == numbers.duration(value).replace("\u00a0", " ")

@@ -1,4 +1,5 @@
-"""Settings > Roll back: what the owners of a model wrote is on its alert's page and in every message, and who wrote it is recorded."""
+"""Settings > Roll back: what the owners of a model wrote is on its alert's page and in every
+message, and who wrote it is recorded."""
 
 from __future__ import annotations
 
@@ -20,11 +21,17 @@ URL = "https://runbooks.example.com/ranker?leave={version}&to={baseline}"
 
 
 def save(client: Client, alert: Alert, **given: object) -> tuple[int, str]:
-    answer = client.post(f"{PAGE}save/", {"model": alert.deployment.model_id, "text": TEXT, "url": URL, **given}, follow=True)
+    answer = client.post(
+        f"{PAGE}save/",
+        {"model": alert.deployment.model_id, "text": TEXT, "url": URL, **given},
+        follow=True,
+    )
     return answer.status_code, answer.content.decode()
 
 
-def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(signed_in: Client, alert: Alert) -> None:
+def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(
+    signed_in: Client, alert: Alert
+) -> None:
     RollbackGuide.objects.all().delete()
     story = f"/p/ranking/alerts/{alert.number}/"
     written = signed_in.get(story).content.decode()
@@ -37,15 +44,27 @@ def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(s
     before = alert.verdict.baseline.version.name
     shown = signed_in.get(story).content.decode()
     assert f"# from 2026.11.3 &amp; #1 to {before}" in shown
-    assert f'href="https://runbooks.example.com/ranker?leave=2026.11.3%20%26%20%231&amp;to={before}"' in shown
+    assert (
+        f'href="https://runbooks.example.com/ranker?leave=2026.11.3%20%26%20%231&amp;to={before}"'
+        in shown
+    )
     facts = build_alert_payload(alert=alert, verdict=alert.verdict)
-    assert facts["roll_back_guide"] == f"kubectl argo rollouts undo ranker\n# from 2026.11.3 & #1 to {before}"
-    assert facts["links"]["roll_back_guide"] == f"https://runbooks.example.com/ranker?leave=2026.11.3%20%26%20%231&to={before}"
+    assert (
+        facts["roll_back_guide"]
+        == f"kubectl argo rollouts undo ranker\n# from 2026.11.3 & #1 to {before}"
+    )
+    assert (
+        facts["links"]["roll_back_guide"]
+        == f"https://runbooks.example.com/ranker?leave=2026.11.3%20%26%20%231&to={before}"
+    )
     assert "That is what was there before." in save(signed_in, alert)[1]
     assert save(signed_in, alert, text=" ", url="")[0] == 200
     assert not RollbackGuide.objects.exists()
     entries = list(AuditEntry.objects.filter(action="guide.set").order_by("pk"))
-    assert [(one.actor_name, one.before["url"], one.after["url"]) for one in entries] == [("ada", "", URL), ("ada", URL, "")]
+    assert [(one.actor_name, one.before["url"], one.after["url"]) for one in entries] == [
+        ("ada", "", URL),
+        ("ada", URL, ""),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +76,10 @@ def test_what_is_written_is_on_the_page_and_in_the_message_until_it_is_removed(s
         ({"url": "https://[::1"}, "Expected an address that begins with https://"),
         ({"url": "https://example.com/a b"}, "has no spaces"),
         ({"url": "https://example.com/\u202egnp"}, "no control characters"),
-        ({"url": "https://example.com/{candidate}"}, "{candidate} is filled in by nobody, expected {version} or {baseline}."),
+        (
+            {"url": "https://example.com/{candidate}"},
+            "{candidate} is filled in by nobody, expected {version} or {baseline}.",
+        ),
         ({"url": "https://example.com/" + "a" * 200}, "At most 200 characters."),
         ({"text": "a" * 2001}, "At most 2,000 characters."),
     ],
@@ -68,18 +90,23 @@ def test_what_cannot_be_a_guide_is_said_beside_its_field_and_kept_in_the_form(
     status, page = save(signed_in, alert, **given)
     assert (status, RollbackGuide.objects.filter(url=URL).exists()) == (400, False)
     assert page.count(said) == 2
-    assert "kubectl argo rollouts undo ranker" in page if "text" not in given else "a" * 2001 in page
+    assert (
+        "kubectl argo rollouts undo ranker" in page if "text" not in given else "a" * 2001 in page
+    )
 
 
 def test_the_form_is_of_the_model_that_is_asked_for_else_of_one_without_a_guide(
     signed_in: Client, project: Project, other_project: Project, alert: Alert
 ) -> None:
-    RollbackGuide.objects.create(project=other_project, model_name=alert.deployment.model.name, text="theirs")
+    RollbackGuide.objects.create(
+        project=other_project, model_name=alert.deployment.model.name, text="theirs"
+    )
     page = signed_in.get(PAGE).content.decode()
     assert f'name="model" value="{alert.deployment.model_id}"' not in page
     assert "theirs" not in page
     assert (
-        f'name="model" value="{alert.deployment.model_id}"' in signed_in.get(f"{PAGE}?model={alert.deployment.model_id}").content.decode()
+        f'name="model" value="{alert.deployment.model_id}"'
+        in signed_in.get(f"{PAGE}?model={alert.deployment.model_id}").content.decode()
     )
     foreign = model(other_project, "foreign", [Shape("1", 0.01, 5, 60)], every=60)
     assert signed_in.post(f"{PAGE}save/", {"model": foreign.pk, "text": "x"}).status_code == 404

@@ -49,15 +49,24 @@ def queries(client: Client, address: str) -> list[str]:
     return [query["sql"] for query in caught.captured_queries]
 
 
-def test_the_fleet_asks_as_much_for_twelve_models_as_for_three(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_the_fleet_asks_as_much_for_twelve_models_as_for_three(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     three = queries(signed_in, "/p/ranking/")
     for number in range(9):
-        model(project, f"model-{number}", [Shape("1", 0.01, 50, 900), Shape("2", 0.01, 50, 300)], every=120)
+        model(
+            project,
+            f"model-{number}",
+            [Shape("1", 0.01, 50, 900), Shape("2", 0.01, 50, 300)],
+            every=120,
+        )
     twelve = queries(signed_in, "/p/ranking/")
     assert len(twelve) == len(three)
 
 
-def test_no_page_asks_more_questions_than_are_written_down(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_no_page_asks_more_questions_than_are_written_down(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     WatchedModel.objects.filter(name="ranker").update(name="other-ranker")
     made = rolled_back(project)
     names = {
@@ -67,27 +76,47 @@ def test_no_page_asks_more_questions_than_are_written_down(signed_in: Client, pr
         "model": made.url().removeprefix("/p/ranking/"),
         "version": made.versions["2026.11.3"].pk,
     }
-    asked = {page: len(queries(signed_in, f"/p/ranking/{page.format(**names)}")) - FRAME for page in MOST}
+    asked = {
+        page: len(queries(signed_in, f"/p/ranking/{page.format(**names)}")) - FRAME for page in MOST
+    }
     assert {page: count for page, count in asked.items() if count > MOST[page]} == {}
 
 
-def test_a_limit_that_was_reached_costs_the_frame_one_more(signed_in: Client, project: Project) -> None:
+def test_a_limit_that_was_reached_costs_the_frame_one_more(
+    signed_in: Client, project: Project
+) -> None:
     before = len(queries(signed_in, "/p/ranking/settings/data/"))
     now = clock.now()
-    LimitReached.objects.create(project=project, kind="version", day=int(now.timestamp() // 86400), count=1, example="v", last_at=now)
+    LimitReached.objects.create(
+        project=project,
+        kind="version",
+        day=int(now.timestamp() // 86400),
+        count=1,
+        example="v",
+        last_at=now,
+    )
     assert len(queries(signed_in, "/p/ranking/settings/data/")) == before + 1
 
 
-def test_the_judging_page_asks_as_much_for_many_models_and_choices_as_for_few(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_the_judging_page_asks_as_much_for_many_models_and_choices_as_for_few(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     address = f"/p/ranking/settings/judging/?model={alert.deployment.model_id}"
     few = queries(signed_in, address)
     for number in range(9):
         one = model(project, f"model-{number}", [Shape("1", 0.01, 50, 60)], every=60)
-        detection_settings_set(project=project, model=one, values={"p50.muted": True, "watch_alpha": 0.1}, actor_name="tests")
+        detection_settings_set(
+            project=project,
+            model=one,
+            values={"p50.muted": True, "watch_alpha": 0.1},
+            actor_name="tests",
+        )
     assert len(queries(signed_in, address)) == len(few)
 
 
-def test_a_quiet_project_is_not_asked_for_what_it_has_none_of(signed_in: Client, project: Project) -> None:
+def test_a_quiet_project_is_not_asked_for_what_it_has_none_of(
+    signed_in: Client, project: Project
+) -> None:
     model(project, "ranker", [Shape("1", 0.01, 50, 900), Shape("2", 0.01, 50, 300)], every=120)
     asked = queries(signed_in, "/p/ranking/")
     assert len(asked) == FRAME + 4 == 6

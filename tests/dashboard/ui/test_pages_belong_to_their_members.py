@@ -1,4 +1,5 @@
-"""The door: what it says to whoever is not signed in, or whose role is too low. Who may ask what is a table in `tests/dashboard/access`."""
+"""The door: what it says to whoever is not signed in, or whose role is too low. Who may ask what is
+a table in `tests/dashboard/access`."""
 
 from collections.abc import Callable
 from urllib.parse import quote
@@ -26,7 +27,11 @@ ADMIN_ONLY = (
     f"{MESSAGES}zone/",
     "settings/guides/save/",
 )
-OPERATORS_TOO = (f"{MESSAGES}maintenance/add/", f"{MESSAGES}maintenance/1/end/", f"{MESSAGES}1/replay/")
+OPERATORS_TOO = (
+    f"{MESSAGES}maintenance/add/",
+    f"{MESSAGES}maintenance/1/end/",
+    f"{MESSAGES}1/replay/",
+)
 
 
 def pages(alert: Alert) -> list[str]:
@@ -53,7 +58,10 @@ def pages(alert: Alert) -> list[str]:
 def acts(alert: Alert) -> list[str]:
     channel = Channel.objects.filter(project=alert.project).first()
     assert channel
-    alerts = [f"/p/ranking/alerts/{alert.number}/{action}/" for action in ("acknowledge", "snooze", "resolve", "dismiss")]
+    alerts = [
+        f"/p/ranking/alerts/{alert.number}/{action}/"
+        for action in ("acknowledge", "snooze", "resolve", "dismiss")
+    ]
     baseline = f"/p/ranking/models/{alert.deployment.model_id}/baseline/"
     return [
         *alerts,
@@ -73,14 +81,24 @@ def test_whoever_is_not_signed_in_is_led_to_the_sign_in_page(client: Client, ale
         assert client.post(address).headers["Location"].startswith("/accounts/login/")
 
 
-def test_an_id_that_a_form_names_is_looked_for_in_this_project_alone(signed_in: Client, project: Project, other_project: Project) -> None:
+def test_an_id_that_a_form_names_is_looked_for_in_this_project_alone(
+    signed_in: Client, project: Project, other_project: Project
+) -> None:
     stories.fleet(other_project, every=400)
     other_model = WatchedModel.objects.filter(project=other_project).first()
     channel = Channel.objects.filter(project=other_project).first()
     assert other_model and channel
     assert signed_in.get(f"/p/ranking/settings/judging/?model={other_model.pk}").status_code == 404
-    assert signed_in.post("/p/ranking/settings/judging/save/", {"model": other_model.pk, "p50.muted": "yes"}).status_code == 404
-    assert signed_in.post(f"/p/ranking/{MESSAGES}rules/add/", {"channel": channel.pk}).status_code == 400
+    assert (
+        signed_in.post(
+            "/p/ranking/settings/judging/save/", {"model": other_model.pk, "p50.muted": "yes"}
+        ).status_code
+        == 404
+    )
+    assert (
+        signed_in.post(f"/p/ranking/{MESSAGES}rules/add/", {"channel": channel.pk}).status_code
+        == 400
+    )
     assert not Rule.objects.exists()
     assert "ranker" not in signed_in.get("/p/ranking/").content.decode()
 
@@ -99,7 +117,9 @@ def test_a_viewer_looks_but_does_not_act(as_role: Callable[[Role], Client], aler
     assert "Make a key" not in client.get("/p/ranking/setup/").content.decode()
 
 
-def test_an_operator_acts_on_alerts_but_makes_no_keys(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_an_operator_acts_on_alerts_but_makes_no_keys(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     client = as_role(Role.OPERATOR)
     assert client.post(f"/p/ranking/alerts/{alert.number}/acknowledge/").status_code == 302
     for part in ADMIN_ONLY:
@@ -107,24 +127,41 @@ def test_an_operator_acts_on_alerts_but_makes_no_keys(as_role: Callable[[Role], 
     assert not Key.objects.filter(project=alert.project).exists()
 
 
-def test_another_signing_secret_asks_again_who_it_is(client: Client, user: User, alert: Alert) -> None:
-    channel = channel_create(project=alert.project, user=user, kind="webhook", name="ci", address="https://hooks.example.com/in")
-    late, act = sign_in(client, user, ago=REAUTHENTICATION_VALID_S + 5.0), f"/p/ranking/setup/channels/{channel.pk}"
+def test_another_signing_secret_asks_again_who_it_is(
+    client: Client, user: User, alert: Alert
+) -> None:
+    channel = channel_create(
+        project=alert.project,
+        user=user,
+        kind="webhook",
+        name="ci",
+        address="https://hooks.example.com/in",
+    )
+    late, act = (
+        sign_in(client, user, ago=REAUTHENTICATION_VALID_S + 5.0),
+        f"/p/ranking/setup/channels/{channel.pk}",
+    )
     assert late.post(f"{act}/rotate/").headers["Location"].startswith("/accounts/reauthenticate/")
     assert Channel.objects.get(pk=channel.pk).secret == channel.secret
     assert late.post(f"{act}/disable/").headers["Location"] == "/p/ranking/setup/"
 
 
-def test_budgets_are_not_set_beside_a_version_of_another_model(signed_in: Client, alert: Alert) -> None:
+def test_budgets_are_not_set_beside_a_version_of_another_model(
+    signed_in: Client, alert: Alert
+) -> None:
     other = ModelVersion.objects.exclude(model_id=alert.deployment.model_id).first()
     assert other
     budgets = f"/p/ranking/models/{alert.deployment.model_id}/versions/{other.pk}/budgets/"
     assert signed_in.post(budgets, {"cold_start": "60"}).status_code == 404
 
 
-def test_what_a_database_cannot_store_is_refused_at_the_door(signed_in: Client, alert: Alert) -> None:
+def test_what_a_database_cannot_store_is_refused_at_the_door(
+    signed_in: Client, alert: Alert
+) -> None:
     page = f"/p/ranking/alerts/{alert.number}/"
     assert signed_in.post(f"{page}acknowledge/", {"note": "a\0b"}).status_code == 400
-    assert signed_in.get(f"/p/ranking/models/{alert.deployment.model_id}/?env=%00").status_code == 400
+    assert (
+        signed_in.get(f"/p/ranking/models/{alert.deployment.model_id}/?env=%00").status_code == 400
+    )
     alert.refresh_from_db()
     assert alert.state == "open"

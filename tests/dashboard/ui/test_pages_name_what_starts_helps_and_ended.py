@@ -1,4 +1,5 @@
-"""Pages name processes that only start, that help others, and that ended; figures of instances count none of the first two."""
+"""Pages name processes that only start, that help others, and that ended; figures of instances
+count none of the first two."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def model(store_reports: Callable[..., object]) -> WatchedModel:
     return WatchedModel.objects.get()
 
 
-def test_the_list_of_instances_names_them_and_counts_who_called(signed_in: Client, project: Project, model: WatchedModel) -> None:
+def test_the_list_of_instances_names_them_and_counts_who_called(
+    signed_in: Client, project: Project, model: WatchedModel
+) -> None:
     said = text(signed_in.get(f"/p/{project.slug}/models/{model.pk}/instances/"))
     assert "ranker-0" in said
     assert "node-1 / rank 0 / pid 4711" in said and "starting" in said
@@ -61,17 +64,23 @@ def test_the_list_of_instances_names_them_and_counts_who_called(signed_in: Clien
     assert "1 data worker" in said and "1 parent" in said
     rows = signed_in.get(f"/p/{project.slug}/models/{model.pk}/instances.json").json()
     assert rows["states"].get("starting") == 1 and rows["states"].get("ended") == 2
-    assert not any(number.rjust(26, "0") in str(rows["instances"]) for number in "34"), "what helps is no instance"
+    assert not any(number.rjust(26, "0") in str(rows["instances"]) for number in "34"), (
+        "what helps is no instance"
+    )
 
 
-def test_health_and_setup_show_processes_that_only_start(signed_in: Client, project: Project, model: WatchedModel) -> None:
+def test_health_and_setup_show_processes_that_only_start(
+    signed_in: Client, project: Project, model: WatchedModel
+) -> None:
     health = text(signed_in.get(f"/p/{project.slug}/health/"))
     assert "1 starting" in health and "2 ended" in health
     assert "1 data worker" in health and "1 parent" in health
     assert "Reports arrive" in text(signed_in.get(f"/p/{project.slug}/setup/"))
 
 
-def test_the_page_of_an_instance_says_how_it_ended(signed_in: Client, project: Project, model: WatchedModel) -> None:
+def test_the_page_of_an_instance_says_how_it_ended(
+    signed_in: Client, project: Project, model: WatchedModel
+) -> None:
     page = f"/p/{project.slug}/models/{model.pk}/instances/{'5'.rjust(26, '0')}/"
     said = text(signed_in.get(page))
     assert "ended by SIGTERM" in said and "No report for" not in said

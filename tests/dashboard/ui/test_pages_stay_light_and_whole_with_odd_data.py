@@ -33,20 +33,33 @@ def files_of(html: str) -> set[str]:
         path = finders.find(name)
         assert isinstance(path, str), name
         if "/charts/" in name:
-            wanted |= {str(Path(name).parent / one) for one in re.findall(r'from "\./([a-z-]+\.js)"', Path(path).read_text())}
+            wanted |= {
+                str(Path(name).parent / one)
+                for one in re.findall(r'from "\./([a-z-]+\.js)"', Path(path).read_text())
+            }
     return found
 
 
-def test_a_trend_page_weighs_less_than_150_kb_as_it_is_sent(signed_in: Client, project: Project) -> None:
+def test_a_trend_page_weighs_less_than_150_kb_as_it_is_sent(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, HEALTHY, WORSE, OLDER)
     html = signed_in.get(made.url("?range=24h")).content
     files = files_of(html.decode())
-    assert "vendor/chart.js" in files and "ui/charts/theme.js" in files and not any("plotly" in name for name in files)
-    weight = squeezed(html) + sum(squeezed(Path(str(finders.find(name))).read_bytes()) for name in files)
+    assert (
+        "vendor/chart.js" in files
+        and "ui/charts/theme.js" in files
+        and not any("plotly" in name for name in files)
+    )
+    weight = squeezed(html) + sum(
+        squeezed(Path(str(finders.find(name))).read_bytes()) for name in files
+    )
     assert weight < LIMIT, weight
 
 
-def test_pages_and_their_files_are_sent_compressed_and_tags_still_fit(signed_in: Client, project: Project) -> None:
+def test_pages_and_their_files_are_sent_compressed_and_tags_still_fit(
+    signed_in: Client, project: Project
+) -> None:
     ask = {"Accept-Encoding": "gzip"}
     assert signed_in.get("/p/ranking/", headers=ask)["Content-Encoding"] == "gzip"
     script = signed_in.get("/static/vendor/chart.js", headers=ask)
@@ -55,7 +68,9 @@ def test_pages_and_their_files_are_sent_compressed_and_tags_still_fit(signed_in:
     assert "Content-Encoding" not in signed_in.get("/p/ranking/")
     assert "Content-Encoding" not in signed_in.get("/healthz", headers=ask)
     part = signed_in.get("/p/ranking/", headers=ask | {"HX-Request": "true"})
-    again = signed_in.get("/p/ranking/", headers=ask | {"HX-Request": "true", "If-None-Match": part["ETag"]})
+    again = signed_in.get(
+        "/p/ranking/", headers=ask | {"HX-Request": "true", "If-None-Match": part["ETag"]}
+    )
     assert again.status_code == 304
 
 
@@ -66,7 +81,13 @@ def many_versions(project: Project) -> WatchedModel:
     names = [f"{'v' * 190}{number:04d}" for number in range(500)]
     ModelVersion.objects.bulk_create(
         ModelVersion(
-            project=project, model=made.model, name=name, first_seen_at=now, last_seen_at=now, last_minute=minute - 9000, revision=1
+            project=project,
+            model=made.model,
+            name=name,
+            first_seen_at=now,
+            last_seen_at=now,
+            last_minute=minute - 9000,
+            revision=1,
         )
         for name in names
     )
@@ -85,7 +106,9 @@ def many_versions(project: Project) -> WatchedModel:
     return made.model
 
 
-def test_five_hundred_versions_do_not_make_a_page_slow_or_heavy(signed_in: Client, many_versions: WatchedModel) -> None:
+def test_five_hundred_versions_do_not_make_a_page_slow_or_heavy(
+    signed_in: Client, many_versions: WatchedModel
+) -> None:
     address = f"/p/ranking/models/{many_versions.pk}/"
     asked = queries(signed_in, address)
     assert len(asked) <= FRAME + 26, len(asked)
@@ -94,12 +117,16 @@ def test_five_hundred_versions_do_not_make_a_page_slow_or_heavy(signed_in: Clien
     assert squeezed(html) < 60_000
 
 
-def test_a_model_with_one_point_and_one_with_none_have_pages(signed_in: Client, project: Project) -> None:
+def test_a_model_with_one_point_and_one_with_none_have_pages(
+    signed_in: Client, project: Project
+) -> None:
     one = charted(project, Plan("1.0", start=1), name="m" * 200)
     page = signed_in.get(one.url()).content.decode()
     assert "m" * 200 in page and 'data-chart="p50"' in page
     now = clock.now()
-    none = WatchedModel.objects.create(project=project, name="quiet", first_seen_at=now, last_seen_at=now)
+    none = WatchedModel.objects.create(
+        project=project, name="quiet", first_seen_at=now, last_seen_at=now
+    )
     assert "has reported yet" in signed_in.get(f"/p/ranking/models/{none.pk}/").content.decode()
 
 
@@ -107,11 +134,18 @@ def test_data_of_the_future_breaks_no_page(signed_in: Client, project: Project) 
     made = charted(project, HEALTHY, WORSE)
     Deployment.objects.update(started_minute=now_minute() + 500, last_minute=now_minute() + 900)
     WatchedModel.objects.update(last_seen_at=clock.now() + timedelta(days=400))
-    for address in ("/p/ranking/", made.url(), made.url("?range=deployment"), made.pair(HEALTHY.name, WORSE.name)):
+    for address in (
+        "/p/ranking/",
+        made.url(),
+        made.url("?range=deployment"),
+        made.pair(HEALTHY.name, WORSE.name),
+    ):
         assert signed_in.get(address).status_code == 200, address
 
 
-def test_ten_thousand_findings_are_searched_in_one_query_each(signed_in: Client, project: Project) -> None:
+def test_ten_thousand_findings_are_searched_in_one_query_each(
+    signed_in: Client, project: Project
+) -> None:
     made, now = charted(project, Plan("1.0", start=2)), clock.now()
     version = made.versions["1.0"]
     Finding.objects.bulk_create(

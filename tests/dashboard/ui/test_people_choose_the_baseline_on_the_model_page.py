@@ -16,11 +16,18 @@ def address(alert: Alert, part: str = "") -> str:
 
 
 def choose(client: Client, alert: Alert, **given: str) -> str:
-    told = {"environment": "production", "version": alert.deployment.version.name, "kind": "pin", **given}
+    told = {
+        "environment": "production",
+        "version": alert.deployment.version.name,
+        "kind": "pin",
+        **given,
+    }
     return client.post(address(alert, "baseline/"), told, follow=True).content.decode()
 
 
-def test_a_pin_is_shown_with_who_and_why_and_can_be_ended(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_a_pin_is_shown_with_who_and_why_and_can_be_ended(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     client = as_role(Role.OPERATOR)
     earlier = alert.deployment.model.versions.exclude(pk=alert.deployment.version_id).first()
     assert earlier
@@ -35,7 +42,9 @@ def test_a_pin_is_shown_with_who_and_why_and_can_be_ended(as_role: Callable[[Rol
     assert "<b>Baseline pinned</b>" not in page
 
 
-def test_an_accepted_version_says_so_beside_its_verdict(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_an_accepted_version_says_so_beside_its_verdict(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     page = choose(as_role(Role.OPERATOR), alert, kind="accept", note="more work per call")
     assert "<b>Accepted as the new normal</b> by <bdi>operator-person</bdi>" in page
     assert "more work per call" in page
@@ -52,7 +61,10 @@ def test_the_fleet_says_that_it_is_accepted_and_puts_it_after_what_asks_for_some
     as_role: Callable[[Role], Client], alert: Alert
 ) -> None:
     client = as_role(Role.OPERATOR)
-    accepted, watched = f"<bdi>{alert.deployment.model.name}</bdi></a>", "<bdi>llm-7b-chat</bdi></a>"
+    accepted, watched = (
+        f"<bdi>{alert.deployment.model.name}</bdi></a>",
+        "<bdi>llm-7b-chat</bdi></a>",
+    )
     before = client.get("/p/ranking/").content.decode()
     assert before.index(accepted) < before.index(watched)
     choose(client, alert, kind="accept", note="more work per call")

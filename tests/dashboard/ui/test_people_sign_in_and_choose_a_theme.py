@@ -12,13 +12,17 @@ from tests.dashboard.conftest import PASSWORD
 def test_a_wrong_password_is_said_and_a_right_one_leads_on(client: Client, user: User) -> None:
     wrong = client.post("/accounts/login/", {"login": "ada", "password": "no"})
     assert b"not correct" in wrong.content
-    right = client.post("/accounts/login/?next=/p/ranking/setup/", {"login": "ada", "password": PASSWORD, "next": "/p/ranking/setup/"})
+    right = client.post(
+        "/accounts/login/?next=/p/ranking/setup/",
+        {"login": "ada", "password": PASSWORD, "next": "/p/ranking/setup/"},
+    )
     assert right.headers["Location"] == "/p/ranking/setup/"
 
 
 def test_signing_in_never_leads_to_another_host(client: Client, user: User) -> None:
     answer = client.post(
-        "/accounts/login/?next=https://evil.example/", {"login": "ada", "password": PASSWORD, "next": "https://evil.example/"}
+        "/accounts/login/?next=https://evil.example/",
+        {"login": "ada", "password": PASSWORD, "next": "https://evil.example/"},
     )
     assert answer.headers["Location"] == "/"
 
@@ -48,13 +52,21 @@ def test_the_theme_is_kept_and_comes_back_to_the_page(signed_in: Client, user: U
     assert '<html lang="en" data-theme="dark">' in signed_in.get("/p/ranking/").content.decode()
     assert AuditEntry.objects.get(action="user.theme").address == "127.0.0.1"
     assert signed_in.post("/account/theme/", {"theme": "neon"}).status_code == 400
-    assert signed_in.post("/account/theme/", {"theme": "light", "next": "//evil.example/"}).headers["Location"] == "/"
     assert (
-        signed_in.post("/account/theme/", {"theme": "light", "next": "fleet"}).headers["Location"] == "fleet"
+        signed_in.post("/account/theme/", {"theme": "light", "next": "//evil.example/"}).headers[
+            "Location"
+        ]
+        == "/"
+    )
+    assert (
+        signed_in.post("/account/theme/", {"theme": "light", "next": "fleet"}).headers["Location"]
+        == "fleet"
     )  # an address, no name of ours
 
 
-def test_two_projects_give_a_list_and_a_switch(signed_in: Client, make_project: Callable[[str], Project], user: User) -> None:
+def test_two_projects_give_a_list_and_a_switch(
+    signed_in: Client, make_project: Callable[[str], Project], user: User
+) -> None:
     from dashboard.projects.services import member_add
 
     member_add(project=make_project("search"), user=user, role=Role.VIEWER)
@@ -62,7 +74,9 @@ def test_two_projects_give_a_list_and_a_switch(signed_in: Client, make_project: 
     assert 'href="/p/search/"' in signed_in.get("/p/ranking/").content.decode()
 
 
-def test_whoever_has_no_project_is_told_how_to_get_one(client: Client, make_user: Callable[..., User]) -> None:
+def test_whoever_has_no_project_is_told_how_to_get_one(
+    client: Client, make_user: Callable[..., User]
+) -> None:
     client.force_login(make_user("newcomer"))
     assert "You are not a member of a project yet" in client.get("/").content.decode()
 
@@ -78,7 +92,9 @@ def test_the_icon_is_found_where_browsers_look_for_it(client: Client, db: None) 
     assert client.get(answer.headers["Location"]).headers["Content-Type"] == "image/svg+xml"
 
 
-def test_who_was_led_to_the_way_in_hears_that_the_page_comes_back(client: Client, user: User) -> None:
+def test_who_was_led_to_the_way_in_hears_that_the_page_comes_back(
+    client: Client, user: User
+) -> None:
     asked = client.get("/p/ranking/alerts/", follow=True).content.decode()
     assert "You come back to it afterwards" in asked
     assert "You come back to it afterwards" not in client.get("/", follow=True).content.decode()

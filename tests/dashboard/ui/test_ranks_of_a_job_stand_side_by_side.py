@@ -1,4 +1,5 @@
-"""The rank board: what one rank compiled alone is said, a rank that is late is told apart, and declared stages may differ."""
+"""The rank board: what one rank compiled alone is said, a rank that is late is told apart, and
+declared stages may differ."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def shown(client: Client, address: str) -> str:
     return unescape(answer.content.decode()).replace("\xa0", " ")
 
 
-def rank(made: Made, number: int, *, job: str = "train-7", size: int = 4, **columns: object) -> Instance:
+def rank(
+    made: Made, number: int, *, job: str = "train-7", size: int = 4, **columns: object
+) -> Instance:
     now = clock.now()
     known = {"components": {}, "last_seen_at": now, "ready_at": now} | columns
     return Instance.objects.create(
@@ -36,7 +39,15 @@ def rank(made: Made, number: int, *, job: str = "train-7", size: int = 4, **colu
     )  # fmt: skip
 
 
-def compiled(of: Instance, entry: int, *, ago: int = 300, cache: str = "hit", kind: str = "first", key: str = "k") -> None:
+def compiled(
+    of: Instance,
+    entry: int,
+    *,
+    ago: int = 300,
+    cache: str = "hit",
+    kind: str = "first",
+    key: str = "k",
+) -> None:
     at = clock.now() - timedelta(seconds=ago)
     CompileEvent.objects.create(
         project_id=of.project_id, day=int(at.timestamp() // 86400), instance_id=of.pk, seq=entry + 1, number=0, version_id=of.version_id,
@@ -54,11 +65,15 @@ def test_a_recompilation_of_one_rank_alone_is_said(signed_in: Client, made: Made
     ranks = [rank(made, number) for number in range(4)]
     for one in ranks:
         compiled(one, 0)
-    assert "As far as all of them have reported, the ranks compile alike." in shown(signed_in, made.url(BOARD))
+    assert "As far as all of them have reported, the ranks compile alike." in shown(
+        signed_in, made.url(BOARD)
+    )
     compiled(ranks[2], 1, ago=200, kind="recompile", cache="miss")
     text = shown(signed_in, made.url(BOARD))
     assert "The ranks of this job have diverged." in text
-    assert "Rank 2 compiled <code>step (train.py:8)</code> 1 time more often than the 3 others" in text
+    assert (
+        "Rank 2 compiled <code>step (train.py:8)</code> 1 time more often than the 3 others" in text
+    )
     told = signed_in.get(made.url("ranks.json?job=train-7")).json()
     assert [(row["rank"], row["again"], row["pattern"], row["apart"]) for row in told["rows"]] == [
         (0, 0, "H", False), (1, 0, "H", False), (2, 1, "HM", True), (3, 0, "H", False),
@@ -66,37 +81,57 @@ def test_a_recompilation_of_one_rank_alone_is_said(signed_in: Client, made: Made
     assert len(signed_in.get(made.url("ranks.csv")).content.decode().splitlines()) == 5
 
 
-def test_a_rank_of_another_graph_is_named_with_its_key_and_marked(signed_in: Client, made: Made) -> None:
+def test_a_rank_of_another_graph_is_named_with_its_key_and_marked(
+    signed_in: Client, made: Made
+) -> None:
     for number in range(4):
         one = rank(made, number)
         compiled(one, 0, key="aother7890" if number == 3 else "ausual7890")
         if number == 0:
             compiled(one, 1, kind="backward", key="another of its own")
     text = shown(signed_in, made.url(BOARD))
-    assert "Rank 3 asked the caches for another graph of <code>step (train.py:8)</code> (<code>aother789</code>) than the 3 others" in text
+    assert (
+        "Rank 3 asked the caches for another graph of <code>step (train.py:8)</code> (<code>aother789</code>) than the 3 others"
+        in text
+    )
     assert text.count("not those of most") == 1 and "no rank told which graphs" not in text
-    hashes = [row["graphs"] for row in signed_in.get(made.url("ranks.json?job=train-7")).json()["rows"]]
+    hashes = [
+        row["graphs"] for row in signed_in.get(made.url("ranks.json?job=train-7")).json()["rows"]
+    ]
     assert hashes[0] == hashes[1] == hashes[2] != hashes[3] and all(len(one) == 8 for one in hashes)
 
 
-def test_of_many_ranks_those_that_differ_come_first_and_the_others_by_page(signed_in: Client, made: Made) -> None:
+def test_of_many_ranks_those_that_differ_come_first_and_the_others_by_page(
+    signed_in: Client, made: Made
+) -> None:
     for number in range(70):
         one = rank(made, number, size=70)
         for entry in range(2 if number == 57 else 1):
             compiled(one, entry, kind="recompile" if entry else "first")
     first, second = shown(signed_in, made.url(BOARD)), shown(signed_in, made.url(BOARD + "?page=2"))
-    order = [int(number) for number in re.findall(r'data-l="Rank"><a href="[^"]+">(\d+)</a>', first)]
+    order = [
+        int(number) for number in re.findall(r'data-l="Rank"><a href="[^"]+">(\d+)</a>', first)
+    ]
     assert order[:4] == [57, 0, 1, 2] and len(order) == 64
     assert first.count('<tr class="apart"') == 1 and first.count('<tr class="calm"') == 63
-    assert "those that differ first" in first and "page 1 of 2" in first and "65 to 70 of 70 ranks" in second
-    assert len(signed_in.get(made.url("ranks.csv")).content.decode().splitlines()) == 71, "a file has all of them"
+    assert (
+        "those that differ first" in first
+        and "page 1 of 2" in first
+        and "65 to 70 of 70 ranks" in second
+    )
+    assert len(signed_in.get(made.url("ranks.csv")).content.decode().splitlines()) == 71, (
+        "a file has all of them"
+    )
 
 
 def test_ranks_that_told_no_graph_have_none(signed_in: Client, made: Made) -> None:
     for number in range(2):
         compiled(rank(made, number, size=2), 0, key="", cache="")
     text = shown(signed_in, made.url(BOARD))
-    assert text.count('<span class="dim">not told</span>') == 2 and "no rank told which graphs it asked the caches for" in text
+    assert (
+        text.count('<span class="dim">not told</span>') == 2
+        and "no rank told which graphs it asked the caches for" in text
+    )
 
 
 def test_a_compilation_too_many_is_no_news_after_an_hour(signed_in: Client, made: Made) -> None:
@@ -105,7 +140,11 @@ def test_a_compilation_too_many_is_no_news_after_an_hour(signed_in: Client, made
         compiled(one, 0, ago=7200)
     compiled(ranks[2], 1, ago=3700, kind="recompile", cache="miss")
     text = shown(signed_in, made.url(BOARD))
-    assert "went apart over an hour ago" in text and "have diverged" not in text and "banner watch" not in text
+    assert (
+        "went apart over an hour ago" in text
+        and "have diverged" not in text
+        and "banner watch" not in text
+    )
 
 
 def test_a_rank_that_still_compiles_is_behind(signed_in: Client, made: Made) -> None:
@@ -113,23 +152,35 @@ def test_a_rank_that_still_compiles_is_behind(signed_in: Client, made: Made) -> 
         compiled(rank(made, number), 0)
     rank(made, 3, compiling_for=70.0, compiling_frame="step")
     text = shown(signed_in, made.url(BOARD))
-    assert "Rank 3 is behind with" in text and "not at the same pace" in text and "step for 1 min 10 s" in text
+    assert (
+        "Rank 3 is behind with" in text
+        and "not at the same pace" in text
+        and "step for 1 min 10 s" in text
+    )
 
 
-def test_stages_that_are_declared_may_differ_and_absent_ranks_are_counted(signed_in: Client, made: Made) -> None:
+def test_stages_that_are_declared_may_differ_and_absent_ranks_are_counted(
+    signed_in: Client, made: Made
+) -> None:
     for number in range(4):
         one = rank(made, number, size=8, components={"pipeline stage": str(number // 2)})
         for entry in range(1 + number // 2):
             compiled(one, entry, kind="recompile" if entry else "first")
     text = shown(signed_in, made.url(BOARD))
-    assert "the ranks compile alike" in text and "2 declared stages" in text and "4 more have never reported" in text
+    assert (
+        "the ranks compile alike" in text
+        and "2 declared stages" in text
+        and "4 more have never reported" in text
+    )
 
 
 def test_a_rank_that_started_anew_counts_once(signed_in: Client, made: Made) -> None:
     for number in range(2):
         compiled(rank(made, number, size=2), 0)
     old = Instance.objects.get(rank=1)
-    Instance.objects.filter(pk=old.pk).update(instance_id="older", started_at=clock.now() - timedelta(hours=3))
+    Instance.objects.filter(pk=old.pk).update(
+        instance_id="older", started_at=clock.now() - timedelta(hours=3)
+    )
     compiled(rank(made, 1, size=2), 0)
     told = signed_in.get(made.url("ranks.json")).json()
     assert [row["rank"] for row in told["rows"]] == [0, 1] and told["lines"] == []
@@ -140,7 +191,9 @@ def test_a_model_without_jobs_says_how_one_appears(signed_in: Client, made: Made
     assert "No rank of this job is known" in shown(signed_in, made.url("ranks/?job=<b>nobody</b>"))
 
 
-def test_a_job_of_two_hundred_ranks_costs_as_many_queries_as_one_of_two(signed_in: Client, made: Made) -> None:
+def test_a_job_of_two_hundred_ranks_costs_as_many_queries_as_one_of_two(
+    signed_in: Client, made: Made
+) -> None:
     for number in range(2):
         rank(made, number, size=2)
     with CaptureQueriesContext(connection) as few:

@@ -15,26 +15,41 @@ from dashboard.regressions.models import Verdict
 from dashboard.ui.templatetags.format_filters import prose
 from tests.dashboard.ui import stories
 
-SENTENCE = "Roll back `v2`: p50 is 31 % slower since 2026-11-24 23:35 UTC; 28 % of calls run eager since 2026-11-24 23:26 UTC."
+SENTENCE = (
+    "Roll back `v2`: p50 is 31 % slower since 2026-11-24 23:35 UTC; 28 % of calls run eager "
+    "since 2026-11-24 23:26 UTC."
+)
 
 
 def test_a_page_gets_a_time_element_for_each() -> None:
     said = prose(SENTENCE)
-    assert said.count("<time ") == 2 and 'datetime="2026-11-24T23:35:00+00:00"' in said and "<code>v2</code>" in said
+    assert (
+        said.count("<time ") == 2
+        and 'datetime="2026-11-24T23:35:00+00:00"' in said
+        and "<code>v2</code>" in said
+    )
     assert " UTC;" not in said and " UTC." not in said
 
 
-@pytest.mark.parametrize("text", ["2026-13-40 23:35 UTC", "at 23:35 UTC", "12026-11-24 23:35 UTC", "2026-11-24 23:35 UTCX"])
+@pytest.mark.parametrize(
+    "text",
+    ["2026-13-40 23:35 UTC", "at 23:35 UTC", "12026-11-24 23:35 UTC", "2026-11-24 23:35 UTCX"],
+)
 def test_what_only_looks_like_one_stays_text(text: str) -> None:
     assert prose(text) == text
 
 
 def test_code_and_markup_around_one_stay_as_they_are() -> None:
     said = prose("`2026-11-24 23:35 UTC` <b>2026-11-24 23:36 UTC</b>")
-    assert said.startswith("<code>2026-11-24 23:35 UTC</code> &lt;b&gt;<time ") and said.count("<time ") == 1
+    assert (
+        said.startswith("<code>2026-11-24 23:35 UTC</code> &lt;b&gt;<time ")
+        and said.count("<time ") == 1
+    )
 
 
-@pytest.mark.parametrize("zone", [UTC, timezone(timedelta(hours=-5)), timezone(timedelta(hours=5, minutes=45))])
+@pytest.mark.parametrize(
+    "zone", [UTC, timezone(timedelta(hours=-5)), timezone(timedelta(hours=5, minutes=45))]
+)
 def test_what_is_written_is_read_again(zone: timezone) -> None:
     at = datetime(2026, 11, 24, 23, 35, tzinfo=UTC)
     written = clock.format_timestamp(at.astimezone(zone))
@@ -44,13 +59,17 @@ def test_what_is_written_is_read_again(zone: timezone) -> None:
 
 
 @pytest.mark.django_db
-def test_every_channel_keeps_utc_and_every_page_turns_it(signed_in: Client, project: Project) -> None:
+def test_every_channel_keeps_utc_and_every_page_turns_it(
+    signed_in: Client, project: Project
+) -> None:
     alert = stories.fleet(project, every=400)
     Verdict.objects.filter(deployment=alert.deployment).update(sentence=SENTENCE)
     verdict = Verdict.objects.filter(deployment=alert.deployment).latest("pk")
     facts = build_alert_payload(alert=alert, verdict=verdict)
     for channel in CHANNELS.values():
-        body = channel.build(Message(id="m-1", kind="opened", at=clock.now(), facts=facts)).body.decode()
+        body = channel.build(
+            Message(id="m-1", kind="opened", at=clock.now(), facts=facts)
+        ).body.decode()
         assert "since 2026-11-24 23:35 UTC" in body and "<time" not in body
     root = f"/p/{project.slug}/"
     model = f"{root}models/{alert.deployment.model_id}/"

@@ -1,4 +1,5 @@
-"""A button of the Judging page shows what the values in its fields would have said in the last days, and saves nothing."""
+"""A button of the Judging page shows what the values in its fields would have said in the last
+days, and saves nothing."""
 
 from __future__ import annotations
 
@@ -31,14 +32,23 @@ def judged(time_is: Clock, project: Project, store_reports: Callable[..., Any]) 
     clear_comparisons()
     for one in build_instances(build_fleet(judged_minutes=40)[:1], start_minute=NOW_MINUTE):
         one.first_minute = max(one.first_minute, NOW_MINUTE - 70)
-        store_reports(Request(VERSION, time_is.unix(), one.identity, list(build_past_reports(one, start_minute=NOW_MINUTE))))
+        store_reports(
+            Request(
+                VERSION,
+                time_is.unix(),
+                one.identity,
+                list(build_past_reports(one, start_minute=NOW_MINUTE)),
+            )
+        )
     fold_all()
     deployments_judge()
 
 
 def test_the_values_in_the_fields_are_tried_and_not_saved(judged: None, signed_in: Client) -> None:
     before = list(Verdict.objects.order_by("pk").values())
-    page = signed_in.post(TRY, {"p50.muted": "yes", "eager.muted": "yes", "watch_alpha": "10"}).content.decode()
+    page = signed_in.post(
+        TRY, {"p50.muted": "yes", "eager.muted": "yes", "watch_alpha": "10"}
+    ).content.decode()
     assert "What these settings would have said" in page
     assert "1 judged again, " in page
     assert "1 left out: they had nothing to be compared with." in page
@@ -48,7 +58,9 @@ def test_the_values_in_the_fields_are_tried_and_not_saved(judged: None, signed_i
     assert list(Verdict.objects.order_by("pk").values()) == before
 
 
-def test_what_was_said_then_stands_beside_what_would_be_said(judged: None, signed_in: Client) -> None:
+def test_what_was_said_then_stands_beside_what_would_be_said(
+    judged: None, signed_in: Client
+) -> None:
     page = signed_in.post(TRY, {}).content.decode()
     assert page.count("ROLL BACK</span>") == 2
     assert "0 would have been told something else" in page
@@ -60,7 +72,9 @@ def test_values_that_cannot_be_are_not_tried(judged: None, signed_in: Client) ->
     assert "What these settings would have said" not in answer.content.decode()
 
 
-def test_a_trial_ends_in_time_and_says_what_it_left_out(judged: None, signed_in: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trial_ends_in_time_and_says_what_it_left_out(
+    judged: None, signed_in: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(settings_backtest, "TIME_BUDGET_S", 0.0)
     page = signed_in.post(TRY, {}).content.decode()
     assert "No deployment of these days can be judged again." in page

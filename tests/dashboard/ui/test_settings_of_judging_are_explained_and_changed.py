@@ -1,4 +1,5 @@
-"""The Judging page shows every setting with its default and effect, takes all fields or none, and says who changed what."""
+"""The Judging page shows every setting with its default and effect, takes all fields or none, and
+says who changed what."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ def html(client: Client, address: str = PAGE) -> str:
     return client.get(address).content.decode()
 
 
-def test_every_setting_is_there_with_its_effect_and_default(signed_in: Client, project: Project) -> None:
+def test_every_setting_is_there_with_its_effect_and_default(
+    signed_in: Client, project: Project
+) -> None:
     page = html(signed_in)
     for setting in list_settings().values():
         assert f'name="{setting.name}"' in page
@@ -32,8 +35,12 @@ def test_every_setting_is_there_with_its_effect_and_default(signed_in: Client, p
     assert "Nothing is learned yet" in page
 
 
-def test_what_is_saved_is_in_the_fields_and_in_the_record(signed_in: Client, project: Project) -> None:
-    answer = signed_in.post(SAVE, {"p50.smallest_effect": " 8 % ", "eager.muted": "yes", "watch_alpha": ""}, follow=True)
+def test_what_is_saved_is_in_the_fields_and_in_the_record(
+    signed_in: Client, project: Project
+) -> None:
+    answer = signed_in.post(
+        SAVE, {"p50.smallest_effect": " 8 % ", "eager.muted": "yes", "watch_alpha": ""}, follow=True
+    )
     page = answer.content.decode()
     assert "Saved. What is running is judged anew within seconds." in page
     assert JudgingChoice.objects.get().values == {"p50.smallest_effect": 0.08, "eager.muted": True}
@@ -41,21 +48,34 @@ def test_what_is_saved_is_in_the_fields_and_in_the_record(signed_in: Client, pro
     assert "Smallest effect of p50: not set to 8\u00a0%" in page
     assert "Muted of eager: not set to yes" in page
     assert AuditEntry.objects.get(action="judging.set").actor_name == "ada"
-    assert "Nothing was different" in signed_in.post(SAVE, {"p50.smallest_effect": "8", "eager.muted": "yes"}, follow=True).content.decode()
+    assert (
+        "Nothing was different"
+        in signed_in.post(
+            SAVE, {"p50.smallest_effect": "8", "eager.muted": "yes"}, follow=True
+        ).content.decode()
+    )
 
 
-def test_what_cannot_be_is_said_beside_its_field_and_nothing_is_saved(signed_in: Client, project: Project) -> None:
-    answer = signed_in.post(SAVE, {"p50.smallest_effect": "lots", "watch_alpha": "10", "p50.hold_minutes": "5"})
+def test_what_cannot_be_is_said_beside_its_field_and_nothing_is_saved(
+    signed_in: Client, project: Project
+) -> None:
+    answer = signed_in.post(
+        SAVE, {"p50.smallest_effect": "lots", "watch_alpha": "10", "p50.hold_minutes": "5"}
+    )
     page = answer.content.decode()
     assert answer.status_code == 400
-    assert "Smallest effect of p50 is &#x27;lots&#x27;, expected a number from 0.5 to 100 %." in page
+    assert (
+        "Smallest effect of p50 is &#x27;lots&#x27;, expected a number from 0.5 to 100 %." in page
+    )
     assert 'value="lots"' in page
     assert 'value="10"' in page
     assert 'aria-invalid="true"' in page
     assert not JudgingChoice.objects.exists()
 
 
-def test_a_models_page_shows_what_its_project_has(signed_in: Client, project: Project, alert: Alert) -> None:
+def test_a_models_page_shows_what_its_project_has(
+    signed_in: Client, project: Project, alert: Alert
+) -> None:
     detection_settings_set(project=project, values={"p50.tolerated": 0.15}, actor_name="tests")
     address = f"{PAGE}?model={alert.deployment.model_id}"
     assert "the project has 15 %" in html(signed_in, address)
@@ -63,10 +83,14 @@ def test_a_models_page_shows_what_its_project_has(signed_in: Client, project: Pr
     assert "expected at most 15 %" in answer.content.decode()
     answer = signed_in.post(SAVE, {"model": alert.deployment.model_id, "p50.smallest_effect": "12"})
     assert answer.headers["Location"] == address
-    assert JudgingChoice.objects.get(model=alert.deployment.model).values == {"p50.smallest_effect": 0.12}
+    assert JudgingChoice.objects.get(model=alert.deployment.model).values == {
+        "p50.smallest_effect": 0.12
+    }
 
 
-def test_what_was_learned_is_shown_with_its_pairs_and_whether_it_counts(signed_in: Client, project: Project) -> None:
+def test_what_was_learned_is_shown_with_its_pairs_and_whether_it_counts(
+    signed_in: Client, project: Project
+) -> None:
     for minutes, variance in ((10, 0.0025), (60, 0.0016)):
         common = {"project": project, "metric": "p50", "layout": "", "learned_at": clock.now()}
         LearnedVariance.objects.create(minutes=minutes, variance=variance, pairs=12, **common)
@@ -77,7 +101,9 @@ def test_what_was_learned_is_shown_with_its_pairs_and_whether_it_counts(signed_i
     assert "31 pairs, in force<" in html(signed_in)
 
 
-def test_whoever_may_not_change_them_reads_them(as_role: Callable[[Role], Client], project: Project) -> None:
+def test_whoever_may_not_change_them_reads_them(
+    as_role: Callable[[Role], Client], project: Project
+) -> None:
     for role in (Role.VIEWER, Role.OPERATOR):
         client = as_role(role)
         page = html(client)

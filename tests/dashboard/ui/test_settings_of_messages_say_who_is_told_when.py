@@ -1,4 +1,5 @@
-"""The Messages page: rules in words, maintenance on the project's clock, what was given up with a button to send it again."""
+"""The Messages page: rules in words, maintenance on the project's clock, what was given up with a
+button to send it again."""
 
 from __future__ import annotations
 
@@ -44,9 +45,19 @@ def rule(channels: list[Channel], **other: object) -> dict[str, object]:
 def test_a_rule_is_said_in_words_and_recorded(signed_in: Client, channels: list[Channel]) -> None:
     page = signed_in.post(f"{PAGE}rules/add/", rule(channels), follow=True).content.decode()
     made = Rule.objects.get()
-    assert (made.environments, made.models_named, made.severities) == (["production", "canary"], [], ["watch"])
+    assert (made.environments, made.models_named, made.severities) == (
+        ["production", "canary"],
+        [],
+        ["watch"],
+    )
     assert (made.quiet_from, made.quiet_until, made.roll_back_passes) == (time(22), time(7), False)
-    for said in ("22:00 to 07:00", "ROLL BACK waits, too", "said again every 60", "production, canary", "of every model"):
+    for said in (
+        "22:00 to 07:00",
+        "ROLL BACK waits, too",
+        "said again every 60",
+        "production, canary",
+        "of every model",
+    ):
         assert said in page
     assert AuditEntry.objects.get(action="rule.add").actor_name == "ada"
     page = signed_in.post(f"{PAGE}rules/{made.pk}/remove/", follow=True).content.decode()
@@ -78,24 +89,36 @@ def test_what_cannot_be_is_said_and_nothing_is_saved(
     assert not Rule.objects.exists()
 
 
-def test_a_rule_cannot_escalate_to_its_own_channel(signed_in: Client, channels: list[Channel]) -> None:
+def test_a_rule_cannot_escalate_to_its_own_channel(
+    signed_in: Client, channels: list[Channel]
+) -> None:
     answer = signed_in.post(f"{PAGE}rules/add/", rule(channels, escalate_to=channels[0].pk))
     assert (answer.status_code, Rule.objects.exists()) == (400, False)
 
 
-def test_maintenance_is_announced_on_the_projects_clock_and_ended(signed_in: Client, channels: list[Channel], project: Project) -> None:
+def test_maintenance_is_announced_on_the_projects_clock_and_ended(
+    signed_in: Client, channels: list[Channel], project: Project
+) -> None:
     signed_in.post(f"{PAGE}zone/", {"time_zone": "Asia/Tokyo"})
     project.refresh_from_db()
     assert project.time_zone == "Asia/Tokyo"
     until = (clock.now() + timedelta(hours=9 + 3)).replace(tzinfo=None)
-    given = {"ends_at": f"{until:%Y-%m-%dT%H:%M}", "environment": "production", "note": "<b>new racks</b>"}
+    given = {
+        "ends_at": f"{until:%Y-%m-%dT%H:%M}",
+        "environment": "production",
+        "note": "<b>new racks</b>",
+    }
     page = signed_in.post(f"{PAGE}maintenance/add/", given, follow=True).content.decode()
     window = MaintenanceWindow.objects.get()
     assert timedelta(hours=2, minutes=58) < window.ends_at - clock.now() <= timedelta(hours=3)
     assert "&lt;b&gt;new racks&lt;/b&gt;" in page
     signed_in.post(f"{PAGE}maintenance/{window.pk}/end/")
     assert "End now" not in html(signed_in)
-    assert list(AuditEntry.objects.filter(action__startswith="maintenance").values_list("action", flat=True).order_by("pk")) == [
+    assert list(
+        AuditEntry.objects.filter(action__startswith="maintenance")
+        .values_list("action", flat=True)
+        .order_by("pk")
+    ) == [
         "maintenance.add",
         "maintenance.end",
     ]
@@ -112,7 +135,9 @@ def test_maintenance_is_announced_on_the_projects_clock_and_ended(signed_in: Cli
         {"starts_at": "9999-12-30T00:00", "ends_at": "9999-12-31T23:59"},
     ],
 )
-def test_a_window_has_a_sensible_end(given: dict[str, str], signed_in: Client, channels: list[Channel], project: Project) -> None:
+def test_a_window_has_a_sensible_end(
+    given: dict[str, str], signed_in: Client, channels: list[Channel], project: Project
+) -> None:
     Project.objects.filter(pk=project.pk).update(time_zone="America/Los_Angeles")
     assert signed_in.post(f"{PAGE}maintenance/add/", given).status_code == 400
     assert not MaintenanceWindow.objects.exists()
@@ -124,11 +149,17 @@ def test_an_unknown_time_zone_is_refused(signed_in: Client, project: Project) ->
     assert project.time_zone == "UTC"
 
 
-def test_what_was_given_up_is_there_and_can_be_sent_again(signed_in: Client, channels: list[Channel], alert: Alert) -> None:
+def test_what_was_given_up_is_there_and_can_be_sent_again(
+    signed_in: Client, channels: list[Channel], alert: Alert
+) -> None:
     delivery = Delivery.objects.filter(channel=channels[0]).order_by("pk").first()
     assert delivery
-    Delivery.objects.filter(pk=delivery.pk).update(state="dead", last_status=410, last_answer="no_service")
-    Channel.objects.filter(pk=channels[0].pk).update(enabled=False, disabled_reason="Slack answered 410 no_service.")
+    Delivery.objects.filter(pk=delivery.pk).update(
+        state="dead", last_status=410, last_answer="no_service"
+    )
+    Channel.objects.filter(pk=channels[0].pk).update(
+        enabled=False, disabled_reason="Slack answered 410 no_service."
+    )
     page = html(signed_in)
     assert "410 no_service" in page
     assert "Slack answered 410 no_service." in page
@@ -136,7 +167,10 @@ def test_what_was_given_up_is_there_and_can_be_sent_again(signed_in: Client, cha
     refused = signed_in.post(f"{PAGE}{delivery.pk}/replay/", follow=True).content.decode()
     assert "is off" in refused
     Channel.objects.filter(pk=channels[0].pk).update(enabled=True)
-    assert "tried again from the start" in signed_in.post(f"{PAGE}{delivery.pk}/replay/", follow=True).content.decode()
+    assert (
+        "tried again from the start"
+        in signed_in.post(f"{PAGE}{delivery.pk}/replay/", follow=True).content.decode()
+    )
     delivery.refresh_from_db()
     assert (delivery.state, delivery.attempts) == ("waiting", 0)
 
@@ -156,15 +190,22 @@ def test_all_of_a_channel_is_sent_again_at_once_but_for_what_is_over(
     test = stories.delivery(alert, channels[0], "dead", 503, "Service Unavailable", 50)
     Delivery.objects.filter(pk=test.pk).update(alert=None, kind="test")
     page = html(signed_in)
-    assert re.findall(r"Send all (\d+) of <bdi>(.*?)</bdi> again", page) == [("28", channels[0].name)]
+    assert re.findall(r"Send all (\d+) of <bdi>(.*?)</bdi> again", page) == [
+        ("28", channels[0].name)
+    ]
     assert page.count("its alert is over") == 1 and page.count("Send again<") == 29
     address = f"{PAGE}channels/{channels[0].pk}/replay/"
     assert as_role(Role.VIEWER).post(address).status_code == 403
-    Channel.objects.filter(pk=channels[0].pk).update(enabled=False, disabled_reason="Slack answered 410.")
+    Channel.objects.filter(pk=channels[0].pk).update(
+        enabled=False, disabled_reason="Slack answered 410."
+    )
     assert "is off: Slack answered 410." in signed_in.post(address, follow=True).content.decode()
     assert "Send all" not in html(signed_in)
     Channel.objects.filter(pk=channels[0].pk).update(enabled=True)
-    assert f"28 of {channels[0].name} are tried again" in signed_in.post(address, follow=True).content.decode()
+    assert (
+        f"28 of {channels[0].name} are tried again"
+        in signed_in.post(address, follow=True).content.decode()
+    )
     assert Delivery.objects.filter(state="waiting", attempts=0).count() == 28
     assert list(Delivery.objects.filter(state="dead").values_list("alert__number", "channel")) == [
         (418, channels[1].pk),
@@ -173,7 +214,9 @@ def test_all_of_a_channel_is_sent_again_at_once_but_for_what_is_over(
     assert AuditEntry.objects.get(action="delivery.replay").subject == "28 messages"
 
 
-def test_a_viewer_sees_rules_and_no_buttons(as_role: Callable[[Role], Client], channels: list[Channel]) -> None:
+def test_a_viewer_sees_rules_and_no_buttons(
+    as_role: Callable[[Role], Client], channels: list[Channel]
+) -> None:
     page = html(as_role(Role.VIEWER))
     assert "Admins change rules." in page
     assert "Operators announce maintenance." in page

@@ -28,7 +28,9 @@ def test_a_new_key_is_shown_once_and_stored_nowhere(signed_in: Client, project: 
     assert found
     assert made["Cache-Control"] == "no-store"
     assert f"COMPILEWATCH_API_KEY={found[1]}" in made.content.decode()
-    assert made.content.decode().count(found[1]) >= 4, "the key itself, the variables, Docker and Kubernetes"
+    assert made.content.decode().count(found[1]) >= 4, (
+        "the key itself, the variables, Docker and Kubernetes"
+    )
     again = signed_in.get(SETUP).content.decode()
     assert found[1] not in again
     assert f"cw_ing_{Key.objects.get(project=project).lookup}_" in again
@@ -39,7 +41,11 @@ def test_where_reports_come_over_plain_http_every_page_says_so_and_jobs_are_told
     signed_in: Client, project: Project, settings: LazySettings
 ) -> None:
     said, told = "Reports are taken over plain http", "COMPILEWATCH_ALLOW_HTTP=1"
-    settings.ALLOW_HTTP, settings.PLAIN_HTTP, settings.BASE_URL = False, False, "http://watch.internal"
+    settings.ALLOW_HTTP, settings.PLAIN_HTTP, settings.BASE_URL = (
+        False,
+        False,
+        "http://watch.internal",
+    )
     page = signed_in.get(SETUP).content.decode()
     assert said not in page and told not in page
     settings.ALLOW_HTTP = settings.PLAIN_HTTP = True
@@ -47,12 +53,18 @@ def test_where_reports_come_over_plain_http_every_page_says_so_and_jobs_are_told
         assert said in signed_in.get(path).content.decode()
     assert said not in Client().get("/accounts/login/").content.decode()
     page = markup.unescape(signed_in.get(SETUP).content.decode())
-    assert f"export {told}" in page and f"-e {told}" in page and '- name: COMPILEWATCH_ALLOW_HTTP\n    value: "1"' in page
+    assert (
+        f"export {told}" in page
+        and f"-e {told}" in page
+        and '- name: COMPILEWATCH_ALLOW_HTTP\n    value: "1"' in page
+    )
     settings.BASE_URL = "http://127.0.0.1:8000"
     assert told not in signed_in.get(SETUP).content.decode()
 
 
-def test_the_last_use_of_a_key_shows_without_loading_the_page_again(signed_in: Client, project: Project) -> None:
+def test_the_last_use_of_a_key_shows_without_loading_the_page_again(
+    signed_in: Client, project: Project
+) -> None:
     key, _ = key_create(project=project, name="ranker")
     page = signed_in.get(SETUP).content.decode()
     assert f'hx-get="{SETUP}keys/"' in page and ">never<" in page
@@ -62,26 +74,44 @@ def test_the_last_use_of_a_key_shows_without_loading_the_page_again(signed_in: C
     assert signed_in.get(SETUP + "keys/", headers=asked).status_code == 304
     Key.objects.filter(pk=key.pk).update(last_used_at=clock.now())
     used = signed_in.get(SETUP + "keys/", headers=asked)
-    assert used.status_code == 200 and ">never<" not in used.content.decode() and "ago</time>" in used.content.decode()
+    assert (
+        used.status_code == 200
+        and ">never<" not in used.content.decode()
+        and "ago</time>" in used.content.decode()
+    )
 
 
-def test_reports_that_came_long_ago_are_not_said_to_arrive(signed_in: Client, project: Project) -> None:
+def test_reports_that_came_long_ago_are_not_said_to_arrive(
+    signed_in: Client, project: Project
+) -> None:
     model(project, "ranker", [Shape("7", 0.01, 100, 30, instances=1)], every=10)
     assert "Reports arrive." in signed_in.get(SETUP + "arrival/").content.decode()
     Instance.objects.update(last_seen_at=clock.now() - timedelta(hours=7))
     late = signed_in.get(SETUP + "arrival/").content.decode()
-    assert "Reports came, and none lately." in late and "7 h ago" in late.replace("\u00a0", " ") and "Reports arrive." not in late
+    assert (
+        "Reports came, and none lately." in late
+        and "7 h ago" in late.replace("\u00a0", " ")
+        and "Reports arrive." not in late
+    )
 
 
 def test_the_snippets_hold_the_address_of_this_server(signed_in: Client, project: Project) -> None:
     html = signed_in.get(SETUP).content.decode()
     assert f"export COMPILEWATCH_ENDPOINT={settings.BASE_URL}" in html
-    for words in ("compilewatch.init(", "compilewatch run -- python serve.py", "file:/tmp/reports.jsonl", "train_step"):
+    for words in (
+        "compilewatch.init(",
+        "compilewatch run -- python serve.py",
+        "file:/tmp/reports.jsonl",
+        "train_step",
+    ):
         assert words in html
 
 
 def test_it_waits_then_says_received_then_says_from_whom(
-    signed_in: Client, project: Project, make_request: Callable[..., Request], store_reports: Callable[..., object]
+    signed_in: Client,
+    project: Project,
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
 ) -> None:
     def part() -> str:
         return signed_in.get(SETUP + "arrival/").content.decode()
@@ -94,8 +124,12 @@ def test_it_waits_then_says_received_then_says_from_whom(
     assert "ranker 7" in part()
 
 
-def test_a_channel_with_a_wrong_address_says_which_field(signed_in: Client, project: Project) -> None:
-    answer = signed_in.post(SETUP + "channels/add/", {"kind": "slack", "name": "#ml-ops", "address": "ftp://nowhere"})
+def test_a_channel_with_a_wrong_address_says_which_field(
+    signed_in: Client, project: Project
+) -> None:
+    answer = signed_in.post(
+        SETUP + "channels/add/", {"kind": "slack", "name": "#ml-ops", "address": "ftp://nowhere"}
+    )
     html = answer.content.decode()
     assert answer.status_code == 400
     assert 'id="eaddr"' in html
@@ -105,7 +139,11 @@ def test_a_channel_with_a_wrong_address_says_which_field(signed_in: Client, proj
 
 def test_a_channel_is_added_tested_and_switched_off(signed_in: Client, project: Project) -> None:
     address = "https://hooks.slack.com/services/T000/B000/verysecret"
-    html = signed_in.post(SETUP + "channels/add/", {"kind": "slack", "name": "#ml-ops", "address": address}, follow=True).content.decode()
+    html = signed_in.post(
+        SETUP + "channels/add/",
+        {"kind": "slack", "name": "#ml-ops", "address": address},
+        follow=True,
+    ).content.decode()
     assert "#ml-ops is added." in html
     assert "verysecret" not in html
     channel = Channel.objects.get(project=project)
@@ -117,11 +155,17 @@ def test_a_channel_is_added_tested_and_switched_off(signed_in: Client, project: 
     signed_in.post(f"{SETUP}channels/{channel.pk}/enable/")
     channel.refresh_from_db()
     assert channel.enabled
-    done = AuditEntry.objects.filter(action__startswith="channel.").order_by("pk").values_list("action", flat=True)
+    done = (
+        AuditEntry.objects.filter(action__startswith="channel.")
+        .order_by("pk")
+        .values_list("action", flat=True)
+    )
     assert list(done) == ["channel.create", "channel.test", "channel.disable", "channel.enable"]
 
 
-def test_a_project_without_channels_says_that_nobody_is_told(signed_in: Client, project: Project) -> None:
+def test_a_project_without_channels_says_that_nobody_is_told(
+    signed_in: Client, project: Project
+) -> None:
     assert "No channel yet" in signed_in.get(SETUP).content.decode()
 
 
@@ -129,41 +173,73 @@ def test_what_signs_a_webhook_is_shown_once(signed_in: Client, project: Project)
     given = {"kind": "webhook", "name": "ci", "address": "https://ci.example.com/hook"}
     made = signed_in.post(SETUP + "channels/add/", given)
     assert (made.status_code, made["Cache-Control"]) == (200, "no-store")
-    assert f'<code id="secret">{Channel.objects.get(project=project).secret}</code>' in made.content.decode()
+    assert (
+        f'<code id="secret">{Channel.objects.get(project=project).secret}</code>'
+        in made.content.decode()
+    )
     assert "whsec_" not in signed_in.get(SETUP).content.decode()
-    assert "whsec_" not in signed_in.post(SETUP + "channels/add/", {"kind": "slack", "name": "x", "address": ""}).content.decode()
+    assert (
+        "whsec_"
+        not in signed_in.post(
+            SETUP + "channels/add/", {"kind": "slack", "name": "x", "address": ""}
+        ).content.decode()
+    )
 
 
-def test_another_signing_secret_is_shown_once_and_the_one_before_still_signs(signed_in: Client, project: Project) -> None:
-    signed_in.post(SETUP + "channels/add/", {"kind": "webhook", "name": "ci", "address": "https://ci.example.com/hook"})
+def test_another_signing_secret_is_shown_once_and_the_one_before_still_signs(
+    signed_in: Client, project: Project
+) -> None:
+    signed_in.post(
+        SETUP + "channels/add/",
+        {"kind": "webhook", "name": "ci", "address": "https://ci.example.com/hook"},
+    )
     channel = Channel.objects.get(project=project)
     page = signed_in.post(f"{SETUP}channels/{channel.pk}/rotate/")
     before, channel = channel.secret, Channel.objects.get(pk=channel.pk)
-    assert page["Cache-Control"] == "no-store" and f'<code id="secret">{channel.secret}</code>' in page.content.decode()
+    assert (
+        page["Cache-Control"] == "no-store"
+        and f'<code id="secret">{channel.secret}</code>' in page.content.decode()
+    )
     assert channel.secret != before == channel.secret_previous
-    assert "New secret" in signed_in.get(SETUP).content.decode() and channel.secret not in signed_in.get(SETUP).content.decode()
+    assert (
+        "New secret" in signed_in.get(SETUP).content.decode()
+        and channel.secret not in signed_in.get(SETUP).content.decode()
+    )
 
 
 def test_keys_of_other_kinds_are_left_to_the_settings(signed_in: Client, project: Project) -> None:
     signed_in.post(SETUP + "keys/add/", {"name": "ci", "kind": "api"})
-    assert Key.objects.get(project=project).kind == "ing", "Setup makes what a job needs, whatever else is asked for"
+    assert Key.objects.get(project=project).kind == "ing", (
+        "Setup makes what a job needs, whatever else is asked for"
+    )
     key_create(project=project, kind="dep", name="told by CI", actor_name="tests")
     html = signed_in.get(SETUP).content.decode()
-    assert "told by CI" not in html and "/revoke/" not in html and 'href="/p/ranking/settings/keys/"' in html.split("<main", 1)[1]
+    assert (
+        "told by CI" not in html
+        and "/revoke/" not in html
+        and 'href="/p/ranking/settings/keys/"' in html.split("<main", 1)[1]
+    )
 
 
-def test_the_public_key_is_shown_to_every_member_with_the_lines_to_set(as_role: Callable[[Role], Client], project: Project) -> None:
+def test_the_public_key_is_shown_to_every_member_with_the_lines_to_set(
+    as_role: Callable[[Role], Client], project: Project
+) -> None:
     viewer = as_role(Role.VIEWER)
     assert "COMPILEWATCH_COMMAND_PUBLIC_KEY" not in viewer.get(SETUP).content.decode()
     for _ in range(2):
         text = command_key_create(project=project, actor_name="tests")
     page = viewer.get(SETUP).content.decode()
     newest, before = list_public_keys(project)
-    assert f"export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport COMPILEWATCH_COMMAND_PUBLIC_KEY={newest}<" in page
+    assert (
+        "export COMPILEWATCH_ALLOW_REMOTE=freeze,eager\nexport "
+        f"COMPILEWATCH_COMMAND_PUBLIC_KEY={newest}<" in page
+    )
     assert before not in page and text not in page and "Replace the command key" not in page
 
 
-def test_the_symmetric_command_key_is_shown_once_and_replaced_at_once(signed_in: Client, project: Project) -> None:
+def test_the_symmetric_command_key_is_shown_once_and_replaced_at_once(
+    signed_in: Client, project: Project
+) -> None:
     texts = []
     for _ in range(2):
         made = signed_in.post(SETUP + "command-key/")
@@ -172,6 +248,8 @@ def test_the_symmetric_command_key_is_shown_once_and_replaced_at_once(signed_in:
         texts.append(found[1])
     project.refresh_from_db()
     assert texts[0] != texts[1] == derive_command_key(project)
-    assert texts[1] not in signed_in.get(SETUP).content.decode() and texts[1] not in json.dumps(project.settings)
+    assert texts[1] not in signed_in.get(SETUP).content.decode() and texts[1] not in json.dumps(
+        project.settings
+    )
     assert AuditEntry.objects.filter(action="command_key.make").count() == 2
     assert texts[1] not in str(list(AuditEntry.objects.values_list("before", "after", "subject")))

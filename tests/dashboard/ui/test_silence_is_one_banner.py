@@ -1,4 +1,5 @@
-"""A silent fleet is one banner and one line, and every verdict that rests on old data says how old."""
+"""A silent fleet is one banner and one line, and every verdict that rests on old data says how
+old."""
 
 from __future__ import annotations
 
@@ -49,34 +50,54 @@ def alert_of(deployment: Deployment, cause: str, title: str) -> Alert:
     return one
 
 
-def test_forty_silent_models_are_one_banner_and_one_line(signed_in: Client, project: Project) -> None:
+def test_forty_silent_models_are_one_banner_and_one_line(
+    signed_in: Client, project: Project
+) -> None:
     silent_fleet(project, 40)
     text = shown(signed_in, "/p/ranking/")
     assert text.count('<section class="banner') == 1
-    assert "160 of 160 instances of the fleet stopped reporting <time" in text and "network, dashboard or a deployment?" in text
+    assert (
+        "160 of 160 instances of the fleet stopped reporting <time" in text
+        and "network, dashboard or a deployment?" in text
+    )
     lines = text.split('id="bl"')[1].split("</section>")[0]
     assert lines.count("<li>") == 1, "41 lines of one network would hide what else cannot be seen"
-    assert "160 silent instances" in lines and "40 models: model-00 (4), model-01 (4), model-02 (4) and 37 more" in lines
+    assert (
+        "160 silent instances" in lines
+        and "40 models: model-00 (4), model-01 (4), model-02 (4) and 37 more" in lines
+    )
 
 
-def test_the_banner_stays_after_half_an_hour_with_its_alert(signed_in: Client, project: Project) -> None:
+def test_the_banner_stays_after_half_an_hour_with_its_alert(
+    signed_in: Client, project: Project
+) -> None:
     silent_fleet(project, 3, minutes=45)
-    alert_of(Deployment.objects.first(), "fleet_silence", "12 of 12 instances of the fleet stopped reporting")  # type: ignore[arg-type]
+    alert_of(
+        Deployment.objects.first(),
+        "fleet_silence",
+        "12 of 12 instances of the fleet stopped reporting",
+    )  # type: ignore[arg-type]
     text = shown(signed_in, "/p/ranking/")
     assert text.count('<section class="banner') == 1 and '/alerts/7/">Alert A-7</a>' in text
     assert text.count("1 open</a>") == 0, "the alert of a fleet is no model's"
 
 
-def test_one_silent_model_is_a_banner_on_its_page_alone(signed_in: Client, project: Project) -> None:
+def test_one_silent_model_is_a_banner_on_its_page_alone(
+    signed_in: Client, project: Project
+) -> None:
     quiet = factory.model(project, "quiet", [QUIET], every=60)
     for name in ("busy", "busier"):
         factory.model(project, name, [SHAPE], every=60)
     assert '<section class="banner watch silence"' not in shown(signed_in, "/p/ranking/")
-    assert "quiet: 4 of 4 instances stopped reporting" in shown(signed_in, f"/p/ranking/models/{quiet.pk}/")
+    assert "quiet: 4 of 4 instances stopped reporting" in shown(
+        signed_in, f"/p/ranking/models/{quiet.pk}/"
+    )
 
 
 @pytest.mark.parametrize("kind", ["healthy", "roll_back"])
-def test_a_verdict_on_old_data_says_how_old_on_every_page(signed_in: Client, project: Project, kind: str) -> None:
+def test_a_verdict_on_old_data_says_how_old_on_every_page(
+    signed_in: Client, project: Project, kind: str
+) -> None:
     silent_fleet(project, 1)
     deployment = Deployment.objects.get()
     said(deployment, kind)
@@ -87,11 +108,17 @@ def test_a_verdict_on_old_data_says_how_old_on_every_page(signed_in: Client, pro
     assert "stale: last data" not in shown(signed_in, f"{model}/")
 
 
-def test_metrics_and_tables_give_the_age(client: Client, signed_in: Client, project: Project, api_key: str) -> None:
+def test_metrics_and_tables_give_the_age(
+    client: Client, signed_in: Client, project: Project, api_key: str
+) -> None:
     silent_fleet(project, 1)
     said(Deployment.objects.get(), "healthy")
     answer = client.get("/metrics", headers={"authorization": f"Bearer {api_key}"}).content.decode()
-    line = next(line for line in answer.splitlines() if line.startswith("compilewatch_version_data_age_seconds{"))
+    line = next(
+        line
+        for line in answer.splitlines()
+        if line.startswith("compilewatch_version_data_age_seconds{")
+    )
     assert 15 * 60 <= float(line.split()[-1]) <= 17 * 60
     row = signed_in.get("/p/ranking/fleet.json").json()["models"][0]
     assert 15 <= row["stale_minutes"] <= 17
@@ -103,15 +130,25 @@ def test_an_alert_of_a_silent_model_keeps_it_at_watch(signed_in: Client, project
     said(deployment, "healthy")
     alert_of(deployment, "silence", "model-00: 4 of 4 instances stopped reporting")
     text = shown(signed_in, "/p/ranking/")
-    assert "badge watch" in text and "A-7 is open; last evaluated healthy" in text and "badge healthy" not in text
+    assert (
+        "badge watch" in text
+        and "A-7 is open; last evaluated healthy" in text
+        and "badge healthy" not in text
+    )
 
 
-@pytest.mark.parametrize(("cause", "words"), [("silence", "model-00"), ("fleet_silence", "All models of")])
-def test_the_alert_page_has_a_runbook_of_its_own(signed_in: Client, project: Project, cause: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("cause", "words"), [("silence", "model-00"), ("fleet_silence", "All models of")]
+)
+def test_the_alert_page_has_a_runbook_of_its_own(
+    signed_in: Client, project: Project, cause: str, words: str
+) -> None:
     silent_fleet(project, 1)
     one = alert_of(Deployment.objects.get(), cause, "model-00: 4 of 4 instances stopped reporting")
     text = shown(signed_in, f"/p/ranking/alerts/{one.number}/")
     assert "Silence runbook" in text and "compilewatch doctor" in text and words in text
     assert "No cause is known yet" not in text and "Verdict now" not in text
     assert ("p50 of" in text) == (cause == "silence")
-    assert ("All models</a>" in shown(signed_in, "/p/ranking/alerts/")) == (cause == "fleet_silence")
+    assert ("All models</a>" in shown(signed_in, "/p/ranking/alerts/")) == (
+        cause == "fleet_silence"
+    )

@@ -12,21 +12,40 @@ ASK = {"Accept-Encoding": "gzip, br"}
 PLOTLY = "/static/vendor/plotly.min.js"
 
 
-def test_the_heaviest_file_is_compressed_for_the_first_who_asks_and_no_other(client: Client) -> None:
+def test_the_heaviest_file_is_compressed_for_the_first_who_asks_and_no_other(
+    client: Client,
+) -> None:
     static_files._load_compressed.cache_clear()
     first, second = (client.get(PLOTLY, headers=ASK) for _ in range(2))
-    assert (static_files._load_compressed.cache_info().misses, static_files._load_compressed.cache_info().hits) == (1, 1)
-    assert first.content == second.content and first["Content-Encoding"] == "gzip" and int(first["Content-Length"]) == len(first.content)
-    assert gzip.decompress(first.content) == Path(str(finders.find("vendor/plotly.min.js"))).read_bytes()
-    assert first["Content-Type"].startswith("text/javascript") and "Accept-Encoding" in first["Vary"]
+    assert (
+        static_files._load_compressed.cache_info().misses,
+        static_files._load_compressed.cache_info().hits,
+    ) == (1, 1)
+    assert (
+        first.content == second.content
+        and first["Content-Encoding"] == "gzip"
+        and int(first["Content-Length"]) == len(first.content)
+    )
+    assert (
+        gzip.decompress(first.content)
+        == Path(str(finders.find("vendor/plotly.min.js"))).read_bytes()
+    )
+    assert (
+        first["Content-Type"].startswith("text/javascript") and "Accept-Encoding" in first["Vary"]
+    )
 
 
-def test_who_has_a_file_is_sent_nothing_again_whatever_a_proxy_made_of_its_tag(client: Client) -> None:
+def test_who_has_a_file_is_sent_nothing_again_whatever_a_proxy_made_of_its_tag(
+    client: Client,
+) -> None:
     tag = client.get("/static/ui/app.css", headers=ASK)["ETag"]
     for said in (tag, f"W/{tag}", f'"another", {tag}'):
         again = client.get("/static/ui/app.css", headers=ASK | {"If-None-Match": said})
         assert (again.status_code, again.content, again["ETag"]) == (304, b"", tag)
-    assert client.get("/static/ui/app.css", headers=ASK | {"If-None-Match": '"another"'}).status_code == 200
+    assert (
+        client.get("/static/ui/app.css", headers=ASK | {"If-None-Match": '"another"'}).status_code
+        == 200
+    )
 
 
 def test_who_takes_no_gzip_is_sent_the_file_as_it_is(client: Client) -> None:

@@ -1,4 +1,5 @@
-"""Tables: the address says order and page, a strange one is the default, and what has no value comes last."""
+"""Tables: the address says order and page, a strange one is the default, and what has no value
+comes last."""
 
 import pytest
 from django.http import QueryDict
@@ -6,7 +7,11 @@ from django.http import QueryDict
 from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.sortable_table import Column, Order
 
-COLUMNS = (Column("Name", "name"), Column("Cost", "cost", right=True, most_first=True), Column("Note"))
+COLUMNS = (
+    Column("Name", "name"),
+    Column("Cost", "cost", right=True, most_first=True),
+    Column("Note"),
+)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +50,10 @@ def test_fields_of_a_database_are_turned_round_together() -> None:
     assert Order("name", True).by({"name": ("model__name", "-pk")}) == ["-model__name", "pk"]
 
 
-@pytest.mark.parametrize(("asked", "number"), [("", 1), ("2", 2), ("99999", 3), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("9" * 30, 1)])
+@pytest.mark.parametrize(
+    ("asked", "number"),
+    [("", 1), ("2", 2), ("99999", 3), ("0", 1), ("-1", 1), ("x", 1), ("²", 1), ("9" * 30, 1)],
+)
 def test_a_page_beyond_the_end_is_the_last(asked: str, number: int) -> None:
     page = paginate(QueryDict(f"page={asked}"), total=101, size=50)
     assert page.number == number

@@ -1,4 +1,5 @@
-"""Fleet, alerts and grades as JSON and CSV: the rows of the page, for its members alone, and no formula for a spreadsheet."""
+"""Fleet, alerts and grades as JSON and CSV: the rows of the page, for its members alone, and no
+formula for a spreadsheet."""
 
 from __future__ import annotations
 
@@ -31,13 +32,21 @@ def test_the_rows_of_each_page_are_there(signed_in: Client, alert: Alert) -> Non
         ("vit-embed", "healthy"),
     ]
     page = signed_in.get("/p/ranking/").content.decode()
-    assert models[0]["sentence"] and level(models[0]["p50_seconds"], "s") in page and models[0]["alerts"] == [alert.number]
+    assert (
+        models[0]["sentence"]
+        and level(models[0]["p50_seconds"], "s") in page
+        and models[0]["alerts"] == [alert.number]
+    )
     assert [row["model"] for row in table(signed_in, "fleet")] == [one["model"] for one in models]
     [one] = signed_in.get("/p/ranking/alerts.json").json()["alerts"]
     assert (one["number"], one["state"], one["model"]) == (alert.number, "open", "ranker")
     assert table(signed_in, "alerts")[0]["title"] == one["title"]
     grades = signed_in.get("/p/ranking/alerts/grades.json").json()
-    assert sum(row["total"] for row in grades["verdicts"]) == sum(row["count"] for row in grades["ends"]) == 1
+    assert (
+        sum(row["total"] for row in grades["verdicts"])
+        == sum(row["count"] for row in grades["ends"])
+        == 1
+    )
     assert len(table(signed_in, "alerts/grades")) == len(grades["verdicts"])
 
 
@@ -54,7 +63,9 @@ def test_they_belong_to_members_and_run_nothing(
             assert Client().get(f"/p/ranking/{name}.{ending}").status_code == 302
 
 
-def test_each_page_links_to_its_twins_with_what_it_is_filtered_by(signed_in: Client, alert: Alert) -> None:
+def test_each_page_links_to_its_twins_with_what_it_is_filtered_by(
+    signed_in: Client, alert: Alert
+) -> None:
     for page, query in (("", "?verdict=watch"), ("alerts/", "?state=open"), ("alerts/grades/", "")):
         html = signed_in.get(f"/p/ranking/{page}{query}").content.decode()
         name = page.rstrip("/") or "fleet"

@@ -1,4 +1,5 @@
-"""Ten changes, planted one at a time against a warm start of a real process: the Version page names each, and who brought it."""
+"""Ten changes, planted one at a time against a warm start of a real process: the Version page names
+each, and who brought it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from compilewatch.wire.cache_miss_causes import EMPTY_FOLDER, NO_EARLIER_RUN, OTHER_FOLDER, OTHER_GRAPH, OTHER_INPUTS
+from compilewatch.wire.cache_miss_causes import (
+    EMPTY_FOLDER,
+    NO_EARLIER_RUN,
+    OTHER_FOLDER,
+    OTHER_GRAPH,
+    OTHER_INPUTS,
+)
 from compilewatch.wire.codec import decode
 from compilewatch.wire.messages import Request
 from django.test import Client
@@ -39,8 +46,11 @@ def step(x):
 torch.compile(step)(torch.ones({size}, {size}))
 compilewatch.shutdown()
 """
-ANOTHER_TORCH = 'torch.__version__ = "2.99.0"; torch._inductor.codecache.torch_key = lambda: b"other sources"'
-"""Stands in for an upgrade: the only one of the ten that is not the real thing, a second torch being a gigabyte."""
+ANOTHER_TORCH = (
+    'torch.__version__ = "2.99.0"; torch._inductor.codecache.torch_key = lambda: b"other sources"'
+)
+"""Stands in for an upgrade: the only one of the ten that is not the real thing, a second torch
+being a gigabyte."""
 PASS = """
 from torch._inductor.custom_graph_pass import CustomGraphPass
 class Pass(CustomGraphPass):
@@ -51,7 +61,8 @@ torch._inductor.config.post_grad_custom_post_pass = Pass()
 
 
 class Planted(NamedTuple):
-    """A change, what must be said of it by the agent that kept its last run, and by the server for an agent that has none."""
+    """A change, what must be said of it by the agent that kept its last run, and by the server for
+    an agent that has none."""
 
     what: str
     job: dict[str, Any]
@@ -70,7 +81,9 @@ def torch_upgrade() -> str:
 def ten(folder: Path) -> list[Planted]:
     backends, threads = "TORCHINDUCTOR_MAX_AUTOTUNE_GEMM_BACKENDS", "OMP_NUM_THREADS"
     return [
-        Planted("a variable that inductor reads", {}, {backends: "ATEN,CPP,ATEN"}, f"env {backends}"),
+        Planted(
+            "a variable that inductor reads", {}, {backends: "ATEN,CPP,ATEN"}, f"env {backends}"
+        ),
         Planted(
             "an option of inductor",
             {"before": "torch._inductor.config.epilogue_fusion = False"},
@@ -86,31 +99,49 @@ def ten(folder: Path) -> list[Planted]:
         Planted("another torch", {"before": ANOTHER_TORCH}, {}, torch_upgrade()),
         Planted("a line of the model", {"line": "x @ x @ x"}, {}, OTHER_GRAPH, SAME_CONFIGURATION),
         Planted("other sizes", {"size": 8}, {}, OTHER_INPUTS, SAME_CONFIGURATION),
-        Planted("a custom pass", {"before": PASS}, {}, "inductor_config: post_grad_custom_post_pass"),
+        Planted(
+            "a custom pass", {"before": PASS}, {}, "inductor_config: post_grad_custom_post_pass"
+        ),
         Planted("the number of threads", {}, {threads: "1"}, f"env {threads}"),
-        Planted("a moved cache folder", {}, {"TORCHINDUCTOR_CACHE_DIR": str(folder / "moved")}, OTHER_FOLDER),
+        Planted(
+            "a moved cache folder",
+            {},
+            {"TORCHINDUCTOR_CACHE_DIR": str(folder / "moved")},
+            OTHER_FOLDER,
+        ),
         Planted("an emptied cache folder", {}, {}, EMPTY_FOLDER, empties=True),
     ]
 
 
 class Machine:
-    """One process after another with one cache folder; each change begins with what the warm start left in the agent's own folder."""
+    """One process after another with one cache folder; each change begins with what the warm start
+    left in the agent's own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.caches, self.kept = folder, folder / "caches", folder / "spool"
 
-    def start(self, version: str, host: str, job: dict[str, Any], variables: dict[str, str], spool: Path) -> list[Request]:
+    def start(
+        self, version: str, host: str, job: dict[str, Any], variables: dict[str, str], spool: Path
+    ) -> list[Request]:
         """What the process sent."""
         place = self.folder / version.replace(" ", "-")
         place.mkdir(exist_ok=True)
-        (place / "job.py").write_text(JOB.format(**{"before": "", "line": "x @ x", "size": 4, **job}))
+        (place / "job.py").write_text(
+            JOB.format(**{"before": "", "line": "x @ x", "size": 4, **job})
+        )
         recording = place / f"{host}.jsonl"
         strange = ("TORCH", "TRITON", "OMP_", "MKL_", "COMPILEWATCH_")
         clean = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
-        own = {"TORCHINDUCTOR_CACHE_DIR": str(self.caches), "COMPILEWATCH_SPOOL": str(spool), **variables}
+        own = {
+            "TORCHINDUCTOR_CACHE_DIR": str(self.caches),
+            "COMPILEWATCH_SPOOL": str(spool),
+            **variables,
+        }
         command = [sys.executable, str(place / "job.py"), str(recording), version]
         subprocess.run(command, env={**clean, **own}, check=True, timeout=240, capture_output=True)
-        requests = [decode(Request, json.loads(line)) for line in recording.read_text().splitlines()]
+        requests = [
+            decode(Request, json.loads(line)) for line in recording.read_text().splitlines()
+        ]
         return [replace(one, instance=replace(one.instance, host=host)) for one in requests]
 
     def changed(self, planted: Planted) -> list[Request]:
@@ -124,7 +155,13 @@ class Machine:
 def unknowing(request: Request) -> Request:
     """The same from a new container, whose agent has no earlier run to compare with."""
     reports = [
-        replace(report, compiles=[replace(one, miss=NO_EARLIER_RUN if one.miss else "") for one in report.compiles], findings=[])
+        replace(
+            report,
+            compiles=[
+                replace(one, miss=NO_EARLIER_RUN if one.miss else "") for one in report.compiles
+            ],
+            findings=[],
+        )
         for report in request.reports
     ]
     return replace(request, reports=reports)
@@ -139,7 +176,12 @@ def told(client: Client, project: Project, version: str) -> tuple[dict[str, Any]
 
 
 def test_ten_of_ten_are_named_with_who_brought_them(
-    tmp_path: Path, store_reports: Callable[..., object], signed_in: Client, project: Project, other_project: Project, user: Any
+    tmp_path: Path,
+    store_reports: Callable[..., object],
+    signed_in: Client,
+    project: Project,
+    other_project: Project,
+    user: Any,
 ) -> None:
     member_add(project=other_project, user=user, role=Role.VIEWER)
     machine, planted = Machine(tmp_path), ten(tmp_path)
@@ -156,15 +198,33 @@ def test_ten_of_ten_are_named_with_who_brought_them(
 
     table, wrong = [], []
     for one in planted:
-        (by_agent, page), (by_server, _) = told(signed_in, project, one.what), told(signed_in, other_project, one.what)
-        table.append(f"| {one.what} | {by_agent['cause']} | {by_agent['brought_by']} | {by_server['cause']} | {by_server['brought_by']} |")
+        (by_agent, page), (by_server, _) = (
+            told(signed_in, project, one.what),
+            told(signed_in, other_project, one.what),
+        )
+        table.append(
+            f"| {one.what} | {by_agent['cause']} | {by_agent['brought_by']} | "
+            f"{by_server['cause']} | {by_server['brought_by']} |"
+        )
         who = "a folder without it on gpu-02" if one.empties else f"{one.what} on gpu-02"
         who = f"{one.what}, after 1" if one.compared else who
         right = (by_agent["cause"], by_server["cause"]) == (one.cause, one.compared or one.cause)
-        right = right and by_agent["brought_by"] == by_server["brought_by"] == who and one.cause in page and who in page
-        right = right and by_agent["seconds"] > 0 and by_server["against"].startswith("gpu-01 / rank 0 / pid ")
+        right = (
+            right
+            and by_agent["brought_by"] == by_server["brought_by"] == who
+            and one.cause in page
+            and who in page
+        )
+        right = (
+            right
+            and by_agent["seconds"] > 0
+            and by_server["against"].startswith("gpu-01 / rank 0 / pid ")
+        )
         wrong += [] if right else [one.what]
     print(
-        "\n| planted | named by the agent | brought by | named by the server alone | brought by |\n|---|---|---|---|---|", *table, sep="\n"
+        "\n| planted | named by the agent | brought by | named by the server alone | "
+        "brought by |\n|---|---|---|---|---|",
+        *table,
+        sep="\n",
     )
     assert wrong == []

@@ -1,4 +1,5 @@
-"""Precision and recall of the alerts: counted from answers and from what happened, with too little said as too little."""
+"""Precision and recall of the alerts: counted from answers and from what happened, with too little
+said as too little."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ def fleet(project: Project) -> Fleet:
     return fleet_make(project)
 
 
-def version(fleet: Fleet, name: str, *, hours: tuple[int, int | None], environment: str = "prod") -> Deployment:
+def version(
+    fleet: Fleet, name: str, *, hours: tuple[int, int | None], environment: str = "prod"
+) -> Deployment:
     """Ran from so many hours ago to so many hours ago, or still runs."""
     now, minute = clock.now(), clock.minute_of(clock.unix())
     began, ended = hours
@@ -37,7 +40,14 @@ def version(fleet: Fleet, name: str, *, hours: tuple[int, int | None], environme
     )  # fmt: skip
 
 
-def alert(deployment: Deployment, outcome: str, *, worst: str = "roll_back", days: int = 1, not_back: bool = False) -> Alert:
+def alert(
+    deployment: Deployment,
+    outcome: str,
+    *,
+    worst: str = "roll_back",
+    days: int = 1,
+    not_back: bool = False,
+) -> Alert:
     number = Alert.objects.count() + 1
     made = Alert.objects.create(
         project=deployment.project, deployment=deployment, number=number, severity=worst, worst=worst, title="",
@@ -48,8 +58,12 @@ def alert(deployment: Deployment, outcome: str, *, worst: str = "roll_back", day
     return made
 
 
-def test_every_end_counts_as_one_thing(fleet: Fleet, project: Project, other_project: Project) -> None:
-    for number, outcome in enumerate(("rolled_back", "resolved", "accepted", "dismissed", "recovered", "replaced", "stopped", "")):
+def test_every_end_counts_as_one_thing(
+    fleet: Fleet, project: Project, other_project: Project
+) -> None:
+    for number, outcome in enumerate(
+        ("rolled_back", "resolved", "accepted", "dismissed", "recovered", "replaced", "stopped", "")
+    ):
         alert(version(fleet, str(number), hours=(30, 20)), outcome)
     alert(version(fleet, "8", hours=(30, 20)), "rolled_back", not_back=True)
     alert(version(fleet, "9", hours=(30, 20)), "dismissed", worst="watch")
@@ -57,7 +71,11 @@ def test_every_end_counts_as_one_thing(fleet: Fleet, project: Project, other_pro
     alert(version(fleet_make(other_project), "1", hours=(30, 20)), "dismissed")
     rolled, watched = read_alert_quality(project=project).graded
     assert (rolled.count("right"), rolled.count("false"), rolled.count("not graded")) == (2, 2, 5)
-    assert (watched.count("right"), watched.count("false"), watched.count("not graded")) == (0, 1, 0)
+    assert (watched.count("right"), watched.count("false"), watched.count("not graded")) == (
+        0,
+        1,
+        0,
+    )
     assert rolled.precision == Proportion(2, 4)
 
 
@@ -71,7 +89,9 @@ def test_a_roll_back_without_an_alert_is_a_miss(fleet: Fleet, project: Project) 
     assert (found.told, found.watched, found.missed, found.recall.whole) == (1, 1, 1, 3)
 
 
-def test_a_version_that_a_later_one_replaced_was_not_rolled_back(fleet: Fleet, project: Project) -> None:
+def test_a_version_that_a_later_one_replaced_was_not_rolled_back(
+    fleet: Fleet, project: Project
+) -> None:
     version(fleet, "1", hours=(200, 1))
     version(fleet, "2", hours=(100, 50))
     version(fleet, "3", hours=(52, None))
@@ -85,7 +105,9 @@ def test_an_interval_says_how_little_is_known() -> None:
     assert not Proportion(9, 9).enough and Proportion(9, 10).enough
 
 
-def test_the_page_says_counts_and_no_percentage_of_a_few(signed_in: Client, fleet: Fleet, project: Project) -> None:
+def test_the_page_says_counts_and_no_percentage_of_a_few(
+    signed_in: Client, fleet: Fleet, project: Project
+) -> None:
     page = signed_in.get("/p/ranking/alerts/grades/").content.decode()
     assert page.count("nothing graded yet") == 3
     one = version(fleet, "1", hours=(30, 20))
@@ -98,4 +120,7 @@ def test_the_page_says_counts_and_no_percentage_of_a_few(signed_in: Client, flee
     page = signed_in.get("/p/ranking/alerts/grades/").content.decode()
     assert "<b>75\u00a0%</b>" in page and "with 95\u00a0%" in page
     WatchedModel.objects.update(simulated=True)
-    assert "12 of these alerts are of simulated models" in signed_in.get("/p/ranking/alerts/grades/").content.decode()
+    assert (
+        "12 of these alerts are of simulated models"
+        in signed_in.get("/p/ranking/alerts/grades/").content.decode()
+    )

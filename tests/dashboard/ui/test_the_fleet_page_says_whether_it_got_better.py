@@ -1,4 +1,5 @@
-"""The manager's question for the whole fleet: which models are better than in the four weeks before, and which are worse."""
+"""The manager's question for the whole fleet: which models are better than in the four weeks
+before, and which are worse."""
 
 from __future__ import annotations
 
@@ -35,15 +36,29 @@ def fleet(project: Project) -> dict[str, WatchedModel]:
         "slower": weeks(project, lambda ago: 0.0131 if ago <= 28 else 0.0121, name="slower"),
         "steady": weeks(project, lambda ago: 0.0121, name="steady"),
         "young": weeks(project, lambda ago: 0.0121, name="young", days=10),
-        "moved": weeks(project, lambda ago: 0.012, name="moved", gpu=lambda ago: "NVIDIA H200" if ago <= 28 else "NVIDIA H100"),
+        "moved": weeks(
+            project,
+            lambda ago: 0.012,
+            name="moved",
+            gpu=lambda ago: "NVIDIA H200" if ago <= 28 else "NVIDIA H100",
+        ),
     }
 
 
-def test_models_are_counted_by_their_answer_and_what_is_worse_stands_first(signed_in: Client, project: Project) -> None:
+def test_models_are_counted_by_their_answer_and_what_is_worse_stands_first(
+    signed_in: Client, project: Project
+) -> None:
     fleet(project)
     html = page(signed_in)
-    assert "Of 5\u00a0models: 1 worse, 1 better, 1 as before, 1 not comparable, 1 with too little history." in html
-    assert html.index("<bdi>slower</bdi>") < html.index("<bdi>faster</bdi>") < html.index("<bdi>steady</bdi>")
+    assert (
+        "Of 5\u00a0models: 1 worse, 1 better, 1 as before, 1 not comparable, 1 with too little history."
+        in html
+    )
+    assert (
+        html.index("<bdi>slower</bdi>")
+        < html.index("<bdi>faster</bdi>")
+        < html.index("<bdi>steady</bdi>")
+    )
     assert "2 models not compared, and why" in html
 
 
@@ -52,40 +67,64 @@ def test_a_models_row_says_what_its_own_page_says(signed_in: Client, project: Pr
     rows = {row["model"]: row for row in signed_in.get(f"{ADDRESS}.json").json()["rows"]}
     for name, model in models.items():
         own = signed_in.get(f"/p/ranking/models/{model.pk}/weeks.json").json()
-        assert (rows[name]["answer"], rows[name]["sentence"]) == (own["answer"], own["sentences"][0])
+        assert (rows[name]["answer"], rows[name]["sentence"]) == (
+            own["answer"],
+            own["sentences"][0],
+        )
     faster, html = rows["faster"], page(signed_in)
     for side in ("before", "after"):
         assert duration(faster[f"p50_{side}_seconds"]) in html
-    assert faster["p50_change_ratio"] == pytest.approx(faster["p50_after_seconds"] / faster["p50_before_seconds"] - 1)
-    assert rows["steady"]["served_after_share"] is None or 0 <= rows["steady"]["served_after_share"] <= 1
+    assert faster["p50_change_ratio"] == pytest.approx(
+        faster["p50_after_seconds"] / faster["p50_before_seconds"] - 1
+    )
+    assert (
+        rows["steady"]["served_after_share"] is None
+        or 0 <= rows["steady"]["served_after_share"] <= 1
+    )
 
 
-def test_roll_back_alerts_of_all_models_are_counted_without_false_alarms(signed_in: Client, project: Project) -> None:
+def test_roll_back_alerts_of_all_models_are_counted_without_false_alarms(
+    signed_in: Client, project: Project
+) -> None:
     models, today = fleet(project), int(clock.unix() // 86400)
-    told = [("faster", 3, ""), ("slower", 30, ""), ("steady", 40, AlertOutcome.ROLLED_BACK), ("steady", 41, AlertOutcome.DISMISSED)]
+    told = [
+        ("faster", 3, ""),
+        ("slower", 30, ""),
+        ("steady", 40, AlertOutcome.ROLLED_BACK),
+        ("steady", 41, AlertOutcome.DISMISSED),
+    ]
     for number, (name, ago, outcome) in enumerate([*told, ("slower", 70, ""), ("slower", 0, "")]):
         Alert.objects.create(
             project=project, deployment=Deployment.objects.get(model=models[name]), number=number, cause=f"cause {number}",
             state=AlertState.RESOLVED, severity="roll_back", worst="roll_back", title="t",
             opened_at=clock.at_minute((today - ago) * 1440 + 60), outcome=outcome,
         )  # fmt: skip
-    assert "1\u00a0ROLL BACK alert instead of 2, with 4\u00a0deployments before and 1 since." in page(signed_in)
+    assert (
+        "1\u00a0ROLL BACK alert instead of 2, with 4\u00a0deployments before and 1 since."
+        in page(signed_in)
+    )
 
 
-def test_what_was_counted_is_not_set_beside_weeks_of_which_nothing_is_known(signed_in: Client, project: Project) -> None:
+def test_what_was_counted_is_not_set_beside_weeks_of_which_nothing_is_known(
+    signed_in: Client, project: Project
+) -> None:
     weeks(project, lambda ago: 0.0121, name="young", days=10)
     html = page(signed_in)
     assert "Of 1\u00a0model: 1 with too little history." in html
     assert "ROLL BACK alert" not in html
 
 
-def test_one_environment_shows_the_models_that_have_calls_there(signed_in: Client, project: Project) -> None:
+def test_one_environment_shows_the_models_that_have_calls_there(
+    signed_in: Client, project: Project
+) -> None:
     fleet(project)
     assert "Of 5\u00a0models:" in page(signed_in, "?env=production")
     assert "No model was called in these 56 days." in page(signed_in, "?env=canary")
 
 
-def test_the_fleet_page_asks_for_the_part_and_links_the_page(signed_in: Client, project: Project) -> None:
+def test_the_fleet_page_asks_for_the_part_and_links_the_page(
+    signed_in: Client, project: Project
+) -> None:
     fleet(project)
     html = signed_in.get("/p/ranking/?env=production").content.decode()
     assert f'hx-get="{ADDRESS}/?env=production"' in html
@@ -113,7 +152,9 @@ def asked(client: Client) -> list[str]:
     return [query["sql"] for query in caught.captured_queries if query["sql"].startswith("SELECT")]
 
 
-def test_the_number_of_queries_does_not_grow_with_the_models(signed_in: Client, project: Project) -> None:
+def test_the_number_of_queries_does_not_grow_with_the_models(
+    signed_in: Client, project: Project
+) -> None:
     counts = []
     for name in ("first", "second"):
         cache.clear()
@@ -132,11 +173,16 @@ def test_days_that_are_over_are_added_up_once_and_again_a_quarter_of_an_hour_lat
     hours = VersionHour._meta.db_table
     assert [hours in " ".join(queries) for queries in (first, second)] == [True, False]
     assert signed_in.get(f"{ADDRESS}.json").json() == said
-    monkeypatch.setattr("django.core.cache.backends.db.tz_now", lambda: clock.now() + timedelta(seconds=CACHE_TTL_S + 1))
+    monkeypatch.setattr(
+        "django.core.cache.backends.db.tz_now",
+        lambda: clock.now() + timedelta(seconds=CACHE_TTL_S + 1),
+    )
     assert signed_in.get(f"{ADDRESS}.json").json() != said
 
 
-def test_a_project_without_calls_is_looked_at_each_time(signed_in: Client, project: Project) -> None:
+def test_a_project_without_calls_is_looked_at_each_time(
+    signed_in: Client, project: Project
+) -> None:
     assert "No model was called in these 56 days." in page(signed_in)
     weeks(project, lambda ago: 0.012, name="first")
     assert "Of 1\u00a0model:" in page(signed_in)

@@ -1,4 +1,5 @@
-"""The Fleet page: most urgent first, with the sentence, and in words where something is not known."""
+"""The Fleet page: most urgent first, with the sentence, and in words where something is not
+known."""
 
 import re
 
@@ -20,7 +21,9 @@ def page(client: Client, query: str = "") -> str:
     return answer.content.decode()
 
 
-def test_models_stand_in_order_of_urgency_with_their_sentence(signed_in: Client, alert: Alert) -> None:
+def test_models_stand_in_order_of_urgency_with_their_sentence(
+    signed_in: Client, alert: Alert
+) -> None:
     html = page(signed_in)
     places = [html.index(f">{name}</bdi></a>") for name in ("ranker", "llm-7b-chat", "vit-embed")]
     assert places == sorted(places)
@@ -38,9 +41,16 @@ def test_a_row_shows_shares_figures_and_the_judged_change(signed_in: Client, ale
     assert f"/p/ranking/alerts/{alert.number}/" in row
 
 
-def test_an_alert_that_somebody_has_taken_is_not_called_open(signed_in: Client, alert: Alert) -> None:
+def test_an_alert_that_somebody_has_taken_is_not_called_open(
+    signed_in: Client, alert: Alert
+) -> None:
     second = Alert.objects.get(pk=alert.pk)
-    second.pk, second.number, second.state, second.cause = None, alert.number + 1, AlertState.ACKNOWLEDGED, "other"
+    second.pk, second.number, second.state, second.cause = (
+        None,
+        alert.number + 1,
+        AlertState.ACKNOWLEDGED,
+        "other",
+    )
     second.save(force_insert=True)
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
     assert ">1 open<" in row and ">1 acknowledged<" in row and "2 open" not in row
@@ -55,7 +65,9 @@ def test_every_simulated_model_says_so(signed_in: Client, alert: Alert) -> None:
     assert page(signed_in).count(">simulated</span>") == 3
 
 
-def test_a_model_without_data_says_so_instead_of_showing_zeros(signed_in: Client, project: Project) -> None:
+def test_a_model_without_data_says_so_instead_of_showing_zeros(
+    signed_in: Client, project: Project
+) -> None:
     made = model(project, "silent-one", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
     VersionMinute.objects.all().delete()
     VersionHour.objects.all().delete()
@@ -67,7 +79,9 @@ def test_a_model_without_data_says_so_instead_of_showing_zeros(signed_in: Client
     assert ">0\u00a0%" not in row
 
 
-def test_a_model_whose_versions_all_stopped_stays_in_the_list(signed_in: Client, project: Project) -> None:
+def test_a_model_whose_versions_all_stopped_stays_in_the_list(
+    signed_in: Client, project: Project
+) -> None:
     made = model(project, "gone", [Shape("1", 0.01, 100, 300, end=100)], every=60)
     assert not Deployment.objects.filter(model=made, ended_minute=None).exists()
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
@@ -94,8 +108,12 @@ def test_what_changed_lists_deployments_and_verdicts(signed_in: Client, alert: A
     assert "deployed to production, seen in traffic" in feed
 
 
-def test_a_first_verdict_is_a_change_unless_it_says_nothing(signed_in: Client, project: Project) -> None:
-    made = model(project, "ranker", [Shape("1", 0.01, 100, 900), Shape("2", 0.013, 100, 60)], every=60)
+def test_a_first_verdict_is_a_change_unless_it_says_nothing(
+    signed_in: Client, project: Project
+) -> None:
+    made = model(
+        project, "ranker", [Shape("1", 0.01, 100, 900), Shape("2", 0.013, 100, 60)], every=60
+    )
     said = stories.verdict(made, "not_enough_data", "Nothing to say yet.", [], previous="")
     assert "became" not in page(signed_in)
     said.kind = "roll_back"
@@ -109,7 +127,9 @@ def test_the_verdict_filter_keeps_only_its_models(signed_in: Client, alert: Aler
     assert "vit-embed" not in table
 
 
-def test_the_environment_filter_leaves_out_models_that_do_not_run_there(signed_in: Client, alert: Alert) -> None:
+def test_the_environment_filter_leaves_out_models_that_do_not_run_there(
+    signed_in: Client, alert: Alert
+) -> None:
     moved = WatchedModel.objects.get(name="vit-embed")
     Deployment.objects.filter(model=moved).update(environment="staging")
     table = page(signed_in, "?env=production").split("<tbody>")[1].split("</tbody>")[0]
@@ -117,7 +137,9 @@ def test_the_environment_filter_leaves_out_models_that_do_not_run_there(signed_i
     assert "vit-embed" not in table
 
 
-def test_every_range_draws_its_lines_and_an_unknown_one_is_the_default(signed_in: Client, alert: Alert) -> None:
+def test_every_range_draws_its_lines_and_an_unknown_one_is_the_default(
+    signed_in: Client, alert: Alert
+) -> None:
     for query in ("?range=1h", "?range=6h", "?range=24h", "?range=7d"):
         assert '<path class="l s2"' in page(signed_in, query)
     assert 'aria-current="true">24\u00a0h' in page(signed_in, "?range=3000y")
@@ -127,8 +149,12 @@ def test_the_way_in_leads_to_the_only_project(signed_in: Client, project: Projec
     assert signed_in.get("/").headers["Location"] == "/p/ranking/"
 
 
-def test_a_row_is_about_the_newest_version_unless_another_needs_action(signed_in: Client, project: Project) -> None:
-    made = model(project, "chat", [Shape("1", 0.01, 100, 300), Shape("2", 0.01, 100, 200)], every=60)
+def test_a_row_is_about_the_newest_version_unless_another_needs_action(
+    signed_in: Client, project: Project
+) -> None:
+    made = model(
+        project, "chat", [Shape("1", 0.01, 100, 300), Shape("2", 0.01, 100, 200)], every=60
+    )
     stories.verdict(made, "healthy", "Nothing worse than 7 % in 1 h beside 1.", [])
     newest = Deployment.objects.get(model=made, version__name="2")
     older = Deployment.objects.get(model=made, version__name="1")
@@ -146,11 +172,15 @@ def test_a_row_is_about_the_newest_version_unless_another_needs_action(signed_in
     assert "Nothing worse than 7 % in 1 h beside 1." in row
     assert "NOT ENOUGH DATA" not in row
     assert signed_in.get(f"/p/ranking/models/{made.pk}/").context["verdict"].deployment == newest
-    Verdict.objects.filter(pk=first.pk).update(kind="roll_back", sentence="Roll back 1: it is slower.")
+    Verdict.objects.filter(pk=first.pk).update(
+        kind="roll_back", sentence="Roll back 1: it is slower."
+    )
     assert "Roll back 1: it is slower." in page(signed_in).split("<tbody>")[1].split("</tr>")[0]
 
 
-def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(signed_in: Client, project: Project) -> None:
+def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(
+    signed_in: Client, project: Project
+) -> None:
     made = model(project, "decoder", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
     [version] = made.versions.all()
     [prefill] = Series.objects.filter(version=version)
@@ -164,7 +194,13 @@ def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(signed
     )
     minutes = VersionMinute.objects.filter(series_id=prefill.pk)
     for row in list(minutes):
-        row.series_id, row.calls, row.latency_count, row.latency_sum, row.p50 = decode.pk, 200_000, 6_250, 6_250 * 55e-6, 55e-6
+        row.series_id, row.calls, row.latency_count, row.latency_sum, row.p50 = (
+            decode.pk,
+            200_000,
+            6_250,
+            6_250 * 55e-6,
+            55e-6,
+        )
         row.save(force_insert=True)
     minutes.update(calls=100, latency_count=100, latency_sum=1.0)
     window = fleet_page.BinnedRange(prefill.last_minute - 60, prefill.last_minute, 1)

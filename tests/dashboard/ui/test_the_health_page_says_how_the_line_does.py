@@ -1,4 +1,5 @@
-"""The Health page: one sentence whether the line is well, and what became of this project's reports."""
+"""The Health page: one sentence whether the line is well, and what became of this project's
+reports."""
 
 from __future__ import annotations
 
@@ -65,25 +66,38 @@ def test_all_is_well(signed_in: Client, worker: None) -> None:
         (2, 120, "none has ended a fold in the last minute"),
     ],
 )
-def test_a_worker_that_is_gone_or_idle(signed_in: Client, worker: None, seen: int, folded: int, sentence: str) -> None:
+def test_a_worker_that_is_gone_or_idle(
+    signed_in: Client, worker: None, seen: int, folded: int, sentence: str
+) -> None:
     now = clock.now()
-    Heartbeat.objects.filter(kind="worker").update(seen_at=now - timedelta(seconds=seen), folded_at=now - timedelta(seconds=folded))
+    Heartbeat.objects.filter(kind="worker").update(
+        seen_at=now - timedelta(seconds=seen), folded_at=now - timedelta(seconds=folded)
+    )
     html = page(signed_in)
     assert "NOT WELL" in html and sentence in html
 
 
 def test_no_worker_ever(signed_in: Client) -> None:
     html = page(signed_in)
-    assert "No worker was heard of in the last day" in html and "manage.py serve" in html and "none was told" in html
+    assert (
+        "No worker was heard of in the last day" in html
+        and "manage.py serve" in html
+        and "none was told" in html
+    )
 
 
 def test_reports_that_wait_too_long(
-    signed_in: Client, worker: None, store_reports: Callable[..., object], make_request: Callable[..., Request]
+    signed_in: Client,
+    worker: None,
+    store_reports: Callable[..., object],
+    make_request: Callable[..., Request],
 ) -> None:
     store_reports(make_request(minutes=3))
     InboxRow.objects.update(received_at=clock.now() - timedelta(seconds=150))
     html = page(signed_in)
-    assert re.search(r"The oldest report has waited 15\d s to be folded", html) and re.search(r"2 min 3\d s", html)
+    assert re.search(r"The oldest report has waited 15\d s to be folded", html) and re.search(
+        r"2 min 3\d s", html
+    )
 
 
 def test_redis_is_what_workers_say_of_it(signed_in: Client, settings: object) -> None:
@@ -103,42 +117,76 @@ def test_a_slow_database(signed_in: Client, worker: None, monkeypatch: pytest.Mo
     assert "it is slow." in page(signed_in)
 
 
-def test_a_disk_that_is_nearly_full(signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert re.search(r"[0-9.]+ GiB of [0-9.]+ GiB are free on the disk of the data folder\.", page(signed_in))
+def test_a_disk_that_is_nearly_full(
+    signed_in: Client, worker: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert re.search(
+        r"[0-9.]+ GiB of [0-9.]+ GiB are free on the disk of the data folder\.", page(signed_in)
+    )
     monkeypatch.setattr(health, "MIN_FREE_BYTES", 1 << 60)
     monkeypatch.setattr(health, "MIN_FREE_RATIO", 1.1)
     html = page(signed_in)
-    assert "NOT WELL" in html and html.count("The disk of the data folder is nearly full:") == 2, "at the top, and in the list"
+    assert "NOT WELL" in html and html.count("The disk of the data folder is nearly full:") == 2, (
+        "at the top, and in the list"
+    )
 
 
-def test_what_was_taken_and_refused(signed_in: Client, project: Project, other_project: Project) -> None:
+def test_what_was_taken_and_refused(
+    signed_in: Client, project: Project, other_project: Project
+) -> None:
     hour = int(clock.unix() // 3600)
     record_intake(project_id=project.pk, reports=1234, size=5 << 20)
     intake_write(drain_intake())
-    refusals_write({(project.pk, hour, "too_old"): 3, (project.pk, hour - 1, "too_old"): 4, (other_project.pk, hour, "bad_request"): 9})
+    refusals_write(
+        {
+            (project.pk, hour, "too_old"): 3,
+            (project.pk, hour - 1, "too_old"): 4,
+            (other_project.pk, hour, "bad_request"): 9,
+        }
+    )
     html = page(signed_in)
-    assert "1,234 taken, 5 MiB on the wire" in html and "<code>too_old</code>" in html and "bad_request" not in html
+    assert (
+        "1,234 taken, 5 MiB on the wire" in html
+        and "<code>too_old</code>" in html
+        and "bad_request" not in html
+    )
     assert re.search(r'data-l="This hour">3</td><td class="r num" data-l="24 hours">7<', html)
 
 
-def test_reports_set_aside_say_why_and_how_to_bring_them_back(signed_in: Client, project: Project, other_project: Project) -> None:
+def test_reports_set_aside_say_why_and_how_to_bring_them_back(
+    signed_in: Client, project: Project, other_project: Project
+) -> None:
     poison(project, "KeyError: <b>regions</b>")
     poison(other_project, "secret of another project")
     html = page(signed_in)
-    assert "KeyError: &lt;b&gt;regions&lt;/b&gt;" in html and "windows 4 to 5" in html and "manage.py refold" in html
+    assert (
+        "KeyError: &lt;b&gt;regions&lt;/b&gt;" in html
+        and "windows 4 to 5" in html
+        and "manage.py refold" in html
+    )
     assert "secret" not in html and "and 1 of other projects" in html
 
 
-def test_losses_that_agents_told(signed_in: Client, store_reports: Callable[..., object], make_request: Callable[..., Request]) -> None:
+def test_losses_that_agents_told(
+    signed_in: Client, store_reports: Callable[..., object], make_request: Callable[..., Request]
+) -> None:
     store_reports(make_request(instance=1), make_request(instance=2))
     fold_all()
-    Instance.objects.filter(instance_id__endswith="1").update(host="gpu-07", truncated_events=12, spool_errors=2)
+    Instance.objects.filter(instance_id__endswith="1").update(
+        host="gpu-07", truncated_events=12, spool_errors=2
+    )
     html = page(signed_in)
-    assert "gpu-07" in html and "12 events over the limit of a window" in html and "2 failures of the disk" in html
+    assert (
+        "gpu-07" in html
+        and "12 events over the limit of a window" in html
+        and "2 failures of the disk" in html
+    )
     assert html.count('data-l="Lost"') == 1
 
 
-def test_what_was_over_a_limit_by_limit(signed_in: Client, project: Project, other_project: Project) -> None:
+def test_what_was_over_a_limit_by_limit(
+    signed_in: Client, project: Project, other_project: Project
+) -> None:
     assert "There was room for every name that this project reported." in page(signed_in)
     now, today = clock.now(), int(clock.unix() // 86400)
     for day, kind, count, example in (
@@ -147,15 +195,30 @@ def test_what_was_over_a_limit_by_limit(signed_in: Client, project: Project, oth
         (today - 7, "version", 500, "nightly-1"),
         (today - 1, "environment", 7, "pod-<b>7"),
     ):
-        LimitReached.objects.create(project=project, kind=kind, day=day, count=count, example=example, last_at=now)
-    LimitReached.objects.create(project=other_project, kind="series", day=today, count=1, example="secret", last_at=now)
+        LimitReached.objects.create(
+            project=project, kind=kind, day=day, count=count, example=example, last_at=now
+        )
+    LimitReached.objects.create(
+        project=other_project, kind="series", day=today, count=1, example="secret", last_at=now
+    )
     html = page(signed_in)
-    assert re.search(r'>version</th>.*?>200<.*?data-l="Today">3</td>.*?data-l="7 days">43</td>.*?nightly-9<', html)
-    assert re.search(r'>environment</th>.*?>20<.*?data-l="Today">0</td>.*?data-l="7 days">7</td>.*?pod-&lt;b&gt;7<', html)
-    assert "secret" not in html and f"manage.py limits --project {project.slug} --set environment=NUMBER" in html
+    assert re.search(
+        r'>version</th>.*?>200<.*?data-l="Today">3</td>.*?data-l="7 days">43</td>.*?nightly-9<',
+        html,
+    )
+    assert re.search(
+        r'>environment</th>.*?>20<.*?data-l="Today">0</td>.*?data-l="7 days">7</td>.*?pod-&lt;b&gt;7<',
+        html,
+    )
+    assert (
+        "secret" not in html
+        and f"manage.py limits --project {project.slug} --set environment=NUMBER" in html
+    )
 
 
-def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(signed_in: Client, project: Project) -> None:
+def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(
+    signed_in: Client, project: Project
+) -> None:
     def note() -> str:
         found = re.findall(r'<p class="note caution gap-below">(.*?)</p>', page(signed_in))
         assert len(found) == 1
@@ -163,10 +226,17 @@ def test_a_reached_limit_is_said_on_every_page_and_several_of_them_in_one_note(s
 
     now = clock.now()
     for kind in ("version", "series", "finding"):
-        told = {"day": int(now.timestamp() // 86400), "count": 1, "example": f"the last {kind}", "last_at": now}
+        told = {
+            "day": int(now.timestamp() // 86400),
+            "count": 1,
+            "example": f"the last {kind}",
+            "last_at": now,
+        }
         LimitReached.objects.create(project=project, kind=kind, **told)
         if kind == "version":
-            assert note().startswith("version: 200 of 200 in 30 days; new ones go into other, the last was the last version. Totals")
+            assert note().startswith(
+                "version: 200 of 200 in 30 days; new ones go into other, the last was the last version. Totals"
+            )
     said = "Limits reached: finding, series, version; new ones go into other, the numbers. Totals stay exact; other is never judged."
     assert note() == said and 'href="/p/ranking/health/#over"' in page(signed_in)
 
@@ -183,12 +253,18 @@ def test_what_a_day_takes_and_when_that_was_measured(
     StorageMeasure.objects.update(measured_at=clock.now() - timedelta(hours=2))
     StorageMeasure.objects.filter(of="instance").update(bytes_a_day=700 << 10)
     html = page(signed_in)
-    assert "<dt>One instance</dt><dd>700 KiB " in html and "aim: at most 1 MiB" in html and "aim: at most 4 MiB" in html
+    assert (
+        "<dt>One instance</dt><dd>700 KiB " in html
+        and "aim: at most 1 MiB" in html
+        and "aim: at most 4 MiB" in html
+    )
     assert re.search(r"Measured <time[^>]*>2 h ago", html)
 
 
 @pytest.mark.django_db
-def test_measuring_takes_a_thousandth_of_the_time(store_reports: Callable[..., object], make_request: Callable[..., Request]) -> None:
+def test_measuring_takes_a_thousandth_of_the_time(
+    store_reports: Callable[..., object], make_request: Callable[..., Request]
+) -> None:
     store_reports(make_request())
     fold_all()
     assert storage_measure()
@@ -203,7 +279,9 @@ def test_the_short_address_leads_to_it(signed_in: Client) -> None:
     assert HEALTH in signed_in.get("/p/ranking/").content.decode()
 
 
-def test_it_asks_a_fixed_number_of_questions(signed_in: Client, project: Project, worker: None) -> None:
+def test_it_asks_a_fixed_number_of_questions(
+    signed_in: Client, project: Project, worker: None
+) -> None:
     page(signed_in)
     with CaptureQueriesContext(connection) as caught:
         page(signed_in)

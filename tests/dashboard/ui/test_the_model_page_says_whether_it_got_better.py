@@ -1,4 +1,5 @@
-"""The manager's question, from stored hours to the page: better than in the four weeks before, by how much, or why that cannot be said."""
+"""The manager's question, from stored hours to the page: better than in the four weeks before, by
+how much, or why that cannot be said."""
 
 from __future__ import annotations
 
@@ -26,8 +27,14 @@ def page(client: Client, model: WatchedModel, **headers: str) -> str:
     return answer.content.decode()
 
 
-def test_stored_hours_become_a_sentence_with_its_numbers(signed_in: Client, project: Project) -> None:
-    model = weeks(project, lambda ago: 0.0111 if ago <= 28 else 0.0121, compiled=lambda ago: 998 if ago <= 28 else 900)
+def test_stored_hours_become_a_sentence_with_its_numbers(
+    signed_in: Client, project: Project
+) -> None:
+    model = weeks(
+        project,
+        lambda ago: 0.0111 if ago <= 28 else 0.0121,
+        compiled=lambda ago: 998 if ago <= 28 else 900,
+    )
     html = page(signed_in, model)
     assert "<h1>Better than in the 28 days before" in html
     assert "p50 of <code>forward</code> on NVIDIA H100 is 8.3\u00a0% faster (" in html
@@ -35,20 +42,33 @@ def test_stored_hours_become_a_sentence_with_its_numbers(signed_in: Client, proj
     assert "Served compiled: 90\u00a0% → 99.8\u00a0% of calls." in html
 
 
-def test_roll_back_alerts_of_both_periods_are_counted_without_false_alarms(signed_in: Client, project: Project) -> None:
+def test_roll_back_alerts_of_both_periods_are_counted_without_false_alarms(
+    signed_in: Client, project: Project
+) -> None:
     model = weeks(project, lambda ago: 0.0121)
     deployment = Deployment.objects.get(model=model)
     today = int(clock.unix() // 86400)
-    for number, (ago, outcome) in enumerate([(3, ""), (30, ""), (40, AlertOutcome.ROLLED_BACK), (41, AlertOutcome.DISMISSED), (70, "")]):
+    for number, (ago, outcome) in enumerate(
+        [(3, ""), (30, ""), (40, AlertOutcome.ROLLED_BACK), (41, AlertOutcome.DISMISSED), (70, "")]
+    ):
         Alert.objects.create(
             project=project, deployment=deployment, number=number, cause=f"cause {number}", state=AlertState.RESOLVED,
             severity="roll_back", worst="roll_back", title="t", opened_at=clock.at_minute((today - ago) * 1440 + 60), outcome=outcome,
         )  # fmt: skip
-    assert "1\u00a0ROLL BACK alert instead of 2, with 1\u00a0deployment before and 0 since." in page(signed_in, model)
+    assert (
+        "1\u00a0ROLL BACK alert instead of 2, with 1\u00a0deployment before and 0 since."
+        in page(signed_in, model)
+    )
 
 
-def test_another_type_of_gpu_is_not_called_an_improvement(signed_in: Client, project: Project) -> None:
-    model = weeks(project, lambda ago: 0.006 if ago <= 28 else 0.012, gpu=lambda ago: "NVIDIA H200" if ago <= 28 else "NVIDIA H100")
+def test_another_type_of_gpu_is_not_called_an_improvement(
+    signed_in: Client, project: Project
+) -> None:
+    model = weeks(
+        project,
+        lambda ago: 0.006 if ago <= 28 else 0.012,
+        gpu=lambda ago: "NVIDIA H200" if ago <= 28 else "NVIDIA H100",
+    )
     html = page(signed_in, model)
     assert "<h1>Not comparable" in html
     assert "faster (" not in html
@@ -64,7 +84,9 @@ def test_a_model_without_a_call_says_so(signed_in: Client, project: Project) -> 
     assert "Not one call was reported in the 56 days before today;" in page(signed_in, model)
 
 
-def test_the_model_page_asks_for_the_part_and_links_the_page(signed_in: Client, project: Project) -> None:
+def test_the_model_page_asks_for_the_part_and_links_the_page(
+    signed_in: Client, project: Project
+) -> None:
     model = weeks(project, lambda ago: 0.012)
     html = signed_in.get(f"/p/ranking/models/{model.pk}/").content.decode()
     assert f'hx-get="{address(model)}?env=production"' in html
@@ -83,11 +105,16 @@ def test_files_say_what_the_page_says(signed_in: Client, project: Project) -> No
     assert first["change_ratio"] == pytest.approx(first["after"] / first["before"] - 1)
     assert first["change_low_ratio"] <= first["change_ratio"] <= first["change_high_ratio"] < 0
     lines = signed_in.get(address(model, ".csv")).content.decode().splitlines()
-    assert lines[0] == "number,region,unit,before,after,change_ratio,change_low_ratio,change_high_ratio,how"
+    assert (
+        lines[0]
+        == "number,region,unit,before,after,change_ratio,change_low_ratio,change_high_ratio,how"
+    )
     assert len(lines) == len(told["rows"]) + 1
 
 
-def test_the_number_of_queries_does_not_grow_with_the_history(signed_in: Client, project: Project) -> None:
+def test_the_number_of_queries_does_not_grow_with_the_history(
+    signed_in: Client, project: Project
+) -> None:
     counts = []
     for days in (10, 56):
         model = weeks(project, lambda ago: 0.012, days=days, name=f"ranker-{days}")

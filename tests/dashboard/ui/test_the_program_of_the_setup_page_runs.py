@@ -1,4 +1,5 @@
-"""What the Setup page offers to somebody with nothing at hand is a whole program: it runs as it stands, and reports."""
+"""What the Setup page offers to somebody with nothing at hand is a whole program: it runs as it
+stands, and reports."""
 
 from __future__ import annotations
 
@@ -17,8 +18,18 @@ def test_it_runs_and_its_report_tells_of_a_compilation(tmp_path: Path) -> None:
     assert "time.time() + 120" in TRY
     (tmp_path / "try_it.py").write_text(TRY.replace("time.time() + 120", "time.time() + 2"))
     reports = tmp_path / "reports.jsonl"
-    told = {"COMPILEWATCH_ENDPOINT": f"file:{reports}", "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")}
-    done = subprocess.run([sys.executable, "try_it.py"], cwd=tmp_path, env=os.environ | told, capture_output=True, text=True, timeout=300)
+    told = {
+        "COMPILEWATCH_ENDPOINT": f"file:{reports}",
+        "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, "try_it.py"],
+        cwd=tmp_path,
+        env=os.environ | told,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     text = reports.read_text()
     assert json.loads(text.splitlines()[0])

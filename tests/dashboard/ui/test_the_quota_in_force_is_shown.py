@@ -1,4 +1,5 @@
-"""Settings and Health show the quota of a project that is in force, whether it was set or is the default."""
+"""Settings and Health show the quota of a project that is in force, whether it was set or is the
+default."""
 
 from __future__ import annotations
 
@@ -24,9 +25,14 @@ def test_the_defaults(signed_in: Client, project: Project) -> None:
 
 
 def test_what_was_set(
-    signed_in: Client, project: Project, make_request: Callable[..., Request], store_reports: Callable[..., object]
+    signed_in: Client,
+    project: Project,
+    make_request: Callable[..., Request],
+    store_reports: Callable[..., object],
 ) -> None:
-    quota_set(project=project, changes={"reports_waiting": 40, "reports_per_second": 7}, actor_name="rate")
+    quota_set(
+        project=project, changes={"reports_waiting": 40, "reports_per_second": 7}, actor_name="rate"
+    )
     store_reports(make_request(minutes=3))
     text = page(signed_in, project, "settings/data/")
     assert "<dd>7 <small" in text and "<dt>Reports waiting</dt><dd>40 " in text

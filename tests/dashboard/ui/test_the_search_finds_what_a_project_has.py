@@ -1,4 +1,5 @@
-"""The search: every word must be found, nothing of another project is, and it works as a plain page."""
+"""The search: every word must be found, nothing of another project is, and it works as a plain
+page."""
 
 import pytest
 from django.test import Client
@@ -36,15 +37,25 @@ def found(client: Client, text: str) -> str:
     return answer.content.decode().split("<main", 1)[1]
 
 
-def test_models_versions_findings_instances_and_alerts_are_found(signed_in: Client, alert: Alert, finding: Finding) -> None:
+def test_models_versions_findings_instances_and_alerts_are_found(
+    signed_in: Client, alert: Alert, finding: Finding
+) -> None:
     host = Instance.objects.filter(model=alert.deployment.model).order_by("pk")[0].host
     name = alert.deployment.model.name
-    assert f'href="/p/ranking/models/{alert.deployment.model_id}/"' in found(signed_in, name.upper())
+    assert f'href="/p/ranking/models/{alert.deployment.model_id}/"' in found(
+        signed_in, name.upper()
+    )
     version = alert.deployment.version
-    assert f'href="/p/ranking/models/{version.model_id}/versions/{version.pk}/"' in found(signed_in, f"{name} {version.name[-3:]}")
+    assert f'href="/p/ranking/models/{version.model_id}/versions/{version.pk}/"' in found(
+        signed_in, f"{name} {version.name[-3:]}"
+    )
     assert "Tensor.item() called in &lt;b&gt;score&lt;/b&gt;" in found(signed_in, "item score")
     instances = found(signed_in, host[:6])
-    assert host in instances and str(icons.draw_mark("instance")) in instances and str(icons.draw_mark("state-healthy")) not in instances
+    assert (
+        host in instances
+        and str(icons.draw_mark("instance")) in instances
+        and str(icons.draw_mark("state-healthy")) not in instances
+    )
     assert f"/alerts/{alert.number}/" in found(signed_in, f"A-{alert.number}")
 
 
@@ -54,9 +65,23 @@ def test_every_word_must_be_found(signed_in: Client, alert: Alert) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "   ", "%%%", "_", "\\", "'; drop table alert; --", "x" * 5000, "<script>alert(1)</script>", "9" * 40, "A-0"]
+    "text",
+    [
+        "",
+        "   ",
+        "%%%",
+        "_",
+        "\\",
+        "'; drop table alert; --",
+        "x" * 5000,
+        "<script>alert(1)</script>",
+        "9" * 40,
+        "A-0",
+    ],
 )
-def test_a_strange_text_finds_nothing_and_stays_text(signed_in: Client, alert: Alert, text: str) -> None:
+def test_a_strange_text_finds_nothing_and_stays_text(
+    signed_in: Client, alert: Alert, text: str
+) -> None:
     html = found(signed_in, text)
     assert "Nothing found" in html or "What are you looking for?" in html
     assert "<script>alert" not in html
@@ -73,7 +98,9 @@ def test_a_single_result_is_opened_when_it_is_asked_for(signed_in: Client, alert
     assert (answer.status_code, answer["Location"]) == (302, f"/p/ranking/alerts/{alert.number}/")
 
 
-def test_the_list_under_the_field_is_short_and_says_that_there_is_more(signed_in: Client, project: Project) -> None:
+def test_the_list_under_the_field_is_short_and_says_that_there_is_more(
+    signed_in: Client, project: Project
+) -> None:
     for number in range(12):
         model(project, f"ranker-{number:02d}", [Shape("1", 0.01, 50, 60)], every=60)
     part = signed_in.get(ADDRESS, {"q": "ranker"}, headers={"HX-Request": "true"}).content.decode()
@@ -83,14 +110,20 @@ def test_the_list_under_the_field_is_short_and_says_that_there_is_more(signed_in
     assert found(signed_in, "ranker").count('class="t"') >= 12
 
 
-def test_a_search_asks_once_for_each_kind(signed_in: Client, alert: Alert, finding: Finding) -> None:
+def test_a_search_asks_once_for_each_kind(
+    signed_in: Client, alert: Alert, finding: Finding
+) -> None:
     asked = queries(signed_in, f"{ADDRESS}?q=a")
     assert len(asked) <= FRAME + 5, asked
 
 
-def test_code_in_the_title_of_an_alert_is_set_as_code_and_a_name_is_shown_as_it_is(signed_in: Client, alert: Alert) -> None:
+def test_code_in_the_title_of_an_alert_is_set_as_code_and_a_name_is_shown_as_it_is(
+    signed_in: Client, alert: Alert
+) -> None:
     Alert.objects.filter(pk=alert.pk).update(title="ranker: `score_batch` is slower")
-    WatchedModel.objects.filter(pk=alert.deployment.model_id).update(name="score `batch` ranker", simulated=True)
+    WatchedModel.objects.filter(pk=alert.deployment.model_id).update(
+        name="score `batch` ranker", simulated=True
+    )
     html = signed_in.get("/p/ranking/search/?q=score").content.decode()
     assert "<code>score_batch</code> is slower" in html
     assert "score `batch` ranker</bdi>" in html

@@ -1,4 +1,5 @@
-"""The Switch page: what a job has to allow first, the form, who asked, which instances applied it, and everything they refused."""
+"""The Switch page: what a job has to allow first, the form, who asked, which instances applied it,
+and everything they refused."""
 
 from __future__ import annotations
 
@@ -22,7 +23,11 @@ def address(alert: Alert, part: str = "") -> str:
 
 def allow(alert: Alert) -> Instance:
     """One instance of the version reports now and allows both."""
-    one = Instance.objects.filter(version=alert.deployment.version, environment="production").order_by("pk").first()
+    one = (
+        Instance.objects.filter(version=alert.deployment.version, environment="production")
+        .order_by("pk")
+        .first()
+    )
     assert one is not None
     one.capabilities, one.last_seen_at = {"switch": ["yes", "freeze, eager"]}, clock.now()
     one.save()
@@ -32,27 +37,44 @@ def allow(alert: Alert) -> Instance:
 def receipt(one: Instance, switch: Switch, state: str, **more: object) -> None:
     known = {"verb": "freeze", "counter": 1, "why": "", "detail": "", "callables": 2, "refused": 0}
     CommandReceipt.objects.create(
-        project_id=one.project_id, instance=one, at=clock.now(), state=state, command=switch.command, **{**known, **more}
+        project_id=one.project_id,
+        instance=one,
+        at=clock.now(),
+        state=state,
+        command=switch.command,
+        **{**known, **more},
     )
 
 
-def test_it_says_what_is_missing_before_anything_can_be_switched(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_it_says_what_is_missing_before_anything_can_be_switched(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     client = as_role(Role.OPERATOR)
     assert "This project has no command key." in client.get(address(alert)).content.decode()
     command_key_create(project=alert.project, actor_name="tests")
     missing = client.get(address(alert)).content.decode()
-    assert "COMPILEWATCH_ALLOW_REMOTE=freeze,eager" in missing and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in missing
+    assert (
+        "COMPILEWATCH_ALLOW_REMOTE=freeze,eager" in missing
+        and "COMPILEWATCH_COMMAND_PUBLIC_KEY" in missing
+    )
     allow(alert)
     assert "Ask one instance" in client.get(address(alert), {"env": "production"}).content.decode()
-    assert "Operators switch versions." in as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
+    assert (
+        "Operators switch versions."
+        in as_role(Role.VIEWER).get(address(alert), {"env": "production"}).content.decode()
+    )
 
 
-def test_it_says_how_many_follow_what_another_job_signs(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_it_says_how_many_follow_what_another_job_signs(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     command_key_create(project=alert.project, actor_name="tests")
     one, client = allow(alert), as_role(Role.VIEWER)
 
     def page(**capabilities: list[str]) -> str:
-        Instance.objects.filter(pk=one.pk).update(capabilities={"switch": ["yes", "freeze"], **capabilities})
+        Instance.objects.filter(pk=one.pk).update(
+            capabilities={"switch": ["yes", "freeze"], **capabilities}
+        )
         return client.get(address(alert), {"env": "production"}).content.decode()
 
     said = "<b>1 verifies commands by the symmetric key,</b>"
@@ -61,14 +83,30 @@ def test_it_says_how_many_follow_what_another_job_signs(as_role: Callable[[Role]
     assert "symmetric" not in page(switch=["no", "not allowed by this job"])
 
 
-def test_an_operator_asks_and_everybody_reads_what_came_of_it(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_an_operator_asks_and_everybody_reads_what_came_of_it(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     command_key_create(project=alert.project, actor_name="tests")
     one, client = allow(alert), as_role(Role.OPERATOR)
-    given = {"environment": "production", "version": alert.deployment.version.name, "verb": "freeze", "minutes": "15"}
-    assert "Note: say why" in client.post(address(alert, "begin/"), given, follow=True).content.decode()
-    page = client.post(address(alert, "begin/"), {**given, "note": "<b>recompiles</b>"}, follow=True).content.decode()
+    given = {
+        "environment": "production",
+        "version": alert.deployment.version.name,
+        "verb": "freeze",
+        "minutes": "15",
+    }
+    assert (
+        "Note: say why"
+        in client.post(address(alert, "begin/"), given, follow=True).content.decode()
+    )
+    page = client.post(
+        address(alert, "begin/"), {**given, "note": "<b>recompiles</b>"}, follow=True
+    ).content.decode()
     switch = Switch.objects.get()
-    assert "is asked first" in page and "&lt;b&gt;recompiles&lt;/b&gt;" in page and "operator-person" in page
+    assert (
+        "is asked first" in page
+        and "&lt;b&gt;recompiles&lt;/b&gt;" in page
+        and "operator-person" in page
+    )
     receipt(one, switch, "applied")
     receipt(one, switch, "refused", why="forged", refused=3)
     Instance.objects.filter(pk=one.pk).update(last_seen_at=clock.now() - timedelta(seconds=5))
@@ -80,12 +118,24 @@ def test_an_operator_asks_and_everybody_reads_what_came_of_it(as_role: Callable[
     assert {"command_key.make", "switch.begin", "switch.command", "switch.end"} <= actions
 
 
-def test_the_fleet_and_the_model_say_since_when_by_whom(as_role: Callable[[Role], Client], alert: Alert) -> None:
+def test_the_fleet_and_the_model_say_since_when_by_whom(
+    as_role: Callable[[Role], Client], alert: Alert
+) -> None:
     deployment, now = alert.deployment, clock.now()
-    fields = {"project": alert.project, "version": deployment.version, "environment": "production", "note": "<i>too slow</i>"}
+    fields = {
+        "project": alert.project,
+        "version": deployment.version,
+        "environment": "production",
+        "note": "<i>too slow</i>",
+    }
     times = {"asked_at": now, "phase_since": now, "wanted_until": now + timedelta(minutes=30)}
-    switch = Switch.objects.create(verb="eager", ident="a1", asked_by_name="grace", **fields, **times)
-    client, pages = as_role(Role.VIEWER), ("/p/ranking/", f"/p/ranking/models/{deployment.model_id}/?env=production")
+    switch = Switch.objects.create(
+        verb="eager", ident="a1", asked_by_name="grace", **fields, **times
+    )
+    client, pages = (
+        as_role(Role.VIEWER),
+        ("/p/ranking/", f"/p/ranking/models/{deployment.model_id}/?env=production"),
+    )
     for phase, share, said in (
         ("asking", 0.0, "is asked to run eager</b>"),
         ("going", 0.25, "is told to run eager on a part of its instances</b>"),
@@ -95,7 +145,11 @@ def test_the_fleet_and_the_model_say_since_when_by_whom(as_role: Callable[[Role]
         Switch.objects.filter(pk=switch.pk).update(held_share=share, phase=phase)
         for page in pages:
             html = client.get(page).content.decode()
-            assert said in html and "by <bdi>grace</bdi>" in html and "“<bdi>&lt;i&gt;too slow&lt;/i&gt;</bdi>”. " in html
+            assert (
+                said in html
+                and "by <bdi>grace</bdi>" in html
+                and "“<bdi>&lt;i&gt;too slow&lt;/i&gt;</bdi>”. " in html
+            )
             assert ("More follow in stages" in html) == (share == 0.25)
     assert "grace" not in client.get("/p/ranking/?env=staging").content.decode()
     Switch.objects.filter(pk=switch.pk).update(ended_at=now)

@@ -1,4 +1,5 @@
-"""The table of versions on the Model page: every version that ever ran is on one of its pages, in the order that the address says."""
+"""The table of versions on the Model page: every version that ever ran is on one of its pages, in
+the order that the address says."""
 
 from __future__ import annotations
 
@@ -28,24 +29,47 @@ def old_versions(made: Made, count: int) -> None:
     now, minute = clock.now(), now_minute()
     common = {"project": made.project, "model": made.model}
     rows = [
-        ModelVersion(**common, name=f"v{n:03d}", first_seen_at=now - timedelta(hours=2 * n), last_seen_at=now, last_minute=0, revision=1)
+        ModelVersion(
+            **common,
+            name=f"v{n:03d}",
+            first_seen_at=now - timedelta(hours=2 * n),
+            last_seen_at=now,
+            last_minute=0,
+            revision=1,
+        )
         for n in range(1, count + 1)
     ]
     begun = [minute - 120 * n for n in range(1, count + 1)]
     Deployment.objects.bulk_create(
-        Deployment(**common, version=version, environment=ENVIRONMENT, started_minute=at, last_minute=at + 60, ended_minute=at + 60)
+        Deployment(
+            **common,
+            version=version,
+            environment=ENVIRONMENT,
+            started_minute=at,
+            last_minute=at + 60,
+            ended_minute=at + 60,
+        )
         for version, at in zip(ModelVersion.objects.bulk_create(rows), begun, strict=True)
     )
 
 
 def test_a_few_versions_are_sorted_by_anything(signed_in: Client, project: Project) -> None:
-    made = charted(project, Plan("1", p50=0.03, start=90), Plan("2", p50=0.01, start=60), Plan("3", p50=0.02, start=30))
-    assert listed(signed_in, made) == ["3", "2", "1"], "usually the judged version, its baseline, then the others"
+    made = charted(
+        project,
+        Plan("1", p50=0.03, start=90),
+        Plan("2", p50=0.01, start=60),
+        Plan("3", p50=0.02, start=30),
+    )
+    assert listed(signed_in, made) == ["3", "2", "1"], (
+        "usually the judged version, its baseline, then the others"
+    )
     assert listed(signed_in, made, "?vsort=name") == ["1", "2", "3"]
     assert listed(signed_in, made, "?vsort=-p50") == ["1", "3", "2"]
     assert listed(signed_in, made, "?vsort=first") == ["1", "2", "3"]
     text = signed_in.get(made.url("?vsort=-p50&range=1h")).content.decode()
-    assert 'aria-sort="descending"' in text and re.search(r'href="\?vsort=p50&amp;range=1h"|href="\?range=1h&amp;vsort=p50"', text)
+    assert 'aria-sort="descending"' in text and re.search(
+        r'href="\?vsort=p50&amp;range=1h"|href="\?range=1h&amp;vsort=p50"', text
+    )
 
 
 def test_five_hundred_versions_are_all_on_some_page(signed_in: Client, project: Project) -> None:
@@ -58,7 +82,9 @@ def test_five_hundred_versions_are_all_on_some_page(signed_in: Client, project: 
     assert listed(signed_in, made, "?vsort=first&vpage=1")[0] == "v500"
     assert listed(signed_in, made, "?vsort=-name&vpage=99")[-1] == "1"
     text = signed_in.get(made.url("?vpage=20")).content.decode()
-    assert "of 502 versions" in text and "vsort=-p50" not in text, "of versions on other pages nothing was counted"
+    assert "of 502 versions" in text and "vsort=-p50" not in text, (
+        "of versions on other pages nothing was counted"
+    )
     assert len(_queries(signed_in, made.url("?vpage=20"))) <= few + 3, (
         "what is beyond the newest takes three queries, however many there are"
     )

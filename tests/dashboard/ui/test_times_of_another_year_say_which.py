@@ -1,4 +1,5 @@
-"""A time of another year says which year, before and after scripts: without it a range of a year reads as a month."""
+"""A time of another year says which year, before and after scripts: without it a range of a year
+reads as a month."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,5 @@
-"""The Version page: starts on one scale with the budget, phases beside the baseline's, what ran compiled, and what it pays back."""
+"""The Version page: starts on one scale with the budget, phases beside the baseline's, what ran
+compiled, and what it pays back."""
 
 from __future__ import annotations
 
@@ -17,7 +18,17 @@ from dashboard.fleet.models import Deployment, Instance, WatchedModel
 from dashboard.projects.models import Project, Role
 from tests.dashboard.requests import region_make
 from tests.dashboard.ui.test_pages_ask_a_fixed_number_of_questions import FRAME
-from tests.dashboard.ui.version_story import BEFORE, CONFIGURED, HIT, MISS, Story, compiled, part, shown, url_of
+from tests.dashboard.ui.version_story import (
+    BEFORE,
+    CONFIGURED,
+    HIT,
+    MISS,
+    Story,
+    compiled,
+    part,
+    shown,
+    url_of,
+)
 
 pytestmark = pytest.mark.django_db
 MOST_QUERIES = 8
@@ -31,32 +42,63 @@ def story(store_reports: Callable[..., object]) -> Story:
 
 @pytest.fixture
 def regressed(story: Story) -> Story:
-    """Three warm starts of version 1, then three cold ones of version 2, which brought an option."""
+    """Three warm starts of version 1, then three cold ones of version 2, which brought an
+    option."""
     for number in range(3):
         story.start("1", compiling=10.0 + number, ago=120 - number, key="ak1")
     for number in range(3):
-        story.start("2", compiling=40.0 + number, ago=60 - number, cache=MISS, miss=NO_EARLIER_RUN, key="ak2", components=NEW_OPTION)
+        story.start(
+            "2",
+            compiling=40.0 + number,
+            ago=60 - number,
+            cache=MISS,
+            miss=NO_EARLIER_RUN,
+            key="ak2",
+            components=NEW_OPTION,
+        )
     story.fold()
     return story
 
 
-def test_the_median_start_stands_stage_by_stage_and_the_worst_is_named(regressed: Story, signed_in: Client, project: Project) -> None:
+def test_the_median_start_stands_stage_by_stage_and_the_worst_is_named(
+    regressed: Story, signed_in: Client, project: Project
+) -> None:
     WatchedModel.objects.update(cold_start_budget=52.5)
     text = shown(signed_in, project, "2")
     drawing = part(text, "start")
     assert "gpu-05 / rank 0" in drawing, "the median of three"
-    for words in ("Import of torch", "weights loaded", "Dynamo", "Inductor", "Triton and C++", "Compilations, in no phase", "Unaccounted"):
+    for words in (
+        "Import of torch",
+        "weights loaded",
+        "Dynamo",
+        "Inductor",
+        "Triton and C++",
+        "Compilations, in no phase",
+        "Unaccounted",
+    ):
         assert words in drawing, words
     assert "budget 52.5 s" in drawing and ">24.6 s<" in drawing, "Inductor took six tenths of 41 s"
     head = text.split('class="stats version"')[1].split("</dl>")[0]
-    assert "52 s" in head and "budget 52.5 s, 1 of 3 over" in head and "53 s" in head and "gpu-06 / rank 0" in head
+    assert (
+        "52 s" in head
+        and "budget 52.5 s, 1 of 3 over" in head
+        and "53 s" in head
+        and "gpu-06 / rank 0" in head
+    )
     starts = part(text, "all-starts")
-    assert starts.index("gpu-06") < starts.index("gpu-05") < starts.index("gpu-04") and starts.count(">over<") == 1
+    assert (
+        starts.index("gpu-06") < starts.index("gpu-05") < starts.index("gpu-04")
+        and starts.count(">over<") == 1
+    )
     chosen = Instance.objects.get(host="gpu-04").pk
-    assert "Cold start, <bdi>gpu-04 / rank 0" in shown(signed_in, project, "2", f"?instance={chosen}")
+    assert "Cold start, <bdi>gpu-04 / rank 0" in shown(
+        signed_in, project, "2", f"?instance={chosen}"
+    )
 
 
-def test_phases_are_put_beside_those_of_the_version_before(regressed: Story, signed_in: Client, project: Project) -> None:
+def test_phases_are_put_beside_those_of_the_version_before(
+    regressed: Story, signed_in: Client, project: Project
+) -> None:
     rows = part(shown(signed_in, project, "2"), "phases").split("<tr>")
     inductor = next(row for row in rows if "Inductor" in row)
     assert "24.6 s" in inductor and "6.6 s" in inductor and "+18 s" in inductor
@@ -65,32 +107,61 @@ def test_phases_are_put_beside_those_of_the_version_before(regressed: Story, sig
     assert "no change" in torch and "slower" not in torch
 
 
-def test_without_stages_from_the_agent_the_page_says_so_and_compares_none(story: Story, signed_in: Client, project: Project) -> None:
+def test_without_stages_from_the_agent_the_page_says_so_and_compares_none(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", stages=False)
     story.fold()
     text = shown(signed_in, project, "1")
-    assert "its agent tells no stages" in part(text, "start") and 'aria-labelledby="phases"' not in text
+    assert (
+        "its agent tells no stages" in part(text, "start")
+        and 'aria-labelledby="phases"' not in text
+    )
 
 
-def test_a_forecast_needs_three_starts_and_grows_with_the_replicas(regressed: Story, signed_in: Client, project: Project) -> None:
-    one, many = (shown(signed_in, project, "2", f"?replicas={count}").split("Until replicas are warm")[1][:900] for count in (1, 64))
-    assert "estimate" in one and "52 s, 8 in 10 between" in one and "until the last of 1 is warm" in one
+def test_a_forecast_needs_three_starts_and_grows_with_the_replicas(
+    regressed: Story, signed_in: Client, project: Project
+) -> None:
+    one, many = (
+        shown(signed_in, project, "2", f"?replicas={count}").split("Until replicas are warm")[1][
+            :900
+        ]
+        for count in (1, 64)
+    )
+    assert (
+        "estimate" in one
+        and "52 s, 8 in 10 between" in one
+        and "until the last of 1 is warm" in one
+    )
     assert "until the last of 64 is warm" in many and "52 s, 8 in 10" not in many
-    groups = shown(signed_in, project, "2", "?replicas=9&at_once=3").split("Until replicas are warm")[1][:1200]
-    assert "until the last of 9 is warm, 3 at a time" in groups and 'name="at_once" type="number" min="1" max="10000" value="3"' in groups
+    groups = shown(signed_in, project, "2", "?replicas=9&at_once=3").split(
+        "Until replicas are warm"
+    )[1][:1200]
+    assert (
+        "until the last of 9 is warm, 3 at a time" in groups
+        and 'name="at_once" type="number" min="1" max="10000" value="3"' in groups
+    )
     story_of_two = shown(signed_in, project, "2", "?replicas=99999999999")
     assert "until the last of 10000 is warm" in story_of_two
 
 
-def test_what_a_warm_cache_saves_is_the_difference_of_starts_that_were_seen(story: Story, signed_in: Client, project: Project) -> None:
+def test_what_a_warm_cache_saves_is_the_difference_of_starts_that_were_seen(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", compiling=60.0, cache=MISS, miss="graph", ago=90)
     story.fold()
     head = shown(signed_in, project, "1")
-    assert "A warm cache would save 1 min of a start at most, what it compiled anew: none was warm yet." in head
+    assert (
+        "A warm cache would save 1 min of a start at most, what it compiled anew: none was "
+        "warm yet." in head
+    )
     story.start("1", compiling=10.0, cache=HIT, ago=80)
     story.fold()
     head = shown(signed_in, project, "1")
-    assert "A warm cache saves about 50 s of a cold start: the medians of 1 cold start and 1 warm one." in head
+    assert (
+        "A warm cache saves about 50 s of a cold start: the medians of 1 cold start and 1 warm one."
+        in head
+    )
     told = signed_in.get(url_of(project, "1", ".json")).json()["warm_cache_saves"]
     assert told["saved"] == pytest.approx(50.0) and told["estimate"]
     story.start("2", cache=HIT)
@@ -98,78 +169,126 @@ def test_what_a_warm_cache_saves_is_the_difference_of_starts_that_were_seen(stor
     assert "warm cache saves" not in shown(signed_in, project, "2")
 
 
-def test_the_cause_of_cold_starts_is_the_option_that_came_with_the_version(regressed: Story, signed_in: Client, project: Project) -> None:
+def test_the_cause_of_cold_starts_is_the_option_that_came_with_the_version(
+    regressed: Story, signed_in: Client, project: Project
+) -> None:
     card = part(shown(signed_in, project, "2"), "misses")
     assert "3 of 3 starts that missed should have been warm" in card
     assert '<code class="wrap">inductor_config: max_autotune</code>' in card
-    assert "brought by <bdi>2 on gpu-04</bdi>" in card and "compared with <bdi>gpu-03 / rank 0</bdi>" in card
+    assert (
+        "brought by <bdi>2 on gpu-04</bdi>" in card
+        and "compared with <bdi>gpu-03 / rank 0</bdi>" in card
+    )
     assert "2 min 03 s" in card and ">123<" in card, "123 s on one GPU each"
     assert "100 % of the missed seconds" in card and "nothing before was warm" not in card
 
 
-def test_what_the_agent_knows_itself_comes_before_a_comparison(story: Story, signed_in: Client, project: Project) -> None:
+def test_what_the_agent_knows_itself_comes_before_a_comparison(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", ago=90)
     story.start("2", ago=30, cache=MISS, miss=OTHER_GRAPH, identity={"gpu_count": 4})
     story.fold()
     card = part(shown(signed_in, project, "2"), "misses")
-    assert f">{OTHER_GRAPH}<" in card and "brought by <bdi>2, after 1</bdi>" in card and ">120<" in card, "30 s on four GPUs"
+    assert (
+        f">{OTHER_GRAPH}<" in card
+        and "brought by <bdi>2, after 1</bdi>" in card
+        and ">120<" in card
+    ), "30 s on four GPUs"
 
 
-def test_a_first_start_has_nothing_that_it_should_have_been_warm_from(story: Story, signed_in: Client, project: Project) -> None:
+def test_a_first_start_has_nothing_that_it_should_have_been_warm_from(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", cache=MISS, miss=NO_EARLIER_RUN)
     story.fold()
     card = part(shown(signed_in, project, "1"), "misses")
-    assert "0 of 1 start that missed should have been warm" in card and "nothing before it to compare with" in card
+    assert (
+        "0 of 1 start that missed should have been warm" in card
+        and "nothing before it to compare with" in card
+    )
 
 
-def test_served_compiled_is_of_looked_at_calls_and_burns_its_budget(story: Story, signed_in: Client, project: Project) -> None:
+def test_served_compiled_is_of_looked_at_calls_and_burns_its_budget(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", calls=1000, eager=20, ago=5)
     story.fold()
     head = shown(signed_in, project, "1")
-    assert "98 %" in head and "no budget set" in head and "of 1,000 looked-at calls, 1,000 in all" in head
+    assert (
+        "98 %" in head
+        and "no budget set" in head
+        and "of 1,000 looked-at calls, 1,000 in all" in head
+    )
     WatchedModel.objects.update(served_budget=0.995)
     head = shown(signed_in, project, "1")
-    assert "budget 99.5 %, 4 times used; burning 4 times as fast as it allows in the last hour" in head
+    assert (
+        "budget 99.5 %, 4 times used; burning 4 times as fast as it allows in the last hour" in head
+    )
     WatchedModel.objects.update(served_budget=0.9)
     assert "budget 90 %, 20 % used" in shown(signed_in, project, "1")
     told = signed_in.get(url_of(project, "1", ".json")).json()["served"]
     assert told["share"] == pytest.approx(0.98) and told["used"] == pytest.approx(0.2)
 
 
-def test_served_compiled_is_told_by_time_too(story: Story, signed_in: Client, project: Project) -> None:
+def test_served_compiled_is_told_by_time_too(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     eager = {"name": "rare", "calls": 100, "p50": 0.09, "compiled": 0, "eager_by": {"limit": 100}}
     story.start("1", calls=900, p50=0.01, beside=[region_make(**eager)])
     story.fold()
     head = shown(signed_in, project, "1").split("Cold start, median")[0]
     assert (
         "90 %" in head
-        and "of their time, if eager calls of a region and shape took as long as compiled ones" in head
+        and "of their time, if eager calls of a region and shape took as long as compiled ones"
+        in head
         and "GPU time" not in head
     )
-    assert signed_in.get(url_of(project, "1", ".json")).json()["served"]["time_share"] == pytest.approx(0.5, abs=0.02)
+    assert signed_in.get(url_of(project, "1", ".json")).json()["served"][
+        "time_share"
+    ] == pytest.approx(0.5, abs=0.02)
     quick, slow = Sketch.of([0.04] * 50), Sketch.of([0.12] * 50)
-    story.start("2", calls=0, beside=[region_make(calls=900, gpu=quick), region_make(**eager, gpu=slow)])
+    story.start(
+        "2", calls=0, beside=[region_make(calls=900, gpu=quick), region_make(**eager, gpu=slow)]
+    )
     story.fold()
     assert "of their GPU time" in shown(signed_in, project, "2")
-    assert signed_in.get(url_of(project, "2", ".json")).json()["served"]["time_share"] == pytest.approx(0.75, abs=0.02)
+    assert signed_in.get(url_of(project, "2", ".json")).json()["served"][
+        "time_share"
+    ] == pytest.approx(0.75, abs=0.02)
 
 
-def test_payback_is_not_known_until_an_eager_run_is_reported(story: Story, signed_in: Client, project: Project) -> None:
+def test_payback_is_not_known_until_an_eager_run_is_reported(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", calls=1000, p50=0.01, ago=30, saved=44.0)
     story.fold()
     card = part(shown(signed_in, project, "1"), "pay")
-    assert "no eager run of the same region, shape and GPU was reported" in card and "not known" in card
+    assert (
+        "no eager run of the same region, shape and GPU was reported" in card
+        and "not known" in card
+    )
     assert "−30<" in card and "+44<" in card and "torch’s own estimate" in card
-    story.start("eager", calls=500, p50=0.05, ago=20, runtime="eager", identity={"environment": "bench"})
+    story.start(
+        "eager", calls=500, p50=0.05, ago=20, runtime="eager", identity={"environment": "bench"}
+    )
     story.fold()
     card = part(shown(signed_in, project, "1"), "pay")
     assert "Saved, 40" in card and "on 1,000 calls" in card and "Pays back after" not in card
     pay = signed_in.get(url_of(project, "1", ".json")).json()["payback"]
-    assert pay["spent"] == pytest.approx(30.0) and pay["saved"] == pytest.approx(40.2, rel=0.05) and pay["estimate"] is True
-    assert pay["break_even_calls"] == pytest.approx(30.0 / 0.0402, rel=0.05) and f"{pay['net']:.0f}" in ("9", "10", "11")
+    assert (
+        pay["spent"] == pytest.approx(30.0)
+        and pay["saved"] == pytest.approx(40.2, rel=0.05)
+        and pay["estimate"] is True
+    )
+    assert pay["break_even_calls"] == pytest.approx(
+        30.0 / 0.0402, rel=0.05
+    ) and f"{pay['net']:.0f}" in ("9", "10", "11")
 
 
-def test_an_eager_baseline_that_the_job_measured_is_a_reference_and_no_traffic(story: Story, signed_in: Client, project: Project) -> None:
+def test_an_eager_baseline_that_the_job_measured_is_a_reference_and_no_traffic(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     measured = region_make(calls=50, p50=0.05, runtime="eager", compiled=0, outermost=False)
     story.start("1", calls=1000, p50=0.01, ago=30, beside=[measured])
     story.fold()
@@ -179,42 +298,84 @@ def test_an_eager_baseline_that_the_job_measured_is_a_reference_and_no_traffic(s
     assert "of 1,000 looked-at calls, 1,000 in all" in shown(signed_in, project, "1")
 
 
-def test_recompilations_fill_the_room_of_a_frame_and_stand_on_the_time_line(story: Story, signed_in: Client, project: Project) -> None:
-    again = [compiled(1.0, 2.0, HIT, kind="recompile", reason="x.size(0) == 8", in_request=True) for _ in range(6)]
+def test_recompilations_fill_the_room_of_a_frame_and_stand_on_the_time_line(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    again = [
+        compiled(1.0, 2.0, HIT, kind="recompile", reason="x.size(0) == 8", in_request=True)
+        for _ in range(6)
+    ]
 
     def timed(number: int) -> None:
         one = again[number]
-        one.at, one.id, one.entries, one.limit = time.time() - 1800 + number, f"0/{number}", number + 2, 8
+        one.at, one.id, one.entries, one.limit = (
+            time.time() - 1800 + number,
+            f"0/{number}",
+            number + 2,
+            8,
+        )
 
     for number in range(6):
         timed(number)
     story.start("1", ago=29, compiles=[compiled(again[0].at - 60, 5.0, HIT), *again])
     story.fold()
     text = shown(signed_in, project, "1")
-    assert "<b>7 of 8 cache entries</b>, 1 left" in part(text, "room") and "x.<wbr>size(0) == 8" in part(text, "room")
+    assert "<b>7 of 8 cache entries</b>, 1 left" in part(
+        text, "room"
+    ) and "x.<wbr>size(0) == 8" in part(text, "room")
     events = part(text, "events")
-    assert "1 first, 6 recompile" in events and "6 while a request waited" in events and events.count("a request waited for it") == 6
+    assert (
+        "1 first, 6 recompile" in events
+        and "6 while a request waited" in events
+        and events.count("a request waited for it") == 6
+    )
     lines = signed_in.get(url_of(project, "1", ".csv")).content.decode().splitlines()
     assert len(lines) == 8 and lines[0].startswith("time,instance,seconds after start")
 
 
-def test_the_page_asks_six_questions_however_much_there_is(regressed: Story, signed_in: Client, project: Project) -> None:
-    for address in (url_of(project, "2"), url_of(project, "1"), url_of(project, "2", ".json"), url_of(project, "2", ".csv")):
+def test_the_page_asks_six_questions_however_much_there_is(
+    regressed: Story, signed_in: Client, project: Project
+) -> None:
+    for address in (
+        url_of(project, "2"),
+        url_of(project, "1"),
+        url_of(project, "2", ".json"),
+        url_of(project, "2", ".csv"),
+    ):
         with CaptureQueriesContext(connection) as caught:
             assert signed_in.get(address).status_code == 200
         asked = [query["sql"] for query in caught.captured_queries]
         assert len(asked) <= FRAME + MOST_QUERIES, asked
 
 
-def test_what_agents_cannot_see_is_listed_with_the_reason(story: Story, signed_in: Client, project: Project) -> None:
-    story.start("1", identity={"capabilities": {"compilations": ("yes", ""), "gpu_time": ("no", "no CUDA runtime <b>here")}})
+def test_what_agents_cannot_see_is_listed_with_the_reason(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    story.start(
+        "1",
+        identity={
+            "capabilities": {
+                "compilations": ("yes", ""),
+                "gpu_time": ("no", "no CUDA runtime <b>here"),
+            }
+        },
+    )
     story.fold()
     text = signed_in.get(url_of(project, "1")).content.decode()
-    assert "no CUDA runtime &lt;b&gt;here" in text and "gpu time" in text and "1 of 1" in text and "<b>here" not in text
+    assert (
+        "no CUDA runtime &lt;b&gt;here" in text
+        and "gpu time" in text
+        and "1 of 1" in text
+        and "<b>here" not in text
+    )
 
 
 def test_strangers_other_models_and_nonsense_find_no_page(
-    story: Story, signed_in: Client, project: Project, other_project: Project, as_role: Callable[[Role], Client]
+    story: Story,
+    signed_in: Client,
+    project: Project,
+    other_project: Project,
+    as_role: Callable[[Role], Client],
 ) -> None:
     story.start("1")
     story.fold()
@@ -234,15 +395,21 @@ def test_operators_set_budgets_for_a_model_or_for_all(
     story.start("1", compiling=100.0 - BEFORE, ago=2)
     story.fold()
     operator, address = as_role(Role.OPERATOR), url_of(project, "1", "/budgets/")
-    answer = operator.post(address, {"cold_start": "120", "served": "99,5", "for": "project"}, follow=True)
+    answer = operator.post(
+        address, {"cold_start": "120", "served": "99,5", "for": "project"}, follow=True
+    )
     assert "Saved." in answer.content.decode()
     text = shown(signed_in, project, "1")
     assert "budget 2 min, 0 of 1 over" in text and "budget 99.5 %" in text
     assert "of 2 min" in shown_fleet(signed_in)
     operator.post(address, {"cold_start": "60", "served": "", "for": "model"})
-    assert "budget 1 min, 1 of 1 over" in shown(signed_in, project, "1"), "the model's own goes before its project's"
+    assert "budget 1 min, 1 of 1 over" in shown(signed_in, project, "1"), (
+        "the model's own goes before its project's"
+    )
     answer = operator.post(address, {"cold_start": "soon", "served": ""}, follow=True)
-    assert "Cold start is 'soon', expected a number" in answer.content.decode().replace("&#x27;", "'")
+    assert "Cold start is 'soon', expected a number" in answer.content.decode().replace(
+        "&#x27;", "'"
+    )
     answer = operator.post(address, {"cold_start": "", "served": "12"}, follow=True)
     assert "expected from 50 to 99.999 %" in answer.content.decode()
     entries = AuditEntry.objects.filter(action="budgets.set")
@@ -253,7 +420,9 @@ def shown_fleet(client: Client) -> str:
     return " ".join(client.get("/p/ranking/").content.decode().replace("\u00a0", " ").split())
 
 
-def test_a_version_that_ended_unjudged_promises_no_verdict(regressed: Story, signed_in: Client, project: Project) -> None:
+def test_a_version_that_ended_unjudged_promises_no_verdict(
+    regressed: Story, signed_in: Client, project: Project
+) -> None:
     text = shown(signed_in, project, "2")
     assert "ended before it was judged" in text and "the first verdict comes" not in text
     Deployment.objects.filter(version__name="2").update(ended_minute=None)

@@ -1,4 +1,5 @@
-"""The Version page's sampled live calls: speed-up and error of shadow calls, NaN and infinities, what was left alone, old agents."""
+"""The Version page's sampled live calls: speed-up and error of shadow calls, NaN and infinities,
+what was left alone, old agents."""
 
 from __future__ import annotations
 
@@ -23,14 +24,36 @@ def story(store_reports: Callable[..., object]) -> Story:
 
 def shadow(state: Any = "passed", region: str = "forward", **fields: Any) -> dict[str, Any]:
     if state != "not compared":
-        fields = {"where": "output", "error": 1e-6, "tolerance": 1e-4, "relative": 2e-6, "samples": 101, "timed": 100, **fields}
+        fields = {
+            "where": "output",
+            "error": 1e-6,
+            "tolerance": 1e-4,
+            "relative": 2e-6,
+            "samples": 101,
+            "timed": 100,
+            **fields,
+        }
         fields = {"compiled_seconds": 0.002, "eager_seconds": 0.005, **fields}
-    return parity_data(Parity(f"shadow calls of {region}", state, region=region, kind="shadow", reference="eager", **fields))
+    return parity_data(
+        Parity(
+            f"shadow calls of {region}",
+            state,
+            region=region,
+            kind="shadow",
+            reference="eager",
+            **fields,
+        )
+    )
 
 
 def finite(beyond: int, samples: int = 500) -> dict[str, Any]:
     state: Any = "failed" if beyond else "passed"
-    fields: dict[str, Any] = {"region": "forward", "kind": "finite", "where": "output", "nonfinite": beyond}
+    fields: dict[str, Any] = {
+        "region": "forward",
+        "kind": "finite",
+        "where": "output",
+        "nonfinite": beyond,
+    }
     return parity_data(Parity("values of forward", state, samples=samples, beyond=beyond, **fields))
 
 
@@ -45,15 +68,27 @@ def test_without_any_there_is_no_table(story: Story, signed_in: Client, project:
     assert "No golden batch is declared" in text and "Speed-up" not in text
 
 
-def test_speed_up_error_samples_and_age_stand_there(story: Story, signed_in: Client, project: Project) -> None:
+def test_speed_up_error_samples_and_age_stand_there(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("2", parities=[shadow()])
-    story.start("2", parities=[shadow(compiled_seconds=0.004, eager_seconds=0.005, samples=301, timed=300, relative=3e-5)])
+    story.start(
+        "2",
+        parities=[
+            shadow(
+                compiled_seconds=0.004, eager_seconds=0.005, samples=301, timed=300, relative=3e-5
+            )
+        ],
+    )
     story.start("2")
     story.fold()
     text = card(signed_in, project)
     assert "1.43 times as fast" in text and "3.5 ms compiled, 5 ms eager on average" in text
     assert "402" in text and "2 of 3 processes, the newest" in text
-    assert "402 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager" in text
+    assert (
+        "402 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager"
+        in text
+    )
     assert "the largest error is 0.003 % of its output" in text
     assert "No golden batch is declared" in text, "a shadow call is no golden batch"
     (one,) = signed_in.get(url_of(project, "2", ".json")).json()["live_calls"]
@@ -61,47 +96,73 @@ def test_speed_up_error_samples_and_age_stand_there(story: Story, signed_in: Cli
     assert one["speed_up"] == pytest.approx(5.0 / 3.5)
 
 
-def test_slower_compiled_calls_are_said_to_be_slower(story: Story, signed_in: Client, project: Project) -> None:
+def test_slower_compiled_calls_are_said_to_be_slower(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("2", parities=[shadow(compiled_seconds=0.005, eager_seconds=0.002)])
     story.fold()
     assert "2.5 times as slow" in card(signed_in, project)
 
 
-def test_short_calls_on_a_cpu_are_no_speed_up_because_the_second_is_quicker(story: Story, signed_in: Client, project: Project) -> None:
-    story.start("2", parities=[shadow(compiled_seconds=0.003, eager_seconds=0.0015)], identity={"gpu": ""})
+def test_short_calls_on_a_cpu_are_no_speed_up_because_the_second_is_quicker(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    story.start(
+        "2", parities=[shadow(compiled_seconds=0.003, eager_seconds=0.0015)], identity={"gpu": ""}
+    )
     story.fold()
     text = card(signed_in, project)
     assert "times as" not in text and "not known" in text
-    assert "3 ms compiled, 1.5 ms eager on average; the second of two such short calls is quicker on a CPU for being the second" in text
+    assert (
+        "3 ms compiled, 1.5 ms eager on average; the second of two such short calls is quicker on a CPU for being the second"
+        in text
+    )
     assert signed_in.get(url_of(project, "2", ".json")).json()["live_calls"][0]["speed_up"] is None
 
 
-def test_longer_calls_on_a_cpu_have_their_speed_up(story: Story, signed_in: Client, project: Project) -> None:
-    story.start("2", parities=[shadow(compiled_seconds=0.02, eager_seconds=0.05)], identity={"gpu": ""})
+def test_longer_calls_on_a_cpu_have_their_speed_up(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    story.start(
+        "2", parities=[shadow(compiled_seconds=0.02, eager_seconds=0.05)], identity={"gpu": ""}
+    )
     story.fold()
     assert "2.5 times as fast" in card(signed_in, project)
 
 
-def test_calls_compared_before_it_was_left_alone_have_their_error(story: Story, signed_in: Client, project: Project) -> None:
+def test_calls_compared_before_it_was_left_alone_have_their_error(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     why = "a shadow call ran out of memory: shadow calls are off in this process"
     told = parity_data(Parity("shadow calls of forward", "not compared", why=why, region="forward", where="output", error=1e-6,
                               tolerance=1e-4, reference="eager", kind="shadow", samples=73))  # fmt: skip
     story.start("2", parities=[told])
     story.fold()
     text = card(signed_in, project)
-    assert "73 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager" in text
+    assert (
+        "73 sampled calls agree; output is off by at most 1e-06, with a tolerance of 0.0001 against eager"
+        in text
+    )
     assert text.count(why) == 1 and f"left alone: {why} (1 process)" in text
 
 
-def test_what_is_left_alone_says_why_and_claims_nothing(story: Story, signed_in: Client, project: Project) -> None:
+def test_what_is_left_alone_says_why_and_claims_nothing(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("2", parities=[shadow("not compared", why="it draws random numbers")])
     story.fold()
     text = card(signed_in, project)
-    assert "left alone: it draws random numbers (1 process)" in text and "none was compared" in text and "not known" in text
+    assert (
+        "left alone: it draws random numbers (1 process)" in text
+        and "none was compared" in text
+        and "not known" in text
+    )
     assert "times as" not in text
 
 
-def test_nan_stands_beside_that_of_the_baseline(story: Story, signed_in: Client, project: Project) -> None:
+def test_nan_stands_beside_that_of_the_baseline(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", ago=100, parities=[finite(0, 900)])
     story.start("2", parities=[finite(12)])
     story.fold()
@@ -111,29 +172,61 @@ def test_nan_stands_beside_that_of_the_baseline(story: Story, signed_in: Client,
     assert "no NaN, no infinite value" in card(signed_in, project, "1")
 
 
-def test_payback_says_that_it_rests_on_shadow_calls(story: Story, signed_in: Client, project: Project) -> None:
+def test_payback_says_that_it_rests_on_shadow_calls(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     measured = region_make(calls=50, p50=0.05, runtime="eager", compiled=0, outermost=False)
-    story.start("1", calls=1000, p50=0.01, ago=30, beside=[measured], parities=[shadow(samples=51, timed=50)])
+    story.start(
+        "1",
+        calls=1000,
+        p50=0.01,
+        ago=30,
+        beside=[measured],
+        parities=[shadow(samples=51, timed=50)],
+    )
     story.fold()
     assert "estimated from 50 shadow calls of 1" in part(shown(signed_in, project, "1"), "pay")
-    story.start("1", calls=1000, p50=0.01, ago=20, beside=[region_make(calls=450, p50=0.05, runtime="eager", compiled=0, outermost=False)])
+    story.start(
+        "1",
+        calls=1000,
+        p50=0.01,
+        ago=20,
+        beside=[region_make(calls=450, p50=0.05, runtime="eager", compiled=0, outermost=False)],
+    )
     story.fold()
-    assert "estimated from 500 eager calls of 1, 50 of them shadow calls" in part(shown(signed_in, project, "1"), "pay")
+    assert "estimated from 500 eager calls of 1, 50 of them shadow calls" in part(
+        shown(signed_in, project, "1"), "pay"
+    )
 
 
-def test_payback_on_a_cpu_says_that_its_shadow_calls_were_the_second(story: Story, signed_in: Client, project: Project) -> None:
+def test_payback_on_a_cpu_says_that_its_shadow_calls_were_the_second(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     measured = region_make(calls=50, p50=0.0014, runtime="eager", compiled=0, outermost=False)
     told = [shadow(samples=51, timed=50)]
-    story.start("1", calls=1000, p50=0.001, ago=30, beside=[measured], parities=told, identity={"gpu": ""})
+    story.start(
+        "1", calls=1000, p50=0.001, ago=30, beside=[measured], parities=told, identity={"gpu": ""}
+    )
     story.fold()
     text = part(shown(signed_in, project, "1"), "pay")
-    assert "50 shadow calls of 1, each right after the compiled one, which makes short calls look quicker on a CPU than they are" in text
+    assert (
+        "50 shadow calls of 1, each right after the compiled one, which makes short calls look quicker on a CPU than they are"
+        in text
+    )
     assert "estimate, 0." in text, "bounds are as exact as what lies between them"
 
 
 def test_what_strangers_write_stays_text(story: Story, signed_in: Client, project: Project) -> None:
     odd = "<script>alert(1)</script>"
-    told = {"name": odd, "state": "failed", "why": odd, "region": odd, "kind": "shadow", "samples": 1 << 80, "eager_seconds": odd}
+    told = {
+        "name": odd,
+        "state": "failed",
+        "why": odd,
+        "region": odd,
+        "kind": "shadow",
+        "samples": 1 << 80,
+        "eager_seconds": odd,
+    }
     story.start("2", parities=[told, {**told, "name": "x", "kind": odd}])
     story.fold()
     raw = signed_in.get(url_of(project, "2")).content.decode()

@@ -1,4 +1,5 @@
-"""The Version page's kernel choices: not told, the same, other ones on some processes; another GPU is no difference."""
+"""The Version page's kernel choices: not told, the same, other ones on some processes; another GPU
+is no difference."""
 
 from __future__ import annotations
 
@@ -35,45 +36,75 @@ def card(client: Client, project: Project) -> str:
     return part(shown(client, project, "2"), "kernels")
 
 
-def test_where_none_is_told_there_is_no_card(story: Story, signed_in: Client, project: Project) -> None:
+def test_where_none_is_told_there_is_no_card(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     start(story, {}, {})
     assert "Kernel choices" not in shown(signed_in, project, "2")
     assert signed_in.get(url_of(project, "2", ".json")).json()["kernels"] is None
 
 
 def test_the_same_on_all_is_said(story: Story, signed_in: Client, project: Project) -> None:
-    start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {})
+    start(
+        story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {}
+    )
     text = card(signed_in, project)
-    assert "the same on all processes, for 2 operators" in text and "1 of 3 processes told of no choice" in text
+    assert (
+        "the same on all processes, for 2 operators" in text
+        and "1 of 3 processes told of no choice" in text
+    )
 
 
-def test_replicas_that_chose_another_kernel_are_named(story: Story, signed_in: Client, project: Project) -> None:
-    start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "triton_mm aa"}, {MM: "<b>cublas</b> cc"})
+def test_replicas_that_chose_another_kernel_are_named(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    start(
+        story,
+        {MM: "triton_mm aa", ADDMM: "addmm bb"},
+        {MM: "triton_mm aa"},
+        {MM: "<b>cublas</b> cc"},
+    )
     text = card(signed_in, project)
-    assert "not the same on all processes for 1 of 1 operator" in text and '<code class="wrap">mm 1a2b3c</code>' in text
+    assert (
+        "not the same on all processes for 1 of 1 operator" in text
+        and '<code class="wrap">mm 1a2b3c</code>' in text
+    )
     assert "<code>triton_mm aa</code> on 2" in text and "on 1: <bdi>gpu-03 / rank 0</bdi>" in text
     raw = signed_in.get(url_of(project, "2")).content.decode()
     assert "<b>cublas" not in raw
     (apart,) = signed_in.get(url_of(project, "2", ".json")).json()["kernels"]["apart"]
-    assert [(one["kernel"], one["processes"]) for one in apart["choices"]] == [("triton_mm aa", 2), ("<b>cublas</b> cc", 1)]
+    assert [(one["kernel"], one["processes"]) for one in apart["choices"]] == [
+        ("triton_mm aa", 2),
+        ("<b>cublas</b> cc", 1),
+    ]
 
 
-def test_another_gpu_is_no_difference_between_replicas(story: Story, signed_in: Client, project: Project) -> None:
+def test_another_gpu_is_no_difference_between_replicas(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     start(story, {MM: "triton_mm aa"})
     start(story, {MM: "triton_mm cc"}, identity={"gpu": "NVIDIA H100"})
-    assert "no two processes on one type of GPU chose for the same operator and inputs" in card(signed_in, project)
+    assert "no two processes on one type of GPU chose for the same operator and inputs" in card(
+        signed_in, project
+    )
 
 
-def test_a_kernel_that_all_have_is_a_trait_and_one_that_some_have_not_met_is_none(story: Story, project: Project) -> None:
+def test_a_kernel_that_all_have_is_a_trait_and_one_that_some_have_not_met_is_none(
+    story: Story, project: Project
+) -> None:
     start(story, {MM: "triton_mm aa", ADDMM: "addmm bb"}, {MM: "cublas cc"})
     ids = list(Instance.objects.order_by("pk").values_list("pk", flat=True))
     since, newest = clock.now() - timedelta(days=1), clock.minute_of(clock.unix())
-    traits = read_instance_traits(project_id=project.pk, instance_ids=ids, since=since, newest=newest)
+    traits = read_instance_traits(
+        project_id=project.pk, instance_ids=ids, since=since, newest=newest
+    )
     assert [traits[id].get(MM) for id in ids] == ["triton_mm aa", "cublas cc"]
     assert not any(ADDMM in one for one in traits.values())
 
 
 def test_versions_are_compared_by_kernels_that_both_have_chosen() -> None:
     both = diff_environments([{MM: "a", ADDMM: "b"}, {}], [{MM: "c"}])
-    assert [(one.key, one.baseline, one.candidate) for one in both] == [(MM, (("a", 1),), (("c", 1),))]
+    assert [(one.key, one.baseline, one.candidate) for one in both] == [
+        (MM, (("a", 1),), (("c", 1),))
+    ]
     assert diff_environments([{MM: "a"}, {}], [{MM: "a"}]) == ()

@@ -1,4 +1,5 @@
-"""The Version page's Parity: none declared, all passed, failed, not compared and why, and half the fleet with nothing to tell."""
+"""The Version page's Parity: none declared, all passed, failed, not compared and why, and half the
+fleet with nothing to tell."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ def story(store_reports: Callable[..., object]) -> Story:
 
 def told(state: Any, name: str = "batch of 16", **fields: Any) -> dict[str, Any]:
     if state != "not compared" and "why" not in fields:
-        fields = {"where": "output", "error": 1e-3, "eager_error": 9e-4, "tolerance": 2e-3, "reference": "float64", **fields}
+        fields = {
+            "where": "output",
+            "error": 1e-3,
+            "eager_error": 9e-4,
+            "tolerance": 2e-3,
+            "reference": "float64",
+            **fields,
+        }
     return parity_data(Parity(name, state, **fields))
 
 
@@ -30,7 +38,9 @@ def card(client: Client, project: Project, version: str = "2") -> str:
     return part(shown(client, project, version), "parity")
 
 
-def test_without_a_golden_batch_it_says_how_to_declare_one(story: Story, signed_in: Client, project: Project) -> None:
+def test_without_a_golden_batch_it_says_how_to_declare_one(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("2")
     story.start("2")
     story.fold()
@@ -39,17 +49,28 @@ def test_without_a_golden_batch_it_says_how_to_declare_one(story: Story, signed_
     assert 'compilewatch.golden("name", model, inputs)' in text and "passed on" not in text
 
 
-def test_what_passed_everywhere_is_said_with_its_error_and_tolerance(story: Story, signed_in: Client, project: Project) -> None:
+def test_what_passed_everywhere_is_said_with_its_error_and_tolerance(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     for error in (1e-3, 1.5e-3):
         story.start("2", parities=[told("passed", error=error, region="Ranker")])
     story.fold()
     text = card(signed_in, project)
-    assert "what eager computes: all passed" in text and "passed on 2" in text and "<code>Ranker</code>" in text
-    assert "output is off by 0.0015, within the tolerance of 0.002 (eager's own error is 0.0009)" in text
+    assert (
+        "what eager computes: all passed" in text
+        and "passed on 2" in text
+        and "<code>Ranker</code>" in text
+    )
+    assert (
+        "output is off by 0.0015, within the tolerance of 0.002 (eager's own error is 0.0009)"
+        in text
+    )
     assert "failed" not in text and "told of no golden batch" not in text
 
 
-def test_a_failure_says_where_since_when_and_how_the_baseline_did(story: Story, signed_in: Client, project: Project) -> None:
+def test_a_failure_says_where_since_when_and_how_the_baseline_did(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("1", ago=100, parities=[told("passed")])
     story.start("2", parities=[told("failed", error=0.2, nonfinite=1200, eager_nonfinite=200)])
     story.start("2", parities=[told("failed", error=0.1)])
@@ -59,7 +80,12 @@ def test_a_failure_says_where_since_when_and_how_the_baseline_did(story: Story, 
     assert "1 golden batch failed" in text and "failed on 2</b>, passed on 1" in text
     assert "output is off by 0.2, 100 times the tolerance of 0.002" in text
     assert "1,200 NaN or infinite values, 200 of them in eager too" in text
-    assert "gpu-02 / rank 0" in text and "gpu-03 / rank 0" in text and "gpu-04" not in text and "NVIDIA H200, since" in text
+    assert (
+        "gpu-02 / rank 0" in text
+        and "gpu-03 / rank 0" in text
+        and "gpu-04" not in text
+        and "NVIDIA H200, since" in text
+    )
     assert "passed on 1 process of 1" in text
     assert "about 2.1 % other than 1 gave, with the same weights and inputs" in text
 
@@ -71,40 +97,88 @@ def test_what_failed_before_too_is_said(story: Story, signed_in: Client, project
     assert "failed on 1 process of 1 too" in card(signed_in, project)
 
 
-def test_what_was_not_compared_says_why_and_claims_nothing(story: Story, signed_in: Client, project: Project) -> None:
-    story.start("2", parities=[told("not compared", why="the eager call ran out of memory"), told("failed", "shape", why="another shape")])
-    story.start("2", parities=[told("not compared", why="the eager call ran out of memory"), told("passed", "shape")])
+def test_what_was_not_compared_says_why_and_claims_nothing(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    story.start(
+        "2",
+        parities=[
+            told("not compared", why="the eager call ran out of memory"),
+            told("failed", "shape", why="another shape"),
+        ],
+    )
+    story.start(
+        "2",
+        parities=[
+            told("not compared", why="the eager call ran out of memory"),
+            told("passed", "shape"),
+        ],
+    )
     story.fold()
     text = card(signed_in, project)
-    assert "not compared on 2" in text and "the eager call ran out of memory" in text and "another shape" in text
+    assert (
+        "not compared on 2" in text
+        and "the eager call ran out of memory" in text
+        and "another shape" in text
+    )
     story.start("3", parities=[told("not compared", why="two eager calls differ")])
     story.fold()
     only = card(signed_in, project, "3")
-    assert "what eager computes: nothing was compared" in only and "passed" not in only and "not known" in only
+    assert (
+        "what eager computes: nothing was compared" in only
+        and "passed" not in only
+        and "not known" in only
+    )
 
 
-def test_half_a_fleet_with_an_older_agent_is_named(story: Story, signed_in: Client, project: Project) -> None:
+def test_half_a_fleet_with_an_older_agent_is_named(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     for number in range(4):
         story.start("2", parities=[told("passed")] if number % 2 else [])
     story.fold()
     text = card(signed_in, project)
     assert "2 of 4 told nothing of it" in text
-    assert "2 of 4 processes told of no golden batch</b>: their agent is older, or their code calls none" in text
+    assert (
+        "2 of 4 processes told of no golden batch</b>: their agent is older, or their code "
+        "calls none" in text
+    )
 
 
-def test_the_same_numbers_are_there_for_machines(story: Story, signed_in: Client, project: Project) -> None:
+def test_the_same_numbers_are_there_for_machines(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     story.start("2", parities=[told("failed", error=0.2)])
     story.start("2")
     story.fold()
     found = signed_in.get(url_of(project, "2", ".json")).json()["parity"]
     (batch,) = found.pop("batches")
     assert found == {"processes": 2, "silent": 1}
-    assert (batch["state"], batch["failed"], batch["silent"], batch["error"], batch["tolerance"]) == ("failed", 1, 1, 0.2, 2e-3)
+    assert (
+        batch["state"],
+        batch["failed"],
+        batch["silent"],
+        batch["error"],
+        batch["tolerance"],
+    ) == ("failed", 1, 1, 0.2, 2e-3)
 
 
 def test_what_strangers_write_stays_text(story: Story, signed_in: Client, project: Project) -> None:
     odd = "<script>alert(1)</script>"
-    story.start("2", parities=[{"name": odd, "state": "failed", "why": odd, "region": odd, "last": odd, "error": "x", "outputs": [1]}])
+    story.start(
+        "2",
+        parities=[
+            {
+                "name": odd,
+                "state": "failed",
+                "why": odd,
+                "region": odd,
+                "last": odd,
+                "error": "x",
+                "outputs": [1],
+            }
+        ],
+    )
     story.fold()
     raw = signed_in.get(url_of(project, "2")).content.decode()
     assert odd not in raw and raw.count("&lt;script&gt;alert(1)") >= 3

@@ -1,4 +1,5 @@
-"""CUDA graphs that were recorded have a row of their own on the Version page, by count and time, and are in no count of compilations."""
+"""CUDA graphs that were recorded have a row of their own on the Version page, by count and time,
+and are in no count of compilations."""
 
 from __future__ import annotations
 
@@ -20,12 +21,18 @@ def story(store_reports: Callable[..., object]) -> Story:
 
 def tell(story: Story, recordings: int) -> None:
     at = clock.unix() // 60 * 60 - 3600 - 60.0
-    graph = replace(compiled(at, 0.1, {}, frame="score_batch"), kind="cuda_graph", seconds={"total": 0.1, "cuda_graphs": 0.1})
+    graph = replace(
+        compiled(at, 0.1, {}, frame="score_batch"),
+        kind="cuda_graph",
+        seconds={"total": 0.1, "cuda_graphs": 0.1},
+    )
     story.start("1", compiles=[compiled(at, 4.0, HIT), *([graph] * recordings)])
     story.fold()
 
 
-def test_they_are_counted_in_a_row_of_their_own(story: Story, signed_in: Client, project: Project) -> None:
+def test_they_are_counted_in_a_row_of_their_own(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     tell(story, 70)
     card = part(shown(signed_in, project, "1"), "events")
     assert "<dt>CUDA graph recordings</dt><dd>70, 7 s</dd>" in card
@@ -35,7 +42,9 @@ def test_they_are_counted_in_a_row_of_their_own(story: Story, signed_in: Client,
     assert (answer["compilations"]["known"], answer["cuda_graph_recordings"]["count"]) == (1, 70)
 
 
-def test_a_version_without_any_has_no_such_row(story: Story, signed_in: Client, project: Project) -> None:
+def test_a_version_without_any_has_no_such_row(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     tell(story, 0)
     text = shown(signed_in, project, "1")
     assert "CUDA graph recordings" not in text and "recording CUDA graphs" not in text

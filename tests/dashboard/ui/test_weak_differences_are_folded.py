@@ -16,7 +16,10 @@ WORDS = {"bad_words": "of the new version", "good_words": "of the old version"}
 
 
 def shown(bad: int, good: int, *, clear: bool) -> str:
-    traits = {one: {"host": f"gpu-{one}"} | ({"driver": "2" if one < bad else "1"} if clear else {}) for one in range(bad + good)}
+    traits = {
+        one: {"host": f"gpu-{one}"} | ({"driver": "2" if one < bad else "1"} if clear else {})
+        for one in range(bad + good)
+    }
     page = compare_traits(traits, range(bad), range(bad, bad + good), **WORDS)
     return render_to_string("ui/parts/differs.html", {"differs": page, "title": "What changed?"})
 
@@ -36,12 +39,16 @@ def test_a_clear_difference_is_shown_at_once() -> None:
 
 def test_nothing_to_fold_has_no_fold() -> None:
     page = compare_traits({1: {"host": "a"}, 2: {"host": "a"}}, [1], [2], **WORDS)
-    assert "<details" not in render_to_string("ui/parts/differs.html", {"differs": page, "title": "What changed?"})
+    assert "<details" not in render_to_string(
+        "ui/parts/differs.html", {"differs": page, "title": "What changed?"}
+    )
 
 
 def test_the_baseline_is_called_baseline(signed_in: Client, project: Project, db: None) -> None:
     alert = stories.fleet(project, every=400)
-    verdict = Verdict.objects.filter(deployment=alert.deployment, baseline__isnull=False).latest("pk")
+    verdict = Verdict.objects.filter(deployment=alert.deployment, baseline__isnull=False).latest(
+        "pk"
+    )
     assert verdict.baseline is not None
     Verdict.objects.create(
         project=project,
@@ -54,7 +61,9 @@ def test_the_baseline_is_called_baseline(signed_in: Client, project: Project, db
     )
     html = signed_in.get(f"/p/{project.slug}/models/{alert.deployment.model_id}/").content.decode()
     table = html.split('aria-label="Table of versions"', 1)[1].split("</table>", 1)[0]
-    [row] = [row for row in table.split("<tr") if f"<bdi>{verdict.baseline.version.name}</bdi>" in row]
+    [row] = [
+        row for row in table.split("<tr") if f"<bdi>{verdict.baseline.version.name}</bdi>" in row
+    ]
     cell = re.sub("<[^>]*>", "", row.split('data-l="Verdict">', 1)[1].split("</td>", 1)[0])
     assert cell == "baseline"
     assert "ROLL BACK" in table

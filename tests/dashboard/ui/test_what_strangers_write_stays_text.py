@@ -1,4 +1,5 @@
-"""Names and texts come from agents and may be hostile: every page shows them as text, and no page carries inline code."""
+"""Names and texts come from agents and may be hostile: every page shows them as text, and no page
+carries inline code."""
 
 from html.parser import HTMLParser
 
@@ -25,9 +26,13 @@ HOSTILE = [
 
 def poison(alert: Alert, text: str) -> None:
     WatchedModel.objects.filter(pk=alert.deployment.model_id).update(name=text[:200])
-    ModelVersion.objects.filter(model=alert.deployment.model_id, pk=alert.deployment.version_id).update(name=text[:200])
+    ModelVersion.objects.filter(
+        model=alert.deployment.model_id, pk=alert.deployment.version_id
+    ).update(name=text[:200])
     Deployment.objects.filter(model=alert.deployment.model_id).update(environment=text[:64])
-    Instance.objects.update(host=text[:200], torch=text[:64], capabilities={"compilations": ["no", text]})
+    Instance.objects.update(
+        host=text[:200], torch=text[:64], capabilities={"compilations": ["no", text]}
+    )
     Verdict.objects.update(sentence=text, cause=text)
     Alert.objects.update(title=text)
     AlertEvent.objects.update(text=text, actor_name=text[:150])
@@ -38,7 +43,8 @@ def poison(alert: Alert, text: str) -> None:
 
 
 class Dangers(HTMLParser):
-    """What a browser would run in a page: code of its own, handlers, styles, addresses that are code."""
+    """What a browser would run in a page: code of its own, handlers, styles, addresses that are
+    code."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -47,10 +53,16 @@ class Dangers(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if tag in ("img", "style", "iframe", "object") or (tag == "script" and not (given.get("src") or "").startswith("/static/")):
+        if tag in ("img", "style", "iframe", "object") or (
+            tag == "script" and not (given.get("src") or "").startswith("/static/")
+        ):
             self.found.append(tag)
         self.found += [name for name in given if name.startswith("on") or name == "style"]
-        self.found += [value for name, value in attrs if name in ("href", "src", "action") and value and "script:" in value]
+        self.found += [
+            value
+            for name, value in attrs
+            if name in ("href", "src", "action") and value and "script:" in value
+        ]
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))

@@ -1,4 +1,5 @@
-"""Who brought what made a start miss: the first process that differs from the warm one, and nobody where that is not known."""
+"""Who brought what made a start miss: the first process that differs from the warm one, and nobody
+where that is not known."""
 
 from __future__ import annotations
 
@@ -19,16 +20,32 @@ def process(number: int, version: int, **components: str) -> ProcessStart:
     named = {FREEZING if name == "freezing" else name: value for name, value in components.items()}
     at = NOW + timedelta(minutes=number)
     return ProcessStart(
-        number, f"host-{number} / rank 0", f"host-{number}", version, str(version), "production", "", 0, 1, at, 0, False, None, named
+        number,
+        f"host-{number} / rank 0",
+        f"host-{number}",
+        version,
+        str(version),
+        "production",
+        "",
+        0,
+        1,
+        at,
+        0,
+        False,
+        None,
+        named,
     )
 
 
 def answers(number: int, miss: str = "") -> ProcessCacheAnswers:
-    return ProcessCacheAnswers(number, "key", miss, 1, 0 if miss else 1, 1 if miss else 0, 4.0, 4.0 if miss else 0.0)
+    return ProcessCacheAnswers(
+        number, "key", miss, 1, 0 if miss else 1, 1 if miss else 0, 4.0, 4.0 if miss else 0.0
+    )
 
 
 def brought(miss: str, *processes: ProcessStart) -> str:
-    """By whom the last of these, the first of which was warm and the others not, has what it missed for."""
+    """By whom the last of these, the first of which was warm and the others not, has what it missed
+    for."""
     said = [answers(one.id, miss if one is not processes[0] else "") for one in processes]
     (row,) = misses_card(processes[-1:], processes[::-1], said).rows
     return row.newest.brought
@@ -41,15 +58,23 @@ def test_the_first_process_with_the_new_value_brought_it(before: str) -> None:
 
 
 def test_a_variable_that_was_taken_away_was_taken_by_somebody() -> None:
-    assert brought(FREEZING, process(1, 1, freezing="a"), process(2, 2), process(3, 2)) == "2 on host-2"
+    assert (
+        brought(FREEZING, process(1, 1, freezing="a"), process(2, 2), process(3, 2))
+        == "2 on host-2"
+    )
 
 
 def test_of_several_options_the_first_stands_for_them() -> None:
     name = {"inductor_config freezing": "a"}
-    assert brought("inductor_config: freezing and 2 more", process(1, 1), process(2, 2, **name)) == "2 on host-2"
+    assert (
+        brought("inductor_config: freezing and 2 more", process(1, 1), process(2, 2, **name))
+        == "2 on host-2"
+    )
 
 
-@pytest.mark.parametrize("cause", ["default_dtype", "inductor_config: freezing", "how it is compiled: cpp_wrapper"])
+@pytest.mark.parametrize(
+    "cause", ["default_dtype", "inductor_config: freezing", "how it is compiled: cpp_wrapper"]
+)
 def test_what_no_component_tells_came_with_the_version(cause: str) -> None:
     assert brought(cause, process(1, 1), process(2, 2)) == "2, after 1"
     assert brought(cause, process(1, 1), process(2, 1)) == ""

@@ -1,4 +1,5 @@
-"""Why calls ran eager: one breakdown with counts by cause on the pages, in files and the API, in evidence and alert text."""
+"""Why calls ran eager: one breakdown with counts by cause on the pages, in files and the API, in
+evidence and alert text."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ COUNTS = {"compiled": 300, "partial": 15, "unknown": 100, "eager_by": BY}
 
 
 def mixed() -> Region:
-    return region_make(name="mixed", calls=1000, compiled=300, partial=15, unknown=100, eager_by=dict(BY))
+    return region_make(
+        name="mixed", calls=1000, compiled=300, partial=15, unknown=100, eager_by=dict(BY)
+    )
 
 
 @pytest.fixture
@@ -55,16 +58,22 @@ def assert_breakdown(text: str) -> None:
     breakdown = text.split('class="why-eager"')[1].split("</ul>")[0]
     for cause, count in BY.items():
         assert f'{CAUSES[cause].name}</span><span class="num">{count} (' in breakdown, cause
-    assert 'Eager stance</span><span class="num">500 (55.6 %)' in breakdown, "of 900 calls that were looked at"
+    assert 'Eager stance</span><span class="num">500 (55.6 %)' in breakdown, (
+        "of 900 calls that were looked at"
+    )
     assert 'class="dim"><span>Partly compiled</span><span class="num">15 (' in breakdown
-    assert 'class="dim"><span>Not known</span><span class="num">100</span>' in breakdown, "in no share"
+    assert 'class="dim"><span>Not known</span><span class="num">100</span>' in breakdown, (
+        "in no share"
+    )
 
 
 def test_every_cause_of_the_wire_has_words() -> None:
     assert set(CAUSES) == set(COUNTED_EAGER_CAUSES) == set(EAGER_CAUSES)
 
 
-def test_the_version_page_and_its_file_show_the_causes(story: Story, signed_in: Client, project: Project) -> None:
+def test_the_version_page_and_its_file_show_the_causes(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     card = part(shown(signed_in, project, "2"), "why-eager")
     assert_breakdown(card)
     assert "585 of 900 calls that its agents looked at ran eager" in card
@@ -72,15 +81,29 @@ def test_the_version_page_and_its_file_show_the_causes(story: Story, signed_in: 
     assert 'id="why-eager"' not in shown(signed_in, project, "1"), "all of its calls ran compiled"
 
 
-def test_calls_without_a_graph_are_not_served_compiled(story: Story, signed_in: Client, project: Project) -> None:
-    story.start("3", calls=0, ago=3, beside=[region_make(calls=400, compiled=0, eager_by={"no_graph": 400})])
+def test_calls_without_a_graph_are_not_served_compiled(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    story.start(
+        "3", calls=0, ago=3, beside=[region_make(calls=400, compiled=0, eager_by={"no_graph": 400})]
+    )
     story.fold()
-    head = shown(signed_in, project, "3").split("<dt>Served compiled")[1].split("Cold start, median")[0]
-    assert head.startswith("</dt><dd>0 %") and "of 400 looked-at calls" in head and "not known" not in head
+    head = (
+        shown(signed_in, project, "3")
+        .split("<dt>Served compiled")[1]
+        .split("Cold start, median")[0]
+    )
+    assert (
+        head.startswith("</dt><dd>0 %")
+        and "of 400 looked-at calls" in head
+        and "not known" not in head
+    )
     assert "No graph to run</span>" in part(shown(signed_in, project, "3"), "why-eager")
 
 
-def test_the_model_compare_and_instance_pages_show_them(story: Story, signed_in: Client, project: Project) -> None:
+def test_the_model_compare_and_instance_pages_show_them(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     assert_breakdown(part(text_of(signed_in, model_url(project)), "versions"))
     ids = {version.name: version.pk for version in ModelVersion.objects.all()}
     pair = f"?a={ids['1']}&b={ids['2']}"
@@ -91,22 +114,56 @@ def test_the_model_compare_and_instance_pages_show_them(story: Story, signed_in:
     assert_breakdown(text_of(signed_in, model_url(project, f"instances/{instance}/")))
 
 
-def test_the_api_gives_them_with_the_figures(story: Story, signed_in: Client, project: Project) -> None:
-    items = read(signed_in, f"/api/v1/projects/{project.slug}/models/{ModelVersion.objects.get(name='2').model_id}/versions")["items"]
+def test_the_api_gives_them_with_the_figures(
+    story: Story, signed_in: Client, project: Project
+) -> None:
+    items = read(
+        signed_in,
+        f"/api/v1/projects/{project.slug}/models/{ModelVersion.objects.get(name='2').model_id}/versions",
+    )["items"]
     figures = {item["name"]: item["figures"] for item in items}
     assert figures["2"]["why_eager"] == COUNTS
     assert figures["2"]["eager_share"] == pytest.approx(585 / 900), "no graph is eager"
 
 
 def test_evidence_and_alert_text_name_the_causes_with_their_counts(project: Project) -> None:
-    row = {"metric": "eager", "region": "mixed", "unit": "share", "label": "REGRESSED", "drives": True, "judged": True, "causes": BY}
-    evidence: dict[str, Any] = {"evidence": [row | {"baseline": 0.0, "candidate": 0.65, "candidate_instances": 2, "affected_instances": 2}]}
-    words = "eager stance 500, no graph to run 40, recompile limit reached 30, compilation failed 7, frame skipped by torch 5"
+    row = {
+        "metric": "eager",
+        "region": "mixed",
+        "unit": "share",
+        "label": "REGRESSED",
+        "drives": True,
+        "judged": True,
+        "causes": BY,
+    }
+    evidence: dict[str, Any] = {
+        "evidence": [
+            row
+            | {
+                "baseline": 0.0,
+                "candidate": 0.65,
+                "candidate_instances": 2,
+                "affected_instances": 2,
+            }
+        ]
+    }
+    words = (
+        "eager stance 500, no graph to run 40, recompile limit reached 30, compilation failed "
+        "7, frame skipped by torch 5"
+    )
     (line,) = select_strongest_evidence(evidence)
     assert words in line["text"] and line["causes"] == BY
-    assert alert_rows(evidence)[0].causes.startswith(words) and compare_rows(evidence)[0].causes.startswith(words)
-    old: dict[str, Any] = {"evidence": [{name: value for name, value in evidence["evidence"][0].items() if name != "causes"}]}
-    assert select_strongest_evidence(old)[0]["text"].startswith("65\u00a0% of calls"), "a verdict of an earlier release names none"
+    assert alert_rows(evidence)[0].causes.startswith(words) and compare_rows(evidence)[
+        0
+    ].causes.startswith(words)
+    old: dict[str, Any] = {
+        "evidence": [
+            {name: value for name, value in evidence["evidence"][0].items() if name != "causes"}
+        ]
+    }
+    assert select_strongest_evidence(old)[0]["text"].startswith("65\u00a0% of calls"), (
+        "a verdict of an earlier release names none"
+    )
 
 
 def test_a_cause_of_a_newer_agent_is_shown_under_its_own_name() -> None:
@@ -114,13 +171,31 @@ def test_a_cause_of_a_newer_agent_is_shown_under_its_own_name() -> None:
     assert EagerBreakdown(unknown=5).lines[0].share is None and EagerBreakdown().lines == []
 
 
-def test_a_version_that_compiled_nothing_served_nothing_compiled(story: Story, signed_in: Client, project: Project) -> None:
+def test_a_version_that_compiled_nothing_served_nothing_compiled(
+    story: Story, signed_in: Client, project: Project
+) -> None:
     text = "forward: torch.compile was called, and no call met compiled code"
     nothing = {"findings": [Finding("compiled_nothing", text)]}
     for version, data in (("3", nothing), ("4", {})):
-        story.start(version, calls=0, ago=3, beside=[region_make(name="late", calls=400, compiled=0, unknown=400)], **data)
+        story.start(
+            version,
+            calls=0,
+            ago=3,
+            beside=[region_make(name="late", calls=400, compiled=0, unknown=400)],
+            **data,
+        )
     story.fold()
-    served = {version: shown(signed_in, project, version).split("<dt>Served compiled")[1].split("Cold start,")[0] for version in "34"}
-    assert ">0 %" in served["3"] and "of 400 calls; compilation was requested, nothing was compiled" in served["3"]
-    assert "not known" in served["4"], "no agent looked, and none reported that nothing was compiled"
+    served = {
+        version: shown(signed_in, project, version)
+        .split("<dt>Served compiled")[1]
+        .split("Cold start,")[0]
+        for version in "34"
+    }
+    assert (
+        ">0 %" in served["3"]
+        and "of 400 calls; compilation was requested, nothing was compiled" in served["3"]
+    )
+    assert "not known" in served["4"], (
+        "no agent looked, and none reported that nothing was compiled"
+    )
     assert "Compiled nothing" in part(shown(signed_in, project, "3"), "findings")

@@ -1,4 +1,5 @@
-"""Processes that start, told through the wire: a cold start with its stages, compilations, and calls that ran compiled or not."""
+"""Processes that start, told through the wire: a cold start with its stages, compilations, and
+calls that ran compiled or not."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from dashboard.projects.models import Project
 from tests.dashboard.requests import region_make, request_make
 
 HIT, MISS = {"fx": "hit", "aot": "hit"}, {"fx": "miss", "aot": "miss"}
-CONFIGURED = {"torch": "2.13.0", "inductor_config epilogue_fusion": "4f1c9a2b", "cache folder": "deadbeef"}
+CONFIGURED = {
+    "torch": "2.13.0",
+    "inductor_config epilogue_fusion": "4f1c9a2b",
+    "cache folder": "deadbeef",
+}
 BEFORE = 9.0
 """Seconds before the first compilation."""
 
@@ -30,8 +35,17 @@ class Story:
     started: int = 0
     numbers: dict[str, int] = field(default_factory=dict)
 
-    def start(self, version: str, *, compiling: float = 30.0, ago: int = 60, components: dict[str, str] | None = None, **told: Any) -> None:
-        """A process of this version that started `ago` minutes ago and compiled for so long, then served for a minute."""
+    def start(
+        self,
+        version: str,
+        *,
+        compiling: float = 30.0,
+        ago: int = 60,
+        components: dict[str, str] | None = None,
+        **told: Any,
+    ) -> None:
+        """A process of this version that started `ago` minutes ago and compiled for so long, then
+        served for a minute."""
         self.started += 1
         number = self.started
         now = clock.unix() // 60 * 60
@@ -49,21 +63,31 @@ class Story:
         self._tell(request, request.reports[0], began, compiling, told)
         self.store(request)
 
-    def _tell(self, request: Request, report: Report, began: float, compiling: float, told: dict[str, Any]) -> None:
+    def _tell(
+        self, request: Request, report: Report, began: float, compiling: float, told: dict[str, Any]
+    ) -> None:
         timed = told.pop("timed", ())
         for number, one in enumerate(timed):
             one.at, one.id = began + BEFORE + compiling + number, f"0/{number}"
         plain = told.pop("compiles", None)
-        report.compiles = list(timed) or plain or [compiled(began + BEFORE + compiling, compiling, told.pop("cache", HIT), **told)]
+        report.compiles = (
+            list(timed)
+            or plain
+            or [compiled(began + BEFORE + compiling, compiling, told.pop("cache", HIT), **told)]
+        )
         if told.get("stages", True):
             report.facts = [cold_start(report.window[0], began, compiling)]
-        report.facts += [Fact("parity", report.window[0], data) for data in told.get("parities", ())]
+        report.facts += [
+            Fact("parity", report.window[0], data) for data in told.get("parities", ())
+        ]
         report.findings = list(told.get("findings", ()))
         calls, eager = told.get("calls", 1000), told.get("eager", 0)
         runtime = told.get("runtime", "torch.compile")
         by = {"limit": eager} if eager else {}
         served = 0 if runtime == "eager" else calls - eager
-        region = region_make(calls=calls, p50=told.get("p50", 0.01), runtime=runtime, compiled=served, eager_by=by)
+        region = region_make(
+            calls=calls, p50=told.get("p50", 0.01), runtime=runtime, compiled=served, eager_by=by
+        )
         report.regions = [region, *told.get("beside", ())]
 
     def fold(self) -> None:
@@ -73,16 +97,43 @@ class Story:
 
 def compiled(at: float, seconds: float, cache: dict[str, str], **fields: Any) -> Compile:
     """A first compilation that ends at `at`."""
-    given = ("kind", "miss", "saved", "in_request", "reason", "reason_kind", "key", "frame", "entries", "limit")
+    given = (
+        "kind",
+        "miss",
+        "saved",
+        "in_request",
+        "reason",
+        "reason_kind",
+        "key",
+        "frame",
+        "entries",
+        "limit",
+    )
     wanted = {name: fields[name] for name in given if name in fields}
     wanted.setdefault("frame", "score_batch")
     kind = wanted.pop("kind", "first")
-    phases = {"total": seconds, "dynamo": 0.2 * seconds, "inductor": 0.6 * seconds, "triton": 0.1 * seconds}
-    return Compile(at, "0/0", kind, "ok", file="ranker/score.py", line=118, seconds=phases, cache=cache, **wanted)
+    phases = {
+        "total": seconds,
+        "dynamo": 0.2 * seconds,
+        "inductor": 0.6 * seconds,
+        "triton": 0.1 * seconds,
+    }
+    return Compile(
+        at,
+        "0/0",
+        kind,
+        "ok",
+        file="ranker/score.py",
+        line=118,
+        seconds=phases,
+        cache=cache,
+        **wanted,
+    )
 
 
 def cold_start(end: float, began: float, compiling: float) -> Fact:
-    """Three seconds of Python and torch, weights, then compilations; half a second that nothing explains, and the first calls."""
+    """Three seconds of Python and torch, weights, then compilations; half a second that nothing
+    explains, and the first calls."""
     stages = {
         "before init": [0.0, 0.5],
         "import torch": [0.5, 2.5],
@@ -91,7 +142,14 @@ def cold_start(end: float, began: float, compiling: float) -> Fact:
         "first compiled call": [BEFORE + compiling, 1.5],
     }
     phases = {"dynamo": 0.2 * compiling, "inductor": 0.6 * compiling, "triton": 0.1 * compiling}
-    said = {"began": began, "total": BEFORE + compiling + 2.0, "until": "ready", "stages": stages, "phases": phases, "unaccounted": 1.0}
+    said = {
+        "began": began,
+        "total": BEFORE + compiling + 2.0,
+        "until": "ready",
+        "stages": stages,
+        "phases": phases,
+        "unaccounted": 1.0,
+    }
     return Fact("mark", end, {"name": COLD_START, **said})
 
 

@@ -1,6 +1,8 @@
-"""Golden batches after a warm-up: `python tests/gpu/programs/golden_models.py cuda --seconds 540 --jobs 8`, with the agent's folder and the
-repository's root on PYTHONPATH. Prints for each model how many healthy batches were compared, how many of them failed, and how many planted
-faults were found. Answers 1 where a healthy batch failed or was not compared, a fault was missed, or a model was not run."""
+"""Golden batches after a warm-up: `python tests/gpu/programs/golden_models.py cuda --seconds 540
+--jobs 8`, with the agent's folder and the repository's root on PYTHONPATH. Prints for each model
+how many healthy batches were compared, how many of them failed, and how many planted faults were
+found. Answers 1 where a healthy batch failed or was not compared, a fault was missed, or a model
+was not run."""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ WAYS: dict[str, tuple[tuple[torch.dtype, dict[str, Any]], ...]] = {
 }
 REQUIRED = "required, not comparable"
 ALONE = ("AOTInductor package", REQUIRED)
-"""In a process each: torch 2.11's loader of AOTInductor packages ended the process on an H100 and an H200, without the agent too."""
+"""In a process each: torch 2.11's loader of AOTInductor packages ended the process on an H100 and
+an H200, without the agent too."""
 NO_GRAPHS = ("levit_128s",)
 """It keeps a result from call to call, which torch refuses of a CUDA graph."""
 NO_BACKWARD = ("LSTM",)
@@ -61,11 +64,26 @@ def tried(part: str, name: str, device: str, faults: int) -> Row:
     """One model, or one wrapped callable, in a process that may have tried others."""
     begun = time.monotonic()
     try:
-        row = _wrapped(name, device) if part == "wrapped" else _model(models()[part][name], part, name, device, faults)
+        row = (
+            _wrapped(name, device)
+            if part == "wrapped"
+            else _model(models()[part][name], part, name, device, faults)
+        )
     except NotHere as missing:
         row = Row(name, 0, 0, 0, 0, [f"not run: {missing}"], 0.0)
     except Exception as error:  # noqa: BLE001 - one model that cannot be run leaves the others
-        row = Row(name, 0, 0, 0, 0, [f"{type(error).__name__}: {error} {traceback.format_exc().splitlines()[-3].strip()}"[:300]], 0.0)
+        row = Row(
+            name,
+            0,
+            0,
+            0,
+            0,
+            [
+                f"{type(error).__name__}: {error} "
+                f"{traceback.format_exc().splitlines()[-3].strip()}"[:300]
+            ],
+            0.0,
+        )
     return row._replace(seconds=time.monotonic() - begun)
 
 
@@ -79,10 +97,19 @@ def _model(make: Make, part: str, name: str, device: str, faults: int) -> Row:
         compared += found.state != "not compared"
         false += found.state == "failed"
         if found.state != "passed":
-            notes.append(f"{str(dtype).removeprefix('torch.')} {how or 'inductor'}{' with gradients' if grads else ''}: {found.text}")
-    planted = {fault: faulty(name, make, device, fault) for fault in visible_faults(make, device)[:faults]}
+            notes.append(
+                f"{str(dtype).removeprefix('torch.')} "
+                f"{how or 'inductor'}{' with gradients' if grads else ''}: {found.text}"
+            )
+    planted = {
+        fault: faulty(name, make, device, fault) for fault in visible_faults(make, device)[:faults]
+    }
     placed = {fault: found for fault, found in planted.items() if found is not None}
-    missed = [f"missed {fault}: {found.text}" for fault, found in placed.items() if found.state not in ("failed", FINDING)]
+    missed = [
+        f"missed {fault}: {found.text}"
+        for fault, found in placed.items()
+        if found.state not in ("failed", FINDING)
+    ]
     if not placed:
         notes.append("no place for a fault")
     return Row(name, compared, false, len(placed), len(missed), notes + missed, 0.0)
@@ -91,35 +118,93 @@ def _model(make: Make, part: str, name: str, device: str, faults: int) -> Row:
 def _wrapped(name: str, device: str) -> Row:
     if name == REQUIRED:
         optional, gate = required(device)
-        right = (optional.state, optional.failed, gate.state, gate.failed) == ("not compared", False, "not compared", True)
-        return Row(name, 0, int(optional.failed), 1, int(not gate.failed), [] if right else [optional.text, gate.text], 0.0)
+        right = (optional.state, optional.failed, gate.state, gate.failed) == (
+            "not compared",
+            False,
+            "not compared",
+            True,
+        )
+        return Row(
+            name,
+            0,
+            int(optional.failed),
+            1,
+            int(not gate.failed),
+            [] if right else [optional.text, gate.text],
+            0.0,
+        )
     good, bad = WRAPPED[name](device)
     notes = [] if good.state == "passed" else [good.text]
     notes += [] if bad.state == "failed" else [f"missed: {bad.text}"]
-    return Row(name, int(good.state != "not compared"), int(good.state == "failed"), 1, int(bad.state != "failed"), notes, 0.0)
+    return Row(
+        name,
+        int(good.state != "not compared"),
+        int(good.state == "failed"),
+        1,
+        int(bad.state != "failed"),
+        notes,
+        0.0,
+    )
 
 
 def main() -> int:
     """Runs the models, several at a time, and prints the table."""
-    parts = {part: list(inside) for part, inside in models().items()} | {"wrapped": [*WRAPPED, REQUIRED]}
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {part: list(inside) for part, inside in models().items()} | {
+        "wrapped": [*WRAPPED, REQUIRED]
+    }
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("device", choices=sorted(WAYS))
-    parser.add_argument("names", nargs="*", metavar="NAME", help="models, or parts: vision, transformers, torch.nn, wrapped")
-    parser.add_argument("--seconds", type=float, default=540.0, help="no model is waited for after so many")
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="models, or parts: vision, transformers, torch.nn, wrapped",
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=540.0, help="no model is waited for after so many"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="models at a time")
-    parser.add_argument("--faults", type=int, default=7, help="at most so many faults are planted in a model, the first by inductor")
+    parser.add_argument(
+        "--faults",
+        type=int,
+        default=7,
+        help="at most so many faults are planted in a model, the first by inductor",
+    )
     options = parser.parse_args()
-    asked = [(part, name) for part, inside in parts.items() for name in inside if _is_asked(options.names, part, name)]
+    asked = [
+        (part, name)
+        for part, inside in parts.items()
+        for name in inside
+        if _is_asked(options.names, part, name)
+    ]
     where = torch.cuda.get_device_name() if options.device == "cuda" else "a CPU"
-    _say(f"torch {torch.__version__} on {where}; vision models of {next(iter(parts))}; {len(asked)} models, {options.jobs} at a time")
+    _say(
+        f"torch {torch.__version__} on {where}; vision models of {next(iter(parts))}; "
+        f"{len(asked)} models, {options.jobs} at a time"
+    )
     rows = _run(asked, options)
     late = [name for _, name in asked if name not in rows]
-    _say(f"{'all':32} {_cells(list(rows.values()))}; not run in time: {', '.join(late) or 'none'}; load {os.getloadavg()[0]:.0f}")
-    return 0 if not late and all(row.fine or row.notes[0].startswith("not run: ") for row in rows.values()) else 1
+    _say(
+        f"{'all':32} {_cells(list(rows.values()))}; not run in time: "
+        f"{', '.join(late) or 'none'}; load {os.getloadavg()[0]:.0f}"
+    )
+    return (
+        0
+        if not late
+        and all(row.fine or row.notes[0].startswith("not run: ") for row in rows.values())
+        else 1
+    )
 
 
 def _is_asked(names: list[str], part: str, name: str) -> bool:
-    return not names or name in names or part in names or ("vision" in names and part in ("timm", "torchvision"))
+    return (
+        not names
+        or name in names
+        or part in names
+        or ("vision" in names and part in ("timm", "torchvision"))
+    )
 
 
 def _run(asked: list[tuple[str, str]], options: argparse.Namespace) -> dict[str, Row]:
@@ -127,9 +212,14 @@ def _run(asked: list[tuple[str, str]], options: argparse.Namespace) -> dict[str,
     rows: dict[str, Row] = {}
     _say(f"{'model':32} {'compared':>8} {'false':>6} {'found':>7} {'seconds':>8}")
     pool = ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"))
-    alone = {name: ProcessPoolExecutor(1, mp_context=get_context("spawn")) for _, name in asked if name in ALONE}
+    alone = {
+        name: ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        for _, name in asked
+        if name in ALONE
+    }
     runs: dict[Future[Row], str] = {
-        alone.get(name, pool).submit(_tried, part, name, options.device, options.faults): name for part, name in asked
+        alone.get(name, pool).submit(_tried, part, name, options.device, options.faults): name
+        for part, name in asked
     }
     try:
         for done in as_completed(runs, timeout=options.seconds):
@@ -138,9 +228,14 @@ def _run(asked: list[tuple[str, str]], options: argparse.Namespace) -> dict[str,
             except BrokenProcessPool:  # one of the models that were under way ended its process: run them one by one to see which
                 row = Row(runs[done], 0, 0, 0, 0, ["a process of the pool died"], 0.0)
             rows[row.name] = row
-            _say(f"{row.name:32} {_cells([row])} {row.seconds:8.0f}{''.join(f'{chr(10)}    {note}' for note in row.notes)}")
+            _say(
+                f"{row.name:32} {_cells([row])} "
+                f"{row.seconds:8.0f}{''.join(f'{chr(10)}    {note}' for note in row.notes)}"
+            )
     except TimeoutError:
-        for process in [process for one in (pool, *alone.values()) for process in one._processes.values()]:
+        for process in [
+            process for one in (pool, *alone.values()) for process in one._processes.values()
+        ]:
             process.kill()
     for one in (pool, *alone.values()):
         one.shutdown(wait=False, cancel_futures=True)
@@ -154,7 +249,10 @@ def _tried(part: str, name: str, device: str, faults: int) -> Row:
 
 def _cells(rows: list[Row]) -> str:
     planted, missed = sum(row.planted for row in rows), sum(row.missed for row in rows)
-    return f"{sum(row.compared for row in rows):8} {sum(row.false for row in rows):6} {f'{planted - missed}/{planted}':>7}"
+    return (
+        f"{sum(row.compared for row in rows):8} {sum(row.false for row in rows):6} "
+        f"{f'{planted - missed}/{planted}':>7}"
+    )
 
 
 def _say(line: str) -> None:

@@ -1,8 +1,10 @@
-"""Calls a compiled function from some threads for a while and prints one line of JSON for each cell: the program's own counts.
+"""Calls a compiled function from some threads for a while and prints one line of JSON for each
+cell: the program's own counts.
 
-`python gpu_samples.py SECONDS THREADS,... MODE,... MS,...`, with MODE `wait` (each call waits for the GPU) or `ahead` (the host runs two
-calls ahead of the GPU) and MS the milliseconds of a call. Each cell is a region of its own: `THREADS MODE MS`. The agent records to a file,
-and the program prints what the agent reported of each window of a cell too: calls and samples of GPU time."""
+`python gpu_samples.py SECONDS THREADS,... MODE,... MS,...`, with MODE `wait` (each call waits for
+the GPU) or `ahead` (the host runs two calls ahead of the GPU) and MS the milliseconds of a call.
+Each cell is a region of its own: `THREADS MODE MS`. The agent records to a file, and the program
+prints what the agent reported of each window of a cell too: calls and samples of GPU time."""
 
 from __future__ import annotations
 
@@ -45,11 +47,16 @@ def step_of(products: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tenso
     return step
 
 
-def call_for(seconds: float, mode: str, step: Callable[..., torch.Tensor], counts: list[int]) -> None:
+def call_for(
+    seconds: float, mode: str, step: Callable[..., torch.Tensor], counts: list[int]
+) -> None:
     """The work of one thread, on a stream of its own."""
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream), torch.no_grad():
-        x, w = (torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) / SIZE**0.5 for _ in range(2))
+        x, w = (
+            torch.randn(SIZE, SIZE, device="cuda", dtype=torch.bfloat16) / SIZE**0.5
+            for _ in range(2)
+        )
         ends: list[torch.cuda.Event] = []
         until, calls = time.monotonic() + seconds, 0
         while time.monotonic() < until:
@@ -73,7 +80,10 @@ def run_cell(seconds: float, threads: int, mode: str, milliseconds: float) -> di
         step(x, x)
     torch.cuda.synchronize()
     counts: list[int] = [1]
-    workers = [threading.Thread(target=call_for, args=(seconds, mode, step, counts)) for _ in range(threads)]
+    workers = [
+        threading.Thread(target=call_for, args=(seconds, mode, step, counts))
+        for _ in range(threads)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -82,10 +92,23 @@ def run_cell(seconds: float, threads: int, mode: str, milliseconds: float) -> di
 
 
 def main() -> None:
-    seconds, threads, modes, lengths = float(sys.argv[1]), *(word.split(",") for word in sys.argv[2:5])
+    seconds, threads, modes, lengths = (
+        float(sys.argv[1]),
+        *(word.split(",") for word in sys.argv[2:5]),
+    )
     path = Path(tempfile.mkdtemp()) / "reports.jsonl"
-    compilewatch.init(model="samples", version="1", endpoint=f"file:{path}", interval=float(os.environ.get("WINDOW", WINDOW_S)))
-    cells = [run_cell(seconds, int(count), mode, float(ms)) for count in threads for mode in modes for ms in lengths]
+    compilewatch.init(
+        model="samples",
+        version="1",
+        endpoint=f"file:{path}",
+        interval=float(os.environ.get("WINDOW", WINDOW_S)),
+    )
+    cells = [
+        run_cell(seconds, int(count), mode, float(ms))
+        for count in threads
+        for mode in modes
+        for ms in lengths
+    ]
     compilewatch.shutdown()
     windows: dict[str, list[tuple[int, int]]] = defaultdict(list)
     reports = [json.loads(line) for line in path.read_text().splitlines()]

@@ -1,9 +1,11 @@
-"""Decodes with a small Llama, as transformers compiles it by itself on a GPU, and prints one line of JSON: times of the steps.
+"""Decodes with a small Llama, as transformers compiles it by itself on a GPU, and prints one line
+of JSON: times of the steps.
 
-`python llm_decode.py [SECONDS]`. A step is the time from one token to the next within `generate`, in milliseconds. With `asked` in place
-of SECONDS the program prints `{}` once it is warm, and then decodes for as long as each line of its input says, on two of its processors
-alone: not the first, which serve interrupts. Where there is no GPU the program compiles the forward, for transformers compiles for GPUs
-alone."""
+`python llm_decode.py [SECONDS]`. A step is the time from one token to the next within `generate`,
+in milliseconds. With `asked` in place of SECONDS the program prints `{}` once it is warm, and then
+decodes for as long as each line of its input says, on two of its processors alone: not the first,
+which serve interrupts. Where there is no GPU the program compiles the forward, for transformers
+compiles for GPUs alone."""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, StoppingCriteria, Stoppi
 NEW_TOKENS, WARM_UP_ROUNDS = 256, 2
 BEGAN, SECONDS = time.perf_counter(), "".join(sys.argv[1:2]) or "8"
 GPU = torch.cuda.is_available()
-SIZE = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4} if GPU else {"hidden_size": 64, "num_hidden_layers": 2}
+SIZE = (
+    {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4}
+    if GPU
+    else {"hidden_size": 64, "num_hidden_layers": 2}
+)
 
 
 class Clock(StoppingCriteria):
@@ -38,7 +44,9 @@ class Clock(StoppingCriteria):
 
 def agent_seconds() -> float:
     """What the agent's thread used of a processor until now; 0 without one."""
-    thread = next((one for one in threading.enumerate() if one.name.startswith("compilewatch")), None)
+    thread = next(
+        (one for one in threading.enumerate() if one.name.startswith("compilewatch")), None
+    )
     if thread is None or thread.ident is None:
         return 0.0
     return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
@@ -48,7 +56,13 @@ def make_decoder() -> Callable[[], list[float]]:
     """A call decodes one answer and returns the seconds of its steps."""
     torch.manual_seed(0)
     device = "cuda" if GPU else "cpu"
-    model = LlamaForCausalLM(LlamaConfig(vocab_size=1000, num_attention_heads=8, num_key_value_heads=4, **SIZE)).to(device).eval()
+    model = (
+        LlamaForCausalLM(
+            LlamaConfig(vocab_size=1000, num_attention_heads=8, num_key_value_heads=4, **SIZE)
+        )
+        .to(device)
+        .eval()
+    )
     if GPU:
         model = model.to(torch.bfloat16)
     else:
@@ -73,7 +87,8 @@ def make_decoder() -> Callable[[], list[float]]:
 
 
 def keep_to_two_processors() -> None:
-    """For every thread of this process: what differs between processors is no difference between programs."""
+    """For every thread of this process: what differs between processors is no difference between
+    programs."""
     two = set(sorted(os.sched_getaffinity(0))[2:8:4]) or os.sched_getaffinity(0)
     for thread in Path("/proc/self/task").iterdir():
         os.sched_setaffinity(int(thread.name), two)

@@ -1,4 +1,5 @@
-"""`python own_time.py PROGRAM`: runs it with the agent on, and says at its end what our hooks took of the time of its compilations."""
+"""`python own_time.py PROGRAM`: runs it with the agent on, and says at its end what our hooks took
+of the time of its compilations."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from compilewatch.recording.recorder import RECORDER
 from compilewatch.sources.dynamo.compilations import Compilations
 
 spent = {"hooks": 0.0, "wall": 0.0, "calls": 0.0}
-"""Seconds of processor time and of the clock, which also runs while other processes of the machine do."""
+"""Seconds of processor time and of the clock, which also runs while other processes of the machine
+do."""
 
 
 def timed(hook: Callable[..., Any]) -> Callable[..., Any]:

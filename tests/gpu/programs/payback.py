@@ -1,5 +1,6 @@
-"""One process of `tests/gpu/payback.py`: `payback.py MODEL DEVICE ROLE`, which compiles a model of random weights and, as `measure`,
-compares compiled with eager calls by itself, beside the agent; prints one line of JSON."""
+"""One process of `tests/gpu/payback.py`: `payback.py MODEL DEVICE ROLE`, which compiles a model of
+random weights and, as `measure`, compares compiled with eager calls by itself, beside the agent;
+prints one line of JSON."""
 
 from __future__ import annotations
 
@@ -44,7 +45,12 @@ def built() -> tuple[Any, Any]:
 
         model = timm.create_model("resnet50", pretrained=False)
     else:
-        model = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3), torch.nn.ReLU(), torch.nn.BatchNorm2d(16), torch.nn.Conv2d(16, 16, 3))
+        model = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 16, 3),
+            torch.nn.ReLU(),
+            torch.nn.BatchNorm2d(16),
+            torch.nn.Conv2d(16, 16, 3),
+        )
     batch = torch.randn((128, 3, 224, 224) if GPU else (4, 3, 32, 32))
     return model.to(DEVICE, kind).eval(), batch.to(DEVICE, kind)
 
@@ -55,7 +61,8 @@ def wait() -> None:
 
 
 def seconds_of(call: Callable[[], Any], calls: int) -> float:
-    """Seconds per call of so many without a pause, by CUDA events, as nobody but the GPU knows them."""
+    """Seconds per call of so many without a pause, by CUDA events, as nobody but the GPU knows
+    them."""
     wait()
     if not GPU:
         began = time.perf_counter()
@@ -72,7 +79,8 @@ def seconds_of(call: Callable[[], Any], calls: int) -> float:
 
 
 def asleep(call: Callable[[], Any]) -> tuple[float, bool]:
-    """Host seconds of a call while the GPU is busy for about a third of a second, and whether that still was when the call had returned."""
+    """Host seconds of a call while the GPU is busy for about a third of a second, and whether that
+    still was when the call had returned."""
     wait()
     if GPU:
         torch.cuda._sleep(600_000_000)
@@ -90,13 +98,25 @@ def measured(model: Any, compiled: Any, batch: Any) -> dict[str, Any]:
     """Eager and compiled phases in turn."""
     eager_calls = max(10, int(PHASE_SECONDS / seconds_of(lambda: model(batch), 5)))
     compiled_calls = max(10, int(PHASE_SECONDS / seconds_of(lambda: compiled(batch), 5)))
-    both = [(seconds_of(lambda: model(batch), eager_calls), seconds_of(lambda: compiled(batch), compiled_calls)) for _ in range(ROUNDS)]
+    both = [
+        (
+            seconds_of(lambda: model(batch), eager_calls),
+            seconds_of(lambda: compiled(batch), compiled_calls),
+        )
+        for _ in range(ROUNDS)
+    ]
     mean = [sum(side) / ROUNDS for side in zip(*both, strict=True)]
-    return {"eager": mean[0], "compiled": mean[1], "rounds": both, "calls": [eager_calls, compiled_calls]}
+    return {
+        "eager": mean[0],
+        "compiled": mean[1],
+        "rounds": both,
+        "calls": [eager_calls, compiled_calls],
+    }
 
 
 def shadowed(compiled: Any, batch: Any) -> dict[str, Any]:
-    """Live calls of which a fifth runs eager too; then what a drawn call costs the host, and whether it waits for the GPU."""
+    """Live calls of which a fifth runs eager too; then what a drawn call costs the host, and
+    whether it waits for the GPU."""
     often = compilewatch.shadow(compiled, rate=0.2)
     until = time.perf_counter() + 4.0
     while time.perf_counter() < until:
@@ -106,7 +126,10 @@ def shadowed(compiled: Any, batch: Any) -> dict[str, Any]:
     for _ in range(4):
         always(batch)
     time.sleep(READ_SECONDS)
-    plain, drawn = [asleep(lambda: compiled(batch)) for _ in range(4)], [asleep(lambda: always(batch)) for _ in range(4)]
+    plain, drawn = (
+        [asleep(lambda: compiled(batch)) for _ in range(4)],
+        [asleep(lambda: always(batch)) for _ in range(4)],
+    )
     time.sleep(READ_SECONDS)
     eager = [asleep(lambda: getattr(compiled, "_orig_mod", compiled)(batch))[1] for _ in range(2)]
     host = [sorted(took for took, _ in side)[1] for side in (plain, drawn)]
@@ -137,7 +160,8 @@ def _passing(fn: Any, calls: int = 100_000) -> float:
 
 
 def planted() -> dict[str, Any]:
-    """NaN in one answer, found while nobody waits; and a graph captured of a callable whose every answer is looked through."""
+    """NaN in one answer, found while nobody waits; and a graph captured of a callable whose every
+    answer is looked through."""
     nan_check.SAMPLE_INTERVAL = 1
     divide = compilewatch.watch(torch.compile(lambda x: x / x), name="divide", finite=True)
     ones, zeros = torch.ones(1000, device=DEVICE), torch.zeros(1000, device=DEVICE)
@@ -156,7 +180,9 @@ def _captured() -> str:
     layer = torch.nn.Linear(64, 64, device=DEVICE)
     held = torch.ones(8, 64, device=DEVICE)
     looked = compilewatch.watch(layer, name="captured", finite=True)
-    pure = compilewatch.shadow(compilewatch.watch(torch.compile(lambda x: layer(x)), name="captured too"), rate=1.0)
+    pure = compilewatch.shadow(
+        compilewatch.watch(torch.compile(lambda x: layer(x)), name="captured too"), rate=1.0
+    )
     wait()
     for _ in range(3):
         looked(held), pure(held)
@@ -170,13 +196,20 @@ def _captured() -> str:
     wait()
     plain = layer(held)
     same = torch.allclose(answer, plain) and torch.allclose(other, plain)
-    return "works" if same else f"replays something else: {answer[0, :3].tolist()} instead of {plain[0, :3].tolist()}"
+    return (
+        "works"
+        if same
+        else f"replays something else: {answer[0, :3].tolist()} instead of {plain[0, :3].tolist()}"
+    )
 
 
 def main() -> None:
     model, batch = built()
     compiled = compilewatch.compile(model, name=NAME)
-    said: dict[str, Any] = {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(0) if GPU else ""}
+    said: dict[str, Any] = {
+        "torch": torch.__version__,
+        "gpu": torch.cuda.get_device_name(0) if GPU else "",
+    }
     with torch.no_grad():
         model(batch)
         wait()

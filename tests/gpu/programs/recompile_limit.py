@@ -1,4 +1,5 @@
-"""Twelve lengths compiled one by one until torch refuses, and twenty further ones that run eager without a word."""
+"""Twelve lengths compiled one by one until torch refuses, and twenty further ones that run eager
+without a word."""
 
 import compilewatch
 import torch

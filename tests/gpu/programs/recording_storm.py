@@ -1,4 +1,5 @@
-"""CUDA graphs that are recorded again and again: for twelve sizes, and because a parameter is replaced before each step."""
+"""CUDA graphs that are recorded again and again: for twelve sizes, and because a parameter is
+replaced before each step."""
 
 import compilewatch
 import torch
@@ -10,7 +11,9 @@ def scaled(x: torch.Tensor) -> torch.Tensor:
 
 sizes = compilewatch.compile(scaled, mode="reduce-overhead", dynamic=True)
 layer = torch.nn.Linear(64, 64).cuda()
-kept = []  # the old parameters: a new one that took the place of an old one would find a graph recorded for that address
+# the old parameters: a new one that took the place of an old one would find a graph recorded for
+# that address
+kept = []
 replaced = compilewatch.compile(layer, name="layer", mode="reduce-overhead")
 x = torch.ones(8, 64, device="cuda")
 with torch.no_grad():

@@ -1,4 +1,5 @@
-"""`manage.py channel_add slack https://hooks.slack.com/... --project search`: a channel for alerts, from the command line."""
+"""`manage.py channel_add slack https://hooks.slack.com/... --project search`: a channel for alerts,
+from the command line."""
 
 from typing import Any
 
@@ -17,19 +18,30 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("kind", choices=sorted(CHANNELS))
         parser.add_argument("url", help="The webhook's address.")
-        parser.add_argument("--project", help="The project's short name; may be left out when there is only one.")
-        parser.add_argument("--name", default="alerts", help="What people call it, such as #ranking-alerts.")
+        parser.add_argument(
+            "--project", help="The project's short name; may be left out when there is only one."
+        )
+        parser.add_argument(
+            "--name", default="alerts", help="What people call it, such as #ranking-alerts."
+        )
         parser.add_argument("--test", action="store_true", help="Send a test message.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         project = self._project(options["project"])
         try:
             channel = channel_create(
-                project=project, kind=options["kind"], name=options["name"], address=options["url"], actor_name="channel_add"
+                project=project,
+                kind=options["kind"],
+                name=options["name"],
+                address=options["url"],
+                actor_name="channel_add",
             )
         except ValueError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"Alerts of {project.name} go to the {CHANNELS[channel.kind].label} channel {channel.name}.")
+        self.stdout.write(
+            f"Alerts of {project.name} go to the {CHANNELS[channel.kind].label} channel "
+            f"{channel.name}."
+        )
         if channel.secret:
             self.stdout.write(f"Its signing secret, shown once: {channel.secret}")
         if options["test"]:
@@ -40,5 +52,9 @@ class Command(BaseCommand):
         projects = Project.objects.filter(slug=slug) if slug else Project.objects.all()
         found = list(projects[:2])
         if len(found) != 1:
-            raise CommandError(f"--project: there is no project {slug}." if slug else "--project: say which project.")
+            raise CommandError(
+                f"--project: there is no project {slug}."
+                if slug
+                else "--project: say which project."
+            )
         return found[0]

@@ -1,4 +1,5 @@
-"""`manage.py doctor`: looks at everything that a running dashboard needs, says what is wrong, and ends with 1 if anything is."""
+"""`manage.py doctor`: looks at everything that a running dashboard needs, says what is wrong, and
+ends with 1 if anything is."""
 
 import json
 import sys
@@ -24,11 +25,21 @@ class Command(BaseCommand):
         found = run_doctor()
         well = all(check.ok for check in found)
         if options["json"]:
-            self.stdout.write(redact_secrets(json.dumps({"ok": well, "checks": [asdict(check) for check in found]}, indent=1)))
+            self.stdout.write(
+                redact_secrets(
+                    json.dumps({"ok": well, "checks": [asdict(check) for check in found]}, indent=1)
+                )
+            )
         else:
             for check in found:
-                self.stdout.write(redact_secrets(f"{'ok  ' if check.ok else 'BAD '}  {check.name:<11} {check.sentence}"))
+                self.stdout.write(
+                    redact_secrets(
+                        f"{'ok  ' if check.ok else 'BAD '}  {check.name:<11} {check.sentence}"
+                    )
+                )
             bad = sum(not check.ok for check in found)
-            self.stdout.write("Everything is well." if well else f"{bad} of {len(found)} checks say what to mend.")
+            self.stdout.write(
+                "Everything is well." if well else f"{bad} of {len(found)} checks say what to mend."
+            )
         if not well:
             sys.exit(1)

@@ -1,4 +1,5 @@
-"""`manage.py backup PATH`: a copy of the SQLite database while it is in use; PostgreSQL has pg_dump."""
+"""`manage.py backup PATH`: a copy of the SQLite database while it is in use; PostgreSQL has
+pg_dump."""
 
 import sqlite3
 from contextlib import closing
@@ -12,7 +13,8 @@ from dashboard.common.backups import BackupError, integrity_check
 
 
 class Command(BaseCommand):
-    """Copies through SQLite's own backup, which sees one moment of a database that others write to."""
+    """Copies through SQLite's own backup, which sees one moment of a database that others write
+    to."""
 
     help = "Copies the SQLite database to a new file while the dashboard runs."
     requires_system_checks = []
@@ -22,7 +24,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "sqlite":
-            raise CommandError("This database is PostgreSQL: back it up with pg_dump (dashboard/docs/operations/backup.md).")
+            raise CommandError(
+                "This database is PostgreSQL: back it up with pg_dump "
+                "(dashboard/docs/operations/backup.md)."
+            )
         path: Path = options["path"]
         if path.exists():
             raise CommandError(f"{path} exists already; a backup never overwrites another.")
@@ -39,13 +44,18 @@ class Command(BaseCommand):
             raise CommandError(f"The copy of {place} {error}. No backup was made.") from error
         except (OSError, sqlite3.Error) as error:
             unfinished.unlink(missing_ok=True)
-            raise CommandError(f"{path} cannot be made of {place}: {getattr(error, 'strerror', None) or error}.") from error
+            raise CommandError(
+                f"{path} cannot be made of {place}: {getattr(error, 'strerror', None) or error}."
+            ) from error
         self.stdout.write(f"{path}: {path.stat().st_size} bytes, checked")
 
 
 def _copy(place: Path, unfinished: Path) -> None:
     """One moment of the database, checked."""
-    with closing(sqlite3.connect(place, timeout=60)) as here, closing(sqlite3.connect(unfinished)) as copy:
+    with (
+        closing(sqlite3.connect(place, timeout=60)) as here,
+        closing(sqlite3.connect(unfinished)) as copy,
+    ):
         unfinished.chmod(0o600)
         here.backup(copy)
         integrity_check(copy)

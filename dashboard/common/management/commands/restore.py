@@ -1,4 +1,5 @@
-"""`manage.py restore PATH`: puts a backup in the place of the SQLite database; PostgreSQL has pg_restore."""
+"""`manage.py restore PATH`: puts a backup in the place of the SQLite database; PostgreSQL has
+pg_restore."""
 
 import os
 import shutil
@@ -15,24 +16,40 @@ from dashboard.common.backups import BackupError, backup_check, header_check
 
 
 class Command(BaseCommand):
-    """A file that is put under an open connection leaves it, and whoever opens it next, with the log of another database."""
+    """A file that is put under an open connection leaves it, and whoever opens it next, with the
+    log of another database."""
 
     help = (
-        "Puts a backup in the place of the SQLite database, which nothing may have open, and keeps what was there."
-        " The backup is checked first, but its accounts and keys are those of the person who made it: restore only what you made."
-        " PostgreSQL is restored with pg_restore, which runs whatever SQL is in a dump (dashboard/docs/operations/backup.md)."
+        "Puts a backup in the place of the SQLite database, which nothing may have open, "
+        "and keeps what was there."
+        " The backup is checked first, but its accounts and keys are those of the person "
+        "who made it: restore only what you made."
+        " PostgreSQL is restored with pg_restore, which runs whatever SQL is in a dump "
+        "(dashboard/docs/operations/backup.md)."
     )
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("path", type=Path, help="what `manage.py backup` made")
-        parser.add_argument("--wait", type=float, default=10.0, metavar="SECONDS", help="for whoever still has it open (default 10)")
+        parser.add_argument(
+            "--wait",
+            type=float,
+            default=10.0,
+            metavar="SECONDS",
+            help="for whoever still has it open (default 10)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if connection.vendor != "sqlite":
-            raise CommandError("This database is PostgreSQL: restore it with pg_restore (dashboard/docs/operations/backup.md).")
+            raise CommandError(
+                "This database is PostgreSQL: restore it with pg_restore "
+                "(dashboard/docs/operations/backup.md)."
+            )
         backup, place = options["path"], Path(connection.settings_dict["NAME"])
-        copy, kept = place.with_name(f"{place.name}.restoring"), place.with_name(f"{place.name}.before-restore")
+        copy, kept = (
+            place.with_name(f"{place.name}.restoring"),
+            place.with_name(f"{place.name}.before-restore"),
+        )
         try:
             _checked(backup, place, copy)
             try:
@@ -45,21 +62,31 @@ class Command(BaseCommand):
                 copy.unlink(missing_ok=True)
         except BackupError as error:
             raise CommandError(f"{backup} {error}. Nothing was changed.") from error
-        self.stdout.write(f"{place}: restored from {backup}" + (f"; what was there is in {kept}" if kept.exists() else ""))
+        self.stdout.write(
+            f"{place}: restored from {backup}"
+            + (f"; what was there is in {kept}" if kept.exists() else "")
+        )
 
 
 def _checked(backup: Path, place: Path, copy: Path) -> None:
-    """What can be known before anything is written: a file of another name that says what it is, and room for it."""
+    """What can be known before anything is written: a file of another name that says what it is,
+    and room for it."""
     if not backup.is_file():
         raise CommandError(f"There is no backup {backup}.")
-    for path, what in ((place, "is the database itself"), (copy, "is where a restore puts its copy: give it another name")):
+    for path, what in (
+        (place, "is the database itself"),
+        (copy, "is where a restore puts its copy: give it another name"),
+    ):
         if path.exists() and backup.samefile(path):
             raise BackupError(what)
     try:
         header_check(backup)
     except OSError as error:
         raise BackupError(f"cannot be read: {error.strerror}") from error
-    size, free = backup.stat().st_size, shutil.disk_usage(place.parent).free if place.parent.is_dir() else None
+    size, free = (
+        backup.stat().st_size,
+        shutil.disk_usage(place.parent).free if place.parent.is_dir() else None,
+    )
     if free is not None and size > free:
         raise BackupError(f"has {size} bytes, and on the disk of {place} only {free} are free")
 
@@ -71,7 +98,9 @@ def _copied(backup: Path, copy: Path) -> None:
         copy.touch(0o600, exist_ok=False)
         shutil.copyfile(backup, copy)
     except OSError as error:
-        raise CommandError(f"{copy} cannot be written: {error.strerror}. Nothing was changed.") from error
+        raise CommandError(
+            f"{copy} cannot be written: {error.strerror}. Nothing was changed."
+        ) from error
     backup_check(copy)
 
 
@@ -80,11 +109,14 @@ def _kept(place: Path, kept: Path) -> None:
         kept.unlink(missing_ok=True)
         os.link(place, kept)
     except OSError as error:
-        raise CommandError(f"{place} cannot be kept as {kept}: {error.strerror}. Nothing was changed.") from error
+        raise CommandError(
+            f"{place} cannot be kept as {kept}: {error.strerror}. Nothing was changed."
+        ) from error
 
 
 def _closed(place: Path, wait: float) -> None:
-    """Takes the log of what is there into its file, which works only for the last who has it open."""
+    """Takes the log of what is there into its file, which works only for the last who has it
+    open."""
     deadline = time.monotonic() + wait
     while True:
         try:
@@ -95,7 +127,10 @@ def _closed(place: Path, wait: float) -> None:
             if "locked" not in str(error):
                 break  # it is damaged, which may be why it is replaced
         if time.monotonic() >= deadline:
-            raise CommandError("The database is in use: stop the dashboard, and whatever else has it open. Nothing was changed.")
+            raise CommandError(
+                "The database is in use: stop the dashboard, and whatever else has it "
+                "open. Nothing was changed."
+            )
         time.sleep(0.1)
     for left in ("-wal", "-shm", "-journal"):
         place.with_name(place.name + left).unlink(missing_ok=True)

@@ -1,4 +1,5 @@
-"""`manage.py web`: the web process of the full stack, under granian; it ends within seconds of SIGTERM, and SIGHUP takes new workers."""
+"""`manage.py web`: the web process of the full stack, under granian; it ends within seconds of
+SIGTERM, and SIGHUP takes new workers."""
 
 import logging
 import os
@@ -8,7 +9,13 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from dashboard.common.bind_port import MAX_CONNECTIONS, REQUEST_HEAD_TIMEOUT_S, PortUnavailableError, port_probe, raise_descriptor_limit
+from dashboard.common.bind_port import (
+    MAX_CONNECTIONS,
+    REQUEST_HEAD_TIMEOUT_S,
+    PortUnavailableError,
+    port_probe,
+    raise_descriptor_limit,
+)
 from dashboard.common.fatal_database_errors import find_database_refusal
 from dashboard.environment.settings import ROOT, SettingError
 
@@ -37,21 +44,39 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         cores = len(os.sched_getaffinity(0))
-        parser.add_argument("--host", default=settings.ENV.listen, help=f"the address to listen on (default {settings.ENV.listen})")
-        parser.add_argument("--workers", type=int, default=min(cores, MOST_WORKERS), help="processes (default: one a core, at most 4)")
+        parser.add_argument(
+            "--host",
+            default=settings.ENV.listen,
+            help=f"the address to listen on (default {settings.ENV.listen})",
+        )
+        parser.add_argument(
+            "--workers",
+            type=int,
+            default=min(cores, MOST_WORKERS),
+            help="processes (default: one a core, at most 4)",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.EMBEDDED:
-            raise CommandError("COMPILEWATCH_MODE is embedded, where one process does everything: start it with manage.py serve.")
+            raise CommandError(
+                "COMPILEWATCH_MODE is embedded, where one process does everything: start "
+                "it with manage.py serve."
+            )
         if refusal := find_database_refusal():
             raise SettingError(refusal)
         host, port = options["host"], settings.ENV.port
         try:
-            # Granian takes addresses and no names, and says what is in the way as a crash of its own.
+            # Granian takes addresses and no names, and says what is in the way as a crash of its
+            # own.
             host = port_probe(host=host, port=port)
         except PortUnavailableError as error:
             raise SettingError(str(error)) from error
-        command = words(application="dashboard.asgi:application", host=host, port=port, workers=options["workers"])
+        command = words(
+            application="dashboard.asgi:application",
+            host=host,
+            port=port,
+            workers=options["workers"],
+        )
         where = f"{host} port {port}, {settings.BASE_URL} in links"
         logger.info("web listens on %s, with %d processes", where, options["workers"])
         raise_descriptor_limit()
@@ -69,4 +94,11 @@ def words(*, application: str, host: str, port: int, workers: int) -> list[str]:
         "log-config": LOGS / f"{settings.ENV.log}.json",
     }
     flags = ["--no-ws", "--respawn-failed-workers"]
-    return [sys.executable, "-m", "granian", *(f"--{name}={value}" for name, value in chosen.items()), *flags, application]
+    return [
+        sys.executable,
+        "-m",
+        "granian",
+        *(f"--{name}={value}" for name, value in chosen.items()),
+        *flags,
+        application,
+    ]

@@ -11,7 +11,10 @@ from dashboard.projects.services import limits_set
 class Command(SettingsCommand):
     """`manage.py limits --project ranking --set version=400 series=10000`"""
 
-    help = "Shows or changes how many different things a project may report of each kind. What is beyond is counted under `other`."
+    help = (
+        "Shows or changes how many different things a project may report of each kind. What is "
+        "beyond is counted under `other`."
+    )
     names, example = LIMIT_PERIODS, "version=400"
 
     def change(self, project: Project, changes: dict[str, int]) -> None:

@@ -1,18 +1,32 @@
-"""`manage.py retention`: how long each project keeps what it counted, and how to keep it for another time."""
+"""`manage.py retention`: how long each project keeps what it counted, and how to keep it for
+another time."""
 
 from collections.abc import Iterator
 
 from dashboard.projects.management.settings_command import SettingsCommand
 from dashboard.projects.models import Project
-from dashboard.projects.retention import RETENTION_BOUNDS_DAYS, RETENTION_LABELS, Retention, read_retention
+from dashboard.projects.retention import (
+    RETENTION_BOUNDS_DAYS,
+    RETENTION_LABELS,
+    Retention,
+    read_retention,
+)
 from dashboard.projects.services import retention_set
 
 
 class Command(SettingsCommand):
     """`manage.py retention --project ranking --set instance_minutes=14 version_hours=800`"""
 
-    help = "Shows how many days each project keeps what, or changes it. Verdicts, findings and alerts are kept for ever."
-    names, metavar, number, example = RETENTION_BOUNDS_DAYS, "NAME=DAYS", "a whole number of days", "version_hours=400"
+    help = (
+        "Shows how many days each project keeps what, or changes it. Verdicts, findings and "
+        "alerts are kept for ever."
+    )
+    names, metavar, number, example = (
+        RETENTION_BOUNDS_DAYS,
+        "NAME=DAYS",
+        "a whole number of days",
+        "version_hours=400",
+    )
 
     def change(self, project: Project, changes: dict[str, int]) -> None:
         """Other numbers of days."""

@@ -1,4 +1,5 @@
-"""`manage.py storage`: what the database holds, and how many bytes a day of an instance and of a version takes."""
+"""`manage.py storage`: what the database holds, and how many bytes a day of an instance and of a
+version takes."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -21,7 +22,10 @@ KIB = 1024
 class Command(BaseCommand):
     """A table a line, the largest first."""
 
-    help = "Says how large each table is, and how much of it a day of one instance or one version takes."
+    help = (
+        "Says how large each table is, and how much of it a day of one instance or one version "
+        "takes."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Small tables are left out unless asked for."""
@@ -33,7 +37,9 @@ class Command(BaseCommand):
             tables = read_table_sizes()
         except DatabaseError as error:
             if connection.vendor == "sqlite" and "dbstat" in str(error):
-                raise CommandError("This SQLite was built without dbstat: it does not know the size of a table.") from error
+                raise CommandError(
+                    "This SQLite was built without dbstat: it does not know the size of a table."
+                ) from error
             raise
         self.stdout.write(f"{'table':<28}{'rows':>12}{'KiB':>12}{'bytes a row':>13}   a day takes")
         for table in tables:
@@ -41,10 +47,21 @@ class Command(BaseCommand):
                 a_row = f"{table.bytes / table.rows:,.0f}" if table.rows else ""
                 day = table.bytes_a_day
                 said = f"{day / KIB:,.0f} KiB of one {table.of}" if day is not None else ""
-                self.stdout.write(f"{table.name:<28}{table.rows:>12,}{table.bytes / KIB:>12,.0f}{a_row:>13}   {said}".rstrip())
-        self.stdout.write(f"{'the whole database':<28}{sum(table.rows for table in tables):>12,}{read_database_bytes() / KIB:>12,.0f}")
+                size = f"{table.bytes / KIB:>12,.0f}"
+                row = f"{table.name:<28}{table.rows:>12,}{size}{a_row:>13}   {said}"
+                self.stdout.write(row.rstrip())
+        rows, size = sum(table.rows for table in tables), read_database_bytes() / KIB
+        self.stdout.write(f"{'the whole database':<28}{rows:>12,}{size:>12,.0f}")
         for of, goal in GOAL_BYTES_A_DAY.items():
             day, minutes = sum_bytes_a_day(tables, of), find_fewest_minutes(tables, of)
-            said = f"{day / KIB:,.0f} KiB, reckoned from {minutes:,} minutes" if day is not None else "not known: nothing was seen yet"
-            said += ", too high as long as that is no whole day, for new tables are mostly empty" if 0 < minutes < MINUTES_A_DAY else ""
+            said = (
+                f"{day / KIB:,.0f} KiB, reckoned from {minutes:,} minutes"
+                if day is not None
+                else "not known: nothing was seen yet"
+            )
+            said += (
+                ", too high as long as that is no whole day, for new tables are mostly empty"
+                if 0 < minutes < MINUTES_A_DAY
+                else ""
+            )
             self.stdout.write(f"a day of one {of}: {said} (goal: at most {goal / KIB:,.0f} KiB)")

@@ -1,4 +1,5 @@
-"""What the compile caches answered to the versions of a model, by count and by seconds, and why compilations were not in them."""
+"""What the compile caches answered to the versions of a model, by count and by seconds, and why
+compilations were not in them."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ MOST_UNEXPLAINED, MOST_STARTS = 40, 60
 
 
 class VersionCacheAnswers(NamedTuple):
-    """Compilations of one version that got the same answers, and missed for one cause if they missed; seconds are those of the whole
-    compilations."""
+    """Compilations of one version that got the same answers, and missed for one cause if they
+    missed; seconds are those of the whole compilations."""
 
     version_id: int
     answers: dict[str, str]
@@ -50,12 +51,20 @@ class StartMisses(NamedTuple):
 def read_cache_answers(
     *, within: Mapping[str, Any], project_id: int, started: Collection[int], since: datetime | None
 ) -> tuple[list[VersionCacheAnswers], dict[int, list[StartMisses]]]:
-    """In one query: what the compilations `within` (as `filter_compile_events` takes it) got for an answer, and by instance of those that
-    `started` why its compilations were in no cache, the most costly cause first. `since` is before all of their starts."""
-    answered, missed = fetch_rows_together(_query_version_answers(within), _query_start_misses(project_id, started, since))
+    """In one query: what the compilations `within` (as `filter_compile_events` takes it) got for an
+    answer, and by instance of those that `started` why its compilations were in no cache, the most
+    costly cause first. `since` is before all of their starts."""
+    answered, missed = fetch_rows_together(
+        _query_version_answers(within), _query_start_misses(project_id, started, since)
+    )
     answers = [
         VersionCacheAnswers(
-            version, {cache: said for cache, said in zip(CACHES, row, strict=True) if said}, miss, n, seconds or 0.0, saved or 0.0
+            version,
+            {cache: said for cache, said in zip(CACHES, row, strict=True) if said},
+            miss,
+            n,
+            seconds or 0.0,
+            saved or 0.0,
         )
         for version, miss, *row, n, seconds, saved in answered
     ]
@@ -66,23 +75,43 @@ def read_cache_answers(
 
 
 def _query_version_answers(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
-    of = filter_compile_events(**within).filter(CACHE_LOOKUP).values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
-    counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total"), spared=Sum("saved")).order_by()
+    of = (
+        filter_compile_events(**within)
+        .filter(CACHE_LOOKUP)
+        .values_list("version_id", "miss", *(f"cache_{cache}" for cache in CACHES))
+    )
+    counted: QuerySet[Any, Any] = of.annotate(
+        n=Count("number"), seconds=Sum("total"), spared=Sum("saved")
+    ).order_by()
     return counted
 
 
 def list_unexplained_misses(within: Mapping[str, Any]) -> list[UnexplainedMiss]:
     """The instances whose agents could not compare; the newest first."""
-    rows = filter_compile_events(**within).filter(CACHE_LOOKUP, miss=NO_EARLIER_RUN).values("version_id", "instance_id")
-    found = rows.annotate(n=Count("number"), seconds=Sum("total"), newest=Max("at")).order_by("-newest", "instance_id")
-    return [UnexplainedMiss(row["version_id"], row["instance_id"], row["n"], row["seconds"] or 0.0) for row in found[:MOST_UNEXPLAINED]]
+    rows = (
+        filter_compile_events(**within)
+        .filter(CACHE_LOOKUP, miss=NO_EARLIER_RUN)
+        .values("version_id", "instance_id")
+    )
+    found = rows.annotate(n=Count("number"), seconds=Sum("total"), newest=Max("at")).order_by(
+        "-newest", "instance_id"
+    )
+    return [
+        UnexplainedMiss(row["version_id"], row["instance_id"], row["n"], row["seconds"] or 0.0)
+        for row in found[:MOST_UNEXPLAINED]
+    ]
 
 
-def _query_start_misses(project_id: int, started: Collection[int], since: datetime | None) -> QuerySet[Any, Any] | None:
+def _query_start_misses(
+    project_id: int, started: Collection[int], since: datetime | None
+) -> QuerySet[Any, Any] | None:
     if not started or since is None:
         return None
     rows = CompileEvent.objects.filter(
-        CACHE_LOOKUP, project_id=project_id, day__gte=int(since.timestamp() // 86400), instance_id__in=started
+        CACHE_LOOKUP,
+        project_id=project_id,
+        day__gte=int(since.timestamp() // 86400),
+        instance_id__in=started,
     )
     of = rows.exclude(miss="").values_list("instance_id", "miss")
     counted: QuerySet[Any, Any] = of.annotate(n=Count("number"), seconds=Sum("total")).order_by()

@@ -18,7 +18,8 @@ MAX_ROWS = 900
 
 @dataclass
 class MissCost:
-    """What compilations that missed for one cause took, and of which models they were, the one that lost most first."""
+    """What compilations that missed for one cause took, and of which models they were, the one that
+    lost most first."""
 
     cause: str
     seconds: float = 0.0
@@ -31,11 +32,20 @@ def read_miss_costs(*, project_id: int, now: datetime) -> list[MissCost]:
     """Of the last days, the most costly first; two queries."""
     since = now - timedelta(days=DAYS)
     day = int(since.timestamp() // 86400)
-    rows = CompileEvent.objects.filter(CACHE_LOOKUP, project_id=project_id, day__gte=day, at__gte=since).exclude(miss="")
-    lost = rows.values("miss", "instance_id").annotate(n=Count("number"), seconds=Sum("total")).order_by("-seconds", "miss", "instance_id")
+    rows = CompileEvent.objects.filter(
+        CACHE_LOOKUP, project_id=project_id, day__gte=day, at__gte=since
+    ).exclude(miss="")
+    lost = (
+        rows.values("miss", "instance_id")
+        .annotate(n=Count("number"), seconds=Sum("total"))
+        .order_by("-seconds", "miss", "instance_id")
+    )
     found = list(lost.values_list("miss", "instance_id", "n", "seconds")[:MAX_ROWS])
     columns = ("pk", "gpu", "world_size", "identity", "model__name")
-    known = {row[0]: row[1:] for row in Instance.objects.filter(pk__in={row[1] for row in found}).values_list(*columns)}
+    known = {
+        row[0]: row[1:]
+        for row in Instance.objects.filter(pk__in={row[1] for row in found}).values_list(*columns)
+    }
     costs: dict[str, MissCost] = {}
     for miss, instance, compilations, seconds in found:
         if instance not in known:

@@ -1,7 +1,9 @@
-"""What of the stored compilations is a compilation, and what the caches answered to it: the one definition that all queries use.
+"""What of the stored compilations is a compilation, and what the caches answered to it: the one
+definition that all queries use.
 
-Recordings of CUDA graphs come as compilations do, and are none. A compilation that failed left nothing for a cache to hold: what it asked
-for counts neither as a hit nor as a miss. Of the two caches that hold a graph one miss is enough: torch compiles that part once more."""
+Recordings of CUDA graphs come as compilations do, and are none. A compilation that failed left
+nothing for a cache to hold: what it asked for counts neither as a hit nor as a miss. Of the two
+caches that hold a graph one miss is enough: torch compiles that part once more."""
 
 from __future__ import annotations
 
@@ -13,7 +15,11 @@ from dashboard.fleet.models import CompileEvent
 COMPILATION = ~Q(kind=RECORDING)
 CACHE_LOOKUP = COMPILATION & Q(outcome=SUCCESS_OUTCOME)
 MISS = CACHE_LOOKUP & (Q(cache_fx="miss") | Q(cache_aot="miss"))
-HIT = CACHE_LOOKUP & (Q(cache_fx="hit") | Q(cache_aot="hit")) & ~(Q(cache_fx="miss") | Q(cache_aot="miss"))
+HIT = (
+    CACHE_LOOKUP
+    & (Q(cache_fx="hit") | Q(cache_aot="hit"))
+    & ~(Q(cache_fx="miss") | Q(cache_aot="miss"))
+)
 
 
 def derive_cache_answer(event: CompileEvent) -> str:

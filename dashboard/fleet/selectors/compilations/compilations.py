@@ -1,4 +1,5 @@
-"""The compilations of one version in the order in which they ended, and what the caches answered to processes of its model."""
+"""The compilations of one version in the order in which they ended, and what the caches answered to
+processes of its model."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ from django.db.models import Count, Sum
 
 from dashboard.common.raw_queries import fetch_rows_together
 from dashboard.fleet.models import CompileEvent, VersionProcessHour
-from dashboard.fleet.selectors.compilations.cache_outcomes import CACHE_LOOKUP, COMPILATION, HIT, MISS
+from dashboard.fleet.selectors.compilations.cache_outcomes import (
+    CACHE_LOOKUP,
+    COMPILATION,
+    HIT,
+    MISS,
+)
 
 MOST_EVENTS = 3000
 _COLUMNS = (
@@ -33,7 +39,8 @@ _COLUMNS = (
 
 
 class VersionCompilation(NamedTuple):
-    """One compilation, by when it ended; `total` and `saved` are seconds, None where no agent could see them."""
+    """One compilation, by when it ended; `total` and `saved` are seconds, None where no agent could
+    see them."""
 
     instance_id: int
     at: datetime
@@ -60,7 +67,8 @@ class VersionCompilation(NamedTuple):
 
 
 class ProcessCacheAnswers(NamedTuple):
-    """Compilations of one process that asked the caches for the same and missed for the same cause, if they missed."""
+    """Compilations of one process that asked the caches for the same and missed for the same cause,
+    if they missed."""
 
     instance_id: int
     key: str
@@ -85,24 +93,44 @@ NO_RECORDINGS = Recordings(0, 0.0)
 def read_version_compilations(
     *, project_id: int, version_id: int, environment: str, since: datetime
 ) -> tuple[list[VersionCompilation], bool, Recordings]:
-    """The newest of them, oldest first, whether there were more, and what was recorded meanwhile; one query."""
+    """The newest of them, oldest first, whether there were more, and what was recorded meanwhile;
+    one query."""
     day = int(since.timestamp() // 86400)
-    of: dict[str, Any] = {"project_id": project_id, "version_id": version_id, "environment": environment, "day__gte": day}
-    rows = CompileEvent.objects.filter(COMPILATION, at__gte=since, **of).order_by("-at", "-seq", "-number")
-    hours = VersionProcessHour.objects.filter(hour__gte=int(since.timestamp() // 3600), recordings__gt=0, **of)
-    recorded = hours.values_list("version_id").annotate(n=Sum("recordings"), seconds=Sum("recording_seconds")).order_by()
-    found, sums = fetch_rows_together(rows.values_list(*_COLUMNS, "seq", "number")[: MOST_EVENTS + 1], recorded)
+    of: dict[str, Any] = {
+        "project_id": project_id,
+        "version_id": version_id,
+        "environment": environment,
+        "day__gte": day,
+    }
+    rows = CompileEvent.objects.filter(COMPILATION, at__gte=since, **of).order_by(
+        "-at", "-seq", "-number"
+    )
+    hours = VersionProcessHour.objects.filter(
+        hour__gte=int(since.timestamp() // 3600), recordings__gt=0, **of
+    )
+    recorded = (
+        hours.values_list("version_id")
+        .annotate(n=Sum("recordings"), seconds=Sum("recording_seconds"))
+        .order_by()
+    )
+    found, sums = fetch_rows_together(
+        rows.values_list(*_COLUMNS, "seq", "number")[: MOST_EVENTS + 1], recorded
+    )
     newest = sorted(found, key=lambda row: (row[1], row[-2], row[-1]))[-MOST_EVENTS:]
     recordings = Recordings(*sums[0][1:]) if sums else NO_RECORDINGS
     return [VersionCompilation(*row[:-2]) for row in newest], len(found) > MOST_EVENTS, recordings
 
 
-def read_process_answers(*, project_id: int, instance_ids: Collection[int], since: datetime) -> list[ProcessCacheAnswers]:
+def read_process_answers(
+    *, project_id: int, instance_ids: Collection[int], since: datetime
+) -> list[ProcessCacheAnswers]:
     """By process, key and cause; one query. `since` is before all of their starts."""
     if not instance_ids:
         return []
     day = int(since.timestamp() // 86400)
-    rows = CompileEvent.objects.filter(CACHE_LOOKUP, project_id=project_id, day__gte=day, instance_id__in=list(instance_ids))
+    rows = CompileEvent.objects.filter(
+        CACHE_LOOKUP, project_id=project_id, day__gte=day, instance_id__in=list(instance_ids)
+    )
     counted = rows.values("instance_id", "cache_key", "miss").annotate(
         n=Count("number"),
         hits=Count("number", filter=HIT),
@@ -110,7 +138,16 @@ def read_process_answers(*, project_id: int, instance_ids: Collection[int], sinc
         seconds=Sum("total"),
         missed_seconds=Sum("total", filter=MISS),
     )
-    columns = ("instance_id", "cache_key", "miss", "n", "hits", "misses", "seconds", "missed_seconds")
+    columns = (
+        "instance_id",
+        "cache_key",
+        "miss",
+        "n",
+        "hits",
+        "misses",
+        "seconds",
+        "missed_seconds",
+    )
     rows_found = counted.order_by("instance_id", "cache_key", "miss").values_list(*columns)
     return [
         ProcessCacheAnswers(id, key, miss, n, hits, misses, took or 0.0, lost or 0.0)

@@ -14,7 +14,8 @@ from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
 def filter_compile_events(
     *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int
 ) -> QuerySet[CompileEvent]:
-    """The compilations of versions in an environment within minutes since 1970, the last excluded; recordings of CUDA graphs are none."""
+    """The compilations of versions in an environment within minutes since 1970, the last excluded;
+    recordings of CUDA graphs are none."""
     since, until = (datetime.fromtimestamp(minute * 60, UTC) for minute in (first, last))
     return CompileEvent.objects.filter(
         COMPILATION,
@@ -29,8 +30,20 @@ def filter_compile_events(
 
 
 def list_newest_compile_events(
-    *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int, most: int
+    *,
+    project_id: int,
+    version_ids: Collection[int],
+    environment: str,
+    first: int,
+    last: int,
+    most: int,
 ) -> QuerySet[CompileEvent]:
     """The newest compilations within minutes since 1970, newest first."""
-    rows = filter_compile_events(project_id=project_id, version_ids=version_ids, environment=environment, first=first, last=last)
+    rows = filter_compile_events(
+        project_id=project_id,
+        version_ids=version_ids,
+        environment=environment,
+        first=first,
+        last=last,
+    )
     return rows.order_by("-at", "seq", "number")[:most]

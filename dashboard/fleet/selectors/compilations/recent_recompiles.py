@@ -14,7 +14,8 @@ MOST_REASONS = 500
 
 
 class RecompileCount(NamedTuple):
-    """Recompiles of one function for one kind of reason; `text` is the first line of the most frequent reason."""
+    """Recompiles of one function for one kind of reason; `text` is the first line of the most
+    frequent reason."""
 
     frame: str
     kind: str
@@ -34,9 +35,18 @@ def count_recompiles(*, deployment: Deployment, now_minute: int) -> list[Recompi
         kind="recompile",
         at__gte=at_minute(since),
     )
-    counted = rows.values("frame", "reason_kind", "reason").annotate(n=Count("number")).order_by("-n", "frame", "reason_kind", "reason")
+    counted = (
+        rows.values("frame", "reason_kind", "reason")
+        .annotate(n=Count("number"))
+        .order_by("-n", "frame", "reason_kind", "reason")
+    )
     found: dict[tuple[str, str], RecompileCount] = {}
-    for frame, kind, reason, count in counted.values_list("frame", "reason_kind", "reason", "n")[:MOST_REASONS]:
-        known = found.get((frame, kind), RecompileCount(frame, kind, next(iter(reason.strip().splitlines()), ""), 0))
+    for frame, kind, reason, count in counted.values_list("frame", "reason_kind", "reason", "n")[
+        :MOST_REASONS
+    ]:
+        known = found.get(
+            (frame, kind),
+            RecompileCount(frame, kind, next(iter(reason.strip().splitlines()), ""), 0),
+        )
         found[frame, kind] = known._replace(times=known.times + count)
     return sorted(found.values(), key=lambda one: (-one.times, one.frame, one.kind))

@@ -1,4 +1,5 @@
-"""Regions for which compilation was requested and whose calls never ran compiled, and whether another version served them compiled."""
+"""Regions for which compilation was requested and whose calls never ran compiled, and whether
+another version served them compiled."""
 
 from __future__ import annotations
 
@@ -27,7 +28,10 @@ class _Text(NamedTuple):
     where: str
 
     def names(self, region: str) -> bool:
-        return re.search(rf"(?<![\w.]){re.escape(region)}(?![\w.])", f"{self.text}\n{self.where}") is not None
+        return (
+            re.search(rf"(?<![\w.]){re.escape(region)}(?![\w.])", f"{self.text}\n{self.where}")
+            is not None
+        )
 
     def why(self) -> str:
         """The first clause of the agent's reason, and the place."""
@@ -46,11 +50,19 @@ class _InstanceReport(NamedTuple):
 
 
 def list_uncompiled_regions(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
-    """One row for each live instance and region; one query where no instance reported it, else two."""
+    """One row for each live instance and region; one query where no instance reported it, else
+    two."""
     first = now_minute - LIVE_MINUTES
-    here = {"instance__version_id": deployment.version_id, "instance__environment": deployment.environment}
-    seen = FindingInstance.objects.filter(finding__kind=FACT_KIND, **here, instance__last_minute__gte=first)
-    seen = seen.exclude(instance__instance_id__startswith=OTHER_INSTANCE_PREFIX).order_by("first_seen_at", "pk")
+    here = {
+        "instance__version_id": deployment.version_id,
+        "instance__environment": deployment.environment,
+    }
+    seen = FindingInstance.objects.filter(
+        finding__kind=FACT_KIND, **here, instance__last_minute__gte=first
+    )
+    seen = seen.exclude(instance__instance_id__startswith=OTHER_INSTANCE_PREFIX).order_by(
+        "first_seen_at", "pk"
+    )
     reported: dict[int, _InstanceReport] = {}
     for pk, instance, at, text, where in seen.values_list(
         "instance_id", "instance__instance_id", "first_seen_at", "finding__text", "finding__where"
@@ -65,22 +77,32 @@ def list_uncompiled_regions(*, deployment: Deployment, now_minute: int) -> list[
         regions = eager.get(pk, {})
         named = {region: why for region in regions if (why := one.why(region)) is not None}
         # Of regions that no report names, those that run eager on purpose are left out.
-        others = {region: DEFAULT_REASON for region, on_purpose in regions.items() if not on_purpose}
-        found += [CertainRow(FACT_KIND, one.instance, one.since, region, why) for region, why in (named or others).items()]
+        others = {
+            region: DEFAULT_REASON for region, on_purpose in regions.items() if not on_purpose
+        }
+        found += [
+            CertainRow(FACT_KIND, one.instance, one.since, region, why)
+            for region, why in (named or others).items()
+        ]
     return found
 
 
 def read_compiled_regions(*, deployment: Deployment, regions: Collection[str]) -> dict[str, bool]:
-    """The regions of which a version served compiled calls in its last day, and whether its agents tell those without a graph apart: those
-    that do not report stalled calls count them as compiled. One query."""
+    """The regions of which a version served compiled calls in its last day, and whether its agents
+    tell those without a graph apart: those that do not report stalled calls count them as compiled.
+    One query."""
     last = deployment.last_minute // 60
     first = max(deployment.started_minute // 60, last - BASELINE_HOURS)
     series = dict(
-        Series.objects.filter(version_id=deployment.version_id, environment=deployment.environment, region__in=list(regions)).values_list(
-            "pk", "region"
-        )
+        Series.objects.filter(
+            version_id=deployment.version_id,
+            environment=deployment.environment,
+            region__in=list(regions),
+        ).values_list("pk", "region")
     )
-    rows = VersionHour.objects.filter(project_id=deployment.project_id, day__gte=first // 24, day__lte=last // 24)
+    rows = VersionHour.objects.filter(
+        project_id=deployment.project_id, day__gte=first // 24, day__lte=last // 24
+    )
     rows = rows.filter(series_id__in=list(series), hour__gte=first, hour__lte=last, compiled__gt=0)
     found: dict[str, bool] = {}
     counted = rows.values("series_id").annotate(reporting=Count("stalled_count")).order_by()
@@ -89,20 +111,37 @@ def read_compiled_regions(*, deployment: Deployment, regions: Collection[str]) -
     return found
 
 
-def _eager_regions(deployment: Deployment, instances: Collection[int], first: int, last: int) -> dict[int, dict[str, bool]]:
-    """By instance the regions that it called lately and that never ran compiled there, not even in part, and of each whether its calls
-    count as those of an eager runtime: so do calls that never met the compiler, whatever was asked for."""
+def _eager_regions(
+    deployment: Deployment, instances: Collection[int], first: int, last: int
+) -> dict[int, dict[str, bool]]:
+    """By instance the regions that it called lately and that never ran compiled there, not even in
+    part, and of each whether its calls count as those of an eager runtime: so do calls that never
+    met the compiler, whatever was asked for."""
     here = {"version_id": deployment.version_id, "environment": deployment.environment}
     series = Series.objects.filter(**here, last_minute__gte=first).exclude(region=OTHER)
-    names = {pk: (region, runtime == EAGER_RUNTIME) for pk, region, runtime in series.values_list("pk", "region", "stratum__runtime")}
+    names = {
+        pk: (region, runtime == EAGER_RUNTIME)
+        for pk, region, runtime in series.values_list("pk", "region", "stratum__runtime")
+    }
     rows = RegionMinute.objects.filter(
-        project_id=deployment.project_id, day__gte=first // 1440, day__lte=last // 1440, series_id__in=list(names),
-        minute__gte=first, minute__lt=last, instance_id__in=list(instances),
-    )  # fmt: skip
+        project_id=deployment.project_id,
+        day__gte=first // 1440,
+        day__lte=last // 1440,
+        series_id__in=list(names),
+        minute__gte=first,
+        minute__lt=last,
+        instance_id__in=list(instances),
+    )
     called: dict[tuple[int, str], list[int]] = {}
     compiling: set[tuple[int, str]] = set()
-    counted = rows.values("instance_id", "series_id").annotate(n=Sum("calls"), served=Sum(F("compiled") + F("partial"))).order_by()
-    for instance, series_id, calls, served in counted.values_list("instance_id", "series_id", "n", "served"):
+    counted = (
+        rows.values("instance_id", "series_id")
+        .annotate(n=Sum("calls"), served=Sum(F("compiled") + F("partial")))
+        .order_by()
+    )
+    for instance, series_id, calls, served in counted.values_list(
+        "instance_id", "series_id", "n", "served"
+    ):
         region, on_purpose = names[series_id]
         sums = called.setdefault((instance, region), [0, 0])
         if not on_purpose:

@@ -1,4 +1,5 @@
-"""Findings over time: how many were first seen on each day, and since which day those that are gone or back are so."""
+"""Findings over time: how many were first seen on each day, and since which day those that are gone
+or back are so."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 @dataclass
 class FindingDay:
-    """One day, in days since 1970, UTC. `new` is what was first seen then; `gone` and `back` are in that state since then until now."""
+    """One day, in days since 1970, UTC. `new` is what was first seen then; `gone` and `back` are in
+    that state since then until now."""
 
     day: int
     new: int = 0
@@ -33,17 +35,23 @@ def count_findings_by_day(*, project_id: int, wanted: FindingFilter) -> list[Fin
     days = {day: FindingDay(day) for day in range(today - DAYS + 1, today + 1)}
     matching = filter_findings(project_id, wanted, but="state")
     since = clock.at_minute(min(days) * DAY_MINUTES)
-    seen = matching.filter(first_seen_at__gte=since).annotate(on=TruncDate("first_seen_at", tzinfo=UTC))
+    seen = matching.filter(first_seen_at__gte=since).annotate(
+        on=TruncDate("first_seen_at", tzinfo=UTC)
+    )
     for on, count in seen.values_list("on").annotate(n=Count("pk")).order_by():
         found = days.get(on.toordinal() - EPOCH_ORDINAL)
         if found:
             found.new += count
     lives = FindingLife.objects.filter(
-        finding__in=matching.values("pk"), state__in=("gone", "back"), since_minute__gte=min(days) * DAY_MINUTES
+        finding__in=matching.values("pk"),
+        state__in=("gone", "back"),
+        since_minute__gte=min(days) * DAY_MINUTES,
     )
     lives = lives.filter(environment=wanted.environment) if wanted.environment else lives
     for state, day, count in (
-        lives.values_list("state", F("since_minute") / DAY_MINUTES).annotate(n=Count("finding", distinct=True)).order_by()
+        lives.values_list("state", F("since_minute") / DAY_MINUTES)
+        .annotate(n=Count("finding", distinct=True))
+        .order_by()
     ):
         found = days.get(int(day))
         if found:

@@ -1,4 +1,5 @@
-"""One finding with everything that is known of it: by version, by instance, what compiled at its place, and who ran without it."""
+"""One finding with everything that is known of it: by version, by instance, what compiled at its
+place, and who ran without it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from typing import NamedTuple
 from django.db.models import Count, F, Q
 
 from dashboard.common import clock
-from dashboard.fleet.models import CompileEvent, Deployment, Finding, FindingInstance, FindingLife, FindingVersion
+from dashboard.fleet.models import (
+    CompileEvent,
+    Deployment,
+    Finding,
+    FindingInstance,
+    FindingLife,
+    FindingVersion,
+)
 from dashboard.fleet.names import NAME_COLUMNS, process_name
 
 MOST_INSTANCES, MOST_COMPILATIONS = 100, 5000
@@ -110,13 +118,19 @@ def parse_source_location(where: str) -> tuple[str, int] | None:
 
 def read_finding_detail(*, project_id: int, finding_id: int) -> FindingDetail | None:
     """None where the project has no such finding; else seven queries."""
-    rows = Finding.objects.filter(project_id=project_id, pk=finding_id).select_related("model", "first_version", "last_version")
+    rows = Finding.objects.filter(project_id=project_id, pk=finding_id).select_related(
+        "model", "first_version", "last_version"
+    )
     finding = rows.first()
     if finding is None:
         return None
     return FindingDetail(
         finding=finding,
-        lives=list(FindingLife.objects.filter(finding=finding).select_related("first_version", "last_version").order_by("environment")),
+        lives=list(
+            FindingLife.objects.filter(finding=finding)
+            .select_related("first_version", "last_version")
+            .order_by("environment")
+        ),
         versions=_versions(finding),
         instances=_instances(finding),
         instances_total=FindingInstance.objects.filter(finding=finding).count(),
@@ -126,21 +140,44 @@ def read_finding_detail(*, project_id: int, finding_id: int) -> FindingDetail | 
 
 
 def _versions(finding: Finding) -> list[VersionSighting]:
-    same = Q(finding__instances__instance__version=F("version"), finding__instances__instance__environment=F("environment"))
-    rows = FindingVersion.objects.filter(finding=finding).annotate(on_instances=Count("finding__instances", filter=same))
-    columns = ("version_id", "version__name", "environment", "count", "seconds", "on_instances", "first_seen_at", "last_seen_at")
-    return [VersionSighting(*row) for row in rows.order_by("-first_seen_at", "-pk").values_list(*columns)]
+    same = Q(
+        finding__instances__instance__version=F("version"),
+        finding__instances__instance__environment=F("environment"),
+    )
+    rows = FindingVersion.objects.filter(finding=finding).annotate(
+        on_instances=Count("finding__instances", filter=same)
+    )
+    columns = (
+        "version_id",
+        "version__name",
+        "environment",
+        "count",
+        "seconds",
+        "on_instances",
+        "first_seen_at",
+        "last_seen_at",
+    )
+    return [
+        VersionSighting(*row)
+        for row in rows.order_by("-first_seen_at", "-pk").values_list(*columns)
+    ]
 
 
 def _instances(finding: Finding) -> list[InstanceSighting]:
     rows = FindingInstance.objects.filter(finding=finding).order_by("-last_seen_at", "-pk")
     of_instance = (*NAME_COLUMNS, "gpu", "version_id", "version__name", "environment")
-    columns = (*(f"instance__{name}" for name in of_instance), "count", "first_seen_at", "last_seen_at")
+    columns = (
+        *(f"instance__{name}" for name in of_instance),
+        "count",
+        "first_seen_at",
+        "last_seen_at",
+    )
     return [InstanceSighting(*row) for row in rows.values_list(*columns)[:MOST_INSTANCES]]
 
 
 def _read_compilations(finding: Finding) -> list[FrameCompilation]:
-    """The newest compilations of the frame that the finding names, of every version of the model."""
+    """The newest compilations of the frame that the finding names, of every version of the
+    model."""
     place = parse_source_location(finding.where)
     if place is None:
         return []
@@ -153,18 +190,41 @@ def _read_compilations(finding: Finding) -> list[FrameCompilation]:
         line=place[1],
     )
     columns = (
-        *("version_id", "environment", "instance_id", "compile_id", "frame", "kind", "reason", "outcome", "at"),
+        *(
+            "version_id",
+            "environment",
+            "instance_id",
+            "compile_id",
+            "frame",
+            "kind",
+            "reason",
+            "outcome",
+            "at",
+        ),
         *("reason_kind", "entries", "entry_limit"),
     )
-    return [FrameCompilation(*row) for row in rows.order_by("-at", "-seq", "-number").values_list(*columns)[:MOST_COMPILATIONS]]
+    return [
+        FrameCompilation(*row)
+        for row in rows.order_by("-at", "-seq", "-number").values_list(*columns)[:MOST_COMPILATIONS]
+    ]
 
 
 def _read_runs(finding: Finding) -> list[VersionRun]:
-    """Every deployment of the model since the finding was seen first, newest first; the version that stands for many is none."""
+    """Every deployment of the model since the finding was seen first, newest first; the version
+    that stands for many is none."""
     since = clock.minute_of(finding.first_seen_at.timestamp())
-    rows = Deployment.objects.filter(model_id=finding.model_id, last_minute__gte=since).select_related("version")
+    rows = Deployment.objects.filter(
+        model_id=finding.model_id, last_minute__gte=since
+    ).select_related("version")
     return [
-        VersionRun(row.version_id, row.version.name, row.environment, row.started_minute, row.last_minute, row.ended_minute is None)
+        VersionRun(
+            row.version_id,
+            row.version.name,
+            row.environment,
+            row.started_minute,
+            row.last_minute,
+            row.ended_minute is None,
+        )
         for row in rows.order_by("-started_minute", "-pk")
         if not row.version.is_other
     ]

@@ -1,4 +1,5 @@
-"""The findings of a project as a list that can be filtered, sorted and paged, however many there are; a fixed number of queries."""
+"""The findings of a project as a list that can be filtered, sorted and paged, however many there
+are; a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -9,10 +10,21 @@ from datetime import datetime
 from django.db.models import BigIntegerField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
-from dashboard.fleet.models import Finding, FindingInstance, FindingLife, FindingVersion, ModelVersion, WatchedModel
+from dashboard.fleet.models import (
+    Finding,
+    FindingInstance,
+    FindingLife,
+    FindingVersion,
+    ModelVersion,
+    WatchedModel,
+)
 
 STATES = ("new", "back", "ongoing", "gone")
-SORTS = {"last": ("last_seen_at", "pk"), "first": ("first_seen_at", "pk"), "times": ("times", "last_seen_at", "pk")}
+SORTS = {
+    "last": ("last_seen_at", "pk"),
+    "first": ("first_seen_at", "pk"),
+    "times": ("times", "last_seen_at", "pk"),
+}
 NEWEST = ("-last_seen_at", "-pk")
 MOST_CHOICES = 200
 
@@ -41,7 +53,8 @@ class EnvironmentState:
 
 @dataclass(frozen=True)
 class ListedFinding:
-    """One finding of the list; `times` is within the version and environment that were asked for."""
+    """One finding of the list; `times` is within the version and environment that were asked
+    for."""
 
     id: int
     kind: str
@@ -64,7 +77,8 @@ class ListedFinding:
 
 @dataclass(frozen=True)
 class FindingList:
-    """One page of the list, how long the whole list is, and what else may be chosen with how many each would show."""
+    """One page of the list, how long the whole list is, and what else may be chosen with how many
+    each would show."""
 
     rows: list[ListedFinding]
     total: int
@@ -74,13 +88,21 @@ class FindingList:
     versions: list[tuple[int, str]]
 
 
-def read_finding_list(*, project_id: int, wanted: FindingFilter, page: int, size: int) -> FindingList:
-    """One page of so many rows, the last one where there are fewer; six queries, seven where a model is chosen."""
+def read_finding_list(
+    *, project_id: int, wanted: FindingFilter, page: int, size: int
+) -> FindingList:
+    """One page of so many rows, the last one where there are fewer; six queries, seven where a
+    model is chosen."""
     matching = filter_findings(project_id, wanted)
     total = matching.count()
     first = (min(page, max(1, -(-total // size))) - 1) * size
     rows = _rows(matching, wanted, first, size)
-    kinds = filter_findings(project_id, wanted, but="kind").values("kind").annotate(n=Count("pk")).order_by()
+    kinds = (
+        filter_findings(project_id, wanted, but="kind")
+        .values("kind")
+        .annotate(n=Count("pk"))
+        .order_by()
+    )
     return FindingList(
         rows=rows,
         total=total,
@@ -101,7 +123,9 @@ def filter_findings(project_id: int, wanted: FindingFilter, *, but: str = "") ->
     if wanted.kind and but != "kind":
         rows = rows.filter(kind=wanted.kind)
     if wanted.state and but != "state":
-        rows = rows.filter(Exists(_filter_states(wanted).filter(finding=OuterRef("pk"), state=wanted.state)))
+        rows = rows.filter(
+            Exists(_filter_states(wanted).filter(finding=OuterRef("pk"), state=wanted.state))
+        )
     if wanted.text:
         rows = rows.filter(Q(text__icontains=wanted.text) | Q(where__icontains=wanted.text))
     return rows
@@ -121,19 +145,39 @@ def _filter_states(wanted: FindingFilter) -> QuerySet[FindingLife]:
 def _states(project_id: int, wanted: FindingFilter) -> dict[str, int]:
     """Findings by state; one that is new here and gone there counts in both."""
     matching = filter_findings(project_id, wanted, but="state").values("pk")
-    rows = _filter_states(wanted).filter(finding__in=matching).values("state").annotate(n=Count("finding", distinct=True)).order_by()
+    rows = (
+        _filter_states(wanted)
+        .filter(finding__in=matching)
+        .values("state")
+        .annotate(n=Count("finding", distinct=True))
+        .order_by()
+    )
     return {row["state"]: row["n"] for row in rows}
 
 
-def _rows(matching: QuerySet[Finding], wanted: FindingFilter, first: int, most: int) -> list[ListedFinding]:
+def _rows(
+    matching: QuerySet[Finding], wanted: FindingFilter, first: int, most: int
+) -> list[ListedFinding]:
     times = F("count")
     if wanted.version_id is not None or wanted.environment:
-        summed = _sightings(wanted).order_by().values("finding").annotate(n=Sum("count")).values("n")
-        rows = matching.annotate(times=Coalesce(Subquery(summed), 0, output_field=BigIntegerField()))
+        summed = (
+            _sightings(wanted).order_by().values("finding").annotate(n=Sum("count")).values("n")
+        )
+        rows = matching.annotate(
+            times=Coalesce(Subquery(summed), 0, output_field=BigIntegerField())
+        )
     else:
         rows = matching.annotate(times=times)
-    seen_on = FindingInstance.objects.filter(finding=OuterRef("pk")).order_by().values("finding").annotate(n=Count("pk")).values("n")
-    rows = rows.annotate(on_instances=Coalesce(Subquery(seen_on), 0)).select_related("model", "first_version", "last_version")
+    seen_on = (
+        FindingInstance.objects.filter(finding=OuterRef("pk"))
+        .order_by()
+        .values("finding")
+        .annotate(n=Count("pk"))
+        .values("n")
+    )
+    rows = rows.annotate(on_instances=Coalesce(Subquery(seen_on), 0)).select_related(
+        "model", "first_version", "last_version"
+    )
     found = list(rows.order_by(*wanted.order)[first : first + most])
     lives = _read_states([row.pk for row in found])
     return [
@@ -163,7 +207,9 @@ def _rows(matching: QuerySet[Finding], wanted: FindingFilter, first: int, most: 
 def _read_states(ids: Collection[int]) -> dict[int, list[EnvironmentState]]:
     found: dict[int, list[EnvironmentState]] = {}
     rows = FindingLife.objects.filter(finding_id__in=list(ids)).order_by("environment")
-    for finding, environment, state, since in rows.values_list("finding_id", "environment", "state", "since_minute"):
+    for finding, environment, state, since in rows.values_list(
+        "finding_id", "environment", "state", "since_minute"
+    ):
         found.setdefault(finding, []).append(EnvironmentState(environment, state, since))
     return found
 
@@ -175,5 +221,7 @@ def _models(project_id: int) -> list[tuple[int, str]]:
 
 
 def _versions(project_id: int, model_id: int) -> list[tuple[int, str]]:
-    rows = ModelVersion.objects.filter(project_id=project_id, model_id=model_id).order_by("-first_seen_at", "-pk")
+    rows = ModelVersion.objects.filter(project_id=project_id, model_id=model_id).order_by(
+        "-first_seen_at", "-pk"
+    )
     return list(rows.values_list("pk", "name")[:MOST_CHOICES])

@@ -28,7 +28,8 @@ class FindingSighting:
 
 @dataclass(frozen=True)
 class FindingHistory:
-    """What has become of a finding in an environment, who showed it first, and who last; machines are named by host."""
+    """What has become of a finding in an environment, who showed it first, and who last; machines
+    are named by host."""
 
     state: str
     since_minute: int
@@ -69,19 +70,30 @@ def list_version_findings(
     finding_ids: Collection[int] | None = None,
     with_lives: bool = True,
 ) -> list[FindingData]:
-    """The findings that some versions (None: all) saw in an environment, the newest first, or just some findings; two queries, one
-    without what became of them."""
-    same = Q(finding__instances__instance__version=F("version"), finding__instances__instance__environment=F("environment"))
-    seen = FindingVersion.objects.filter(finding__project_id=project_id, finding__model_id=model_id, environment=environment)
+    """The findings that some versions (None: all) saw in an environment, the newest first, or just
+    some findings; two queries, one without what became of them."""
+    same = Q(
+        finding__instances__instance__version=F("version"),
+        finding__instances__instance__environment=F("environment"),
+    )
+    seen = FindingVersion.objects.filter(
+        finding__project_id=project_id, finding__model_id=model_id, environment=environment
+    )
     if version_ids is not None:
         seen = seen.filter(version_id__in=version_ids)
     if finding_ids is not None:
         seen = seen.filter(finding_id__in=finding_ids)
-    rows = seen.select_related("finding").annotate(on_instances=Count("finding__instances", filter=same)).order_by("-last_seen_at", "pk")
+    rows = (
+        seen.select_related("finding")
+        .annotate(on_instances=Count("finding__instances", filter=same))
+        .order_by("-last_seen_at", "pk")
+    )
     found: dict[int, tuple[Finding, dict[int, FindingSighting]]] = {}
     for row in rows[: MAX_FINDINGS if finding_ids is None else None]:
         versions = found.setdefault(row.finding_id, (row.finding, {}))[1]
-        versions[row.version_id] = FindingSighting(row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds)
+        versions[row.version_id] = FindingSighting(
+            row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds
+        )
     lives = _read_histories(found, environment) if with_lives else {}
     return [
         FindingData(
@@ -104,13 +116,26 @@ def _read_histories(finding_ids: Collection[int], environment: str) -> dict[int,
     if not finding_ids:
         return {}
     rows = FindingLife.objects.filter(finding_id__in=list(finding_ids), environment=environment)
-    seen = FindingInstance.objects.filter(finding=OuterRef("finding"), instance__environment=OuterRef("environment"))
-    columns = ("finding_id", "state", "since_minute", "first_version__name", "last_version__name", "first_host", "last_host")
+    seen = FindingInstance.objects.filter(
+        finding=OuterRef("finding"), instance__environment=OuterRef("environment")
+    )
+    columns = (
+        "finding_id",
+        "state",
+        "since_minute",
+        "first_version__name",
+        "last_version__name",
+        "first_host",
+        "last_host",
+    )
     named = rows.annotate(
         first_host=_host(seen.order_by("first_seen_at", "instance__instance_id")),
         last_host=_host(seen.order_by("-last_seen_at", "-instance__instance_id")),
     )
-    return {finding: FindingHistory(*facts[:4], *(host or "" for host in facts[4:])) for finding, *facts in named.values_list(*columns)}
+    return {
+        finding: FindingHistory(*facts[:4], *(host or "" for host in facts[4:]))
+        for finding, *facts in named.values_list(*columns)
+    }
 
 
 def _host(seen: QuerySet[FindingInstance]) -> Subquery:

@@ -1,4 +1,5 @@
-"""Instances whose calls run compiled less often than their budget allows, over the last half hour and beyond what chance explains."""
+"""Instances whose calls run compiled less often than their budget allows, over the last half hour
+and beyond what chance explains."""
 
 from __future__ import annotations
 
@@ -17,27 +18,39 @@ from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 
 BURNING_MINUTES = 30
 WARM_UP_MINUTES = 5
-"""An instance's first minutes are left out, as the judge does; one that has run for less after them is not held against the budget."""
+"""An instance's first minutes are left out, as the judge does; one that has run for less after them
+is not held against the budget."""
 SINCE_WITHIN_MINUTES = 6 * 60
 """Minutes in which the begin is looked for."""
 MIN_CALLS = 200
 BUDGET_MULTIPLE, MIN_SIGMAS, EXTRA_CALLS = 2.0, 3.0, 3.0
-"""Calls that did not run compiled are more than twice what the budget allows, and by three standard deviations and three calls."""
+"""Calls that did not run compiled are more than twice what the budget allows, and by three standard
+deviations and three calls."""
 
 
 def list_budget_burns(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
-    """One row an instance that burns the budget; no query where none is set, else two, and a third where it burns."""
+    """One row an instance that burns the budget; no query where none is set, else two, and a third
+    where it burns."""
     budget = resolve_budgets_with(deployment.model, deployment.project.settings).served
     if budget is None:
         return []
     first = now_minute - BURNING_MINUTES
     here = {"version_id": deployment.version_id, "environment": deployment.environment}
     ran = Instance.objects.filter(counted_rows(), **here, last_minute__gte=first)
-    ran = ran.filter(active_minute__lte=first - WARM_UP_MINUTES, first_minute__lte=first - WARM_UP_MINUTES)
-    names = dict(ran.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).values_list("pk", "instance_id"))
-    series = Series.objects.filter(**here, outermost=True, last_minute__gte=first).exclude(stratum__runtime=EAGER_RUNTIME)
+    ran = ran.filter(
+        active_minute__lte=first - WARM_UP_MINUTES, first_minute__lte=first - WARM_UP_MINUTES
+    )
+    names = dict(
+        ran.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).values_list("pk", "instance_id")
+    )
+    series = Series.objects.filter(**here, outermost=True, last_minute__gte=first).exclude(
+        stratum__runtime=EAGER_RUNTIME
+    )
     rows = RegionMinute.objects.filter(
-        project_id=deployment.project_id, day__lte=now_minute // 1440, series_id__in=series.values("pk"), minute__lt=now_minute
+        project_id=deployment.project_id,
+        day__lte=now_minute // 1440,
+        series_id__in=series.values("pk"),
+        minute__lt=now_minute,
     ).order_by()
     known = sum_observed_calls()
     late = rows.filter(day__gte=first // 1440, minute__gte=first)
@@ -50,16 +63,30 @@ def list_budget_burns(*, deployment: Deployment, now_minute: int) -> list[Certai
     if not found:
         return []
     begun = max(now_minute - SINCE_WITHIN_MINUTES, deployment.started_minute)
-    worse = rows.filter(day__gte=begun // 1440, minute__gte=begun, instance_id__in=found).annotate(looked=known)
+    worse = rows.filter(day__gte=begun // 1440, minute__gte=begun, instance_id__in=found).annotate(
+        looked=known
+    )
     worse = worse.filter(compiled__lt=F("looked") * (1 - BUDGET_MULTIPLE * (1 - budget)))
-    since = dict(worse.values("instance_id").annotate(first=Min("minute")).values_list("instance_id", "first"))
-    return [CertainRow("budget_burning", names[pk], since.get(pk, first), "", _describe_burn(share, budget)) for pk, share in found.items()]
+    since = dict(
+        worse.values("instance_id")
+        .annotate(first=Min("minute"))
+        .values_list("instance_id", "first")
+    )
+    return [
+        CertainRow(
+            "budget_burning", names[pk], since.get(pk, first), "", _describe_burn(share, budget)
+        )
+        for pk, share in found.items()
+    ]
 
 
 def exceeds_budget(looked: int, served: int, budget: float) -> bool:
-    """Whether so few of the calls that were looked at ran compiled that neither the budget nor chance explains it."""
+    """Whether so few of the calls that were looked at ran compiled that neither the budget nor
+    chance explains it."""
     allowed = looked * (1 - budget)
-    return looked >= MIN_CALLS and looked - served > max(BUDGET_MULTIPLE * allowed, allowed + MIN_SIGMAS * math.sqrt(allowed) + EXTRA_CALLS)
+    return looked >= MIN_CALLS and looked - served > max(
+        BUDGET_MULTIPLE * allowed, allowed + MIN_SIGMAS * math.sqrt(allowed) + EXTRA_CALLS
+    )
 
 
 def _describe_burn(share: float, budget: float) -> str:
@@ -67,7 +94,8 @@ def _describe_burn(share: float, budget: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Rounded down, so that nothing short of a budget looks like it; two places where budgets lie."""
+    """Rounded down, so that nothing short of a budget looks like it; two places where budgets
+    lie."""
     if share < 0.99:
         return f"{significant(math.floor(share * 1e3) / 1e1)} %"
     return f"{significant(math.floor(share * 1e4) / 1e2, 4)} %"

@@ -1,4 +1,5 @@
-"""How processes of a model started, with what they hold and how they are configured: a version, its baseline, and the newest others."""
+"""How processes of a model started, with what they hold and how they are configured: a version, its
+baseline, and the newest others."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ MAX_STARTS, MOST_OTHERS = 400, 120
 
 @dataclass(frozen=True)
 class ProcessStart:
-    """One process. `gpus` is how many GPUs it holds while it compiles; `start` is None until its start is known."""
+    """One process. `gpus` is how many GPUs it holds while it compiles; `start` is None until its
+    start is known."""
 
     id: int
     name: str
@@ -41,18 +43,26 @@ class ProcessStart:
     latched: tuple[dict[str, Any], ...] = ()
 
 
-def read_process_starts(*, project_id: int, model_id: int, environment: str, version_ids: Collection[int]) -> list[ProcessStart]:
-    """The processes of these versions in an environment that count as instances, and the newest others of the model in any, newest
-    first; one query."""
+def read_process_starts(
+    *, project_id: int, model_id: int, environment: str, version_ids: Collection[int]
+) -> list[ProcessStart]:
+    """The processes of these versions in an environment that count as instances, and the newest
+    others of the model in any, newest first; one query."""
     wanted = Q(version_id__in=version_ids, environment=environment)
-    rows = Instance.objects.filter(where_counted(), project_id=project_id, model_id=model_id).exclude(
-        instance_id__startswith=OTHER_INSTANCE_PREFIX
+    rows = Instance.objects.filter(
+        where_counted(), project_id=project_id, model_id=model_id
+    ).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+    rows = rows.annotate(
+        apart=Case(When(wanted, then=Value(0)), default=Value(1), output_field=IntegerField())
     )
-    rows = rows.annotate(apart=Case(When(wanted, then=Value(0)), default=Value(1), output_field=IntegerField()))
     read = rows.select_related("cold_start", "version").order_by("apart", "-started_at", "-pk")
     found = list(read[:MAX_STARTS])
-    chosen = [row for row in found if not row.apart] + [row for row in found if row.apart][:MOST_OTHERS]
-    return sorted((_make_start(row) for row in chosen), key=lambda one: (one.started_at, one.id), reverse=True)
+    chosen = [row for row in found if not row.apart] + [row for row in found if row.apart][
+        :MOST_OTHERS
+    ]
+    return sorted(
+        (_make_start(row) for row in chosen), key=lambda one: (one.started_at, one.id), reverse=True
+    )
 
 
 def count_gpus(gpu: str, world_size: int, identity: Any) -> int:
@@ -60,7 +70,14 @@ def count_gpus(gpu: str, world_size: int, identity: Any) -> int:
     count = identity.get("gpu_count") if isinstance(identity, dict) else None
     if not gpu:
         return 0
-    return count if world_size <= 1 and isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= 64 else 1
+    return (
+        count
+        if world_size <= 1
+        and isinstance(count, int)
+        and not isinstance(count, bool)
+        and 1 <= count <= 64
+        else 1
+    )
 
 
 def _make_start(row: Instance) -> ProcessStart:
@@ -80,7 +97,9 @@ def _make_start(row: Instance) -> ProcessStart:
         last_minute=row.last_minute,
         ended=has_ended(row),
         start=make_cold_start(start) if start else None,
-        components={str(name): str(value) for name, value in row.components.items()} if isinstance(row.components, dict) else {},
+        components={str(name): str(value) for name, value in row.components.items()}
+        if isinstance(row.components, dict)
+        else {},
         capabilities=row.capabilities if isinstance(row.capabilities, dict) else {},
         latched=tuple(frame for frame in latched if isinstance(frame, dict)),
     )

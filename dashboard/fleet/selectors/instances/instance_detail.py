@@ -1,4 +1,5 @@
-"""One instance: its regions beside those of the others of its version, what it compiled and showed, and how long a frame usually takes."""
+"""One instance: its regions beside those of the others of its version, what it compiled and showed,
+and how long a frame usually takes."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bo
 from dashboard.fleet.models import CompileEvent, FindingInstance, Instance, RegionMinute
 from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
 from dashboard.fleet.selectors.versions.eager_causes import SUMS, build_breakdown
-from dashboard.fleet.selectors.versions.version_series import SeriesInfo, Span, filter_days, read_outermost_series
+from dashboard.fleet.selectors.versions.version_series import (
+    SeriesInfo,
+    Span,
+    filter_days,
+    read_outermost_series,
+)
 
 WINDOW_MINUTES = 60
 MAX_EVENTS, MAX_FINDINGS, MAX_HISTORY = 40, 60, 2000
@@ -39,7 +45,8 @@ class SeriesNumbers:
 
 @dataclass(frozen=True)
 class RegionVsOthers:
-    """One instance in one series, and the median of the others of its version; `others` is how many there are."""
+    """One instance in one series, and the median of the others of its version; `others` is how many
+    there are."""
 
     series: SeriesInfo
     own: SeriesNumbers
@@ -74,17 +81,34 @@ class InstanceFinding:
 
 def read_regions_vs_others(instance: Instance) -> list[RegionVsOthers]:
     """The newest hour that it reported, its busiest series first; two queries."""
-    project, span = instance.project_id, Span(instance.last_minute - WINDOW_MINUTES + 1, instance.last_minute + 1)
-    series = read_outermost_series(project_id=project, version_ids=[instance.version_id], environment=instance.environment)
+    project, span = (
+        instance.project_id,
+        Span(instance.last_minute - WINDOW_MINUTES + 1, instance.last_minute + 1),
+    )
+    series = read_outermost_series(
+        project_id=project, version_ids=[instance.version_id], environment=instance.environment
+    )
     found = _numbers(project, series, span)
-    found |= _read_scraped_numbers(project, [id for id, facts in series.items() if facts.outside], span, found)
-    beside = [_compare_region(facts, id, instance.pk, found) for id, facts in series.items() if (instance.pk, id) in found]
+    found |= _read_scraped_numbers(
+        project, [id for id, facts in series.items() if facts.outside], span, found
+    )
+    beside = [
+        _compare_region(facts, id, instance.pk, found)
+        for id, facts in series.items()
+        if (instance.pk, id) in found
+    ]
     return sorted(beside, key=lambda one: (-one.own.calls, one.series.region, one.series.bucket))
 
 
-def _numbers(project_id: int, series: Mapping[int, SeriesInfo], span: Span) -> dict[tuple[int, int], SeriesNumbers]:
+def _numbers(
+    project_id: int, series: Mapping[int, SeriesInfo], span: Span
+) -> dict[tuple[int, int], SeriesNumbers]:
     rows = RegionMinute.objects.filter(
-        filter_days([span]), project_id=project_id, series_id__in=list(series), minute__gte=span.first, minute__lt=span.last
+        filter_days([span]),
+        project_id=project_id,
+        series_id__in=list(series),
+        minute__gte=span.first,
+        minute__lt=span.last,
     )
     summed: dict[str, Any] = {
         "n": Sum("calls"),
@@ -98,21 +122,33 @@ def _numbers(project_id: int, series: Mapping[int, SeriesInfo], span: Span) -> d
         **SUMS,
     }
     found = list(rows.values("instance_id", "series_id").annotate(**summed).order_by())
-    # What callers waited is shown where every instance reports it, else how long steady calls took on all of them.
+    # What callers waited is shown where every instance reports it, else how long steady calls took
+    # on all of them.
     of = "" if any(row["silent"] for row in found) else "caller_"
     return {(row["instance_id"], row["series_id"]): _make_numbers(row, of) for row in found}
 
 
 def _read_scraped_numbers(
-    project_id: int, series: Collection[int], span: Span, found: Mapping[tuple[int, int], SeriesNumbers]
+    project_id: int,
+    series: Collection[int],
+    span: Span,
+    found: Mapping[tuple[int, int], SeriesNumbers],
 ) -> dict[tuple[int, int], SeriesNumbers]:
-    """Of engines that are read from outside: a minute whose quantile lies in the first bucket has none, and is in no mean of minutes."""
+    """Of engines that are read from outside: a minute whose quantile lies in the first bucket has
+    none, and is in no mean of minutes."""
     if not series:
         return {}
     rows = RegionMinute.objects.filter(
-        filter_days([span]), project_id=project_id, series_id__in=series, minute__gte=span.first, minute__lt=span.last
+        filter_days([span]),
+        project_id=project_id,
+        series_id__in=series,
+        minute__gte=span.first,
+        minute__lt=span.last,
     )
-    sketches = merge_packed_by_key(((id, of), packed) for id, of, packed in rows.values_list("instance_id", "series_id", "latency"))
+    sketches = merge_packed_by_key(
+        ((id, of), packed)
+        for id, of, packed in rows.values_list("instance_id", "series_id", "latency")
+    )
     return {
         key: replace(
             found[key],
@@ -129,11 +165,16 @@ def _read_scraped_numbers(
 def _make_numbers(row: Mapping[str, Any], of: str) -> SeriesNumbers:
     why = build_breakdown([row[name] for name in SUMS])
     timed = row[f"{of}timed"]
-    level, tail = (row[of + name] / timed if timed and row[of + name] is not None else None for name in ("level", "tail"))
+    level, tail = (
+        row[of + name] / timed if timed and row[of + name] is not None else None
+        for name in ("level", "tail")
+    )
     return SeriesNumbers(row["n"], level, tail, why.share, why)
 
 
-def _compare_region(facts: SeriesInfo, series: int, instance: int, found: Mapping[tuple[int, int], SeriesNumbers]) -> RegionVsOthers:
+def _compare_region(
+    facts: SeriesInfo, series: int, instance: int, found: Mapping[tuple[int, int], SeriesNumbers]
+) -> RegionVsOthers:
     own = found[instance, series]
     others = [numbers for (id, of), numbers in found.items() if of == series and id != instance]
     levels = [one.p50 for one in others if one.p50 is not None]
@@ -148,26 +189,38 @@ def _compare_region(facts: SeriesInfo, series: int, instance: int, found: Mappin
         p50=median(levels) if levels and not bounds else None,
         p99=median(tails) if tails and not any(one.p99_below for one in others) else None,
         eager=median(shares) if shares else None,
-        slower_than=sum(level < own.p50 for level in levels) + sum(end <= own.p50 for end in bounds) if own.p50 is not None else 0,
+        slower_than=sum(level < own.p50 for level in levels) + sum(end <= own.p50 for end in bounds)
+        if own.p50 is not None
+        else 0,
     )
 
 
 def list_instance_events(instance: Instance) -> list[CompileEvent]:
     """Its newest compilations."""
     since = int(instance.started_at.timestamp() // 86400) - 1
-    rows = CompileEvent.objects.filter(COMPILATION, project_id=instance.project_id, instance_id=instance.pk, day__gte=since)
+    rows = CompileEvent.objects.filter(
+        COMPILATION, project_id=instance.project_id, instance_id=instance.pk, day__gte=since
+    )
     return list(rows.order_by("-at", "-seq", "-number")[:MAX_EVENTS])
 
 
 def list_instance_findings(instance: Instance) -> list[InstanceFinding]:
     """What it showed, the newest first."""
     rows = FindingInstance.objects.filter(instance=instance).order_by("-last_seen_at", "-pk")
-    columns = ("finding_id", "finding__kind", "finding__text", "finding__where", "count", "last_seen_at")
+    columns = (
+        "finding_id",
+        "finding__kind",
+        "finding__text",
+        "finding__where",
+        "count",
+        "last_seen_at",
+    )
     return [InstanceFinding(*row) for row in rows.values_list(*columns)[:MAX_FINDINGS]]
 
 
 def read_frame_history(instance: Instance) -> FrameHistory | None:
-    """Of the frame that it compiles, as far as the newest compilations of the model tell; None where it compiles none or none is known."""
+    """Of the frame that it compiles, as far as the newest compilations of the model tell; None
+    where it compiles none or none is known."""
     if not instance.compiling_frame:
         return None
     rows = CompileEvent.objects.filter(
@@ -178,5 +231,9 @@ def read_frame_history(instance: Instance) -> FrameHistory | None:
         frame=instance.compiling_frame,
         total__isnull=False,
     )
-    seconds = [float(total) for total in rows.order_by("-at").values_list("total", flat=True)[:MAX_HISTORY] if total is not None]
+    seconds = [
+        float(total)
+        for total in rows.order_by("-at").values_list("total", flat=True)[:MAX_HISTORY]
+        if total is not None
+    ]
     return FrameHistory(len(seconds), median(seconds), max(seconds)) if seconds else None

@@ -1,4 +1,5 @@
-"""How instances did beside their version, in slots of time: latency, eager calls, time spent compiling, and where nothing was reported."""
+"""How instances did beside their version, in slots of time: latency, eager calls, time spent
+compiling, and where nothing was reported."""
 
 from __future__ import annotations
 
@@ -8,7 +9,12 @@ from dataclasses import dataclass, field
 from django.db.models import F, FloatField, Q, Sum
 
 from dashboard.fleet.models import ProcessMinute, RegionMinute, VersionMinute
-from dashboard.fleet.selectors.versions.version_series import EAGER_COLUMNS, SeriesInfo, Span, filter_days
+from dashboard.fleet.selectors.versions.version_series import (
+    EAGER_COLUMNS,
+    SeriesInfo,
+    Span,
+    filter_days,
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +32,8 @@ class Slots:
 
 @dataclass
 class HeatmapCell:
-    """One instance in one slot; `ratio` is its p50 over its version's, in the same series and minutes. None is no report."""
+    """One instance in one slot; `ratio` is its p50 over its version's, in the same series and
+    minutes. None is no report."""
 
     covered: float = 0.0
     calls: int = 0
@@ -43,7 +50,8 @@ class HeatmapCell:
 
     @property
     def ratio(self) -> float | None:
-        """1 is as fast as the version; calls weigh it, so that shapes count by how often they come."""
+        """1 is as fast as the version; calls weigh it, so that shapes count by how often they
+        come."""
         return self._logs / self._weight if self._weight else None
 
     @property
@@ -53,7 +61,8 @@ class HeatmapCell:
 
     @property
     def compiling_share(self) -> float | None:
-        """Of the time that its reports cover; compilations side by side can take more than all of it."""
+        """Of the time that its reports cover; compilations side by side can take more than all of
+        it."""
         return min(1.0, self.compiling / self.covered) if self.covered else None
 
 
@@ -69,23 +78,34 @@ class Heatmap:
         return self.cells.setdefault(instance, {}).setdefault(slot, HeatmapCell())
 
 
-def read_heatmap(*, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesInfo], slots: Slots) -> Heatmap:
+def read_heatmap(
+    *,
+    project_id: int,
+    instance_ids: Collection[int],
+    series: Mapping[int, SeriesInfo],
+    slots: Slots,
+) -> Heatmap:
     """Everything about these instances; three queries, none where there is no instance."""
     levels = Heatmap(slots)
     if not instance_ids:
         return levels
     _add_calls(levels, project_id, instance_ids, series)
     slot = (F("minute") - slots.span.first) / slots.step
-    rows = ProcessMinute.objects.filter(_filter_span(slots), project_id=project_id, instance_id__in=instance_ids).values(
-        "instance_id", slot=slot
-    )
+    rows = ProcessMinute.objects.filter(
+        _filter_span(slots), project_id=project_id, instance_id__in=instance_ids
+    ).values("instance_id", slot=slot)
     for row in rows.annotate(seconds=Sum("covered"), compiling=Sum("compile_seconds")).order_by():
         cell = levels.cell(row["instance_id"], row["slot"])
         cell.covered, cell.compiling = row["seconds"], row["compiling"]
     return levels
 
 
-def _add_calls(levels: Heatmap, project_id: int, instance_ids: Collection[int], series: Mapping[int, SeriesInfo]) -> None:
+def _add_calls(
+    levels: Heatmap,
+    project_id: int,
+    instance_ids: Collection[int],
+    series: Mapping[int, SeriesInfo],
+) -> None:
     if not series:
         return
     slots = levels.slots
@@ -98,15 +118,23 @@ def _add_calls(levels: Heatmap, project_id: int, instance_ids: Collection[int], 
         "caller_level": Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
         "silent": Sum("calls", filter=Q(stalled_count__isnull=True)),
     }
-    whole = VersionMinute.objects.filter(_filter_span(slots), project_id=project_id, series_id__in=list(series)).values(
-        "series_id", slot=slot
-    )
+    whole = VersionMinute.objects.filter(
+        _filter_span(slots), project_id=project_id, series_id__in=list(series)
+    ).values("series_id", slot=slot)
     found = list(whole.annotate(**weighted).order_by())
     usual = {(row["series_id"], row["slot"]): row for row in found}
     eager = {f"n_{name}": Sum(name) for name in (*EAGER_COLUMNS, "compiled", "partial")}
-    rows = RegionMinute.objects.filter(_filter_span(slots), project_id=project_id, instance_id__in=instance_ids, series_id__in=list(series))
-    own = list(rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by())
-    # What callers waited is compared where every instance reports it, else how long steady calls took.
+    rows = RegionMinute.objects.filter(
+        _filter_span(slots),
+        project_id=project_id,
+        instance_id__in=instance_ids,
+        series_id__in=list(series),
+    )
+    own = list(
+        rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by()
+    )
+    # What callers waited is compared where every instance reports it, else how long steady calls
+    # took.
     of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
     for row in own:
         cell = levels.cell(row["instance_id"], row["slot"])

@@ -1,4 +1,5 @@
-"""The instances of a model that reported since some time, however many, for a list that is filtered, sorted and paged."""
+"""The instances of a model that reported since some time, however many, for a list that is
+filtered, sorted and paged."""
 
 from __future__ import annotations
 
@@ -12,20 +13,31 @@ from dashboard.ingest.models import Sender
 MAX_INSTANCES = 10_000
 
 
-def list_instances_since(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[Instance]:
+def list_instances_since(
+    *, project_id: int, model_id: int, environment: str, since: datetime
+) -> list[Instance]:
     """The newest first, with their versions; what stands for many processes is none. One query."""
-    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
-    rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).select_related("version").defer("identity", "components")
+    rows = Instance.objects.filter(
+        project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since
+    )
+    rows = (
+        rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+        .select_related("version")
+        .defer("identity", "components")
+    )
     return list(rows.order_by("-last_seen_at", "pk")[:MAX_INSTANCES])
 
 
 def count_missing_windows(*, project_id: int, instance_ids: Collection[str]) -> dict[str, int]:
-    """How many windows of these instances never came and will not, where there are any; one query."""
+    """How many windows of these instances never came and will not, where there are any; one
+    query."""
     rows = Sender.objects.filter(project_id=project_id, instance_id__in=instance_ids, missing__gt=0)
     return dict(rows.values_list("instance_id", "missing"))
 
 
 def find_instance(*, project_id: int, model_id: int, instance_id: str) -> Instance | None:
     """One instance of a model; None where there is none."""
-    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, instance_id=instance_id)
+    rows = Instance.objects.filter(
+        project_id=project_id, model_id=model_id, instance_id=instance_id
+    )
     return rows.select_related("model", "version", "cold_start").first()

@@ -1,4 +1,5 @@
-"""How an instance is, read off its newest reports; the first rule that holds gives the word. This is the only place with such rules."""
+"""How an instance is, read off its newest reports; the first rule that holds gives the word. This
+is the only place with such rules."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -11,12 +12,15 @@ from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 SILENT_AFTER_S = 180.0
 HUNG_AFTER_S = 900.0
 UNUSUAL_MULTIPLE, UNUSUAL_AFTER_S = 10.0, 120.0
-"""So many times longer than the same frame ever took in that process, and for so many seconds: hung too."""
+"""So many times longer than the same frame ever took in that process, and for so many seconds: hung
+too."""
 WARM_UP_S = 900.0
 EAGER_SHARE, DEGRADED_SHARE, MIN_CALLS = 0.5, 0.02, 20
-"""Shares of the calls of its newest window that ran eager, and from how many calls on they say anything."""
+"""Shares of the calls of its newest window that ran eager, and from how many calls on they say
+anything."""
 CLOCK_SKEW_SHOWN_S = 5.0
-"""Seconds that a clock may differ before the page says so; windows are moved to the right minute in any case."""
+"""Seconds that a clock may differ before the page says so; windows are moved to the right minute in
+any case."""
 # Without these an instance cannot say whether its calls run compiled.
 ESSENTIAL = ("compiled_calls", "compilations")
 
@@ -64,7 +68,11 @@ def list_missing_capabilities(instance: Instance | RecentInstance) -> list[str]:
 def explain_missing_capabilities(instance: Instance | RecentInstance) -> str:
     """Why it cannot report them, as its agent says; empty where it says nothing."""
     said = (instance.capabilities.get(name) for name in list_missing_capabilities(instance))
-    return "; ".join(dict.fromkeys(str(one[1]) for one in said if isinstance(one, list | tuple) and len(one) > 1 and one[1]))
+    return "; ".join(
+        dict.fromkeys(
+            str(one[1]) for one in said if isinstance(one, list | tuple) and len(one) > 1 and one[1]
+        )
+    )
 
 
 def can_report(capabilities: Mapping[str, object], name: str) -> bool:
@@ -81,21 +89,35 @@ def has_failed(instance: Instance | RecentInstance) -> bool:
     """Whether it ended with an error, or by a signal that kills."""
     if not has_ended(instance):
         return False
-    return instance.exit_signal not in ORDERLY_SIGNALS if instance.exit_signal else bool(instance.exit_code)
+    return (
+        instance.exit_signal not in ORDERLY_SIGNALS
+        if instance.exit_signal
+        else bool(instance.exit_code)
+    )
 
 
 def describe_end(instance: Instance | RecentInstance) -> str:
     """How it ended, in words that contain the state."""
     if instance.exit_signal:
-        return f"ended by {instance.exit_signal}" if instance.exit_signal in ORDERLY_SIGNALS else f"ended, killed by {instance.exit_signal}"
+        return (
+            f"ended by {instance.exit_signal}"
+            if instance.exit_signal in ORDERLY_SIGNALS
+            else f"ended, killed by {instance.exit_signal}"
+        )
     if instance.exit_code is None:
         return "ended"
-    return f"ended with an error, exit code {instance.exit_code}" if instance.exit_code else "ended, exit code 0"
+    return (
+        f"ended with an error, exit code {instance.exit_code}"
+        if instance.exit_code
+        else "ended, exit code 0"
+    )
 
 
 def is_silent(instance: Instance | RecentInstance, now: datetime) -> bool:
     """Whether it stopped reporting without an end."""
-    return not has_ended(instance) and (now - instance.last_seen_at).total_seconds() > SILENT_AFTER_S
+    return (
+        not has_ended(instance) and (now - instance.last_seen_at).total_seconds() > SILENT_AFTER_S
+    )
 
 
 def _is_starting(instance: Instance | RecentInstance, _: datetime) -> bool:
@@ -109,7 +131,11 @@ def _is_warming_up(instance: Instance | RecentInstance, now: datetime) -> bool:
 
 
 RULES = (
-    Rule(InstanceState.ENDED, lambda one, _: has_ended(one), "its last report says that it ends, with its exit code or signal"),
+    Rule(
+        InstanceState.ENDED,
+        lambda one, _: has_ended(one),
+        "its last report says that it ends, with its exit code or signal",
+    ),
     Rule(
         InstanceState.SILENT,
         is_silent,
@@ -120,14 +146,21 @@ RULES = (
         lambda one, _: one.compiling_for > compute_hung_limit_s(one),
         "compiles the same frame for 15 min, or for 10 times as long as it ever took",
     ),
-    Rule(InstanceState.EAGER, lambda one, _: eager_share(one) > EAGER_SHARE, "more than half of its calls ran eager in its newest window"),
+    Rule(
+        InstanceState.EAGER,
+        lambda one, _: eager_share(one) > EAGER_SHARE,
+        "more than half of its calls ran eager in its newest window",
+    ),
     Rule(
         InstanceState.DEGRADED,
         lambda one, _: bool(one.latched_eager) or eager_share(one) > DEGRADED_SHARE,
         "a frame runs eager until the process restarts, or over 2 % of its calls ran eager",
     ),
     Rule(
-        InstanceState.STARTING, _is_starting, "reports, and has neither called nor compiled anything yet: it is not counted as an instance"
+        InstanceState.STARTING,
+        _is_starting,
+        "reports, and has neither called nor compiled anything yet: it is not counted as "
+        "an instance",
     ),
     Rule(InstanceState.WARMING, _is_warming_up, "started less than 15 min ago and not ready yet"),
     Rule(InstanceState.COMPILING, lambda one, _: one.compiling_for > 0, "compiles now"),

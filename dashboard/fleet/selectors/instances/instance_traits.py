@@ -1,4 +1,5 @@
-"""What may tell one instance from another: machine, libraries, configuration, compile caches, shapes, and the findings it showed."""
+"""What may tell one instance from another: machine, libraries, configuration, compile caches,
+shapes, and the findings it showed."""
 
 from __future__ import annotations
 
@@ -26,14 +27,26 @@ _MAX_CHARS = 100
 Traits = dict[str, str]
 
 
-def read_instance_traits(*, project_id: int, instance_ids: Collection[int], since: datetime, newest: int) -> dict[int, Traits]:
-    """The traits of at most so many instances, in one query; `since` is before their starts, `newest` the last minute that one of them
-    reported."""
+def read_instance_traits(
+    *, project_id: int, instance_ids: Collection[int], since: datetime, newest: int
+) -> dict[int, Traits]:
+    """The traits of at most so many instances, in one query; `since` is before their starts,
+    `newest` the last minute that one of them reported."""
     ids = sorted(instance_ids)[:MAX_INSTANCES]
     if not ids:
         return {}
     rows = Instance.objects.filter(project_id=project_id, pk__in=ids)
-    columns = ("gpu", "host", "torch", "agent", "rank", "world_size", "job", "identity", "components")
+    columns = (
+        "gpu",
+        "host",
+        "torch",
+        "agent",
+        "rank",
+        "world_size",
+        "job",
+        "identity",
+        "components",
+    )
     told, answered, shaped, showed = fetch_rows_together(
         rows.values_list("pk", *columns),
         _query_answers(project_id, ids, since),
@@ -49,7 +62,15 @@ def read_instance_traits(*, project_id: int, instance_ids: Collection[int], sinc
 
 
 def _list_identity_traits(
-    gpu: str, host: str, torch: str, agent: str, rank: int, size: int, job: str, identity: Any, components: Any
+    gpu: str,
+    host: str,
+    torch: str,
+    agent: str,
+    rank: int,
+    size: int,
+    job: str,
+    identity: Any,
+    components: Any,
 ) -> Traits:
     told = {"gpu": gpu, "host": host, "torch": torch, "agent": agent}
     if size > 1:
@@ -64,7 +85,8 @@ def _list_identity_traits(
 
 
 def _kernels_drop(found: dict[int, Traits]) -> None:
-    """Kernels that not all of them have chosen: one that has not met a shape yet chose nothing else."""
+    """Kernels that not all of them have chosen: one that has not met a shape yet chose nothing
+    else."""
     kernels = {key for traits in found.values() for key in traits if key.startswith(KERNEL)}
     for key in kernels:
         if not all(key in traits for traits in found.values()):
@@ -74,8 +96,12 @@ def _kernels_drop(found: dict[int, Traits]) -> None:
 
 def _query_answers(project_id: int, ids: list[int], since: datetime) -> QuerySet[Any, Any]:
     since = max(since, clock.now() - timedelta(days=35))
-    rows = CompileEvent.objects.filter(project_id=project_id, day__gte=_day(since), instance_id__in=ids).values("instance_id")
-    counted = rows.annotate(hits=Count("number", filter=HIT), misses=Count("number", filter=MISS)).order_by()
+    rows = CompileEvent.objects.filter(
+        project_id=project_id, day__gte=_day(since), instance_id__in=ids
+    ).values("instance_id")
+    counted = rows.annotate(
+        hits=Count("number", filter=HIT), misses=Count("number", filter=MISS)
+    ).order_by()
     answered: QuerySet[Any, Any] = counted.values_list("instance_id", "hits", "misses")
     return answered
 
@@ -90,11 +116,17 @@ def _caches_add(found: dict[int, Traits], answered: Rows) -> None:
 def _query_shapes(project_id: int, ids: list[int], newest: int) -> QuerySet[Any, Any]:
     span = Span(newest - SHAPE_MINUTES + 1, newest + 1)
     rows = RegionMinute.objects.filter(
-        filter_days([span]), project_id=project_id, instance_id__in=ids, minute__gte=span.first, minute__lt=span.last
+        filter_days([span]),
+        project_id=project_id,
+        instance_id__in=ids,
+        minute__gte=span.first,
+        minute__lt=span.last,
     )
     bucket = Subquery(Series.objects.filter(pk=OuterRef("series_id")).values("bucket"))
     shaped: QuerySet[Any, Any] = (
-        rows.values("instance_id").annotate(bucket=bucket, n=Cast(Sum("calls"), BigIntegerField())).order_by()
+        rows.values("instance_id")
+        .annotate(bucket=bucket, n=Cast(Sum("calls"), BigIntegerField()))
+        .order_by()
     ).values_list("instance_id", "bucket", "n")
     return shaped
 
@@ -106,19 +138,27 @@ def _shapes_add(found: dict[int, Traits], shaped: Rows) -> None:
         if name and instance in found:
             counts.setdefault(instance, Counter())[name] += calls
     for instance, by_bucket in counts.items():
-        found[instance]["shapes"] = f"mostly {max(sorted(by_bucket), key=lambda name: by_bucket[name])}"
+        found[instance]["shapes"] = (
+            f"mostly {max(sorted(by_bucket), key=lambda name: by_bucket[name])}"
+        )
 
 
 def _query_findings(ids: list[int]) -> QuerySet[Any, Any]:
-    rows = FindingInstance.objects.filter(instance_id__in=ids).order_by("-finding__last_seen_at", "pk")
-    return rows.values_list("finding__last_seen_at", "pk", "instance_id", "finding__kind", "finding__text")[: MAX_INSTANCES * MOST_FINDINGS]
+    rows = FindingInstance.objects.filter(instance_id__in=ids).order_by(
+        "-finding__last_seen_at", "pk"
+    )
+    return rows.values_list(
+        "finding__last_seen_at", "pk", "instance_id", "finding__kind", "finding__text"
+    )[: MAX_INSTANCES * MOST_FINDINGS]
 
 
 def _findings_add(found: dict[int, Traits], showed: Rows) -> None:
     """Findings that not every instance showed, as yes where one did; of very many the newest."""
     seen: dict[str, list[int]] = {}
     for _, _, instance, kind, told in sorted(showed, key=lambda row: (-row[0].timestamp(), row[1])):
-        seen.setdefault(f"{kind.replace('_', ' ')}: {' '.join(told.split())[:_MAX_CHARS]}", []).append(instance)
+        seen.setdefault(
+            f"{kind.replace('_', ' ')}: {' '.join(told.split())[:_MAX_CHARS]}", []
+        ).append(instance)
     for name, instances in list(seen.items())[:MOST_FINDINGS]:
         for instance in instances:
             if instance in found:

@@ -22,7 +22,8 @@ Configuration = tuple[int, dict[str, Any], dict[str, Any]]
 
 @dataclass(frozen=True)
 class ColdStartData:
-    """One cold start: seconds, where it ended, its stages as (name, begin, seconds) in order, and what none of them explains."""
+    """One cold start: seconds, where it ended, its stages as (name, begin, seconds) in order, and
+    what none of them explains."""
 
     total: float
     until: str
@@ -51,11 +52,19 @@ class InstanceData:
     start: ColdStartData | None = None
 
 
-def list_version_instances(*, project_id: int, version_ids: Collection[int], environment: str) -> list[InstanceData]:
+def list_version_instances(
+    *, project_id: int, version_ids: Collection[int], environment: str
+) -> list[InstanceData]:
     """The instances of some versions seen last that count, with their cold start."""
-    rows = Instance.objects.filter(where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
+    rows = Instance.objects.filter(
+        where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment
+    )
     rows = rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
-    wanted = rows.select_related("cold_start").defer("identity", "capabilities", "components").order_by("-last_minute", "pk")
+    wanted = (
+        rows.select_related("cold_start")
+        .defer("identity", "capabilities", "components")
+        .order_by("-last_minute", "pk")
+    )
     return [_make_instance(row) for row in wanted[:MAX_INSTANCES]]
 
 
@@ -67,9 +76,14 @@ class ReportingInstance:
     missing: int
 
 
-def list_reporting_instances(*, project_id: int, model_id: int, environment: str, since: datetime) -> list[ReportingInstance]:
-    """Processes of a model that reported since then, the newest first: instances, those that start, and those that only help."""
-    rows = Instance.objects.filter(project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since)
+def list_reporting_instances(
+    *, project_id: int, model_id: int, environment: str, since: datetime
+) -> list[ReportingInstance]:
+    """Processes of a model that reported since then, the newest first: instances, those that start,
+    and those that only help."""
+    rows = Instance.objects.filter(
+        project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since
+    )
     mine = Sender.objects.filter(project_id=project_id, instance_id=OuterRef("instance_id"))
     found = (
         rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
@@ -84,16 +98,31 @@ def list_reporting_instances(*, project_id: int, model_id: int, environment: str
 def read_configured_instances(
     *, project_id: int, version_ids: Collection[int], environment: str
 ) -> tuple[list[InstanceData], list[Configuration]]:
-    """The instances of some versions seen last that count, and how each is configured; one query for both."""
-    rows = Instance.objects.filter(where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment)
-    found = list(rows.select_related("cold_start").defer("capabilities").order_by("-last_minute", "pk")[:MAX_INSTANCES])
-    named = [_make_instance(row) for row in found if not row.instance_id.startswith(OTHER_INSTANCE_PREFIX)]
+    """The instances of some versions seen last that count, and how each is configured; one query
+    for both."""
+    rows = Instance.objects.filter(
+        where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment
+    )
+    found = list(
+        rows.select_related("cold_start")
+        .defer("capabilities")
+        .order_by("-last_minute", "pk")[:MAX_INSTANCES]
+    )
+    named = [
+        _make_instance(row)
+        for row in found
+        if not row.instance_id.startswith(OTHER_INSTANCE_PREFIX)
+    ]
     return named, [(row.version_id, row.identity, row.components) for row in found]
 
 
 def _make_instance(row: Instance) -> InstanceData:
     start = getattr(row, "cold_start", None)
-    latched = [frame for frame in row.latched_eager if isinstance(frame, dict)] if isinstance(row.latched_eager, list) else []
+    latched = (
+        [frame for frame in row.latched_eager if isinstance(frame, dict)]
+        if isinstance(row.latched_eager, list)
+        else []
+    )
     return InstanceData(
         row.pk,
         row.instance_id,
@@ -116,10 +145,24 @@ def make_cold_start(row: ColdStart) -> ColdStartData | None:
         return None
     said = row.phases if isinstance(row.phases, dict) else {}
     if "stages" in said:
-        stages = [(str(name), float(begin), float(seconds)) for name, begin, seconds in said["stages"]]
-        return ColdStartData(row.total, str(said.get("until", "")), stages, dict(said.get("phases", {})), row.unaccounted, told=True)
+        stages = [
+            (str(name), float(begin), float(seconds)) for name, begin, seconds in said["stages"]
+        ]
+        return ColdStartData(
+            row.total,
+            str(said.get("until", "")),
+            stages,
+            dict(said.get("phases", {})),
+            row.unaccounted,
+            told=True,
+        )
     before, compiling = said.get("before_compiling"), said.get("compiling")
     stages = []
     if before is not None and compiling is not None:
-        stages = [("before compiling", 0.0, float(before)), ("compile", float(before), float(compiling))]
-    return ColdStartData(row.total, "ready" if row.ready_at else "first call", stages, {}, row.unaccounted)
+        stages = [
+            ("before compiling", 0.0, float(before)),
+            ("compile", float(before), float(compiling)),
+        ]
+    return ColdStartData(
+        row.total, "ready" if row.ready_at else "first call", stages, {}, row.unaccounted
+    )

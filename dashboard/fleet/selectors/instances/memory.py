@@ -1,4 +1,5 @@
-"""What the processes of versions held of memory, and how busy their GPUs were: the highest instance over a span of time."""
+"""What the processes of versions held of memory, and how busy their GPUs were: the highest instance
+over a span of time."""
 
 from __future__ import annotations
 
@@ -8,7 +9,12 @@ from typing import Any, NamedTuple
 from django.db.models import Max, Q, QuerySet, Sum
 
 from dashboard.fleet.models import VersionProcessHour, VersionProcessMinute
-from dashboard.fleet.selectors.versions.version_series import Span, filter_days, group_spans, make_slot_filter
+from dashboard.fleet.selectors.versions.version_series import (
+    Span,
+    filter_days,
+    group_spans,
+    make_slot_filter,
+)
 
 _LARGEST = (
     "gpu_allocated",
@@ -36,15 +42,22 @@ class MemoryData(NamedTuple):
     ooms: int
 
 
-def query_memory(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
-    """What `parse_memory` reads, each version over its own span; None where nothing is asked for."""
+def query_memory(
+    *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool
+) -> QuerySet[Any, Any] | None:
+    """What `parse_memory` reads, each version over its own span; None where nothing is asked
+    for."""
     if not spans:
         return None
-    table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
+    table: type[VersionProcessHour] | type[VersionProcessMinute] = (
+        VersionProcessHour if hourly else VersionProcessMinute
+    )
     wanted = Q()
     for span, version_ids in group_spans(spans).items():
         wanted |= Q(version_id__in=version_ids, **make_slot_filter(span, hourly))
-    rows = table.objects.filter(wanted, filter_days(spans.values()), project_id=project_id, environment=environment)
+    rows = table.objects.filter(
+        wanted, filter_days(spans.values()), project_id=project_id, environment=environment
+    )
     columns: tuple[Any, ...] = ("version_id", *(Max(name) for name in _LARGEST), Sum("ooms"))
     largest: QuerySet[Any, Any] = rows.values("version_id").order_by().values_list(*columns)
     return largest
@@ -52,4 +65,7 @@ def query_memory(*, project_id: int, environment: str, spans: Mapping[int, Span]
 
 def parse_memory(rows: Iterable[tuple[Any, ...]]) -> dict[int, MemoryData]:
     """By version."""
-    return {version_id: MemoryData._make((*largest, int(ooms or 0))) for version_id, *largest, ooms in rows}
+    return {
+        version_id: MemoryData._make((*largest, int(ooms or 0)))
+        for version_id, *largest, ooms in rows
+    }

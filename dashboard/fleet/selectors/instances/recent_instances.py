@@ -1,4 +1,5 @@
-"""Instances that reported lately, with what their states rest on and no more: a fleet has a thousand of them on every page."""
+"""Instances that reported lately, with what their states rest on and no more: a fleet has a
+thousand of them on every page."""
 
 from __future__ import annotations
 
@@ -51,33 +52,52 @@ class RecentInstance(NamedTuple):
     latched_eager: list[Any]
 
 
-_PLAIN = [name for name in RecentInstance._fields if name not in ("cold_start", "capabilities", "latched_eager")]
+_PLAIN = [
+    name
+    for name in RecentInstance._fields
+    if name not in ("cold_start", "capabilities", "latched_eager")
+]
 
 
-def list_recent_instances(*, project_id: int, environment: str = "", since: datetime | None = None) -> list[RecentInstance]:
-    """Those of a project, or of one environment of it, that reported since then, usually within the last half hour; what only helps a job
-    is none."""
+def list_recent_instances(
+    *, project_id: int, environment: str = "", since: datetime | None = None
+) -> list[RecentInstance]:
+    """Those of a project, or of one environment of it, that reported since then, usually within the
+    last half hour; what only helps a job is none."""
     rows = _filter_recent(project_id, since).exclude(where_helping())
     if environment:
         rows = rows.filter(environment=environment)
     # As texts: of the many only a few differ, and each of those is taken apart once.
-    said = rows.annotate(can=Cast("capabilities", TextField()), latched=Cast("latched_eager", TextField()))
+    said = rows.annotate(
+        can=Cast("capabilities", TextField()), latched=Cast("latched_eager", TextField())
+    )
     read = cache(json.loads)
     columns = fetch_rows(said.values_list(*_PLAIN, "cold_start__total", "can", "latched"))
-    return [RecentInstance._make((*row, read(can), read(latched))) for *row, can, latched in columns]
+    return [
+        RecentInstance._make((*row, read(can), read(latched))) for *row, can, latched in columns
+    ]
 
 
 def count_recent_helpers(*, project_id: int) -> Counter[str]:
-    """How many processes that only help a job reported within the last half hour, by role; one query."""
+    """How many processes that only help a job reported within the last half hour, by role; one
+    query."""
     rows = _filter_recent(project_id).filter(where_helping()).exclude(where_ended()).order_by()
     return Counter(dict(rows.values("role").annotate(n=Count("pk")).values_list("role", "n")))
 
 
 def has_silent_process(*, project_id: int, after: float) -> bool:
-    """Whether any process of the last half hour has not reported for so many seconds, and did not report its end; one query."""
-    return _filter_recent(project_id).filter(last_seen_at__lt=clock.now() - timedelta(seconds=after)).exclude(where_ended()).exists()
+    """Whether any process of the last half hour has not reported for so many seconds, and did not
+    report its end; one query."""
+    return (
+        _filter_recent(project_id)
+        .filter(last_seen_at__lt=clock.now() - timedelta(seconds=after))
+        .exclude(where_ended())
+        .exists()
+    )
 
 
 def _filter_recent(project_id: int, since: datetime | None = None) -> QuerySet[Instance]:
     since = since or clock.now() - timedelta(seconds=GONE_AFTER_S)
-    return Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+    return Instance.objects.filter(project_id=project_id, last_seen_at__gte=since).exclude(
+        instance_id__startswith=OTHER_INSTANCE_PREFIX
+    )

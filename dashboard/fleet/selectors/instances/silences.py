@@ -16,7 +16,8 @@ from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 
 @dataclass(frozen=True)
 class Silences:
-    """`fleet` where more than half of all instances are silent together, and each model where more than half of its own are."""
+    """`fleet` where more than half of all instances are silent together, and each model where more
+    than half of its own are."""
 
     fleet: Silence | None
     models: dict[int, Silence]
@@ -25,7 +26,12 @@ class Silences:
 def find_silences(instances: Iterable[Instance | RecentInstance], now: datetime) -> Silences:
     """Instances that ended, that only start or that only help a job are no part of it."""
     lives = [
-        InstanceSpan(one.model_id, one.started_at.timestamp(), one.last_seen_at.timestamp(), is_silent(one, now))
+        InstanceSpan(
+            one.model_id,
+            one.started_at.timestamp(),
+            one.last_seen_at.timestamp(),
+            is_silent(one, now),
+        )
         for one in instances
         if one.active_minute is not None and not has_ended(one) and not is_helper(one)
     ]
@@ -33,10 +39,14 @@ def find_silences(instances: Iterable[Instance | RecentInstance], now: datetime)
     for life in lives:
         by_model[life.model].append(life)
     found = ((model, find_silence(own)) for model, own in by_model.items())
-    return Silences(find_silence(lives), {model: silence for model, silence in found if silence is not None})
+    return Silences(
+        find_silence(lives), {model: silence for model, silence in found if silence is not None}
+    )
 
 
-def find_most_silent_version(instances: Sequence[RecentInstance], silence: Silence, now: datetime) -> tuple[int, str]:
+def find_most_silent_version(
+    instances: Sequence[RecentInstance], silence: Silence, now: datetime
+) -> tuple[int, str]:
     """ModelVersion.id and environment of most of the silent instances."""
     silent = [one for one in instances if one.model_id in silence.models and is_silent(one, now)]
     counts = Counter((one.version_id, one.environment) for one in silent)

@@ -1,4 +1,5 @@
-"""What is certain of instances without statistics, and what they run on: facts and environment for the judge."""
+"""What is certain of instances without statistics, and what they run on: facts and environment for
+the judge."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.metrics.eager_causes import cause_sentence
 from dashboard.fleet.models import Deployment, Instance
-from dashboard.fleet.selectors.instances.instance_states import UNUSUAL_AFTER_S, compute_hung_limit_s
+from dashboard.fleet.selectors.instances.instance_states import (
+    UNUSUAL_AFTER_S,
+    compute_hung_limit_s,
+)
 
 LIVE_MINUTES = 30
 """An instance whose newest minute is older shows nothing any more."""
@@ -30,11 +34,16 @@ class CertainRow(NamedTuple):
 
 
 def list_certain_instances(*, deployment: Deployment, now_minute: int) -> list[Instance]:
-    """The instances that reported lately and of which something may be certain: by themselves, or as ranks of a job; one query."""
+    """The instances that reported lately and of which something may be certain: by themselves, or
+    as ranks of a job; one query."""
     live = Instance.objects.filter(
-        version_id=deployment.version_id, environment=deployment.environment, last_minute__gte=now_minute - LIVE_MINUTES
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        last_minute__gte=now_minute - LIVE_MINUTES,
     ).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
-    rows = live.filter(~Q(latched_eager=[]) | Q(compiling_for__gt=UNUSUAL_AFTER_S) | Q(world_size__gt=1))
+    rows = live.filter(
+        ~Q(latched_eager=[]) | Q(compiling_for__gt=UNUSUAL_AFTER_S) | Q(world_size__gt=1)
+    )
     return list(rows.defer("identity", "capabilities"))
 
 
@@ -42,16 +51,30 @@ def read_certain_rows(*, instances: Iterable[Instance]) -> list[CertainRow]:
     """What is certain of those instances: latched frames and stuck compilations."""
     found: list[CertainRow] = []
     for row in instances:
-        found += [_make_fallback_row(row, item) for item in row.latched_eager if isinstance(item, dict)]
+        found += [
+            _make_fallback_row(row, item) for item in row.latched_eager if isinstance(item, dict)
+        ]
         if row.compiling_for > compute_hung_limit_s(row):
             since = row.last_minute - int(row.compiling_for // 60)
-            found.append(CertainRow("stuck_compiling", row.instance_id, since, row.compiling_frame, "far longer than it ever took"))
+            found.append(
+                CertainRow(
+                    "stuck_compiling",
+                    row.instance_id,
+                    since,
+                    row.compiling_frame,
+                    "far longer than it ever took",
+                )
+            )
     return found
 
 
 def _make_fallback_row(row: Instance, item: Mapping[str, Any]) -> CertainRow:
     at = item.get("at")
-    since = clock.minute_of(at) if isinstance(at, int | float) and not isinstance(at, bool) else row.first_minute
+    since = (
+        clock.minute_of(at)
+        if isinstance(at, int | float) and not isinstance(at, bool)
+        else row.first_minute
+    )
     cause = str(item.get("cause") or "limit")
     why = cause_sentence(cause, "it") or cause.replace("_", " ")
     guard = str(item.get("reason") or "")[:MAX_VALUE_CHARS]
@@ -59,12 +82,21 @@ def _make_fallback_row(row: Instance, item: Mapping[str, Any]) -> CertainRow:
     return CertainRow("latched_eager", row.instance_id, since, str(item.get("frame") or ""), why)
 
 
-def read_environments(*, deployment: Deployment, instances: Collection[str]) -> list[dict[str, str]]:
-    """What each of these instances of a version runs on and how it is configured: names, versions and hashes; one query."""
-    rows = Instance.objects.filter(version_id=deployment.version_id, environment=deployment.environment, instance_id__in=instances)
+def read_environments(
+    *, deployment: Deployment, instances: Collection[str]
+) -> list[dict[str, str]]:
+    """What each of these instances of a version runs on and how it is configured: names, versions
+    and hashes; one query."""
+    rows = Instance.objects.filter(
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        instance_id__in=instances,
+    )
     return [
         _environment({"gpu": gpu, "torch": torch, "world_size": str(size)}, identity, components)
-        for gpu, torch, size, identity, components in rows.values_list("gpu", "torch", "world_size", "identity", "components")
+        for gpu, torch, size, identity, components in rows.values_list(
+            "gpu", "torch", "world_size", "identity", "components"
+        )
     ]
 
 

@@ -1,4 +1,5 @@
-"""When instances did what a command told them: a minute that was frozen or eager by request says nothing of the version itself."""
+"""When instances did what a command told them: a minute that was frozen or eager by request says
+nothing of the version itself."""
 
 from __future__ import annotations
 
@@ -11,14 +12,18 @@ from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Deployment
 
 LOOKBACK_MINUTES = 180
-"""Minutes before the first one that is asked for: a switch lasts an hour, and what it does ends 15 min after its last command."""
+"""Minutes before the first one that is asked for: a switch lasts an hour, and what it does ends 15
+min after its last command."""
 _RECEIPT_STATES = ("accepted", "applied", "ended")
 
 Receipt = tuple[str, datetime]
 
 
-def read_excluded_minutes(*, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int) -> dict[str, set[int]]:
-    """The minutes from `from_minute` up to but without `to_minute` in which a command was in force, by instance; one query."""
+def read_excluded_minutes(
+    *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int
+) -> dict[str, set[int]]:
+    """The minutes from `from_minute` up to but without `to_minute` in which a command was in force,
+    by instance; one query."""
     rows = CommandReceipt.objects.filter(
         project_id=deployment.project_id,
         instance__version_id__in=[side.version_id for side in (deployment, baseline) if side],
@@ -27,21 +32,29 @@ def read_excluded_minutes(*, deployment: Deployment, baseline: Deployment | None
         at__gte=clock.at_minute(from_minute - LOOKBACK_MINUTES),
     )
     told: dict[str, list[Receipt]] = {}
-    for name, state, at in rows.order_by("at", "pk").values_list("instance__instance_id", "state", "at"):
+    for name, state, at in rows.order_by("at", "pk").values_list(
+        "instance__instance_id", "state", "at"
+    ):
         told.setdefault(name, []).append((state, at))
-    found = {name: list_minutes_in_force(rows, from_minute, to_minute) for name, rows in told.items()}
+    found = {
+        name: list_minutes_in_force(rows, from_minute, to_minute) for name, rows in told.items()
+    }
     return {name: minutes for name, minutes in found.items() if minutes}
 
 
 def list_minutes_in_force(told: Iterable[Receipt], from_minute: int, to_minute: int) -> set[int]:
-    """Whole and broken minutes between what was applied and what ended; without an end it lasts as long as its last command may."""
+    """Whole and broken minutes between what was applied and what ended; without an end it lasts as
+    long as its last command may."""
     minutes: set[int] = set()
     since: float | None = None
     until = 0.0
 
     def close(end: float) -> None:
         if since is not None:
-            first, last = max(from_minute, clock.minute_of(since)), min(to_minute - 1, clock.minute_of(end))
+            first, last = (
+                max(from_minute, clock.minute_of(since)),
+                min(to_minute - 1, clock.minute_of(end)),
+            )
             minutes.update(range(first, last + 1))
 
     for state, moment in told:

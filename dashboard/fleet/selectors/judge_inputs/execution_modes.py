@@ -1,4 +1,5 @@
-"""Regions that a version runs in another way than its baseline did: other runtime, or other mode of torch.compile."""
+"""Regions that a version runs in another way than its baseline did: other runtime, or other mode of
+torch.compile."""
 
 from __future__ import annotations
 
@@ -38,23 +39,34 @@ ModeChanges = Mapping[RegionPlacement, str]
 """What changed at a place, as people read it: `torch.compile default → eager`."""
 
 
-def read_mode_changes(*, deployment: Deployment, baseline: Deployment) -> dict[RegionPlacement, str]:
-    """Places where the two versions have no way in common; there they are compared across their ways, for the way is what changed.
+def read_mode_changes(
+    *, deployment: Deployment, baseline: Deployment
+) -> dict[RegionPlacement, str]:
+    """Places where the two versions have no way in common; there they are compared across their
+    ways, for the way is what changed.
 
-    Empty while either version has no calls. Series of a way that is rare in its version do not count.
+    Empty while either version has no calls. Series of a way that is rare in its version do not
+    count.
     """
     sides = [_series(side) for side in (baseline, deployment)]
-    if {(place, way) for place, way in sides[0].values()} == {(place, way) for place, way in sides[1].values()}:
+    if {(place, way) for place, way in sides[0].values()} == {
+        (place, way) for place, way in sides[1].values()
+    }:
         return {}
     calls = _calls({**sides[0], **sides[1]}, deployment)
     before, after = (_find_usual_modes(side, calls) for side in sides)
     others = [place for place in before.keys() & after.keys() if not before[place] & after[place]]
-    return {place: f"{_format_modes(before[place])}{ARROW}{_format_modes(after[place])}" for place in others}
+    return {
+        place: f"{_format_modes(before[place])}{ARROW}{_format_modes(after[place])}"
+        for place in others
+    }
 
 
 def _series(side: Deployment) -> dict[int, tuple[RegionPlacement, ExecutionMode]]:
     rows = Series.objects.filter(version_id=side.version_id, environment=side.environment)
-    values = rows.values_list("id", "region", "stratum__gpu", "stratum__world_size", "stratum__runtime", "stratum__mode")
+    values = rows.values_list(
+        "id", "region", "stratum__gpu", "stratum__world_size", "stratum__runtime", "stratum__mode"
+    )
     return {
         id: (RegionPlacement(region, gpu, size), ExecutionMode(runtime, normalize_mode(mode)))
         for id, region, gpu, size, runtime, mode in values
@@ -67,10 +79,14 @@ def normalize_mode(mode: str) -> str:
 
 
 def _calls(series: Iterable[int], deployment: Deployment) -> dict[int, int]:
-    """Calls of each series from the day before the deployment on: a baseline that has ended is known by its last day."""
+    """Calls of each series from the day before the deployment on: a baseline that has ended is
+    known by its last day."""
     since = deployment.started_minute - 1440
     hours = VersionHour.objects.filter(
-        project_id=deployment.project_id, series_id__in=list(series), day__gte=since // 1440, hour__gte=since // 60
+        project_id=deployment.project_id,
+        series_id__in=list(series),
+        day__gte=since // 1440,
+        hour__gte=since // 60,
     )
     return dict(hours.values_list("series_id").annotate(Sum("calls")))
 

@@ -1,4 +1,5 @@
-"""Which processes of a version vary together: ranks of a job, and processes that followed each other in one place of a host."""
+"""Which processes of a version vary together: ranks of a job, and processes that followed each
+other in one place of a host."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ _COLUMNS = ("id", "instance_id", "job", "world_size", "since", "last_minute", "h
 
 
 class JudgedProcess(NamedTuple):
-    """One process; `unit` is what varies independently of others, `host` where it is compared with an earlier version."""
+    """One process; `unit` is what varies independently of others, `host` where it is compared with
+    an earlier version."""
 
     instance: str
     unit: str
@@ -27,16 +29,27 @@ class JudgedProcess(NamedTuple):
 
 
 def read_processes(side: Deployment) -> dict[int, JudgedProcess]:
-    """The processes of a version in its environment by Instance.id; what stands for many of them is none.
+    """The processes of a version in its environment by Instance.id; what stands for many of them is
+    none.
 
-    A process is one from its first call or compilation on: `first_minute` is that minute, and one that only starts or helps is none.
-    Ranks move in lockstep: a job is one unit, on the first of its hosts by name. A process that starts where another of
-    the version ended takes its unit over: restarts on one host are not so many independent instances, for the host stays.
+    A process is one from its first call or compilation on: `first_minute` is that minute, and one
+    that only starts or helps is none. Ranks move in lockstep: a job is one unit, on the first of
+    its hosts by name. A process that starts where another of the version ended takes its unit over:
+    restarts on one host are not so many independent instances, for the host stays.
     """
-    rows = Instance.objects.filter(where_counted(), version_id=side.version_id, environment=side.environment)
+    rows = Instance.objects.filter(
+        where_counted(), version_id=side.version_id, environment=side.environment
+    )
     rows = rows.annotate(since=Greatest("active_minute", "first_minute"))
-    values = rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).order_by("since", "instance_id").values_list(*_COLUMNS)
-    alone = {id: JudgedProcess(name, name, host, gpu, size, first, last) for id, name, job, size, first, last, host, gpu in values}
+    values = (
+        rows.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+        .order_by("since", "instance_id")
+        .values_list(*_COLUMNS)
+    )
+    alone = {
+        id: JudgedProcess(name, name, host, gpu, size, first, last)
+        for id, name, job, size, first, last, host, gpu in values
+    }
     jobs: dict[str, list[int]] = {}
     for id, _, job, size, *_ in values:
         if size > 1 and job:
@@ -49,14 +62,17 @@ def read_processes(side: Deployment) -> dict[int, JudgedProcess]:
 
 
 def _assign_units(processes: dict[int, JudgedProcess]) -> Iterable[tuple[int, JudgedProcess, str]]:
-    """Each with the unit of the process that it followed, else one of its own; in order of their starts."""
+    """Each with the unit of the process that it followed, else one of its own; in order of their
+    starts."""
     places: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for id, process in processes.items():
         if not process.host or process.world_size > 1:
             yield id, process, process.unit
             continue
         held = places.setdefault((process.host, process.gpu), [])
-        free = next((number for number, (last, _) in enumerate(held) if last <= process.first_minute), None)
+        free = next(
+            (number for number, (last, _) in enumerate(held) if last <= process.first_minute), None
+        )
         unit = process.unit if free is None else held[free][1]
         if free is None:
             held.append((process.last_minute, unit))

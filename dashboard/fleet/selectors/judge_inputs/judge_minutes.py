@@ -8,7 +8,11 @@ from typing import Literal, NamedTuple
 from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, RegionMinute, Series
-from dashboard.fleet.selectors.judge_inputs.execution_modes import ModeChanges, RegionPlacement, normalize_mode
+from dashboard.fleet.selectors.judge_inputs.execution_modes import (
+    ModeChanges,
+    RegionPlacement,
+    normalize_mode,
+)
 from dashboard.fleet.selectors.judge_inputs.independent_units import read_processes
 from dashboard.fleet.watermark import closed_minute
 from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
@@ -21,17 +25,37 @@ __all__ = ["JudgedMinute", "closed_minute", "read_instance_minutes"]
 Arm = Literal["baseline", "candidate"]
 
 _COLUMNS = (
-    "instance_id", "series_id", "minute", "calls", "errors", "items", "compiled", "partial", "unknown",
-    "p50", "p99", "gpu_p50", "gpu_p99", "gpu_count", "latency_sum",
-    "latency_count", "stalled_count", "stalled_sum", "caller_p50", "caller_p99", "covered", *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES),
-)  # fmt: skip
+    "instance_id",
+    "series_id",
+    "minute",
+    "calls",
+    "errors",
+    "items",
+    "compiled",
+    "partial",
+    "unknown",
+    "p50",
+    "p99",
+    "gpu_p50",
+    "gpu_p99",
+    "gpu_count",
+    "latency_sum",
+    "latency_count",
+    "stalled_count",
+    "stalled_sum",
+    "caller_p50",
+    "caller_p99",
+    "covered",
+    *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES),
+)
 
 
 class JudgedMinute(NamedTuple):
-    """One minute of one instance in one region and shape bucket; seconds, minutes since 1970, absent is None.
+    """One minute of one instance in one region and shape bucket; seconds, minutes since 1970,
+    absent is None.
 
-    `unit` is what varies independently: the job where the world size is above 1, else the instance and those that it
-    followed on its `host`; a job's host is the first of its hosts by name."""
+    `unit` is what varies independently: the job where the world size is above 1, else the instance
+    and those that it followed on its `host`; a job's host is the first of its hosts by name."""
 
     instance: str
     unit: str
@@ -56,16 +80,19 @@ class JudgedMinute(NamedTuple):
     unknown: int
     items: float | None
     latency_sum: float
-    """Seconds by which items are divided: of its timed calls, or of wall time where an engine is read from outside."""
+    """Seconds by which items are divided: of its timed calls, or of wall time where an engine is
+    read from outside."""
     host: str
     stalled: int | None
     stalled_sum: float | None
     call_seconds: float | None
-    """Steady and stalled calls together, untimed ones included; None where the agent does not separate stalled ones."""
+    """Steady and stalled calls together, untimed ones included; None where the agent does not
+    separate stalled ones."""
     caller_p50: float | None
     caller_p99: float | None
     bounds: tuple[float, ...] | None
-    """Of the buckets in which an engine that is read from outside counts; empty where they are not known, None for an agent."""
+    """Of the buckets in which an engine that is read from outside counts; empty where they are not
+    known, None for an agent."""
 
 
 class _SeriesKey(NamedTuple):
@@ -79,16 +106,29 @@ class _SeriesKey(NamedTuple):
 
 
 def read_instance_minutes(
-    *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int, changed: ModeChanges | None = None
+    *,
+    deployment: Deployment,
+    baseline: Deployment | None,
+    from_minute: int,
+    to_minute: int,
+    changed: ModeChanges | None = None,
 ) -> list[JudgedMinute]:
-    """Minutes of both deployments from `from_minute` up to but without `to_minute`, in order of minute, instance and series.
+    """Minutes of both deployments from `from_minute` up to but without `to_minute`, in order of
+    minute, instance and series.
 
-    Where a version runs a region in another way than the other (`changed`), both are in one stratum that says so."""
+    Where a version runs a region in another way than the other (`changed`), both are in one stratum
+    that says so."""
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
-    series = {arm: _read_series(arm, side, changed or {}) for arm, side in sides if side is not None}
+    series = {
+        arm: _read_series(arm, side, changed or {}) for arm, side in sides if side is not None
+    }
     # Failures that only one of two engines counts are no difference between them.
-    blind = any(where.mode == UNTOLD and where.outermost for side in series.values() for where in side.values())
+    blind = any(
+        where.mode == UNTOLD and where.outermost
+        for side in series.values()
+        for where in side.values()
+    )
     untold = OUTSIDE if blind else ()
     for arm, side in sides:
         if side is not None:
@@ -99,12 +139,20 @@ def read_instance_minutes(
 
 
 def _arm_minutes(
-    series: Mapping[int, _SeriesKey], side: Deployment, start: int, end: int, untold: Collection[str]
+    series: Mapping[int, _SeriesKey],
+    side: Deployment,
+    start: int,
+    end: int,
+    untold: Collection[str],
 ) -> Iterable[JudgedMinute]:
     if start >= end:
         return
     rows = for_project(RegionMinute, side.project_id).filter(
-        day__gte=start // 1440, day__lte=(end - 1) // 1440, series_id__in=series, minute__gte=start, minute__lt=end
+        day__gte=start // 1440,
+        day__lte=(end - 1) // 1440,
+        series_id__in=series,
+        minute__gte=start,
+        minute__lt=end,
     )
     values = list(rows.values_list(*_COLUMNS))
     who = read_processes(side)
@@ -135,17 +183,48 @@ def _arm_minutes(
     ) in values:
         process = who[instance]
         arm, stratum, region, bucket, outermost, mode, bounds = series[series_id]
-        by = {cause: count for cause, count in zip(COUNTED_EAGER_CAUSES, eager, strict=True) if count}
+        by = {
+            cause: count for cause, count in zip(COUNTED_EAGER_CAUSES, eager, strict=True) if count
+        }
         yield JudgedMinute(
-            process.instance, process.unit, arm, stratum, region, bucket, minute, process.first_minute,
-            calls, 0 if mode in untold else errors, compiled, partial, sum(eager), by,
-            p50, p99, gpu_p50, gpu_p99, gpu_count, outermost, unknown, items, covered if mode in OUTSIDE else total, process.host,
-            stalled, stalled_sum, _call_seconds(calls, total, timed, stalled, stalled_sum), caller_p50, caller_p99, bounds,
-        )  # fmt: skip
+            process.instance,
+            process.unit,
+            arm,
+            stratum,
+            region,
+            bucket,
+            minute,
+            process.first_minute,
+            calls,
+            0 if mode in untold else errors,
+            compiled,
+            partial,
+            sum(eager),
+            by,
+            p50,
+            p99,
+            gpu_p50,
+            gpu_p99,
+            gpu_count,
+            outermost,
+            unknown,
+            items,
+            covered if mode in OUTSIDE else total,
+            process.host,
+            stalled,
+            stalled_sum,
+            _call_seconds(calls, total, timed, stalled, stalled_sum),
+            caller_p50,
+            caller_p99,
+            bounds,
+        )
 
 
-def _call_seconds(calls: int, steady_sum: float, timed: int, stalled: int | None, stalled_sum: float | None) -> float | None:
-    """How long all calls took: of very short ones an agent times a part, which stands for the rest."""
+def _call_seconds(
+    calls: int, steady_sum: float, timed: int, stalled: int | None, stalled_sum: float | None
+) -> float | None:
+    """How long all calls took: of very short ones an agent times a part, which stands for the
+    rest."""
     if stalled is None:
         return None
     steady = steady_sum / timed * max(calls - stalled, timed) if timed else 0.0
@@ -153,9 +232,20 @@ def _call_seconds(calls: int, steady_sum: float, timed: int, stalled: int | None
 
 
 def _read_series(arm: Arm, side: Deployment, changed: ModeChanges) -> dict[int, _SeriesKey]:
-    kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(region=OTHER, bucket=OTHER)
+    kept = Series.objects.filter(version_id=side.version_id, environment=side.environment).exclude(
+        region=OTHER, bucket=OTHER
+    )
     rows = list(
-        kept.values_list("id", "stratum__gpu", "stratum__mode", "stratum__runtime", "stratum__world_size", "region", "bucket", "outermost")
+        kept.values_list(
+            "id",
+            "stratum__gpu",
+            "stratum__mode",
+            "stratum__runtime",
+            "stratum__world_size",
+            "region",
+            "bucket",
+            "outermost",
+        )
     )
     layouts = read_bucket_layouts({row[6] for row in rows if row[2] in OUTSIDE})
     found = {}
@@ -163,5 +253,13 @@ def _read_series(arm: Arm, side: Deployment, changed: ModeChanges) -> dict[int, 
         change = changed.get(RegionPlacement(region, gpu, size))
         way = (normalize_mode(mode), runtime) if change is None else (change, "")
         bounds = layouts.get(bucket, ()) if mode in OUTSIDE else None
-        found[id] = _SeriesKey(arm, (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""), region, bucket, outermost, mode, bounds)
+        found[id] = _SeriesKey(
+            arm,
+            (gpu or "CPU", *way, f"world size {size}" if size > 1 else ""),
+            region,
+            bucket,
+            outermost,
+            mode,
+            bounds,
+        )
     return found

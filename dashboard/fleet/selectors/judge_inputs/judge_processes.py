@@ -14,7 +14,8 @@ from dashboard.fleet.selectors.judge_inputs.judge_minutes import Arm
 from dashboard.projects.selectors import for_project
 
 START_MINUTES = 20
-"""What a process compiles in its first minutes is its start; its instance's numbers are read once those are over."""
+"""What a process compiles in its first minutes is its start; its instance's numbers are read once
+those are over."""
 
 COLD_START_WITHIN_MINUTES = 120
 """A process that is not ready after so many minutes has no cold start that could be compared."""
@@ -24,7 +25,8 @@ _CACHE_COLUMNS = ("cache_hits", "cache_misses", "hit_seconds", "miss_seconds")
 
 
 class JudgedStart(NamedTuple):
-    """What the first minutes of a process took: seconds, and how many of its compilations a cache answered."""
+    """What the first minutes of a process took: seconds, and how many of its compilations a cache
+    answered."""
 
     compile_time: float | None
     cold_start: float | None
@@ -36,7 +38,8 @@ class JudgedStart(NamedTuple):
 
 
 class JudgedProcessMinute(NamedTuple):
-    """One minute of one process; bytes, minutes since 1970, absent is None. The stratum is of the machine: GPU type, world size."""
+    """One minute of one process; bytes, minutes since 1970, absent is None. The stratum is of the
+    machine: GPU type, world size."""
 
     instance: str
     unit: str
@@ -65,28 +68,55 @@ Starts = MutableMapping[int, JudgedStart]
 
 
 def read_process_minutes(
-    *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int, starts: Starts
+    *,
+    deployment: Deployment,
+    baseline: Deployment | None,
+    from_minute: int,
+    to_minute: int,
+    starts: Starts,
 ) -> list[JudgedProcessMinute]:
-    """Minutes of the processes of both deployments from `from_minute` up to but without `to_minute`, in order of minute and instance."""
+    """Minutes of the processes of both deployments from `from_minute` up to but without
+    `to_minute`, in order of minute and instance."""
     found: list[JudgedProcessMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
     for arm, side in sides:
         if side is not None:
-            found.extend(_arm_states(arm, side, max(from_minute, side.started_minute), min(to_minute, side.last_minute + 1), starts))
+            found.extend(
+                _arm_states(
+                    arm,
+                    side,
+                    max(from_minute, side.started_minute),
+                    min(to_minute, side.last_minute + 1),
+                    starts,
+                )
+            )
     found.sort(key=lambda row: (row.minute, row.instance))
     return found
 
 
-def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts) -> Iterable[JudgedProcessMinute]:
+def _arm_states(
+    arm: Arm, side: Deployment, start: int, end: int, starts: Starts
+) -> Iterable[JudgedProcessMinute]:
     if start >= end:
         return
     processes = _processes(side, start, end)
     rows = for_project(ProcessMinute, side.project_id).filter(
-        day__gte=start // 1440, day__lte=(end - 1) // 1440, instance_id__in=list(processes), minute__gte=start, minute__lt=end
+        day__gte=start // 1440,
+        day__lte=(end - 1) // 1440,
+        instance_id__in=list(processes),
+        minute__gte=start,
+        minute__lt=end,
     )
     values = list(rows.values_list(*_COLUMNS))
-    newest = {id: minute - processes[id].first_minute for id, minute, *_ in sorted(values, key=lambda row: row[1])}
-    unread = {id: processes[id].first_minute for id, age in newest.items() if age >= START_MINUTES and _is_start_due(starts.get(id), age)}
+    newest = {
+        id: minute - processes[id].first_minute
+        for id, minute, *_ in sorted(values, key=lambda row: row[1])
+    }
+    unread = {
+        id: processes[id].first_minute
+        for id, age in newest.items()
+        if age >= START_MINUTES and _is_start_due(starts.get(id), age)
+    }
     starts.update(read_instance_starts(project_id=side.project_id, first=unread))
     for id, minute, gpu_peak, gpu_allocated, host_rss, recompiles, ooms in values:
         process = processes[id]
@@ -94,37 +124,66 @@ def _arm_states(arm: Arm, side: Deployment, start: int, end: int, starts: Starts
             continue
         known = starts.get(id) if minute - process.first_minute >= START_MINUTES else None
         yield JudgedProcessMinute(
-            process.instance, process.unit, arm, _machine(process), minute, process.first_minute,
-            gpu_peak, host_rss, recompiles, ooms, known, _own_start(process), gpu_allocated,
-        )  # fmt: skip
+            process.instance,
+            process.unit,
+            arm,
+            _machine(process),
+            minute,
+            process.first_minute,
+            gpu_peak,
+            host_rss,
+            recompiles,
+            ooms,
+            known,
+            _own_start(process),
+            gpu_allocated,
+        )
 
 
 def _is_start_due(known: JudgedStart | None, age: int) -> bool:
-    """Whether its start is to be read: a cold start may take longer than compiling does, but not for ever."""
+    """Whether its start is to be read: a cold start may take longer than compiling does, but not
+    for ever."""
     return known is None or (known.cold_start is None and age < COLD_START_WITHIN_MINUTES)
 
 
 def _processes(side: Deployment, start: int, end: int) -> dict[int, JudgedProcess]:
     """The processes of a version that may have reported in the span."""
-    return {id: process for id, process in read_processes(side).items() if process.last_minute >= start and process.first_minute < end}
+    return {
+        id: process
+        for id, process in read_processes(side).items()
+        if process.last_minute >= start and process.first_minute < end
+    }
 
 
 def _machine(process: JudgedProcess) -> tuple[str, ...]:
-    return process.gpu or "CPU", f"world size {process.world_size}" if process.world_size > 1 else ""
+    return (
+        process.gpu or "CPU",
+        f"world size {process.world_size}" if process.world_size > 1 else "",
+    )
 
 
 def _own_start(process: JudgedProcess) -> str | None:
-    """Ranks start together; alone, a process that took the unit of another over has a start of its own."""
-    return process.instance if process.world_size <= 1 and process.instance != process.unit else None
+    """Ranks start together; alone, a process that took the unit of another over has a start of its
+    own."""
+    return (
+        process.instance if process.world_size <= 1 and process.instance != process.unit else None
+    )
 
 
 def read_instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, JudgedStart]:
-    """What the starts of these processes took, by Instance.id and the first minute of each; three queries."""
+    """What the starts of these processes took, by Instance.id and the first minute of each; three
+    queries."""
     if not first:
         return {}
-    days = Q(day__gte=min(first.values()) // 1440, day__lte=(max(first.values()) + START_MINUTES) // 1440)
+    days = Q(
+        day__gte=min(first.values()) // 1440, day__lte=(max(first.values()) + START_MINUTES) // 1440
+    )
     compiled: dict[int, list[float]] = {}
-    events = for_project(CompileEvent, project_id).filter(days, COMPILATION, instance_id__in=list(first)).exclude(kind="recompile")
+    events = (
+        for_project(CompileEvent, project_id)
+        .filter(days, COMPILATION, instance_id__in=list(first))
+        .exclude(kind="recompile")
+    )
     for id, at, total in events.exclude(total=None).values_list("instance_id", "at", "total"):
         if total and at.timestamp() < (first[id] + START_MINUTES) * 60:
             compiled.setdefault(id, []).append(total)
@@ -136,7 +195,9 @@ def read_instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[i
         minute__gte=min(first.values()),
         minute__lt=max(first.values()) + START_MINUTES,
     )
-    for id, minute, hits, misses, hit_s, miss_s in rows.values_list("instance_id", "minute", *_CACHE_COLUMNS):
+    for id, minute, hits, misses, hit_s, miss_s in rows.values_list(
+        "instance_id", "minute", *_CACHE_COLUMNS
+    ):
         if minute < first[id] + START_MINUTES:
             asked.setdefault(id, []).append((hits, misses, hit_s, miss_s))
     cold: dict[int, tuple[float, int]] = {}
@@ -147,7 +208,11 @@ def read_instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[i
     return {id: _start(compiled.get(id, []), cold.get(id), asked.get(id, [])) for id in first}
 
 
-def _start(compiled: list[float], cold: tuple[float, int] | None, asked: list[tuple[int, int, float, float]]) -> JudgedStart:
+def _start(
+    compiled: list[float],
+    cold: tuple[float, int] | None,
+    asked: list[tuple[int, int, float, float]],
+) -> JudgedStart:
     total, minute = cold or (None, 0)
     return JudgedStart(
         compile_time=sum(sorted(compiled)) or None,

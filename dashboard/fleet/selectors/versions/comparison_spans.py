@@ -12,15 +12,25 @@ SIDE_BY_SIDE_MINUTES = 10
 HOURLY_FROM_MINUTES = 12 * 60
 
 
-def find_comparison_spans(a: Deployment, b: Deployment, minutes: int | None, within: Span | None = None) -> tuple[dict[int, Span], bool]:
-    """The time in which both ran; where they did not, each one's own last day. Of what did not run `within` a range there is no span."""
-    ran = {row.version_id: _clip_span(Span(row.started_minute, row.last_minute + 1), within) for row in (a, b)}
+def find_comparison_spans(
+    a: Deployment, b: Deployment, minutes: int | None, within: Span | None = None
+) -> tuple[dict[int, Span], bool]:
+    """The time in which both ran; where they did not, each one's own last day. Of what did not run
+    `within` a range there is no span."""
+    ran = {
+        row.version_id: _clip_span(Span(row.started_minute, row.last_minute + 1), within)
+        for row in (a, b)
+    }
     first, last = max(span.first for span in ran.values()), min(span.last for span in ran.values())
     if last - first >= SIDE_BY_SIDE_MINUTES:
         span = Span(max(first, last - minutes) if minutes else first, last)
         return {a.version_id: span, b.version_id: span}, True
     length = minutes or (within.last - within.first if within else 1440)
-    return {id: Span(max(span.first, span.last - length), span.last) for id, span in ran.items() if span.first < span.last}, False
+    return {
+        id: Span(max(span.first, span.last - length), span.last)
+        for id, span in ran.items()
+        if span.first < span.last
+    }, False
 
 
 def _clip_span(span: Span, within: Span | None) -> Span:
@@ -29,4 +39,6 @@ def _clip_span(span: Span, within: Span | None) -> Span:
 
 def needs_hours(spans: Iterable[Span], *, kept_from: int) -> bool:
     """Whether hours are read: long spans, and those that begin before the minutes that are kept."""
-    return any(span.last - span.first > HOURLY_FROM_MINUTES or span.first < kept_from for span in spans)
+    return any(
+        span.last - span.first > HOURLY_FROM_MINUTES or span.first < kept_from for span in spans
+    )

@@ -1,4 +1,5 @@
-"""Calls of a model, and of every model of a project, by day, from the hours that are kept longest."""
+"""Calls of a model, and of every model of a project, by day, from the hours that are kept
+longest."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ SERIES_COLUMNS = ("stratum__gpu", "stratum__world_size", "region", "bucket")
 
 
 class SeriesDay(NamedTuple):
-    """One series on one day. `p50` and `p99` are sums of the hours' quantiles, each times the calls it was timed from."""
+    """One series on one day. `p50` and `p99` are sums of the hours' quantiles, each times the calls
+    it was timed from."""
 
     gpu: str
     world_size: int
@@ -30,25 +32,42 @@ class SeriesDay(NamedTuple):
     p99: float
 
 
-def read_series_days(*, project_id: int, model_id: int, environment: str, first_day: int, last_day: int) -> Iterator[SeriesDay]:
-    """Callers' calls of every version in an environment, `last_day` exclusive; two queries, no sketch is read."""
+def read_series_days(
+    *, project_id: int, model_id: int, environment: str, first_day: int, last_day: int
+) -> Iterator[SeriesDay]:
+    """Callers' calls of every version in an environment, `last_day` exclusive; two queries, no
+    sketch is read."""
     rows = Series.objects.filter(
-        project_id=project_id, version__model_id=model_id, environment=environment, outermost=True, last_minute__gte=first_day * 1440
+        project_id=project_id,
+        version__model_id=model_id,
+        environment=environment,
+        outermost=True,
+        last_minute__gte=first_day * 1440,
     )
     series = {pk: facts for pk, *facts in rows.values_list("pk", *SERIES_COLUMNS)}
-    hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day, series_id__in=list(series))
+    hours = VersionHour.objects.filter(
+        project_id=project_id, day__gte=first_day, day__lt=last_day, series_id__in=list(series)
+    )
     for series_id, day, *sums in _sum_hours(hours):
         yield _series_day(series[series_id], day, sums)
 
 
-def read_project_days(*, project_id: int, environment: str, first_day: int, last_day: int) -> Iterator[tuple[int, str, SeriesDay]]:
-    """The same for every model, each day with its model and environment (of all environments where none is named); two queries."""
-    rows = Series.objects.filter(project_id=project_id, outermost=True, last_minute__gte=first_day * 1440)
+def read_project_days(
+    *, project_id: int, environment: str, first_day: int, last_day: int
+) -> Iterator[tuple[int, str, SeriesDay]]:
+    """The same for every model, each day with its model and environment (of all environments where
+    none is named); two queries."""
+    rows = Series.objects.filter(
+        project_id=project_id, outermost=True, last_minute__gte=first_day * 1440
+    )
     if environment:
         rows = rows.filter(environment=environment)
     columns = ("pk", "version__model_id", "environment", *SERIES_COLUMNS)
-    series = {pk: (model_id, where, facts) for pk, model_id, where, *facts in rows.values_list(*columns)}
-    # The key holds the day before the series: all rows of the days are read at once, not a look-up for each series.
+    series = {
+        pk: (model_id, where, facts) for pk, model_id, where, *facts in rows.values_list(*columns)
+    }
+    # The key holds the day before the series: all rows of the days are read at once, not a look-up
+    # for each series.
     hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day)
     for series_id, day, *sums in _sum_hours(hours):
         if series_id in series:
@@ -73,6 +92,8 @@ def _sum_hours(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any,
 def _series_day(facts: list[Any], day: int, sums: list[Any]) -> SeriesDay:
     gpu, world_size, region, bucket = facts
     calls, compiled, known, timed, with_p50, p50, p99 = (value or 0 for value in sums)
-    if with_p50 < timed:  # an hour lies in an engine's first bucket: the others alone would be the slow ones
+    if (
+        with_p50 < timed
+    ):  # an hour lies in an engine's first bucket: the others alone would be the slow ones
         timed = p50 = p99 = 0
     return SeriesDay(gpu, world_size, region, bucket, day, calls, compiled, known, timed, p50, p99)

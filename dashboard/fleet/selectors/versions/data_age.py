@@ -1,4 +1,5 @@
-"""How old the newest data of a deployment is, where that is too old to speak of now; the only place with that rule."""
+"""How old the newest data of a deployment is, where that is too old to speak of now; the only place
+with that rule."""
 
 from __future__ import annotations
 

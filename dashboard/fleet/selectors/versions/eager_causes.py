@@ -1,4 +1,5 @@
-"""Why calls ran eager: counts by cause of versions over a span, from the rows that are added up per version."""
+"""Why calls ran eager: counts by cause of versions over a span, from the rows that are added up per
+version."""
 
 from __future__ import annotations
 
@@ -23,26 +24,37 @@ from dashboard.fleet.selectors.versions.version_series import (
 
 COUNT_COLUMNS = ("compiled", "partial", "unknown", *EAGER_COLUMNS)
 SUMS: dict[str, Any] = {f"n_{name}": Cast(Sum(name), BigIntegerField()) for name in COUNT_COLUMNS}
-"""Whole numbers: PostgreSQL adds them up as decimal ones, which columns shared with other queries would become as well."""
+"""Whole numbers: PostgreSQL adds them up as decimal ones, which columns shared with other queries
+would become as well."""
 
 
 def build_breakdown(counts: Sequence[Any]) -> EagerBreakdown:
     """The breakdown of counts in the order of COUNTED."""
     compiled, partial, unknown, *eager = (int(count or 0) for count in counts)
     return EagerBreakdown(
-        compiled, partial, unknown, {cause: count for cause, count in zip(COUNTED_EAGER_CAUSES, eager, strict=True) if count}
+        compiled,
+        partial,
+        unknown,
+        {cause: count for cause, count in zip(COUNTED_EAGER_CAUSES, eager, strict=True) if count},
     )
 
 
 def query_eager_causes(
     *, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
-    """What `parse_eager_causes` reads, of each version over its own span; None where nothing is asked for."""
+    """What `parse_eager_causes` reads, of each version over its own span; None where nothing is
+    asked for."""
     rows = query_series_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
-    return None if rows is None else rows.values("series_id").annotate(**SUMS).order_by().values_list("series_id", *SUMS)
+    return (
+        None
+        if rows is None
+        else rows.values("series_id").annotate(**SUMS).order_by().values_list("series_id", *SUMS)
+    )
 
 
-def parse_eager_causes(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesInfo]) -> dict[int, EagerBreakdown]:
+def parse_eager_causes(
+    rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesInfo]
+) -> dict[int, EagerBreakdown]:
     """The breakdown of each version, of all its series together."""
     found: dict[int, list[EagerBreakdown]] = {}
     for id, *counts in rows:
@@ -50,11 +62,18 @@ def parse_eager_causes(rows: Iterable[tuple[Any, ...]], series: Mapping[int, Ser
     return {version: sum_breakdowns(whys) for version, whys in found.items()}
 
 
-def read_version_eager_causes(*, project_id: int, version_id: int, environment: str, first: int, now: int) -> EagerBreakdown:
-    """Callers' calls of one version since minute `first`, by hours; regions that run eager on purpose are left out. One query."""
-    series = Series.objects.filter(project_id=project_id, version_id=version_id, environment=environment, outermost=True)
+def read_version_eager_causes(
+    *, project_id: int, version_id: int, environment: str, first: int, now: int
+) -> EagerBreakdown:
+    """Callers' calls of one version since minute `first`, by hours; regions that run eager on
+    purpose are left out. One query."""
+    series = Series.objects.filter(
+        project_id=project_id, version_id=version_id, environment=environment, outermost=True
+    )
     series = series.exclude(stratum__runtime=EAGER_RUNTIME)
     span = Span(first, now + 1)
     slots = make_slot_filter(span, hourly=True)
-    rows = VersionHour.objects.filter(filter_days([span]), project_id=project_id, series_id__in=series.values("pk"), **slots)
+    rows = VersionHour.objects.filter(
+        filter_days([span]), project_id=project_id, series_id__in=series.values("pk"), **slots
+    )
     return build_breakdown(list(rows.aggregate(**SUMS).values()))

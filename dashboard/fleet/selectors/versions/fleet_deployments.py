@@ -1,4 +1,5 @@
-"""The models of a project with those of their deployments that the Fleet page shows, in one query."""
+"""The models of a project with those of their deployments that the Fleet page shows, in one
+query."""
 
 from __future__ import annotations
 
@@ -11,26 +12,48 @@ from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.projects.models import Project
 
 
-def read_models_and_deployments(*, project: Project, since: int) -> tuple[list[WatchedModel], list[Deployment]]:
-    """Every model by name, and in order of their start the deployments that live, that reported since minute `since`, or that are the last
-    of a model in an environment: without it there would be neither."""
-    last = Deployment.objects.filter(project=project).order_by().values("model", "environment").annotate(last=Max("pk")).values("last")
+def read_models_and_deployments(
+    *, project: Project, since: int
+) -> tuple[list[WatchedModel], list[Deployment]]:
+    """Every model by name, and in order of their start the deployments that live, that reported
+    since minute `since`, or that are the last of a model in an environment: without it there would
+    be neither."""
+    last = (
+        Deployment.objects.filter(project=project)
+        .order_by()
+        .values("model", "environment")
+        .annotate(last=Max("pk"))
+        .values("last")
+    )
     # A model without a deployment has none that ended.
-    shown = Q(deployments__ended_minute=None) | Q(deployments__last_minute__gte=since) | Q(deployments__pk__in=last)
+    shown = (
+        Q(deployments__ended_minute=None)
+        | Q(deployments__last_minute__gte=since)
+        | Q(deployments__pk__in=last)
+    )
     rows = WatchedModel.objects.filter(shown, project=project)
     of_model, of_run, of_version = _fields(WatchedModel), _fields(Deployment), _fields(ModelVersion)
-    columns = (*of_model, *(f"deployments__{name}" for name in of_run), *(f"deployments__version__{name}" for name in of_version))
+    columns = (
+        *of_model,
+        *(f"deployments__{name}" for name in of_run),
+        *(f"deployments__version__{name}" for name in of_version),
+    )
     after_model, after_run = len(of_model), len(of_model) + len(of_run)
     models: dict[int, WatchedModel] = {}
     deployments: list[Deployment] = []
-    for row in fetch_rows(rows.order_by("name", "deployments__started_minute").values_list(*columns)):
+    for row in fetch_rows(
+        rows.order_by("name", "deployments__started_minute").values_list(*columns)
+    ):
         model = models.get(row[0])
         if model is None:
             model = models[row[0]] = _build_row(WatchedModel, of_model, row[:after_model])
             model.project = project
         if row[after_model] is not None:
             deployment = _build_row(Deployment, of_run, row[after_model:after_run])
-            deployment.model, deployment.version = model, _build_row(ModelVersion, of_version, row[after_run:])
+            deployment.model, deployment.version = (
+                model,
+                _build_row(ModelVersion, of_version, row[after_run:]),
+            )
             deployments.append(deployment)
     return list(models.values()), sorted(deployments, key=lambda one: one.started_minute)
 

@@ -1,4 +1,5 @@
-"""The facts behind the Fleet page: what is live, how fast, how compiled, how it starts; a fixed number of queries for any fleet."""
+"""The facts behind the Fleet page: what is live, how fast, how compiled, how it starts; a fixed
+number of queries for any fleet."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ from dashboard.fleet.models import (
     VersionProcessMinute,
     WatchedModel,
 )
-from dashboard.fleet.selectors.instances.recent_instances import RecentInstance, list_recent_instances
+from dashboard.fleet.selectors.instances.recent_instances import (
+    RecentInstance,
+    list_recent_instances,
+)
 from dashboard.fleet.selectors.versions.fleet_deployments import read_models_and_deployments
 from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 from dashboard.projects.models import Project
@@ -53,8 +57,8 @@ class BinnedRange:
 
 @dataclass
 class SparklineBin:
-    """One bin of one version: calls, and the call-weighted mean of the quantiles of its minutes, in seconds: an estimate, for the shape of
-    a sparkline and never for a number."""
+    """One bin of one version: calls, and the call-weighted mean of the quantiles of its minutes, in
+    seconds: an estimate, for the shape of a sparkline and never for a number."""
 
     calls: int = 0
     weight: float = 0.0
@@ -70,7 +74,8 @@ class SparklineBin:
 
 @dataclass
 class VersionData:
-    """What a version did inside the window, all its instances together. Calls and latency are those of `region`."""
+    """What a version did inside the window, all its instances together. Calls and latency are those
+    of `region`."""
 
     region: str = ""
     one_region: bool = True
@@ -93,7 +98,8 @@ class VersionData:
 
     @property
     def compiled_share(self) -> float | None:
-        """Compiled calls among those whose kind is known; a stalled call is not served compiled, it waited."""
+        """Compiled calls among those whose kind is known; a stalled call is not served compiled, it
+        waited."""
         return self.compiled / self.looked if self.looked else None
 
     @property
@@ -133,7 +139,9 @@ class FleetData:
 def read_fleet(*, project: Project, window: BinnedRange, environment: str = "") -> FleetData:
     """Reads the fleet of one project in three queries."""
     models, deployed = read_models_and_deployments(project=project, since=window.start)
-    inside = [one for one in deployed if one.ended_minute is None or one.last_minute >= window.start]
+    inside = [
+        one for one in deployed if one.ended_minute is None or one.last_minute >= window.start
+    ]
     deployments = [one for one in inside if environment in ("", one.environment)]
     versions: dict[int, VersionData] = defaultdict(VersionData)
     series = _filter_series(project.pk, window, environment)
@@ -150,28 +158,43 @@ def read_fleet(*, project: Project, window: BinnedRange, environment: str = "") 
     for instance in instances:
         if instance.cold_start is not None:
             versions[instance.version_id].cold_starts.append(instance.cold_start)
-    return FleetData(models, deployments, versions, instances, sorted({one.environment for one in deployed}))
+    return FleetData(
+        models, deployments, versions, instances, sorted({one.environment for one in deployed})
+    )
 
 
 def list_environments(*, project_id: int) -> list[str]:
     """Every environment a version was ever deployed to."""
-    return list(Deployment.objects.filter(project_id=project_id).order_by("environment").values_list("environment", flat=True).distinct())
+    return list(
+        Deployment.objects.filter(project_id=project_id)
+        .order_by("environment")
+        .values_list("environment", flat=True)
+        .distinct()
+    )
 
 
 def read_last_report_at(*, project_id: int) -> datetime | None:
     """When the newest report of any instance was folded."""
-    newest: datetime | None = Instance.objects.filter(project_id=project_id).aggregate(at=Max("last_seen_at"))["at"]
+    newest: datetime | None = Instance.objects.filter(project_id=project_id).aggregate(
+        at=Max("last_seen_at")
+    )["at"]
     return newest
 
 
 def _filter_series(project_id: int, window: BinnedRange, environment: str) -> dict[str, Any]:
-    """Which series count, as a condition on rows of calls: callers' calls, of whoever reported in the window."""
-    wanted = {"series__project_id": project_id, "series__outermost": True, "series__last_minute__gte": window.start}
+    """Which series count, as a condition on rows of calls: callers' calls, of whoever reported in
+    the window."""
+    wanted = {
+        "series__project_id": project_id,
+        "series__outermost": True,
+        "series__last_minute__gte": window.start,
+    }
     return wanted | ({"series__environment": environment} if environment else {})
 
 
 class CallBin(NamedTuple):
-    """Calls of one version in one region and bin; the quantiles are weighted by calls, and without a sketch there are none."""
+    """Calls of one version in one region and bin; the quantiles are weighted by calls, and without
+    a sketch there are none."""
 
     version_id: int
     region: str
@@ -183,7 +206,8 @@ class CallBin(NamedTuple):
     stalled: int
     reporting: int
     timed: int
-    """Calls whose duration was reported. Where fewer have a quantile, that of the others lies in an engine's first bucket."""
+    """Calls whose duration was reported. Where fewer have a quantile, that of the others lies in an
+    engine's first bucket."""
     weight: int | None
     p50: float | None
     p99: float | None
@@ -192,10 +216,13 @@ class CallBin(NamedTuple):
     caller_p99: float | None
 
 
-def _add_calls(versions: dict[int, VersionData], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]) -> dict[int, str]:
-    """Adds the bins of one region by version, and returns that region: of all versions of a model (`models`, by version) the busiest one by
-    time, so that values next to each other are of the same region; a version without it has its own. All quantiles of a model are of what
-    callers waited, where every bin reports it, else all of steady calls."""
+def _add_calls(
+    versions: dict[int, VersionData], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]
+) -> dict[int, str]:
+    """Adds the bins of one region by version, and returns that region: of all versions of a model
+    (`models`, by version) the busiest one by time, so that values next to each other are of the
+    same region; a version without it has its own. All quantiles of a model are of what callers
+    waited, where every bin reports it, else all of steady calls."""
     rows = [CallBin._make(row) for row in found]
     busy: dict[tuple[int, str], float] = defaultdict(float)
     for row in rows:
@@ -211,19 +238,32 @@ def _add_calls(versions: dict[int, VersionData], found: Iterable[tuple[Any, ...]
     return top
 
 
-def _find_busiest_regions(busy: Mapping[tuple[int, str], float], of: Mapping[int, int]) -> tuple[dict[int, str], set[int]]:
-    """The region that is shown, by version, and the models that have several regions; `of` is the model by version."""
+def _find_busiest_regions(
+    busy: Mapping[tuple[int, str], float], of: Mapping[int, int]
+) -> tuple[dict[int, str], set[int]]:
+    """The region that is shown, by version, and the models that have several regions; `of` is the
+    model by version."""
     by_model: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for (version, region), seconds in busy.items():
         by_model[of[version]][region] += seconds
-    first = {model: max(regions, key=lambda name: (regions[name], name)) for model, regions in by_model.items()}
-    own = {version: region for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1]))}
-    top = {version: first[of[version]] if (version, first[of[version]]) in busy else region for version, region in own.items()}
+    first = {
+        model: max(regions, key=lambda name: (regions[name], name))
+        for model, regions in by_model.items()
+    }
+    own = {
+        version: region
+        for (version, region), _ in sorted(busy.items(), key=lambda item: (item[1], item[0][1]))
+    }
+    top = {
+        version: first[of[version]] if (version, first[of[version]]) in busy else region
+        for version, region in own.items()
+    }
     return top, {model for model, regions in by_model.items() if len(regions) > 1}
 
 
 def _call_bins(series: dict[str, Any], project_id: int, window: BinnedRange) -> QuerySet[Any, Any]:
-    """The columns of `CallBin`, added up in the database over strata and shapes: a fleet has many more series than versions."""
+    """The columns of `CallBin`, added up in the database over strata and shapes: a fleet has many
+    more series than versions."""
     table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
     slot = (F(unit) - window.start // step) / (window.bin // step)
@@ -234,12 +274,18 @@ def _call_bins(series: dict[str, Any], project_id: int, window: BinnedRange) -> 
         .order_by()
         .annotate(
             n=_cast_bigint(Sum("calls")),
-            # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
-            seconds=Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()),
+            # Agents time a part of the calls of a very short region: its seconds are those of all
+            # its calls, estimated.
+            seconds=Sum(
+                F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0),
+                output_field=FloatField(),
+            ),
             n_compiled=_cast_bigint(Sum("compiled")),
             n_looked=_cast_bigint(Round(Sum(sum_observed_calls()))),
             n_stalled=_cast_bigint(Coalesce(Sum("stalled_count"), 0)),
-            n_reporting=_cast_bigint(Coalesce(Sum("calls", filter=Q(stalled_count__isnull=False)), 0)),
+            n_reporting=_cast_bigint(
+                Coalesce(Sum("calls", filter=Q(stalled_count__isnull=False)), 0)
+            ),
             n_timed=_cast_bigint(Coalesce(Sum("calls", filter=Q(latency_count__gt=0)), 0)),
             weight=_cast_bigint(Sum("calls", filter=Q(p50__isnull=False))),
             p50_weighted=Sum(F("p50") * F("calls"), output_field=FloatField()),
@@ -250,8 +296,26 @@ def _call_bins(series: dict[str, Any], project_id: int, window: BinnedRange) -> 
         )
     )
     columns = (
-        *("version", "region", "slot", "n", "seconds", "n_compiled", "n_looked", "n_stalled", "n_reporting"),
-        *("n_timed", "weight", "p50_weighted", "p99_weighted", "caller_weight", "caller_p50_weighted", "caller_p99_weighted"),
+        *(
+            "version",
+            "region",
+            "slot",
+            "n",
+            "seconds",
+            "n_compiled",
+            "n_looked",
+            "n_stalled",
+            "n_reporting",
+        ),
+        *(
+            "n_timed",
+            "weight",
+            "p50_weighted",
+            "p99_weighted",
+            "caller_weight",
+            "caller_p50_weighted",
+            "caller_p99_weighted",
+        ),
     )
     bins: QuerySet[Any, Any] = rows.values_list(*columns)
     return bins
@@ -268,9 +332,15 @@ def _add_bin(facts: VersionData, row: CallBin, callers: bool) -> None:
     facts.looked += row.looked
     facts.stalled += row.stalled
     facts.reporting += row.reporting
-    weight, p50, p99 = (row.caller_weight, row.caller_p50, row.caller_p99) if callers else (row.weight, row.p50, row.p99)
+    weight, p50, p99 = (
+        (row.caller_weight, row.caller_p50, row.caller_p99)
+        if callers
+        else (row.weight, row.p50, row.p99)
+    )
     if weight and weight >= row.timed:
-        facts.points.setdefault(row.slot, SparklineBin()).add(row.calls, weight, p50 or 0.0, p99 or 0.0)
+        facts.points.setdefault(row.slot, SparklineBin()).add(
+            row.calls, weight, p50 or 0.0, p99 or 0.0
+        )
 
 
 def _query_recent_calls(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
@@ -285,15 +355,24 @@ def _query_recent_calls(series: dict[str, Any], project_id: int, end: int) -> Qu
         minute__lte=end,
         **series,
     )
-    return rows.values_list("series__version_id", "series__region", "calls", "latency", "stalled_count", "stalled")
+    return rows.values_list(
+        "series__version_id", "series__region", "calls", "latency", "stalled_count", "stalled"
+    )
 
 
 def _add_recent(
-    versions: dict[int, VersionData], rows: Iterable[tuple[Any, ...]], regions: dict[int, str], models: Mapping[int, int]
+    versions: dict[int, VersionData],
+    rows: Iterable[tuple[Any, ...]],
+    regions: dict[int, str],
+    models: Mapping[int, int],
 ) -> None:
     packed: dict[int, list[bytes | None]] = defaultdict(list)
     shown = [row for row in rows if regions.get(row[0]) == row[1]]
-    silent = {models.get(version) for version, _, calls, _, stalled_count, _ in shown if calls and stalled_count is None}
+    silent = {
+        models.get(version)
+        for version, _, calls, _, stalled_count, _ in shown
+        if calls and stalled_count is None
+    }
     for version, _, calls, sketch, _, stalled in shown:
         versions[version].recent_calls += calls
         packed[version] += [sketch] if models.get(version) in silent else [sketch, stalled]
@@ -302,13 +381,22 @@ def _add_recent(
 
 
 def _processes(project_id: int, window: BinnedRange, environment: str) -> QuerySet[Any, Any]:
-    """What the versions' processes did in the window: seconds from caches and without, and the highest memory."""
-    table: type[VersionProcessMinute] | type[VersionProcessHour] = VersionProcessHour if window.hourly else VersionProcessMinute
+    """What the versions' processes did in the window: seconds from caches and without, and the
+    highest memory."""
+    table: type[VersionProcessMinute] | type[VersionProcessHour] = (
+        VersionProcessHour if window.hourly else VersionProcessMinute
+    )
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
     rows = _filter_slots(table.objects.filter(project_id=project_id), unit, step, window)
     if environment:
         rows = rows.filter(environment=environment)
-    columns = ("version_id", Sum("hit_seconds"), Sum("miss_seconds"), Max("gpu_peak"), Max("host_rss"))
+    columns = (
+        "version_id",
+        Sum("hit_seconds"),
+        Sum("miss_seconds"),
+        Max("gpu_peak"),
+        Max("host_rss"),
+    )
     sums: QuerySet[Any, Any] = rows.values("version_id").order_by().values_list(*columns)
     return sums
 
@@ -322,5 +410,14 @@ def _add_processes(versions: dict[int, VersionData], rows: Iterable[tuple[Any, .
 def _filter_slots(rows: QuerySet[Any], unit: str, step: int, window: BinnedRange) -> QuerySet[Any]:
     first, last = window.start // step, window.end // step
     days = range(window.start // 1440, window.end // 1440 + 1)
-    # The range of days names the partitions to look in; the days one by one let the key find each series.
-    return rows.filter(**{"day__gte": days[0], "day__lte": days[-1], "day__in": days, f"{unit}__gte": first, f"{unit}__lte": last})
+    # The range of days names the partitions to look in; the days one by one let the key find each
+    # series.
+    return rows.filter(
+        **{
+            "day__gte": days[0],
+            "day__lte": days[-1],
+            "day__in": days,
+            f"{unit}__gte": first,
+            f"{unit}__lte": last,
+        }
+    )

@@ -21,12 +21,16 @@ VersionPlace = tuple[int, str]
 Trait = tuple[str, str]
 
 
-def read_machines(*, places: Collection[VersionPlace], since_minute: int) -> dict[VersionPlace, set[Trait]]:
+def read_machines(
+    *, places: Collection[VersionPlace], since_minute: int
+) -> dict[VersionPlace, set[Trait]]:
     """What the live instances of these run on, as (kind, name); one query."""
     rows = _filter_live(since_minute).filter(version_id__in={version for version, _ in places})
     found: dict[VersionPlace, set[Trait]] = {}
     machines: dict[VersionPlace, set[str]] = {}
-    for version, environment, host, *plain in rows.values_list("version_id", "environment", "host", *_PLAIN).distinct():
+    for version, environment, host, *plain in rows.values_list(
+        "version_id", "environment", "host", *_PLAIN
+    ).distinct():
         place = version, environment
         if place in places:
             found.setdefault(place, set()).update(_list_traits(plain))
@@ -47,7 +51,9 @@ def count_models_by_trait(*, project_id: int, since_minute: int) -> dict[Trait, 
 
 
 def _filter_live(since_minute: int) -> QuerySet[Instance]:
-    rows = Instance.objects.filter(last_minute__gte=since_minute - LIVE_MINUTES).exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX)
+    rows = Instance.objects.filter(last_minute__gte=since_minute - LIVE_MINUTES).exclude(
+        instance_id__startswith=OTHER_INSTANCE_PREFIX
+    )
     return rows.annotate(driver=KeyTextTransform("driver", "identity"))
 
 

@@ -1,4 +1,5 @@
-"""Which calls stand behind a share of calls that ran compiled: those that an agent looked at, and the calls that stalled."""
+"""Which calls stand behind a share of calls that ran compiled: those that an agent looked at, and
+the calls that stalled."""
 
 from __future__ import annotations
 
@@ -10,8 +11,11 @@ from dashboard.fleet.selectors.versions.version_series import EAGER_COLUMNS
 
 
 def sum_observed_calls() -> Combinable:
-    """Calls of a row that were looked at, and as large a part of its stalled calls: a stalled call is not served compiled, it waited."""
-    known, calls, stalled = (Cast(part, FloatField()) for part in (_sum_known_calls(), F("calls"), F("stalled_count")))
+    """Calls of a row that were looked at, and as large a part of its stalled calls: a stalled call
+    is not served compiled, it waited."""
+    known, calls, stalled = (
+        Cast(part, FloatField()) for part in (_sum_known_calls(), F("calls"), F("stalled_count"))
+    )
     part = stalled * known / NullIf(calls - stalled, Value(0.0))
     return known + Coalesce(part, stalled, Value(0.0))
 

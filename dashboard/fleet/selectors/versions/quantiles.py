@@ -1,4 +1,5 @@
-"""The p50 of some versions in bins of time, for a chart or a check of its own: sketches merged, never a mean of quantiles."""
+"""The p50 of some versions in bins of time, for a chart or a check of its own: sketches merged,
+never a mean of quantiles."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ MEDIAN = 0.5
 
 @dataclass(frozen=True)
 class P50Level:
-    """Wall time of one version in one bin; `value` is None where only `known` is: the bound of an engine's first bucket."""
+    """Wall time of one version in one bin; `value` is None where only `known` is: the bound of an
+    engine's first bucket."""
 
     value: float | None
     known: QuantileBound | None = None
@@ -34,21 +36,35 @@ class P50Level:
 
 
 def read_p50_levels(
-    *, project_id: int, version_ids: Collection[int], environment: str, window: TimeBins, region: str = ""
+    *,
+    project_id: int,
+    version_ids: Collection[int],
+    environment: str,
+    window: TimeBins,
+    region: str = "",
 ) -> dict[int, dict[int, P50Level]]:
-    """By version and bin; a bin without a timed call is not there. All versions are of one region: the named one, else the one whose
-    calls took most time."""
+    """By version and bin; a bin without a timed call is not there. All versions are of one region:
+    the named one, else the one whose calls took most time."""
     hourly, span = window.step % 60 == 0, Span(window.first, window.last)
-    series = read_outermost_series(project_id=project_id, version_ids=version_ids, environment=environment)
-    region = region or next(iter(read_region_seconds(project_id=project_id, series=series, span=span, hourly=hourly)), "")
+    series = read_outermost_series(
+        project_id=project_id, version_ids=version_ids, environment=environment
+    )
+    region = region or next(
+        iter(read_region_seconds(project_id=project_id, series=series, span=span, hourly=hourly)),
+        "",
+    )
     series = {id: facts for id, facts in series.items() if facts.region == region}
-    rows = query_calls(project_id=project_id, series=series, spans=dict.fromkeys(version_ids, span), hourly=hourly)
+    rows = query_calls(
+        project_id=project_id, series=series, spans=dict.fromkeys(version_ids, span), hourly=hourly
+    )
     points = parse_call_points(fetch_rows(rows), series, hourly=hourly) if rows is not None else []
     grid = bin_calls(points, window, "wall", all_report_stalls(points))
     found: dict[int, dict[int, P50Level]] = {}
     for version, bins in grid.items():
         for place, calls in bins.items():
-            level = P50Level(calls.sketch.quantile(MEDIAN), find_quantile_bound(calls.sketch, MEDIAN))
+            level = P50Level(
+                calls.sketch.quantile(MEDIAN), find_quantile_bound(calls.sketch, MEDIAN)
+            )
             if level.value is not None or level.known is not None:
                 found.setdefault(version, {})[place] = level
     return found

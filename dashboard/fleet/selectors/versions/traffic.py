@@ -15,15 +15,24 @@ Calls = dict[int, dict[int, int]]
 
 
 def count_calls_by_minute(*, deployment: Deployment, spans: Sequence[Span]) -> Calls:
-    """Calls of every version of the deployment's model in its environment, in some spans of time; two queries."""
-    rows = Series.objects.filter(version__model_id=deployment.model_id, environment=deployment.environment, outermost=True)
+    """Calls of every version of the deployment's model in its environment, in some spans of time;
+    two queries."""
+    rows = Series.objects.filter(
+        version__model_id=deployment.model_id, environment=deployment.environment, outermost=True
+    )
     since = min(span.first for span in spans)
     series = dict(rows.filter(last_minute__gte=since).values_list("pk", "version_id"))
     inside = Q()
     for first, last in spans:
-        inside |= Q(day__gte=first // 1440, day__lte=(last - 1) // 1440, minute__gte=first, minute__lt=last)
-    minutes = VersionMinute.objects.filter(inside, project_id=deployment.project_id, series_id__in=list(series))
+        inside |= Q(
+            day__gte=first // 1440, day__lte=(last - 1) // 1440, minute__gte=first, minute__lt=last
+        )
+    minutes = VersionMinute.objects.filter(
+        inside, project_id=deployment.project_id, series_id__in=list(series)
+    )
     found: Calls = defaultdict(lambda: defaultdict(int))
-    for series_id, minute, calls in minutes.values_list("series_id", "minute").annotate(total=Sum("calls")).order_by():
+    for series_id, minute, calls in (
+        minutes.values_list("series_id", "minute").annotate(total=Sum("calls")).order_by()
+    ):
         found[series[series_id]][minute] += calls
     return found

@@ -1,4 +1,5 @@
-"""Calls and processes of versions over a span of time, from the rows that are added up per version."""
+"""Calls and processes of versions over a span of time, from the rows that are added up per
+version."""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ from django.db.models.functions import NullIf
 
 from dashboard.common.raw_queries import fetch_rows
 from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
-from dashboard.fleet.models import RegionMinute, Series, VersionHour, VersionMinute, VersionProcessHour, VersionProcessMinute
+from dashboard.fleet.models import (
+    RegionMinute,
+    Series,
+    VersionHour,
+    VersionMinute,
+    VersionProcessHour,
+    VersionProcessMinute,
+)
 from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
 from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
 
@@ -29,8 +37,8 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class SeriesInfo:
-    """What a series id stands for; `stratum` in words, `outside` where an engine without an agent was read, `untold` where
-    it did not say which of its calls failed."""
+    """What a series id stands for; `stratum` in words, `outside` where an engine without an agent
+    was read, `untold` where it did not say which of its calls failed."""
 
     version_id: int
     stratum_id: int
@@ -42,8 +50,8 @@ class SeriesInfo:
 
 
 class CallPoint(NamedTuple):
-    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first. `errors` is None where it is not known,
-    `stalled_count` where agents do not report it."""
+    """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first.
+    `errors` is None where it is not known, `stalled_count` where agents do not report it."""
 
     version_id: int
     stratum_id: int
@@ -64,11 +72,13 @@ class CallPoint(NamedTuple):
     stalled: bytes | None = None
     warmup: bytes | None = None
     wall: float = 0.0
-    """Seconds in which an engine made its items, of a series that is read from outside; such an engine makes many at a time."""
+    """Seconds in which an engine made its items, of a series that is read from outside; such an
+    engine makes many at a time."""
 
 
 class ProcessPoint(NamedTuple):
-    """What the processes of one version on one GPU type did in one minute or hour; None is what nobody could tell."""
+    """What the processes of one version on one GPU type did in one minute or hour; None is what
+    nobody could tell."""
 
     version_id: int
     minute: int
@@ -93,9 +103,14 @@ class InstancePoint(NamedTuple):
     stalled: bytes | memoryview[int] | None = None
 
 
-def read_outermost_series(*, project_id: int, version_ids: Collection[int], environment: str) -> dict[int, SeriesInfo]:
-    """The series of some versions that are callers' calls; regions inside others are left out, or calls would count twice."""
-    rows = Series.objects.filter(project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True)
+def read_outermost_series(
+    *, project_id: int, version_ids: Collection[int], environment: str
+) -> dict[int, SeriesInfo]:
+    """The series of some versions that are callers' calls; regions inside others are left out, or
+    calls would count twice."""
+    rows = Series.objects.filter(
+        project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True
+    )
     return {
         row.pk: SeriesInfo(
             row.version_id,
@@ -111,37 +126,55 @@ def read_outermost_series(*, project_id: int, version_ids: Collection[int], envi
 
 
 def list_scraped_versions(series: Iterable[SeriesInfo]) -> set[int]:
-    """Versions of which every series was read from outside: no agent of theirs could tell of compilations."""
+    """Versions of which every series was read from outside: no agent of theirs could tell of
+    compilations."""
     told = list(series)
-    return {facts.version_id for facts in told} - {facts.version_id for facts in told if not facts.outside}
+    return {facts.version_id for facts in told} - {
+        facts.version_id for facts in told if not facts.outside
+    }
 
 
 def stratum_name(series: Series) -> str:
     """GPU, mode, runtime and world size, those that say something."""
     stratum = series.stratum
     ranks = f"{stratum.world_size} ranks" if stratum.world_size > 1 else ""
-    return ", ".join(part for part in (stratum.gpu or "no GPU", stratum.mode, stratum.runtime, ranks) if part)
+    return ", ".join(
+        part for part in (stratum.gpu or "no GPU", stratum.mode, stratum.runtime, ranks) if part
+    )
 
 
-def read_region_seconds(*, project_id: int, series: Mapping[int, SeriesInfo], span: Span, hourly: bool) -> dict[str, float]:
-    """How long the calls of each region took, the busiest first, as on the Fleet page; one region needs no query."""
+def read_region_seconds(
+    *, project_id: int, series: Mapping[int, SeriesInfo], span: Span, hourly: bool
+) -> dict[str, float]:
+    """How long the calls of each region took, the busiest first, as on the Fleet page; one region
+    needs no query."""
     regions = {facts.region: 0.0 for facts in series.values()}
     if len(regions) > 1:
         rows = _calls(project_id, {span: list(series)}, hourly)
-        # Agents time a part of the calls of a very short region: its seconds are those of all its calls, estimated.
-        seconds = Sum(F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField())
+        # Agents time a part of the calls of a very short region: its seconds are those of all its
+        # calls, estimated.
+        seconds = Sum(
+            F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()
+        )
         for series_id, took in rows.values_list("series_id").annotate(took=seconds).order_by():
             regions[series[series_id].region] += took or 0.0
-    return {name: regions[name] for name in sorted(regions, key=lambda name: (regions[name], name), reverse=True)}
+    return {
+        name: regions[name]
+        for name in sorted(regions, key=lambda name: (regions[name], name), reverse=True)
+    }
 
 
-def query_calls(*, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+def query_calls(
+    *, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool
+) -> QuerySet[Any, Any] | None:
     """What `parse_call_points` reads; None where nothing is asked for."""
     found = query_series_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
     if found is None:
         return None
     eager = sum((F(name) for name in EAGER_COLUMNS[1:]), F(EAGER_COLUMNS[0]))
-    rows: QuerySet[Any, Any] = found.annotate(eager=eager, known=F("compiled") + F("partial") + eager)
+    rows: QuerySet[Any, Any] = found.annotate(
+        eager=eager, known=F("compiled") + F("partial") + eager
+    )
     columns = (
         "calls",
         "errors",
@@ -162,13 +195,18 @@ def query_calls(*, project_id: int, series: Mapping[int, SeriesInfo], spans: Map
 def query_series_rows(
     *, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
-    """The rows of some series, each over the span of its version; None where nothing is asked for."""
-    wanted = group_spans({id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans})
+    """The rows of some series, each over the span of its version; None where nothing is asked
+    for."""
+    wanted = group_spans(
+        {id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans}
+    )
     found: QuerySet[Any, Any] | None = _calls(project_id, wanted, hourly) if wanted else None
     return found
 
 
-def parse_call_points(rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesInfo], *, hourly: bool) -> list[CallPoint]:
+def parse_call_points(
+    rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesInfo], *, hourly: bool
+) -> list[CallPoint]:
     """Rows with what their series stand for."""
     own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
     untold = {id for id, facts in series.items() if facts.untold}
@@ -176,36 +214,69 @@ def parse_call_points(rows: Iterable[tuple[Any, ...]], series: Mapping[int, Seri
     step = 60 if hourly else 1
     return [
         CallPoint._make(
-            own[id] + (slot * step, calls, None if id in untold else errors) + tuple(rest) + (covered if id in outside else 0.0,)
+            own[id]
+            + (slot * step, calls, None if id in untold else errors)
+            + tuple(rest)
+            + (covered if id in outside else 0.0,)
         )
         for id, slot, calls, errors, *rest, covered in rows
     ]
 
 
 def read_process_points(
-    *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool, outside: Collection[int] = ()
+    *,
+    project_id: int,
+    environment: str,
+    spans: Mapping[int, Span],
+    hourly: bool,
+    outside: Collection[int] = (),
 ) -> list[ProcessPoint]:
-    """One query for all versions, each over its own span; of those `outside` only a compile time that a start-up log told is known."""
-    rows = query_processes(project_id=project_id, environment=environment, spans=spans, hourly=hourly)
-    return parse_process_points(fetch_rows(rows), outside, hourly=hourly) if rows is not None else []
+    """One query for all versions, each over its own span; of those `outside` only a compile time
+    that a start-up log told is known."""
+    rows = query_processes(
+        project_id=project_id, environment=environment, spans=spans, hourly=hourly
+    )
+    return (
+        parse_process_points(fetch_rows(rows), outside, hourly=hourly) if rows is not None else []
+    )
 
 
-def query_processes(*, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool) -> QuerySet[Any, Any] | None:
+def query_processes(
+    *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool
+) -> QuerySet[Any, Any] | None:
     """What `parse_process_points` reads; None where nothing is asked for."""
     if not spans:
         return None
-    table: type[VersionProcessHour] | type[VersionProcessMinute] = VersionProcessHour if hourly else VersionProcessMinute
+    table: type[VersionProcessHour] | type[VersionProcessMinute] = (
+        VersionProcessHour if hourly else VersionProcessMinute
+    )
     wanted = Q()
     for span, version_ids in group_spans(spans).items():
         wanted |= Q(version_id__in=version_ids, **make_slot_filter(span, hourly))
-    rows = table.objects.filter(wanted, filter_days(spans.values()), project_id=project_id, environment=environment)
-    columns = ("instances", "covered", "recompiles", "compile_seconds", "hit_seconds", "miss_seconds", "gpu_peak", "host_rss")
+    rows = table.objects.filter(
+        wanted, filter_days(spans.values()), project_id=project_id, environment=environment
+    )
+    columns = (
+        "instances",
+        "covered",
+        "recompiles",
+        "compile_seconds",
+        "hit_seconds",
+        "miss_seconds",
+        "gpu_peak",
+        "host_rss",
+    )
     return rows.values_list("version_id", "hour" if hourly else "minute", *columns)
 
 
-def parse_process_points(rows: Iterable[tuple[Any, ...]], outside: Collection[int], *, hourly: bool) -> list[ProcessPoint]:
+def parse_process_points(
+    rows: Iterable[tuple[Any, ...]], outside: Collection[int], *, hourly: bool
+) -> list[ProcessPoint]:
     """Rows as points in minutes."""
-    points = [ProcessPoint(version_id, slot * 60 if hourly else slot, *values) for version_id, slot, *values in rows]
+    points = [
+        ProcessPoint(version_id, slot * 60 if hourly else slot, *values)
+        for version_id, slot, *values in rows
+    ]
     return [_blank_unknown(point) if point.version_id in outside else point for point in points]
 
 
@@ -213,18 +284,27 @@ def _blank_unknown(point: ProcessPoint) -> ProcessPoint:
     return point._replace(recompiles=None, compile_seconds=point.compile_seconds or None)
 
 
-def read_instance_points(*, project_id: int, series: Collection[int], span: Span) -> list[InstancePoint]:
+def read_instance_points(
+    *, project_id: int, series: Collection[int], span: Span
+) -> list[InstancePoint]:
     """Latency per instance; only minutes know instances, so the span should be short."""
     rows = RegionMinute.objects.filter(
-        filter_days([span]), project_id=project_id, series_id__in=series, **make_slot_filter(span, hourly=False)
+        filter_days([span]),
+        project_id=project_id,
+        series_id__in=series,
+        **make_slot_filter(span, hourly=False),
     )
     return [
         InstancePoint(*row)
-        for row in rows.values_list("instance_id", "series_id", "latency", "gpu", "stalled_count", "stalled").iterator(chunk_size=2000)
+        for row in rows.values_list(
+            "instance_id", "series_id", "latency", "gpu", "stalled_count", "stalled"
+        ).iterator(chunk_size=2000)
     ]
 
 
-def _calls(project_id: int, wanted: Mapping[Span, list[int]], hourly: bool) -> QuerySet[VersionHour] | QuerySet[VersionMinute]:
+def _calls(
+    project_id: int, wanted: Mapping[Span, list[int]], hourly: bool
+) -> QuerySet[VersionHour] | QuerySet[VersionMinute]:
     table: type[VersionHour] | type[VersionMinute] = VersionHour if hourly else VersionMinute
     which = Q()
     for span, series_ids in wanted.items():
@@ -233,7 +313,8 @@ def _calls(project_id: int, wanted: Mapping[Span, list[int]], hourly: bool) -> Q
 
 
 def group_spans(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
-    """Whose span is the same: most versions of a page share theirs, and a condition costs as much for one as for all of them."""
+    """Whose span is the same: most versions of a page share theirs, and a condition costs as much
+    for one as for all of them."""
     found: dict[Span, list[int]] = {}
     for id, span in spans.items():
         found.setdefault(span, []).append(id)
@@ -241,8 +322,9 @@ def group_spans(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
 
 
 def make_slot_filter(span: Span, hourly: bool) -> dict[str, Any]:
-    """A span as a condition. Its days are named one by one: keys hold the day before the series or version, and behind a range of
-    days the database would read everything that a project stored on them."""
+    """A span as a condition. Its days are named one by one: keys hold the day before the series or
+    version, and behind a range of days the database would read everything that a project stored on
+    them."""
     days = {"day__in": range(span.first // 1440, (span.last - 1) // 1440 + 1)}
     if hourly:
         return days | {"hour__gte": span.first // 60, "hour__lt": -(-span.last // 60)}
@@ -252,4 +334,7 @@ def make_slot_filter(span: Span, hourly: bool) -> dict[str, Any]:
 def filter_days(spans: Iterable[Span]) -> Q:
     """The days of all spans; they name the partitions to look in."""
     found = list(spans)
-    return Q(day__gte=min(span.first for span in found) // 1440, day__lte=max(span.last for span in found) // 1440)
+    return Q(
+        day__gte=min(span.first for span in found) // 1440,
+        day__lte=max(span.last for span in found) // 1440,
+    )

@@ -9,27 +9,48 @@ from dashboard.common import clock
 from dashboard.common.numbers import significant
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.metric_names import FORMATS
-from dashboard.ingest.scrapers.services import EngineError, engine_add, engine_remove, engines_read, import_engine_log
+from dashboard.ingest.scrapers.services import (
+    EngineError,
+    engine_add,
+    engine_remove,
+    engines_read,
+    import_engine_log,
+)
 from dashboard.projects.models import Project
 
 
 class Command(BaseCommand):
     """Without an option every engine is read once; workers do the same every 15 s."""
 
-    help = "Reads the /metrics of vLLM and SGLang servers that run without an agent; --add and --remove name them."
+    help = (
+        "Reads the /metrics of vLLM and SGLang servers that run without an agent; --add and "
+        "--remove name them."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--project", help="The project's short name; may be left out when there is only one.")
-        parser.add_argument("--add", metavar="URL", help="Such as https://llm.example.com:8443/metrics.")
+        parser.add_argument(
+            "--project", help="The project's short name; may be left out when there is only one."
+        )
+        parser.add_argument(
+            "--add", metavar="URL", help="Such as https://llm.example.com:8443/metrics."
+        )
         parser.add_argument("--remove", metavar="URL")
         parser.add_argument("--engine", choices=tuple(FORMATS), default="vllm")
         parser.add_argument("--model", default="", help="What it serves.")
         parser.add_argument("--release", default="", help="Its version, as it is to be compared.")
         parser.add_argument("--environment", default="production")
-        parser.add_argument("--gpu", default="", help="Such as 'NVIDIA H200': only like is compared with like.")
-        parser.add_argument("--log", metavar="FILE", help="The start-up log of the engine at --of: how long compiling took.")
+        parser.add_argument(
+            "--gpu", default="", help="Such as 'NVIDIA H200': only like is compared with like."
+        )
+        parser.add_argument(
+            "--log",
+            metavar="FILE",
+            help="The start-up log of the engine at --of: how long compiling took.",
+        )
         parser.add_argument("--of", metavar="URL", default="")
-        parser.add_argument("--list", action="store_true", help="Says how each engine is, and reads none.")
+        parser.add_argument(
+            "--list", action="store_true", help="Says how each engine is, and reads none."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -43,17 +64,30 @@ class Command(BaseCommand):
                 engines_read()
         except EngineError as error:
             raise CommandError(str(error)) from error
-        for target in EngineTarget.objects.select_related("project").order_by("project__slug", "url"):
-            read = f"read {clock.unix() - target.read_at:.0f} s ago" if target.read_at else "not read yet"
-            self.stdout.write(f"{target.project.slug}  {target.url}  {target.model_name} {target.version_name}  {target.trouble or read}")
+        for target in EngineTarget.objects.select_related("project").order_by(
+            "project__slug", "url"
+        ):
+            read = (
+                f"read {clock.unix() - target.read_at:.0f} s ago"
+                if target.read_at
+                else "not read yet"
+            )
+            self.stdout.write(
+                f"{target.project.slug}  {target.url}  {target.model_name} "
+                f"{target.version_name}  {target.trouble or read}"
+            )
 
     def _log(self, options: dict[str, Any]) -> None:
         try:
             with Path(options["log"]).open(encoding="utf-8", errors="replace") as lines:
-                stages = import_engine_log(project=_project(options["project"]), url=options["of"], lines=lines)
+                stages = import_engine_log(
+                    project=_project(options["project"]), url=options["of"], lines=lines
+                )
         except OSError as error:
             raise CommandError(f"{options['log']} cannot be read: {error.strerror}.") from error
-        self.stdout.write(", ".join(f"{name} {significant(seconds, 6)} s" for name, seconds in stages.items()))
+        self.stdout.write(
+            ", ".join(f"{name} {significant(seconds, 6)} s" for name, seconds in stages.items())
+        )
 
     def _add(self, options: dict[str, Any]) -> None:
         engine_add(
@@ -70,5 +104,7 @@ class Command(BaseCommand):
 def _project(slug: str | None) -> Project:
     found = list((Project.objects.filter(slug=slug) if slug else Project.objects.all())[:2])
     if len(found) != 1:
-        raise CommandError(f"There is no project {slug}." if slug else "Say which project with --project.")
+        raise CommandError(
+            f"There is no project {slug}." if slug else "Say which project with --project."
+        )
     return found[0]

@@ -1,4 +1,5 @@
-"""`manage.py key_make --kind api --name prometheus`: a key from the command line, such as the one that Prometheus reads /metrics with."""
+"""`manage.py key_make --kind api --name prometheus`: a key from the command line, such as the one
+that Prometheus reads /metrics with."""
 
 from typing import Any
 
@@ -11,17 +12,31 @@ from dashboard.projects.services import key_create
 class Command(BaseCommand):
     """Makes a key and prints it this once."""
 
-    help = "Makes a key that reads (api), sends reports (ing) or tells of deployments (dep), and prints it this once."
+    help = (
+        "Makes a key that reads (api), sends reports (ing) or tells of deployments (dep), and "
+        "prints it this once."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--project", help="The project's short name; may be left out when there is only one.")
-        parser.add_argument("--kind", choices=("api", "ing", "dep"), default="api", help="api (default), ing or dep.")
+        parser.add_argument(
+            "--project", help="The project's short name; may be left out when there is only one."
+        )
+        parser.add_argument(
+            "--kind",
+            choices=("api", "ing", "dep"),
+            default="api",
+            help="api (default), ing or dep.",
+        )
         parser.add_argument("--name", default="", help="What it is for, such as prometheus.")
 
     def handle(self, *args: Any, **options: Any) -> None:
         slug = options["project"]
         found = list((Project.objects.filter(slug=slug) if slug else Project.objects.all())[:2])
         if len(found) != 1:
-            raise CommandError(f"There is no project {slug}." if slug else "Say which project with --project.")
-        _, text = key_create(project=found[0], kind=options["kind"], name=options["name"], actor_name="key_make")
+            raise CommandError(
+                f"There is no project {slug}." if slug else "Say which project with --project."
+            )
+        _, text = key_create(
+            project=found[0], kind=options["kind"], name=options["name"], actor_name="key_make"
+        )
         self.stdout.write(text)

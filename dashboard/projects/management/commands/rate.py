@@ -1,4 +1,5 @@
-"""`manage.py rate`: how many reports a second each project may send, how many may wait to be folded, and how to change it."""
+"""`manage.py rate`: how many reports a second each project may send, how many may wait to be
+folded, and how to change it."""
 
 from collections.abc import Iterator
 
@@ -12,7 +13,8 @@ class Command(SettingsCommand):
     """`manage.py rate --project ranking --set reports_per_second=200`"""
 
     help = (
-        "Shows or changes the quota of a project: how many reports a second it may send to each web process, and how many of them"
+        "Shows or changes the quota of a project: how many reports a second it may send to "
+        "each web process, and how many of them"
         " may wait to be folded. Above it agents receive 429 and wait."
     )
     names, example = (RATE_SETTING, WAITING_SETTING), f"{RATE_SETTING}=200"
@@ -25,4 +27,6 @@ class Command(SettingsCommand):
         """The quota in force, with what is usual where it differs."""
         usual = read_quota({})
         for name, number in read_quota(project.settings).items():
-            yield f"{name:<18}{number:>9,.15g}" + ("" if number == usual[name] else f"  (usually {usual[name]:,.0f})")
+            yield f"{name:<18}{number:>9,.15g}" + (
+                "" if number == usual[name] else f"  (usually {usual[name]:,.0f})"
+            )

@@ -1,4 +1,5 @@
-"""Makes a project with its first key, and a person who may sign in; prints what is shown only once."""
+"""Makes a project with its first key, and a person who may sign in; prints what is shown only
+once."""
 
 from typing import Any
 
@@ -14,8 +15,14 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--name", default="Default", help="The project's name; an existing project is kept as it is.")
-        parser.add_argument("--user", help="A person who administers it; made with a new password if unknown.")
+        parser.add_argument(
+            "--name",
+            default="Default",
+            help="The project's name; an existing project is kept as it is.",
+        )
+        parser.add_argument(
+            "--user", help="A person who administers it; made with a new password if unknown."
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -1,4 +1,5 @@
-"""Numbers of processes, one an instance, and the change that the instances of both versions show together."""
+"""Numbers of processes, one an instance, and the change that the instances of both versions show
+together."""
 
 from __future__ import annotations
 
@@ -8,7 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from dashboard.regressions.judge.inputs import Arm, Stratum
-from dashboard.regressions.judge.pooled_estimate import Estimate, Group, Unit, combine, group, pool_change, prior_at
+from dashboard.regressions.judge.pooled_estimate import (
+    Estimate,
+    Group,
+    Unit,
+    combine,
+    group,
+    pool_change,
+    prior_at,
+)
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.reading_state import CALM, Reading
 from dashboard.regressions.judge.settings import Settings
@@ -44,7 +53,8 @@ class HasLevel(Protocol):
 
 
 def log_highest(units: Units, value: Callable[[InstanceProcessMinute], float | None]) -> Numbers:
-    """The log of the highest value of each unit: the rank that holds most runs out first, the slowest keeps the others waiting."""
+    """The log of the highest value of each unit: the rank that holds most runs out first, the
+    slowest keeps the others waiting."""
     found = {}
     for unit, rows in units.items():
         top = SMALLEST
@@ -99,14 +109,21 @@ class ComparedSeries(ABC):
         """The change with its error; None while there is nothing to compare."""
         groups, estimate = self._worked_out()
         if estimate is None and groups:
-            estimate = combine(groups, prior_at(self._prior, self.minutes()), self._settings.prior_df)
+            estimate = combine(
+                groups, prior_at(self._prior, self.minutes()), self._settings.prior_df
+            )
             self._known = groups, estimate
         return estimate
 
     def _worked_out(self) -> tuple[list[Group], Estimate | None]:
         if self._known is None:
             self._known = (
-                make_groups([(name, self.numbers("baseline", name), self.numbers("candidate", name)) for name in self.strata()]),
+                make_groups(
+                    [
+                        (name, self.numbers("baseline", name), self.numbers("candidate", name))
+                        for name in self.strata()
+                    ]
+                ),
                 None,
             )
         return self._known
@@ -127,10 +144,13 @@ class ComparedSeries(ABC):
     def margin(self, alpha: float, comparisons: int) -> float:
         """Half the width of the interval at this level of certainty."""
         estimate = self.estimate
-        return estimate.margin(alpha / (2 * comparisons * self._doublings)) if estimate else math.inf
+        return (
+            estimate.margin(alpha / (2 * comparisons * self._doublings)) if estimate else math.inf
+        )
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the series says now; `closely` asks for the most recent data even where nothing is regressed."""
+        """What the series says now; `closely` asks for the most recent data even where nothing is
+        regressed."""
         groups = self.groups
         if not groups:
             return CALM

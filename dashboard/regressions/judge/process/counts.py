@@ -1,4 +1,5 @@
-"""The running state of what processes do seldom: recompile storms, and caches that no longer serve."""
+"""The running state of what processes do seldom: recompile storms, and caches that no longer
+serve."""
 
 from __future__ import annotations
 
@@ -59,7 +60,10 @@ class StormSeries:
                 window.drop_until(minute - metric.window_minutes)
                 if window.calls >= metric.least_minutes:
                     judged.append((stratum, unit))
-                    if window.events >= metric.least and 60 * window.events > metric.threshold * window.calls:
+                    if (
+                        window.events >= metric.least
+                        and 60 * window.events > metric.threshold * window.calls
+                    ):
                         affected.append((stratum, unit))
         return judged, affected
 
@@ -70,7 +74,8 @@ class StormSeries:
         return 60 * sum(window.events for window in found) / minutes if minutes else None
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the rule says now; it needs no statistics, so both levels of certainty answer alike."""
+        """What the rule says now; it needs no statistics, so both levels of certainty answer
+        alike."""
         regressed = bool(self.affected) and not self.baseline_affected
         return Reading(regressed=regressed, leaning=regressed) if regressed else CALM
 
@@ -94,7 +99,8 @@ class StormSeries:
 
 
 class MissComparison(NamedTuple):
-    """How the caches served both arms where both started: shares of seconds, and whether the counts are more than chance."""
+    """How the caches served both arms where both started: shares of seconds, and whether the counts
+    are more than chance."""
 
     baseline: float
     candidate: float
@@ -112,7 +118,10 @@ class MissSeries:
 
     def __init__(self, metric: MissShareMetric, settings: Settings) -> None:
         self.metric = metric
-        self.starts: dict[Arm, dict[Stratum, dict[Unit, dict[str, InstanceStart]]]] = {"baseline": {}, "candidate": {}}
+        self.starts: dict[Arm, dict[Stratum, dict[Unit, dict[str, InstanceStart]]]] = {
+            "baseline": {},
+            "candidate": {},
+        }
         self.matched_minutes = 0
         self._settings = settings
         self._missed: MissComparison | None = None
@@ -124,7 +133,9 @@ class MissSeries:
             fresh |= self._take("baseline", stratum, arms.baseline)
             fresh |= self._take("candidate", stratum, arms.candidate)
         if fresh:
-            self._missed = compare_misses(self.starts["baseline"], self.starts["candidate"], self.metric)
+            self._missed = compare_misses(
+                self.starts["baseline"], self.starts["candidate"], self.metric
+            )
         if self._missed is None or not any(arms.candidate for arms in strata.values()):
             return 0
         self.matched_minutes += 1
@@ -135,7 +146,11 @@ class MissSeries:
         for unit, rows in units.items():
             for row in rows:
                 start = row.start
-                if start is not None and start.hit_seconds + start.miss_seconds > 0.0 and start.hits + start.misses:
+                if (
+                    start is not None
+                    and start.hit_seconds + start.miss_seconds > 0.0
+                    and start.hits + start.misses
+                ):
                     of_unit = known.setdefault(unit, {})
                     earlier = of_unit.get(str(row.instance))
                     # Of two accounts of one start the fuller one counts, whichever came first.
@@ -150,15 +165,23 @@ class MissSeries:
         return self._missed
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """Regressed when the share of seconds rose by what matters, and the misses by more than chance."""
+        """Regressed when the share of seconds rose by what matters, and the misses by more than
+        chance."""
         found = self._missed
         if found is None or not found.matters:
             return CALM
         leaning = self._exceeds(found, self._settings.watch_alpha, comparisons)
-        return Reading(regressed=leaning and self._exceeds(found, self._settings.roll_back_alpha, comparisons), leaning=leaning)
+        return Reading(
+            regressed=leaning and self._exceeds(found, self._settings.roll_back_alpha, comparisons),
+            leaning=leaning,
+        )
 
     def _exceeds(self, found: MissComparison, alpha: float, comparisons: int) -> bool:
-        return found.log_ratio > t_quantile(self._settings.prior_df, alpha / (2 * comparisons * self.metric.doublings)) * found.error
+        return (
+            found.log_ratio
+            > t_quantile(self._settings.prior_df, alpha / (2 * comparisons * self.metric.doublings))
+            * found.error
+        )
 
     def bound(self) -> float | None:
         """Counts have no bound that HEALTHY asks for."""
@@ -194,23 +217,36 @@ def fullness(start: InstanceStart) -> tuple[int, int, float, float]:
 
 def sum_starts(starts: list[InstanceStart]) -> CacheSums:
     """The sums, whatever the order."""
-    misses, miss_seconds = sum(start.misses for start in starts), math.fsum(start.miss_seconds for start in starts)
+    misses, miss_seconds = (
+        sum(start.misses for start in starts),
+        math.fsum(start.miss_seconds for start in starts),
+    )
     hit_seconds = math.fsum(start.hit_seconds for start in starts)
-    return CacheSums(misses, misses + sum(start.hits for start in starts), miss_seconds, miss_seconds + hit_seconds)
+    return CacheSums(
+        misses,
+        misses + sum(start.hits for start in starts),
+        miss_seconds,
+        miss_seconds + hit_seconds,
+    )
 
 
 Starts = dict[Stratum, dict[Unit, dict[str, InstanceStart]]]
 
 
-def compare_misses(baseline: Starts, candidate: Starts, metric: MissShareMetric) -> MissComparison | None:
-    """The candidate's misses beside those that the baseline's rate would make of as many lookups, stratum by stratum."""
+def compare_misses(
+    baseline: Starts, candidate: Starts, metric: MissShareMetric
+) -> MissComparison | None:
+    """The candidate's misses beside those that the baseline's rate would make of as many lookups,
+    stratum by stratum."""
     before, after, expected, expected_seconds = [], [], [], []
     base_units = cand_units = affected = 0
     for stratum, units in candidate.items():
         of_baseline = baseline.get(stratum) or {}
         if not units or not of_baseline:
             continue
-        base = sum_starts([start for instances in of_baseline.values() for start in instances.values()])
+        base = sum_starts(
+            [start for instances in of_baseline.values() for start in instances.values()]
+        )
         each = [sum_starts(list(instances.values())) for instances in units.values()]
         before.append(base)
         after += each
@@ -221,12 +257,29 @@ def compare_misses(baseline: Starts, candidate: Starts, metric: MissShareMetric)
     if not after:
         return None
     seconds = math.fsum(one.seconds for one in after)
-    base_share, share = math.fsum(expected_seconds) / seconds, math.fsum(one.miss_seconds for one in after) / seconds
+    base_share, share = (
+        math.fsum(expected_seconds) / seconds,
+        math.fsum(one.miss_seconds for one in after) / seconds,
+    )
     misses, base_misses = sum(one.misses for one in after), sum(one.misses for one in before)
-    variance = 1 / (misses + 0.5) + 1 / (base_misses + 0.5) + metric.dispersion**2 * (1 / cand_units + 1 / base_units)
+    variance = (
+        1 / (misses + 0.5)
+        + 1 / (base_misses + 0.5)
+        + metric.dispersion**2 * (1 / cand_units + 1 / base_units)
+    )
     ratio = math.log((misses + 0.5) / (math.fsum(expected) + 0.5))
     matters = misses >= metric.least and has_risen(share, base_share, metric)
-    return MissComparison(base_share, share, ratio, math.sqrt(variance), matters, affected, base_units, cand_units, len(before))
+    return MissComparison(
+        base_share,
+        share,
+        ratio,
+        math.sqrt(variance),
+        matters,
+        affected,
+        base_units,
+        cand_units,
+        len(before),
+    )
 
 
 def has_risen(share: float, base: float, metric: MissShareMetric) -> bool:

@@ -6,7 +6,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dashboard.regressions.judge.evidence import count_affected, is_driving, sort_dots, strata_changes
+from dashboard.regressions.judge.evidence import (
+    count_affected,
+    is_driving,
+    sort_dots,
+    strata_changes,
+)
 from dashboard.regressions.judge.inputs import Arm, stratum_name
 from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change
 from dashboard.regressions.judge.process.counts import MissSeries, StormSeries, sum_starts
@@ -23,7 +28,9 @@ ARMS: tuple[Arm, Arm] = ("baseline", "candidate")
 LevelLikeSeries = LevelSeries | SingleValueSeries | GrowthSeries
 
 
-def build_process_evidence(process: ProcessTracks, settings: Settings, comparisons: int, verdict: Verdict) -> list[Evidence]:
+def build_process_evidence(
+    process: ProcessTracks, settings: Settings, comparisons: int, verdict: Verdict
+) -> list[Evidence]:
     """One row per metric that anything is known of."""
     rows = []
     for series, track in process.entries:
@@ -32,7 +39,11 @@ def build_process_evidence(process: ProcessTracks, settings: Settings, compariso
         elif isinstance(series, MissSeries):
             row = miss_row(series, track, verdict)
         else:
-            row = level_row(series, track, settings, comparisons, verdict) if series.estimate or series.one_sided else None
+            row = (
+                level_row(series, track, settings, comparisons, verdict)
+                if series.estimate or series.one_sided
+                else None
+            )
         if row is not None:
             rows.append(row)
     return rows
@@ -40,13 +51,26 @@ def build_process_evidence(process: ProcessTracks, settings: Settings, compariso
 
 def list_processes_not_compared(process: ProcessTracks) -> tuple[NotCompared, ...]:
     """The metrics of processes that one version reports and the other, beside it, does not."""
-    sides = [(series.metric.name, series) for series, _ in process.entries if isinstance(series, LevelSeries)]
+    sides = [
+        (series.metric.name, series)
+        for series, _ in process.entries
+        if isinstance(series, LevelSeries)
+    ]
     return tuple(NotCompared(name, "one_sided", None) for name, series in sides if series.one_sided)
 
 
-def build_row(metric: ProcessMetric, track: Track, verdict: Verdict, label: Label, reason: Reason, **found: Any) -> Evidence:
+def build_row(
+    metric: ProcessMetric,
+    track: Track,
+    verdict: Verdict,
+    label: Label,
+    reason: Reason,
+    **found: Any,
+) -> Evidence:
     """What rows of all kinds have, with what was found about this one; absent is None."""
-    nothing: dict[str, Any] = dict.fromkeys(("change", "low", "high", "bound", "smallest_visible", "tolerated"))
+    nothing: dict[str, Any] = dict.fromkeys(
+        ("change", "low", "high", "bound", "smallest_visible", "tolerated")
+    )
     return Evidence(
         metric=metric.name,
         region=NO_REGION,
@@ -63,7 +87,9 @@ def build_row(metric: ProcessMetric, track: Track, verdict: Verdict, label: Labe
     )
 
 
-def level_row(series: LevelLikeSeries, track: Track, settings: Settings, comparisons: int, verdict: Verdict) -> Evidence:
+def level_row(
+    series: LevelLikeSeries, track: Track, settings: Settings, comparisons: int, verdict: Verdict
+) -> Evidence:
     """The row of a level, of a slope per hour, or of a number that an instance has once."""
     metric, estimate = series.metric, series.estimate
     effect = math.log1p(metric.smallest_effect)
@@ -84,25 +110,34 @@ def level_row(series: LevelLikeSeries, track: Track, settings: Settings, compari
         "candidate_instances": sum(change.candidate_instances for change in strata),
         "affected_instances": count_affected(estimate, effect) if estimate else 0,
         "matched_minutes": series.matched_minutes,
-        "strata_agreeing": sum(change.change * estimate.delta > 0 for change in strata) if estimate else 0,
+        "strata_agreeing": sum(change.change * estimate.delta > 0 for change in strata)
+        if estimate
+        else 0,
         "strata": strata,
         "dots": level_dots(series, estimate, said),
     }
     if estimate:
         found["change"] = log_to_change(estimate.delta)
-        found["low"], found["high"] = log_to_change(estimate.delta - margin), log_to_change(estimate.delta + margin)
+        found["low"], found["high"] = (
+            log_to_change(estimate.delta - margin),
+            log_to_change(estimate.delta + margin),
+        )
         found["smallest_visible"] = log_to_change(margin)
         found["bound"] = log_to_change(bound) if bound is not None else None
     if isinstance(series, LevelSeries):
         found["tolerated"] = series.metric.tolerated
         if 2 * series.after_end > series.matched_minutes:
             found["layouts"] = ("last_day",)
-    elif isinstance(series, GrowthSeries) and any(series.from_past(group.stratum) for group in series.groups):
+    elif isinstance(series, GrowthSeries) and any(
+        series.from_past(group.stratum) for group in series.groups
+    ):
         found["layouts"] = ("last_day",)
     return build_row(metric, track, verdict, label, reason, **found)
 
 
-def level_label(estimate: Estimate | None, effect: float, margin: float, one_sided: bool) -> tuple[Label, Reason]:
+def level_label(
+    estimate: Estimate | None, effect: float, margin: float, one_sided: bool
+) -> tuple[Label, Reason]:
     """The label at the level of certainty that ROLL BACK asks for, and why there is none."""
     if estimate is None:
         return "NOT ENOUGH DATA", "one_sided" if one_sided else "too_short"
@@ -119,10 +154,16 @@ def list_levels(series: LevelLikeSeries, arm: Arm, group: Group) -> dict[Any, tu
     counted = group.baseline if arm == "baseline" else group.candidate
     if isinstance(series, LevelSeries):
         totals = series.totals[arm][group.stratum]
-        return {unit: (totals[unit].level / totals[unit].minutes, totals[unit].minutes) for unit in counted}
+        return {
+            unit: (totals[unit].level / totals[unit].minutes, totals[unit].minutes)
+            for unit in counted
+        }
     if isinstance(series, GrowthSeries):
         grown = series.known(arm, group.stratum)
-        return {unit: (number, series.metric.block_minutes * len(grown[unit])) for unit, number in counted.items()}
+        return {
+            unit: (number, series.metric.block_minutes * len(grown[unit]))
+            for unit, number in counted.items()
+        }
     return {unit: (number, 1) for unit, number in counted.items()}
 
 
@@ -136,7 +177,9 @@ def baseline_level(series: LevelLikeSeries, estimate: Estimate) -> float:
     return math.fsum(terms) / math.fsum(weights)
 
 
-def level_dots(series: LevelLikeSeries, estimate: Estimate | None, said: Callable[[float], float]) -> tuple[Dot, ...]:
+def level_dots(
+    series: LevelLikeSeries, estimate: Estimate | None, said: Callable[[float], float]
+) -> tuple[Dot, ...]:
     """Every instance that counts, in its stratum."""
     return sort_dots(
         [
@@ -148,8 +191,11 @@ def level_dots(series: LevelLikeSeries, estimate: Estimate | None, said: Callabl
     )
 
 
-def storm_row(series: StormSeries, track: Track, verdict: Verdict, early: Mapping[Arm, int]) -> Evidence:
-    """The row of events an hour, judged by the instances that show them; `early` events are in no rate, and shown next to it."""
+def storm_row(
+    series: StormSeries, track: Track, verdict: Verdict, early: Mapping[Arm, int]
+) -> Evidence:
+    """The row of events an hour, judged by the instances that show them; `early` events are in no
+    rate, and shown next to it."""
     label: Label = "NO CHANGE"
     reason: Reason = ""
     if track.reading.regressed:
@@ -159,7 +205,14 @@ def storm_row(series: StormSeries, track: Track, verdict: Verdict, early: Mappin
     elif series.baseline_affected and not series.affected:
         label = "IMPROVED"
     dots = [
-        Dot(str(unit), arm, stratum_name(stratum), "", 60 * window.all_events / window.all_calls, window.all_calls)
+        Dot(
+            str(unit),
+            arm,
+            stratum_name(stratum),
+            "",
+            60 * window.all_events / window.all_calls,
+            window.all_calls,
+        )
         for arm in ARMS
         for stratum, units in series.windows[arm].items()
         for unit, window in units.items()
@@ -186,11 +239,18 @@ def storm_row(series: StormSeries, track: Track, verdict: Verdict, early: Mappin
 
 
 def miss_row(series: MissSeries, track: Track, verdict: Verdict) -> Evidence | None:
-    """The row of the share of seconds that no cache served; None while one arm has no start to show."""
+    """The row of the share of seconds that no cache served; None while one arm has no start to
+    show."""
     found = series.missed
     if found is None:
         return None
-    label: Label = "REGRESSED" if track.reading.regressed else "NOT ENOUGH DATA" if found.matters else "NO CHANGE"
+    label: Label = (
+        "REGRESSED"
+        if track.reading.regressed
+        else "NOT ENOUGH DATA"
+        if found.matters
+        else "NO CHANGE"
+    )
     return build_row(
         series.metric,
         track,
@@ -210,11 +270,14 @@ def miss_row(series: MissSeries, track: Track, verdict: Verdict) -> Evidence | N
 
 
 def miss_dots(series: MissSeries) -> tuple[Dot, ...]:
-    """The share of every instance with a known start; `n` is how many compilations asked a cache."""
+    """The share of every instance with a known start; `n` is how many compilations asked a
+    cache."""
     dots = []
     for arm in ARMS:
         for stratum, units in series.starts[arm].items():
             for unit, instances in units.items():
                 sums = sum_starts(list(instances.values()))
-                dots.append(Dot(str(unit), arm, stratum_name(stratum), "", sums.share, sums.lookups))
+                dots.append(
+                    Dot(str(unit), arm, stratum_name(stratum), "", sums.share, sums.lookups)
+                )
     return sort_dots(dots)

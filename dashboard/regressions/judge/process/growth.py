@@ -1,14 +1,16 @@
-"""The running state of how fast processes grow: a slope of each instance by itself, over blocks of minutes.
+"""The running state of how fast processes grow: a slope of each instance by itself, over blocks of
+minutes.
 
-A leak is memory in use that keeps growing. A process's peak is a running maximum: it climbs for hours in a young process, because a
-longer run meets larger batches, and cannot fall. So
+A leak is memory in use that keeps growing. A process's peak is a running maximum: it climbs for
+hours in a young process, because a longer run meets larger batches, and cannot fall. So
 
-1. the level is memory in use, and a block counts with its lowest minute: whether a minute was looked at within a call or between two
-   says nothing about a leak, and the least that a process holds rises with one;
-2. growth is compared at equal age of the processes where the baseline's growth at that age is known: memory settles in the first hours
-   of any process. A baseline older than what is kept is compared within the same hours;
-3. a leak persists: after the first two hours, the blocks that follow have to grow by themselves. Before that second look nothing is
-   said, so memory that settles late is no finding.
+1. the level is memory in use, and a block counts with its lowest minute: whether a sample falls
+   within a call or between two calls is unrelated to a leak, and a leak raises the minimum;
+2. growth is compared at equal age of the processes where the baseline's growth at that age is
+   known: memory settles in the first hours of any process. A baseline older than the retained
+   minutes is compared within the same hours;
+3. a leak persists: after the first two hours, the following blocks must grow on their own. No
+   growth is reported before that second evaluation, so memory that settles late is no finding.
 """
 
 from __future__ import annotations
@@ -21,7 +23,15 @@ from statistics import median
 from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.pooled_estimate import Unit, pool_change, t_quantile
-from dashboard.regressions.judge.process.comparison import Arms, ComparedSeries, Numbers, Strata, Units, log_highest, make_groups
+from dashboard.regressions.judge.process.comparison import (
+    Arms,
+    ComparedSeries,
+    Numbers,
+    Strata,
+    Units,
+    log_highest,
+    make_groups,
+)
 from dashboard.regressions.judge.process.metrics import GrowthMetric
 from dashboard.regressions.judge.reading_state import Reading
 from dashboard.regressions.judge.settings import Settings
@@ -32,7 +42,8 @@ UnitPoints = dict[Unit, Points]
 
 
 class Blocks:
-    """The levels of one process in blocks of some minutes: the lowest of each closed one, and the levels of the open one."""
+    """The levels of one process in blocks of some minutes: the lowest of each closed one, and the
+    levels of the open one."""
 
     __slots__ = ("begun", "floors", "levels")
 
@@ -52,13 +63,17 @@ class Blocks:
 class GrowthSeries(ComparedSeries):
     """How fast the level of every instance grows per hour, once it is in its stride.
 
-    Where the baseline has ended, against how fast its instances grew until then: a leak has to be found after a rollout, too.
+    Where the baseline has ended, against how fast its instances grew until then: a leak has to be
+    found after a rollout, too.
     """
 
     def __init__(self, metric: GrowthMetric, settings: Settings) -> None:
         super().__init__(metric, settings)
         self.metric = metric
-        self.blocks: dict[Arm, dict[Stratum, dict[Unit, Blocks]]] = {"baseline": {}, "candidate": {}}
+        self.blocks: dict[Arm, dict[Stratum, dict[Unit, Blocks]]] = {
+            "baseline": {},
+            "candidate": {},
+        }
         self.after_end: set[Stratum] = set()
         """Strata that were compared with how the baseline grew before it ended."""
         self._begun: dict[Stratum, int] = {}
@@ -87,7 +102,8 @@ class GrowthSeries(ComparedSeries):
         return ended
 
     def _turn(self, minute: int) -> int:
-        """Ends the open block where the minute is of the next one; answers with the minutes that were compared."""
+        """Ends the open block where the minute is of the next one; answers with the minutes that
+        were compared."""
         index, before = minute // self.metric.block_minutes, self._open
         self._open = index
         return self._close(before, minute) if before is not None and index != before else 0
@@ -107,7 +123,9 @@ class GrowthSeries(ComparedSeries):
             if blocks is None:
                 begun = min(row.first_minute for row in grown[unit]) // self.metric.block_minutes
                 # Of the baseline also a day before: its youth may lie there.
-                most = self.metric.most_blocks + (DAY_MINUTES // self.metric.block_minutes if arm == "baseline" else 0)
+                most = self.metric.most_blocks + (
+                    DAY_MINUTES // self.metric.block_minutes if arm == "baseline" else 0
+                )
                 blocks = units[unit] = Blocks(begun, most)
             blocks.levels.append(level)
         return levels
@@ -130,7 +148,8 @@ class GrowthSeries(ComparedSeries):
         return self.metric.block_minutes if self.groups else 0
 
     def _beside(self, stratum: Stratum, minute: int) -> bool:
-        """Whether the baseline grew in this block, or has ended within a day and is known from before."""
+        """Whether the baseline grew in this block, or has ended within a day and is known from
+        before."""
         if any(blocks.levels for blocks in self.blocks["baseline"].get(stratum, {}).values()):
             return True
         last = self._seen.get(stratum)
@@ -151,11 +170,16 @@ class GrowthSeries(ComparedSeries):
         return {unit: slope(points) / hours for unit, points in grown.items()}
 
     def known(self, arm: Arm, stratum: Stratum) -> UnitPoints:
-        """The instances that count: the baseline's at the candidate's age, else of the same hours, else before its end."""
+        """The instances that count: the baseline's at the candidate's age, else of the same hours,
+        else before its end."""
         units = self.blocks[arm].get(stratum, {})
         if arm == "candidate":
             return self._old_enough({unit: list(blocks.floors) for unit, blocks in units.items()})
-        return self._same_age(stratum, units) or self._same_hours(stratum, units) or self._before_end(stratum, units)
+        return (
+            self._same_age(stratum, units)
+            or self._same_hours(stratum, units)
+            or self._before_end(stratum, units)
+        )
 
     def _same_age(self, stratum: Stratum, units: dict[Unit, Blocks]) -> UnitPoints:
         candidates = self.known("candidate", stratum)
@@ -164,7 +188,10 @@ class GrowthSeries(ComparedSeries):
         begun = {unit: self.blocks["candidate"][stratum][unit].begun for unit in candidates}
         first = min(points[0][0] - begun[unit] for unit, points in candidates.items())
         last = max(points[-1][0] - begun[unit] for unit, points in candidates.items())
-        found = {unit: [point for point in blocks.floors if first <= point[0] - blocks.begun <= last] for unit, blocks in units.items()}
+        found = {
+            unit: [point for point in blocks.floors if first <= point[0] - blocks.begun <= last]
+            for unit, blocks in units.items()
+        }
         # A few blocks of those ages have a far less certain slope than all of them.
         least = max(self._least, 3 * max(map(len, candidates.values())) // 4)
         return {unit: points for unit, points in found.items() if len(points) >= least}
@@ -172,12 +199,22 @@ class GrowthSeries(ComparedSeries):
     def _same_hours(self, stratum: Stratum, units: dict[Unit, Blocks]) -> UnitPoints:
         begun = self._begun.get(stratum, 0)
         most = self.metric.most_blocks
-        return self._old_enough({unit: [point for point in blocks.floors if point[0] >= begun][-most:] for unit, blocks in units.items()})
+        return self._old_enough(
+            {
+                unit: [point for point in blocks.floors if point[0] >= begun][-most:]
+                for unit, blocks in units.items()
+            }
+        )
 
     def _before_end(self, stratum: Stratum, units: dict[Unit, Blocks]) -> UnitPoints:
         if stratum not in self.after_end:
             return {}
-        return self._old_enough({unit: list(blocks.floors)[-self.metric.most_blocks :] for unit, blocks in units.items()})
+        return self._old_enough(
+            {
+                unit: list(blocks.floors)[-self.metric.most_blocks :]
+                for unit, blocks in units.items()
+            }
+        )
 
     def from_past(self, stratum: Stratum) -> bool:
         """Whether the baseline's slopes there are of hours before the candidate's."""
@@ -190,15 +227,27 @@ class GrowthSeries(ComparedSeries):
     def read(self, comparisons: int, closely: bool) -> Reading:
         """What the slopes say, once a second look confirms them."""
         reading = super().read(comparisons, closely)
-        return reading if not reading.leaning or self.is_confirmed() else reading._replace(regressed=False, leaning=False)
+        return (
+            reading
+            if not reading.leaning or self.is_confirmed()
+            else reading._replace(regressed=False, leaning=False)
+        )
 
     def is_confirmed(self) -> bool:
         """Whether the blocks after the first look grow by themselves, by what matters."""
         looks = []
         for stratum in self.strata():
-            later = {unit: self._later(points) for unit, points in self.known("candidate", stratum).items()}
-            cand = {unit: points for unit, points in later.items() if len(points) >= self._second_look}
-            base = {unit: points[-self._least :] for unit, points in self.known("baseline", stratum).items()}
+            later = {
+                unit: self._later(points)
+                for unit, points in self.known("candidate", stratum).items()
+            }
+            cand = {
+                unit: points for unit, points in later.items() if len(points) >= self._second_look
+            }
+            base = {
+                unit: points[-self._least :]
+                for unit, points in self.known("baseline", stratum).items()
+            }
             looks.append((stratum, self._slopes(base), self._slopes(cand)))
         found = make_groups(looks)
         return bool(found) and pool_change(found) >= self._effect
@@ -212,36 +261,58 @@ class GrowthSeries(ComparedSeries):
         return list(self.blocks["candidate"])
 
     def tolerable(self) -> bool:
-        """Whether no instance by itself grows so much faster than the baseline that it is hardly chance: the mean of many would hide it."""
+        """Whether no instance by itself grows so much faster than the baseline that it is hardly
+        chance: the mean of many would hide it."""
         estimate = self.estimate
         if estimate is None:
             return True
-        least = t_quantile(estimate.df, self._settings.watch_alpha / (2 * self._settings.judged_metrics * self._doublings))
+        least = t_quantile(
+            estimate.df,
+            self._settings.watch_alpha / (2 * self._settings.judged_metrics * self._doublings),
+        )
         for part in estimate.groups:
-            apart = max(self._effect, least * math.sqrt(estimate.variance * (1.0 + 1.0 / len(part.baseline))))
+            apart = max(
+                self._effect,
+                least * math.sqrt(estimate.variance * (1.0 + 1.0 / len(part.baseline))),
+            )
             if max(part.candidate.values()) - part.baseline_mean >= apart:
                 return False
         return True
 
     def minutes(self) -> float:
-        """The mean minutes of the instances that count, of the version with fewer: its slopes are the less certain ones."""
+        """The mean minutes of the instances that count, of the version with fewer: its slopes are
+        the less certain ones."""
         return min(self._mean_minutes("baseline"), self._mean_minutes("candidate"))
 
     def _mean_minutes(self, arm: Arm) -> float:
-        counts = [len(points) for group in self.groups for points in self.known(arm, group.stratum).values()]
+        counts = [
+            len(points)
+            for group in self.groups
+            for points in self.known(arm, group.stratum).values()
+        ]
         return self.metric.block_minutes * sum(counts) / len(counts)
 
     def recent_change(self) -> float | None:
-        """The change of the slopes over the newest blocks alone; None while those are all there are."""
+        """The change of the slopes over the newest blocks alone; None while those are all there
+        are."""
         if not self.groups or self._mean_minutes("candidate") < 2 * self.metric.least_minutes:
             return None
-        newest = make_groups([(name, self._newest("baseline", name), self._newest("candidate", name)) for name in self.strata()])
+        newest = make_groups(
+            [
+                (name, self._newest("baseline", name), self._newest("candidate", name))
+                for name in self.strata()
+            ]
+        )
         return pool_change(newest) if newest else None
 
     def _newest(self, arm: Arm, stratum: Stratum) -> Numbers:
-        return self._slopes({unit: points[-self._least :] for unit, points in self.known(arm, stratum).items()})
+        return self._slopes(
+            {unit: points[-self._least :] for unit, points in self.known(arm, stratum).items()}
+        )
 
 
 def slope(points: Sequence[tuple[int, float]]) -> float:
     """The median of the slopes between any two points: bursts and single steps hardly move it."""
-    return median([(b - a) / (j - i) for n, (i, a) in enumerate(points) for j, b in points[n + 1 :]])
+    return median(
+        [(b - a) / (j - i) for n, (i, a) in enumerate(points) for j, b in points[n + 1 :]]
+    )

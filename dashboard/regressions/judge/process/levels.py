@@ -8,7 +8,12 @@ from collections import deque
 from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.inputs import Arm, Stratum
 from dashboard.regressions.judge.pooled_estimate import Total, Unit, evict_units
-from dashboard.regressions.judge.process.comparison import ComparedSeries, Numbers, Strata, log_highest
+from dashboard.regressions.judge.process.comparison import (
+    ComparedSeries,
+    Numbers,
+    Strata,
+    log_highest,
+)
 from dashboard.regressions.judge.process.metrics import LevelMetric, SingleValueMetric
 from dashboard.regressions.judge.settings import Settings
 
@@ -16,8 +21,8 @@ from dashboard.regressions.judge.settings import Settings
 class LevelSeries(ComparedSeries):
     """Every instance against the baseline of the same minute and stratum, since the deployment.
 
-    Where the baseline has ended, against its instances as they were in its last day: what a process holds hardly follows
-    the time of day, and says the same on another host of the stratum.
+    Where the baseline has ended, against its instances as they were in its last day: what a process
+    holds hardly follows the time of day, and says the same on another host of the stratum.
     """
 
     def __init__(self, metric: LevelMetric, settings: Settings) -> None:
@@ -40,7 +45,10 @@ class LevelSeries(ComparedSeries):
         changes: list[float] = []
         ended = False
         for stratum, arms in strata.items():
-            base, cand = log_highest(arms.baseline, self.metric.value), log_highest(arms.candidate, self.metric.value)
+            base, cand = (
+                log_highest(arms.baseline, self.metric.value),
+                log_highest(arms.candidate, self.metric.value),
+            )
             self._keep(minute, stratum, base)
             if cand and not arms.baseline and (past := self._ended(minute, stratum)):
                 self.reports |= {"baseline", "candidate"}
@@ -67,17 +75,24 @@ class LevelSeries(ComparedSeries):
             self._add(self._past.setdefault(stratum, {}), base, 0.0, minute)
 
     def _ended(self, minute: int, stratum: Stratum) -> Numbers:
-        """The baseline's instances where it has ended within a day; those that never ran beside the candidate count from now on."""
+        """The baseline's instances where it has ended within a day; those that never ran beside the
+        candidate count from now on."""
         last = self._seen.get(stratum)
         if last is None or not self._settings.gone_minutes <= minute - last <= DAY_MINUTES:
             return {}
-        kept = {unit: total for unit, total in self._past[stratum].items() if total.minutes >= self._settings.instance_minutes}
+        kept = {
+            unit: total
+            for unit, total in self._past[stratum].items()
+            if total.minutes >= self._settings.instance_minutes
+        }
         past = {unit: total.level / total.minutes for unit, total in kept.items()}
         matched = self.totals["baseline"].setdefault(stratum, {})
         for unit in past.keys() - matched.keys():
             found = matched[unit] = Total()
             found.level, found.minutes = kept[unit].level, kept[unit].minutes
-            found.difference = kept[unit].level - kept[unit].minutes * math.fsum(past.values()) / len(past)
+            found.difference = kept[unit].level - kept[unit].minutes * math.fsum(
+                past.values()
+            ) / len(past)
         return past
 
     def _sum(self, arm: Arm, stratum: Stratum, levels: Numbers, middle: float, minute: int) -> None:
@@ -98,7 +113,11 @@ class LevelSeries(ComparedSeries):
         """The mean matched difference of every instance with enough minutes."""
         least = self._settings.instance_minutes
         totals = self.totals[arm].get(stratum, {})
-        return {unit: total.difference / total.minutes for unit, total in totals.items() if total.minutes >= least}
+        return {
+            unit: total.difference / total.minutes
+            for unit, total in totals.items()
+            if total.minutes >= least
+        }
 
     def strata(self) -> list[Stratum]:
         """Where the candidate was matched."""
@@ -116,7 +135,11 @@ class LevelSeries(ComparedSeries):
 
     def recent_change(self) -> float | None:
         """The mean change over the last half hour of data; None before there is as much."""
-        return math.fsum(self._recent) / len(self._recent) if len(self._recent) == self._recent.maxlen else None
+        return (
+            math.fsum(self._recent) / len(self._recent)
+            if len(self._recent) == self._recent.maxlen
+            else None
+        )
 
     def bound(self) -> float | None:
         """The worst change that the data leaves possible, on the log scale."""
@@ -124,7 +147,8 @@ class LevelSeries(ComparedSeries):
         return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
 
     def tolerable(self) -> bool:
-        """Whether that bound lies below the tolerated change; what no version reports holds nothing back."""
+        """Whether that bound lies below the tolerated change; what no version reports holds nothing
+        back."""
         bound = self.bound()
         return not self.reports or (bound is not None and bound < math.log1p(self.metric.tolerated))
 
@@ -138,9 +162,13 @@ class SingleValueSeries(ComparedSeries):
         self.values: dict[Arm, dict[Stratum, Numbers]] = {"baseline": {}, "candidate": {}}
 
     def add(self, minute: int, strata: Strata) -> int:
-        """Takes a minute; answers 1 when instances of both arms ran and their numbers can be compared, else 0."""
+        """Takes a minute; answers 1 when instances of both arms ran and their numbers can be
+        compared, else 0."""
         for stratum, arms in strata.items():
-            base, cand = log_highest(arms.baseline, self.metric.value), log_highest(arms.candidate, self.metric.value)
+            base, cand = (
+                log_highest(arms.baseline, self.metric.value),
+                log_highest(arms.candidate, self.metric.value),
+            )
             self.note(arms, base, cand)
             self._take("baseline", stratum, base)
             self._take("candidate", stratum, cand)

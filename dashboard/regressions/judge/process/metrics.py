@@ -1,4 +1,5 @@
-"""The metrics of a process, as a table; those that are no fault to its users by themselves are soft."""
+"""The metrics of a process, as a table; those that are no fault to its users by themselves are
+soft."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Prior = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True, kw_only=True)
 class LevelMetric(Metric):
-    """A level that every instance reports in every minute; compared as a log ratio within the same minute."""
+    """A level that every instance reports in every minute; compared as a log ratio within the same
+    minute."""
 
     value: Callable[[InstanceProcessMinute], float | None]
     smallest_effect: float
@@ -30,9 +32,10 @@ class LevelMetric(Metric):
 class GrowthMetric(Metric):
     """How fast a level grows: the median slope of its log per hour, of each instance by itself.
 
-    It is taken over the lowest levels of blocks, from the age of `from_minute` on and once `least_minutes` are there; a block
-    is one observation. The newest `most_blocks` count. A rise is confirmed by `confirm_minutes` or more after the first
-    `least_minutes`, which have to grow by themselves.
+    It is taken over the lowest levels of blocks, from the age of `from_minute` on and once
+    `least_minutes` are there; a block is one observation. The newest `most_blocks` count. A rise is
+    confirmed by `confirm_minutes` or more after the first `least_minutes`, which have to grow by
+    themselves.
     """
 
     value: Callable[[InstanceProcessMinute], float | None]
@@ -48,7 +51,8 @@ class GrowthMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class SingleValueMetric(Metric):
-    """One number an instance, known some time after its start; compared as a log ratio between instances."""
+    """One number an instance, known some time after its start; compared as a log ratio between
+    instances."""
 
     value: Callable[[InstanceProcessMinute], float | None]
     smallest_effect: float
@@ -59,10 +63,11 @@ class SingleValueMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class StormMetric(Metric):
-    """Events that a process in its stride hardly has: an instance is affected by over `threshold` an hour, and at least `least`.
+    """Events that a process in its stride hardly has: an instance is affected by over `threshold`
+    an hour, and at least `least`.
 
-    Counted are the last `window_minutes`, from the age of `from_minute` on. Where the baseline is affected too, a rise by
-    `times` and `points` an hour would matter.
+    Counted are the last `window_minutes`, from the age of `from_minute` on. Where the baseline is
+    affected too, a rise by `times` and `points` an hour would matter.
     """
 
     events: Callable[[InstanceProcessMinute], int | None]
@@ -78,9 +83,11 @@ class StormMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class MissShareMetric(Metric):
-    """The share of compile seconds at the start that no cache served, and whether misses are more than chance makes them.
+    """The share of compile seconds at the start that no cache served, and whether misses are more
+    than chance makes them.
 
-    `least` is of misses; `dispersion` is the coefficient of variation of the rate between healthy instances.
+    `least` is of misses; `dispersion` is the coefficient of variation of the rate between healthy
+    instances.
     """
 
     times: float
@@ -113,8 +120,9 @@ GPU_HELD = LevelMetric(
     tolerated=0.10,
     prior_variance=((0, 0.015**2),),
 )
-# The peak is a process's since its start: what a compilation took for a moment counts for as long as it lives. What is in use is
-# looked at now and then, during a call or between two: a busier version seems to hold more. Together they say that more is needed.
+# The peak is a process's since its start: what a compilation took for a moment counts for as long
+# as it lives. What is in use is looked at now and then, during a call or between two: a busier
+# version seems to hold more. Together they say that more is needed.
 GPU_MEMORY = LevelMetric(
     name="gpu_memory",
     unit="bytes",
@@ -140,11 +148,37 @@ LEAK = GrowthMetric(
     smallest_effect=0.005,
     prior_variance=((120, 0.005**2), (240, 0.0022**2), (480, 0.001**2), (960, 0.0005**2)),
 )
-COMPILE_TIME = SingleValueMetric(name="compile_time", unit="s", value=compile_time, smallest_effect=0.25, prior_variance=((0, 0.18**2),))
-COLD_START = SingleValueMetric(name="cold_start", unit="s", value=cold_start, smallest_effect=0.25, prior_variance=((0, 0.20**2),))
+COMPILE_TIME = SingleValueMetric(
+    name="compile_time",
+    unit="s",
+    value=compile_time,
+    smallest_effect=0.25,
+    prior_variance=((0, 0.18**2),),
+)
+COLD_START = SingleValueMetric(
+    name="cold_start",
+    unit="s",
+    value=cold_start,
+    smallest_effect=0.25,
+    prior_variance=((0, 0.20**2),),
+)
 RECOMPILES = StormMetric(
-    name="recompiles", unit="per hour", events=attrgetter("recompiles"), threshold=10.0, least=5, times=3.0, points=2.0
+    name="recompiles",
+    unit="per hour",
+    events=attrgetter("recompiles"),
+    threshold=10.0,
+    least=5,
+    times=3.0,
+    points=2.0,
 )
 CACHE = MissShareMetric(name="cache", unit="share", times=2.0, points=0.10, least=5, dispersion=0.5)
 
-PROCESS_METRICS: tuple[ProcessMetric, ...] = (GPU_MEMORY, HOST_MEMORY, LEAK, COMPILE_TIME, COLD_START, RECOMPILES, CACHE)
+PROCESS_METRICS: tuple[ProcessMetric, ...] = (
+    GPU_MEMORY,
+    HOST_MEMORY,
+    LEAK,
+    COMPILE_TIME,
+    COLD_START,
+    RECOMPILES,
+    CACHE,
+)

@@ -1,4 +1,5 @@
-"""What is known of the processes of a candidate and its baseline: one series per metric, beside the regions."""
+"""What is known of the processes of a candidate and its baseline: one series per metric, beside the
+regions."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ from dashboard.regressions.judge.process.counts import MissSeries, StormSeries
 from dashboard.regressions.judge.process.growth import GrowthSeries
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 from dashboard.regressions.judge.process.levels import LevelSeries, SingleValueSeries
-from dashboard.regressions.judge.process.metrics import GrowthMetric, LevelMetric, ProcessMetric, SingleValueMetric, StormMetric
+from dashboard.regressions.judge.process.metrics import (
+    GrowthMetric,
+    LevelMetric,
+    ProcessMetric,
+    SingleValueMetric,
+    StormMetric,
+)
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.verdict_policy import JudgedTrack, Track
 
@@ -25,7 +32,11 @@ def process_series(metric: ProcessMetric, settings: Settings) -> ProcessSeries:
         return GrowthSeries(metric, settings)
     if isinstance(metric, SingleValueMetric):
         return SingleValueSeries(metric, settings)
-    return StormSeries(metric, settings) if isinstance(metric, StormMetric) else MissSeries(metric, settings)
+    return (
+        StormSeries(metric, settings)
+        if isinstance(metric, StormMetric)
+        else MissSeries(metric, settings)
+    )
 
 
 def confirming_series(series: ProcessSeries, settings: Settings) -> LevelSeries | None:
@@ -49,17 +60,27 @@ class ProcessTracks:
     """The series and tracks of all metrics of processes."""
 
     def __init__(self, settings: Settings) -> None:
-        self.entries = [(process_series(metric, settings), Track(metric)) for metric in settings.process_metrics]
-        self.confirming = {series: confirming for series, _ in self.entries if (confirming := confirming_series(series, settings))}
+        self.entries = [
+            (process_series(metric, settings), Track(metric)) for metric in settings.process_metrics
+        ]
+        self.confirming = {
+            series: confirming
+            for series, _ in self.entries
+            if (confirming := confirming_series(series, settings))
+        }
         self.ooms: dict[Arm, dict[str, OutOfMemoryCount]] = {"baseline": {}, "candidate": {}}
         self.instances: dict[Arm, set[str]] = {"baseline": set(), "candidate": set()}
         self.early: dict[Arm, int] = {"baseline": 0, "candidate": 0}
         """Recompiles of instances that are too young for the rate of the storm metric."""
-        self._storm_from = min((one.from_minute for one in settings.process_metrics if isinstance(one, StormMetric)), default=0)
+        self._storm_from = min(
+            (one.from_minute for one in settings.process_metrics if isinstance(one, StormMetric)),
+            default=0,
+        )
         self._settings = settings
 
     def remember(self, minute: int, states: Iterable[InstanceProcessMinute]) -> None:
-        """Takes a minute of the baseline from before the deployment: what an instance's start took says the same at any time."""
+        """Takes a minute of the baseline from before the deployment: what an instance's start took
+        says the same at any time."""
         strata = self._strata(states)
         lives = split_by_start(strata)
         for series, _ in self.entries:
@@ -73,7 +94,8 @@ class ProcessTracks:
                 series.remember(minute, lives)
 
     def add(self, minute: int, states: Iterable[InstanceProcessMinute], comparisons: int) -> None:
-        """Takes all rows of one closed minute, in any order; the first minutes of an instance are left out."""
+        """Takes all rows of one closed minute, in any order; the first minutes of an instance are
+        left out."""
         strata = self._strata(states)
         if not strata:
             return
@@ -85,7 +107,11 @@ class ProcessTracks:
                 confirming.add(minute, strata)
             if minutes:
                 reading = series.read(comparisons, closely=track.driving or track.released)
-                if confirming is not None and reading.regressed and not confirming.read(comparisons, closely=False).leaning:
+                if (
+                    confirming is not None
+                    and reading.regressed
+                    and not confirming.read(comparisons, closely=False).leaning
+                ):
                     reading = reading._replace(regressed=False)
                 track.step(minute, minutes, reading, series.matched_minutes, self._settings)
 
@@ -115,12 +141,20 @@ class ProcessTracks:
 
     def judged(self) -> list[JudgedTrack]:
         """The tracks that count for the verdict."""
-        return [JudgedTrack(track, series, False) for series, track in self.entries if not track.metric.muted]
+        return [
+            JudgedTrack(track, series, False)
+            for series, track in self.entries
+            if not track.metric.muted
+        ]
 
 
 def split_by_start(strata: dict[Stratum, Arms]) -> dict[Stratum, Arms]:
-    """The same rows by process: each starts and grows by itself, while the level of those that follow each other on a host is one."""
-    return {stratum: Arms(_split_units(arms.baseline), _split_units(arms.candidate)) for stratum, arms in strata.items()}
+    """The same rows by process: each starts and grows by itself, while the level of those that
+    follow each other on a host is one."""
+    return {
+        stratum: Arms(_split_units(arms.baseline), _split_units(arms.candidate))
+        for stratum, arms in strata.items()
+    }
 
 
 def _split_units(units: Units) -> Units:

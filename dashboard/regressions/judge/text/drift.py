@@ -12,9 +12,16 @@ NAMES = {"p50": "p50", "gpu_p50": "GPU time p50"}
 
 def describe_drift(found: Mapping[str, object] | SelfDrift) -> str:
     """What has risen, and by how much; takes a stored one as well."""
-    told = found if isinstance(found, Mapping) else {"metric": found.metric, "region": found.region, "change": found.change}
+    told = (
+        found
+        if isinstance(found, Mapping)
+        else {"metric": found.metric, "region": found.region, "change": found.change}
+    )
     metric, region, change = (told.get(key) for key in ("metric", "region", "change"))
     of = f" of `{region}`" if region else ""
     ratio = change if isinstance(change, float) else 0.0
     size = f"{magnitude(ratio)} {'as long as' if is_factor(ratio) else 'slower than'}"
-    return f"{NAMES.get(str(metric), str(metric))}{of} is {size} on the version's own first day, adjusted for load and time of day"
+    return (
+        f"{NAMES.get(str(metric), str(metric))}{of} is {size} on the version's own first day, "
+        "adjusted for load and time of day"
+    )

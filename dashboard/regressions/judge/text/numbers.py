@@ -1,4 +1,5 @@
-"""Spans and directions in the sentence of a verdict; numbers and changes are in the words of `dashboard.common.numbers`."""
+"""Spans and directions in the sentence of a verdict; numbers and changes are in the words of
+`dashboard.common.numbers`."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ MIN_REMAINDER = 1e-15
 
 
 def orient_change(change: float, worse: int) -> float:
-    """A change of the metric itself where less is worse: half the throughput is 50 % lower, not twice as bad."""
+    """A change of the metric itself where less is worse: half the throughput is 50 % lower, not
+    twice as bad."""
     return change if worse > 0 else change / max(1.0 + change, MIN_REMAINDER)
 
 

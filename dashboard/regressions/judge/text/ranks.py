@@ -1,4 +1,5 @@
-"""What some ranks do otherwise than the others, in words; names of frames are the agent's and are only ever escaped."""
+"""What some ranks do otherwise than the others, in words; names of frames are the agent's and are
+only ever escaped."""
 
 from __future__ import annotations
 
@@ -19,24 +20,40 @@ def describe_divergence(one: Divergence) -> str:
     where = f" in stage {one.stage}" if one.stage else ""
     single = len(one.ranks) == 1
     if one.kind == "eager":
-        return f"{who} run{'s' if single else ''} eager{where} while {_plural(one.others, 'rank')} run compiled"
-    if one.kind == "limit":
-        return f"{who} gave up compiling `{one.about}`{where} and {others} did not: a collective inside may wait for ever"
-    if one.kind == "cache":
-        return f"{who} compiled `{one.about}` that the caches served to {others}{where}: a slow start of these ranks holds up all"
-    if one.kind == "graph":
-        asked = (
-            f" ({', '.join(map(format_key, one.graphs[:MAX_GRAPHS_NAMED]))}{', …' if len(one.graphs) > MAX_GRAPHS_NAMED else ''})"
-            if one.graphs
-            else ""
+        return (
+            f"{who} run{'s' if single else ''} eager{where} while "
+            f"{_plural(one.others, 'rank')} run compiled"
         )
+    if one.kind == "limit":
+        return (
+            f"{who} gave up compiling `{one.about}`{where} and {others} did not: a collective "
+            "inside may wait for ever"
+        )
+    if one.kind == "cache":
+        return (
+            f"{who} compiled `{one.about}` that the caches served to {others}{where}: a slow "
+            "start of these ranks holds up all"
+        )
+    if one.kind == "graph":
+        graphs = ", ".join(map(format_key, one.graphs[:MAX_GRAPHS_NAMED]))
+        more = ", …" if len(one.graphs) > MAX_GRAPHS_NAMED else ""
+        asked = f" ({graphs}{more})" if one.graphs else ""
         usual = f" ({format_key(one.usual_graph)})" if one.usual_graph else ""
-        return f"{who} asked the caches for another graph of `{one.about}`{asked} than {others}{usual}{where}"
+        return (
+            f"{who} asked the caches for another graph of `{one.about}`{asked} than "
+            f"{others}{usual}{where}"
+        )
     if one.kind == "straggler":
-        return f"{who} {'is' if single else 'are'} behind with `{one.about}`{where}: {others} have compiled it"
+        return (
+            f"{who} {'is' if single else 'are'} behind with `{one.about}`{where}: {others} "
+            "have compiled it"
+        )
     more = "more" if one.kind == "more" else "less"
     times = _plural(abs(one.count - one.usual), "time")
-    return f"{who} compiled `{one.about}` {times} {more} often than {others}{where}: a collective inside may wait for ever"
+    return (
+        f"{who} compiled `{one.about}` {times} {more} often than {others}{where}: a collective "
+        "inside may wait for ever"
+    )
 
 
 def format_key(key: str) -> str:

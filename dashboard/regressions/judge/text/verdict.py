@@ -1,4 +1,5 @@
-"""A verdict in one sentence, made from its evidence; names, times and a known cause come from the caller."""
+"""A verdict in one sentence, made from its evidence; names, times and a known cause come from the
+caller."""
 
 from __future__ import annotations
 
@@ -11,10 +12,16 @@ from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence, NextStep, NotCompared, Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.text.drift import describe_drift
-from dashboard.regressions.judge.text.numbers import SPACE, capitalize, format_duration, orient_change
+from dashboard.regressions.judge.text.numbers import (
+    SPACE,
+    capitalize,
+    format_duration,
+    orient_change,
+)
 
 CONFIDENCE_NOTE = (
-    "Intervals are widened for every metric and for looking again each minute; they are calibrated on simulated fleets, "
+    "Intervals are widened for every metric and for looking again each minute; they are "
+    "calibrated on simulated fleets, "
     "not provably valid at every moment."
 )
 
@@ -47,7 +54,8 @@ LONG_AGO_MINUTES = 120
 NOT_JUDGED_REASONS: dict[str, str] = {
     "one_sided": "is not judged: one version does not report it",
     "too_few_calls": "is not judged: too few calls a minute",
-    "bucket_too_wide": "is not judged: a bucket in which the engine counts is wider than the difference",
+    "bucket_too_wide": "is not judged: a bucket in which the engine "
+    "counts is wider than the difference",
 }
 NOT_COMPARED_REASONS = {
     "no_baseline_in_stratum": "no baseline instance in this stratum",
@@ -74,13 +82,28 @@ def describe_baseline(baseline: str, layouts: tuple[Layout, ...]) -> str:
     return baseline + LAYOUT_PHRASES[layouts[0] if layouts else "side_by_side"]
 
 
-def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None = None) -> str:
-    """What happened, how much, against what, where and since when; `say_minute` turns an epoch minute into a time."""
+def verdict_sentence(
+    outcome: Outcome,
+    *,
+    candidate: str,
+    baseline: str,
+    say_minute: Callable[[int], str],
+    cause: str | None = None,
+) -> str:
+    """What happened, how much, against what, where and since when; `say_minute` turns an epoch
+    minute into a time."""
     over = ended_phrases(outcome, say_minute)
     if outcome.verdict == "roll_back":
         off = outcome.last_candidate_minute if outcome.reason == "silent" else None
-        done = f" It has made no call since {say_minute(off)}: this is what was said until then." if off is not None else ""
-        return f"Roll back {candidate}: {roll_back_phrase(outcome, candidate, baseline, say_minute, cause)}.{done}{over}"
+        done = (
+            f" It has made no call since {say_minute(off)}: this is what was said until then."
+            if off is not None
+            else ""
+        )
+        return (
+            f"Roll back {candidate}: "
+            f"{roll_back_phrase(outcome, candidate, baseline, say_minute, cause)}.{done}{over}"
+        )
     if outcome.verdict == "watch":
         return capitalize(watch_sentence(outcome, candidate, baseline, say_minute, cause)) + over
     if outcome.verdict == "healthy":
@@ -90,23 +113,34 @@ def verdict_sentence(outcome: Outcome, *, candidate: str, baseline: str, say_min
 
 def ended_phrases(outcome: Outcome, say_minute: Callable[[int], str]) -> str:
     """What a roll back rested on and is over, each in a sentence of its own."""
-    return "".join(f" `{name}`, which was to be rolled back, has not been called since {say_minute(at)}." for name, at in outcome.ended)
+    return "".join(
+        f" `{name}`, which was to be rolled back, has not been called since {say_minute(at)}."
+        for name, at in outcome.ended
+    )
 
 
 def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int], str]) -> str:
     """What is ruled out, of which metric, and what could not be judged."""
     rows = {row.metric: row for row in outcome.evidence}
-    bounds = {name: orient_change(max(bound, 0.0), rows[name].worse if name in rows else 1) for name, bound in outcome.bounds.items()}
-    each = ", ".join(f"{LEVELS[name][0]} {magnitude(bound)}" for name, bound in bounds.items() if name in LEVELS)
+    bounds = {
+        name: orient_change(max(bound, 0.0), rows[name].worse if name in rows else 1)
+        for name, bound in outcome.bounds.items()
+    }
+    each = ", ".join(
+        f"{LEVELS[name][0]} {magnitude(bound)}" for name, bound in bounds.items() if name in LEVELS
+    )
     worst = magnitude(max(bounds.values(), default=0.0))
     side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
     against = describe_baseline(baseline, outcome.layouts).rstrip(",")
     sentence = (
-        f"Nothing worse than {worst} in {format_duration(outcome.look or 0)} {side} {against}{f': {each}' if len(bounds) > 1 else ''}."
+        f"Nothing worse than {worst} in {format_duration(outcome.look or 0)} {side} "
+        f"{against}{f': {each}' if len(bounds) > 1 else ''}."
     )
     if outcome.minor:
         more = len(outcome.minor) - MOST_MINOR
-        named = ", ".join(f"`{name}`" for name in outcome.minor[:MOST_MINOR]) + (f" and {more} more" if more > 0 else "")
+        named = ", ".join(f"`{name}`" for name in outcome.minor[:MOST_MINOR]) + (
+            f" and {more} more" if more > 0 else ""
+        )
         sentence += f" Not in it, for their few calls: {named}."
     last = outcome.last_compared_minute
     if last is not None and outcome.minute - last > LONG_AGO_MINUTES:
@@ -116,11 +150,24 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
 
 def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
     """What stands beside the answer without being in it, for one of these reasons."""
-    silent = [row for row in outcome.evidence if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"]
-    return "".join(f" {capitalize(LEVELS.get(row.metric, (row.metric,))[0])} {NOT_JUDGED_REASONS[row.reason]}." for row in silent)
+    silent = [
+        row
+        for row in outcome.evidence
+        if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"
+    ]
+    return "".join(
+        f" {capitalize(LEVELS.get(row.metric, (row.metric,))[0])} {NOT_JUDGED_REASONS[row.reason]}."
+        for row in silent
+    )
 
 
-def roll_back_phrase(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
+def roll_back_phrase(
+    outcome: Outcome,
+    candidate: str,
+    baseline: str,
+    say_minute: Callable[[int], str],
+    cause: str | None,
+) -> str:
     """What changed, and what is certainly wrong."""
     stalled = any(row.drives and row.metric == "stalled" for row in outcome.evidence)
     certain = (fact for fact in outcome.facts if fact.severity == "roll_back")
@@ -133,19 +180,39 @@ def roll_back_phrase(outcome: Outcome, candidate: str, baseline: str, say_minute
     return "; ".join(said)
 
 
-def certain_phrase(fact: CertainFact, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
+def certain_phrase(
+    fact: CertainFact, candidate: str, baseline: str, say_minute: Callable[[int], str]
+) -> str:
     """A certain fact with where and since when, and what the baseline shows."""
-    said = f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}"
+    said = (
+        f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since "
+        f"{say_minute(fact.since)}"
+    )
     if fact.kind == "stalled_calls":
         return f"{said}{baseline_stalls_phrase(fact, baseline)}"
     if fact.kind == "compiled_nothing" and not fact.on_baseline:
         if fact.baseline_silent:
             return f"{said}; not comparable with {baseline}: agent versions differ"
-        return f"{said}; {baseline} {'served it compiled' if fact.passed_on_baseline else 'served no call of it compiled'}"
+        served = (
+            "served it compiled" if fact.passed_on_baseline else "served no call of it compiled"
+        )
+        return f"{said}; {baseline} {served}"
     if fact.kind not in ("parity", "shadow_parity"):
-        return f"{said}; sampled calls of {baseline} had none" if fact.kind == "non_finite" else f"{said} and none of {baseline}"
-    others = f", and passed on {fact.passed} other{'s' if fact.passed > 1 else ''}" if fact.passed else ""
-    before = f"it passed on {fact.passed_on_baseline} of {baseline}" if fact.passed_on_baseline else f"{baseline} did not compare it"
+        return (
+            f"{said}; sampled calls of {baseline} had none"
+            if fact.kind == "non_finite"
+            else f"{said} and none of {baseline}"
+        )
+    others = (
+        f", and passed on {fact.passed} other{'s' if fact.passed > 1 else ''}"
+        if fact.passed
+        else ""
+    )
+    before = (
+        f"it passed on {fact.passed_on_baseline} of {baseline}"
+        if fact.passed_on_baseline
+        else f"{baseline} did not compare it"
+    )
     return f"{said}{others}; {before}"
 
 
@@ -153,29 +220,53 @@ def baseline_stalls_phrase(fact: CertainFact, baseline: str) -> str:
     """What the baseline shows of calls beyond their budget."""
     if fact.baseline_silent:
         return f"; not comparable with {baseline}: agent versions differ"
-    return f", and on {fact.on_baseline} of {baseline}" if fact.on_baseline else f" and none of {baseline}"
+    return (
+        f", and on {fact.on_baseline} of {baseline}"
+        if fact.on_baseline
+        else f" and none of {baseline}"
+    )
 
 
-def drivers_phrase(outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
+def drivers_phrase(
+    outcome: Outcome, baseline: str, say_minute: Callable[[int], str], cause: str | None
+) -> str:
     """The levels that changed most, and the calls that explain them."""
     rows = [row for row in outcome.evidence if row.drives]
-    levels = sorted((row for row in rows if not is_count(row)), key=lambda row: (not row.hard, -(row.change or 0.0)))
+    levels = sorted(
+        (row for row in rows if not is_count(row)),
+        key=lambda row: (not row.hard, -(row.change or 0.0)),
+    )
     levels = levels[:1] + [row for row in levels[1:MOST_LEVELS] if row.hard]
-    counts = sorted((row for row in rows if is_count(row)), key=lambda row: (not row.hard, row.metric in COUNTS_WITH_CAUSES, row.metric))
+    counts = sorted(
+        (row for row in rows if is_count(row)),
+        key=lambda row: (not row.hard, row.metric in COUNTS_WITH_CAUSES, row.metric),
+    )
     counts = [row for row in counts if row.hard] or counts[:1]
     several = len({row.region for row in outcome.evidence if row.region}) > 1
     parts = [level_phrase(row, baseline, say_minute, several) for row in levels]
     if levels:
-        parts += [count_phrase(row) + (since_phrase(row, say_minute) if row.since != levels[0].since else "") for row in counts]
-    else:
         parts += [
-            f"{count_phrase(row)} on {instances_phrase(row)}{since_phrase(row, say_minute)}, {baseline_phrase(row, baseline)}"
+            count_phrase(row)
+            + (since_phrase(row, say_minute) if row.since != levels[0].since else "")
             for row in counts
         ]
-    known = cause if cause is not None else next((found for row in counts if (found := find_main_cause(row))), None)
+    else:
+        parts += [
+            f"{count_phrase(row)} on "
+            f"{instances_phrase(row)}{since_phrase(row, say_minute)}, "
+            f"{baseline_phrase(row, baseline)}"
+            for row in counts
+        ]
+    known = (
+        cause
+        if cause is not None
+        else next((found for row in counts if (found := find_main_cause(row))), None)
+    )
     # Eager and stalled calls stand last: what is known of a cause is about them.
     explained = any(row.metric in COUNTS_WITH_CAUSES for row in counts)
-    return "; ".join(parts) + (f": {known}" if known and explained else f"; {known}" if known else "")
+    return "; ".join(parts) + (
+        f": {known}" if known and explained else f"; {known}" if known else ""
+    )
 
 
 def is_count(row: Evidence) -> bool:
@@ -183,22 +274,34 @@ def is_count(row: Evidence) -> bool:
     return row.change is None or row.unit == "share"
 
 
-def level_phrase(row: Evidence, baseline: str, say_minute: Callable[[int], str], several: bool) -> str:
+def level_phrase(
+    row: Evidence, baseline: str, say_minute: Callable[[int], str], several: bool
+) -> str:
     """A level against the baseline, with its interval and how many instances show it."""
     name, worse, better = LEVELS.get(row.metric, (row.metric, "worse", "better"))
     change = row.change or 0.0
     if row.metric == "leak":
-        more = f"{percent(change)} ({interval(row, True)}) more than on {describe_baseline(baseline, row.layouts)}"
+        more = (
+            f"{percent(change)} ({interval(row, True)}) more than on "
+            f"{describe_baseline(baseline, row.layouts)}"
+        )
         return (
             f"GPU memory grows by {percent(row.candidate or 0.0)} an hour, {more}, on "
             f"{instances_phrase(row)}{since_phrase(row, say_minute)}"
         )
     of = f" of `{row.region}`" if several and row.region else ""
     ratio, than = orient_change(change, row.worse), describe_baseline(baseline, row.layouts)
-    way, word = (f"as {FACTOR_WORDS.get(worse, 'high')}", "as") if is_factor(ratio) else (worse if change >= 0 else better, "than")
+    way, word = (
+        (f"as {FACTOR_WORDS.get(worse, 'high')}", "as")
+        if is_factor(ratio)
+        else (worse if change >= 0 else better, "than")
+    )
     size = f"{magnitude(ratio)} {way} ({interval(row, change >= 0)})"
     least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
-    return f"{name}{of} is {least}{size} {word} {than} on {instances_phrase(row)}{since_phrase(row, say_minute)}"
+    return (
+        f"{name}{of} is {least}{size} {word} {than} on "
+        f"{instances_phrase(row)}{since_phrase(row, say_minute)}"
+    )
 
 
 def count_phrase(row: Evidence) -> str:
@@ -231,47 +334,78 @@ def instances_phrase(row: Evidence) -> str:
 
 def find_main_cause(row: Evidence) -> str | None:
     """The most frequent cause in the agents' counts; an unknown one is not guessed."""
-    return next((said for cause in row.causes if (said := cause_sentence(cause, f"`{row.region}`"))), None)
+    return next(
+        (said for cause in row.causes if (said := cause_sentence(cause, f"`{row.region}`"))), None
+    )
 
 
-def watch_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str], cause: str | None) -> str:
+def watch_sentence(
+    outcome: Outcome,
+    candidate: str,
+    baseline: str,
+    say_minute: Callable[[int], str],
+    cause: str | None,
+) -> str:
     """What changed, short of what a roll back asks for; or how little can be compared."""
     driving = [row for row in outcome.evidence if row.drives]
     if driving:
         hard = [row for row in driving if row.hard]
         so = "not yet sure enough to roll back" if hard else "by itself no reason to roll back"
         if hard and all(row.alone for row in hard):
-            so = "one instance shows nearly all of it, which is more often its machine than its version"
+            so = (
+                "one instance shows nearly all of it, which is more often its machine than its "
+                "version"
+            )
         return f"{drivers_phrase(outcome, baseline, say_minute, cause)}; {so}."
     news = next((fact for fact in outcome.facts if fact.severity == "watch"), None)
     if news:
         why = f"; {cause}" if news.kind == "stalled_calls" and cause else ""
         return f"{certain_phrase(news, candidate, baseline, say_minute)}{why}."
     if outcome.drift:
-        return f"{drift_phrase(outcome.drift, candidate, say_minute)}; by itself no reason to roll back."
+        return (
+            f"{drift_phrase(outcome.drift, candidate, say_minute)}; by itself no reason to "
+            "roll back."
+        )
     share = percent(outcome.comparable_share or 0.0)
     most = outcome.not_compared[0] if outcome.not_compared else None
     why = f": {not_compared_phrase(most)}" if most else ""
     return f"only {share} of {candidate}'s calls can be compared with {baseline}{why}."
 
 
-def drift_phrase(found: Sequence[SelfDrift], candidate: str, say_minute: Callable[[int], str]) -> str:
-    """Where a version is slower than it was itself, and since when; of several regions the one that changed most."""
+def drift_phrase(
+    found: Sequence[SelfDrift], candidate: str, say_minute: Callable[[int], str]
+) -> str:
+    """Where a version is slower than it was itself, and since when; of several regions the one that
+    changed most."""
     worst = max(found, key=lambda one: one.change)
-    return f"{candidate} got slower by itself: {describe_drift(worst)}, since {say_minute(worst.since)}"
+    return (
+        f"{candidate} got slower by itself: {describe_drift(worst)}, since "
+        f"{say_minute(worst.since)}"
+    )
 
 
-def first_version_sentence(fact: CertainFact, *, candidate: str, say_minute: Callable[[int], str], cause: str = "") -> str:
+def first_version_sentence(
+    fact: CertainFact, *, candidate: str, say_minute: Callable[[int], str], cause: str = ""
+) -> str:
     """What is certain of a version that has nothing to be compared with."""
     why = f"; {cause}" if cause else ""
-    return capitalize(f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since {say_minute(fact.since)}{why}.")
+    return capitalize(
+        f"{describe_fact(fact)}, on {plural_instances(fact)} of {candidate} since "
+        f"{say_minute(fact.since)}{why}."
+    )
 
 
 def plural_instances(fact: CertainFact) -> str:
     """On how many instances a certain fact was seen, and which, where that matters."""
     more = len(fact.instances) - len(fact.places)
-    named = f" ({', '.join(fact.places)}{f' and {more} more' if more > 0 else ''})" if fact.places else ""
-    return ("an instance" if len(fact.instances) == 1 else f"{len(fact.instances)} instances") + named
+    named = (
+        f" ({', '.join(fact.places)}{f' and {more} more' if more > 0 else ''})"
+        if fact.places
+        else ""
+    )
+    return (
+        "an instance" if len(fact.instances) == 1 else f"{len(fact.instances)} instances"
+    ) + named
 
 
 def not_compared_phrase(item: NotCompared) -> str:
@@ -279,24 +413,41 @@ def not_compared_phrase(item: NotCompared) -> str:
     return f"{item.what} ({NOT_COMPARED_REASONS[item.why]})"
 
 
-def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str]) -> str:
+def not_enough_sentence(
+    outcome: Outcome, candidate: str, baseline: str, say_minute: Callable[[int], str]
+) -> str:
     """What is missing, what can be seen now, and the cheapest next step."""
     missing = {
         "no_candidate": f"{candidate} has not reported a call yet.",
-        "silent": f"{candidate} has been silent since {say_minute(outcome.last_candidate_minute or outcome.minute)}.",
-        "warming_up": f"The instances of {candidate} are in their first 5{SPACE}min, which are left out.",
+        "silent": f"{candidate} has been silent since "
+        f"{say_minute(outcome.last_candidate_minute or outcome.minute)}.",
+        "warming_up": f"The instances of {candidate} are in their first "
+        f"5{SPACE}min, which are left out.",
         "no_baseline": f"{baseline} did not run beside {candidate}, nor in the day before it.",
-        "one_after_the_other": f"{candidate} started after {baseline} had ended, and no call of {baseline} a day before can be compared.",
-        "in_turn": f"{candidate} and {baseline} are called in turn, hardly ever within 5{SPACE}min of each other: nothing can be compared.",
-        "no_common_host": f"{candidate} started after {baseline} had ended, on no host where {baseline} ran for 3{SPACE}h.",
-        "no_longer_compared": f"Nothing of {candidate} was compared with {baseline} since {say_minute(outcome.last_compared_minute or 0)}.",
+        "one_after_the_other": f"{candidate} started after {baseline} had ended, "
+        f"and no call of {baseline} a day "
+        "before can be compared.",
+        "in_turn": f"{candidate} and {baseline} are called in turn, "
+        f"hardly ever within 5{SPACE}min of "
+        "each other: nothing can be compared.",
+        "no_common_host": f"{candidate} started after {baseline} had ended, "
+        f"on no host where {baseline} ran "
+        f"for 3{SPACE}h.",
+        "no_longer_compared": f"Nothing of {candidate} was compared with {baseline} since "
+        f"{say_minute(outcome.last_compared_minute or 0)}.",
         "no_common_stratum": f"{candidate} and {baseline} share no stratum and shape bucket.",
-        "too_few_calls": f"No instance of {candidate} and {baseline} made 20 calls of one shape within an hour.",
+        "too_few_calls": f"No instance of {candidate} and {baseline} made "
+        "20 calls of one shape within an "
+        "hour.",
         "one_sided": f"{candidate} and {baseline} do not both report how long their calls take.",
-        "bucket_too_wide": f"How long calls of {candidate} and {baseline} take lies in buckets of the engine that are wider than the "
+        "bucket_too_wide": f"How long calls of {candidate} and {baseline} "
+        "take lies in buckets of the engine "
+        "that are wider than the "
         "difference. The agent in the engine's processes measures it.",
-        "muted": "Every metric that could be compared is muted in the settings: nothing is left to judge.",
-        "too_short": f"Only {format_duration(outcome.compared_minutes)} compared with {baseline} so far.",
+        "muted": "Every metric that could be compared is muted in the settings: nothing is left to "
+        "judge.",
+        "too_short": f"Only {format_duration(outcome.compared_minutes)} compared with "
+        f"{baseline} so far.",
     }.get(outcome.reason)
     if missing is None:
         sees = (
@@ -304,7 +455,11 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
             if outcome.smallest_visible
             else "No clear answer yet"
         )
-        look = f"; next look at {say_minute(outcome.next_look)}" if outcome.next_look is not None else ""
+        look = (
+            f"; next look at {say_minute(outcome.next_look)}"
+            if outcome.next_look is not None
+            else ""
+        )
         side = "beside" if outcome.layouts[:1] in ((), ("side_by_side",)) else "against"
         missing = f"{sees} {side} {describe_baseline(baseline, outcome.layouts).rstrip(',')}{look}."
         missing += not_judged_phrases(outcome, ("one_sided", "bucket_too_wide"))
@@ -314,13 +469,21 @@ def not_enough_sentence(outcome: Outcome, candidate: str, baseline: str, say_min
 
 def adoption(outcome: Outcome, candidate: str) -> str:
     """Named where a version has so little of the traffic that few would notice it."""
-    return f" {candidate} has a low adoption: {percent(outcome.adoption or 0.0)} of calls." if outcome.low_adoption else ""
+    return (
+        f" {candidate} has a low adoption: {percent(outcome.adoption or 0.0)} of calls."
+        if outcome.low_adoption
+        else ""
+    )
 
 
 def next_step_phrase(step: NextStep) -> str:
     """The cheapest step, as advice."""
     if step.kind == "add_instances":
-        visible = f": smallest visible change {magnitude(step.visible)}" if step.visible is not None else ""
+        visible = (
+            f": smallest visible change {magnitude(step.visible)}"
+            if step.visible is not None
+            else ""
+        )
         return f"{step.count} more {step.arm} instances on {step.stratum}{visible}."
     if step.kind == "run_side_by_side":
         where = f" on {step.stratum}" if step.stratum else ""

@@ -1,4 +1,5 @@
-"""`manage.py rejudge`: what would have been said of past deployments, with the settings in force or with others."""
+"""`manage.py rejudge`: what would have been said of past deployments, with the settings in force or
+with others."""
 
 import re
 from argparse import ArgumentParser
@@ -10,7 +11,14 @@ from django.core.management.base import BaseCommand, CommandError
 from dashboard.common import clock
 from dashboard.projects.models import Project
 from dashboard.regressions.backtest import BacktestResult, BacktestRow, backtest_deployments
-from dashboard.regressions.judge.settings_overrides import OverrideError, Value, check_overrides, filter_known, list_settings, merge_layers
+from dashboard.regressions.judge.settings_overrides import (
+    OverrideError,
+    Value,
+    check_overrides,
+    filter_known,
+    list_settings,
+    merge_layers,
+)
 from dashboard.regressions.judging_settings import schedule_rejudge
 from dashboard.regressions.models import VerdictKind
 from dashboard.regressions.settings_resolver import SettingsResolver
@@ -22,16 +30,37 @@ class Command(BaseCommand):
     """`manage.py rejudge --project ranking --since 30d --dry-run --set p50.smallest_effect=8`"""
 
     help = (
-        "Judges past deployments again from their kept minutes and prints what was said then and what is said now. Without --dry-run, "
+        "Judges past deployments again from their kept minutes and prints what was said "
+        "then and what is said now. Without --dry-run, "
         "what still runs is judged anew as well; nothing that was said earlier is rewritten."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Which project, how far back, and with which settings."""
-        parser.add_argument("--project", metavar="SLUG", required=True, help="the project's short name, as it stands in its address")
-        parser.add_argument("--since", default="8d", metavar="TIME", help="how far back, such as 12h or 30d (default 8d)")
-        parser.add_argument("--dry-run", action="store_true", help="print, and leave even current verdicts as they are")
-        parser.add_argument("--set", nargs="+", metavar="NAME=VALUE", default=[], help="try other settings; sizes in their unit, 8 is 8 %%")
+        parser.add_argument(
+            "--project",
+            metavar="SLUG",
+            required=True,
+            help="the project's short name, as it stands in its address",
+        )
+        parser.add_argument(
+            "--since",
+            default="8d",
+            metavar="TIME",
+            help="how far back, such as 12h or 30d (default 8d)",
+        )
+        parser.add_argument(
+            "--dry-run",
+            action="store_true",
+            help="print, and leave even current verdicts as they are",
+        )
+        parser.add_argument(
+            "--set",
+            nargs="+",
+            metavar="NAME=VALUE",
+            default=[],
+            help="try other settings; sizes in their unit, 8 is 8 %%",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """A deployment a line, the newest first."""
@@ -39,7 +68,10 @@ class Command(BaseCommand):
         if project is None:
             raise CommandError(f"There is no project {options['project']!r}.")
         if options["set"] and not options["dry_run"]:
-            raise CommandError("--set needs --dry-run: settings that are to hold are saved on the page Settings > Judging.")
+            raise CommandError(
+                "--set needs --dry-run: settings that are to hold are saved on the page "
+                "Settings > Judging."
+            )
         book = SettingsResolver(project_id=project.pk)
         tried = _tried(options["set"], filter_known(book.overrides(project_id=project.pk)))
 
@@ -47,22 +79,36 @@ class Command(BaseCommand):
             if not tried:
                 return book.of(project_id=project.pk, model_id=model_id)
             own = book.overrides(project_id=project.pk, model_id=model_id)
-            return book.resolve_with(project_id=project.pk, overrides=merge_layers(book.overrides(project_id=project.pk), own, tried))
+            return book.resolve_with(
+                project_id=project.pk,
+                overrides=merge_layers(book.overrides(project_id=project.pk), own, tried),
+            )
 
         since = clock.minute_of(clock.unix()) - _minutes(options["since"])
-        self._say(backtest_deployments(project=project, since_minute=since, settings_of=settings_of))
+        self._say(
+            backtest_deployments(project=project, since_minute=since, settings_of=settings_of)
+        )
         if options["dry_run"]:
             self.stdout.write("Nothing is changed.")
         else:
             schedule_rejudge(project_id=project.pk)
-            self.stdout.write("What still runs is judged anew by the worker within seconds; what was said earlier stays as it was.")
+            self.stdout.write(
+                "What still runs is judged anew by the worker within seconds; what was "
+                "said earlier stays as it was."
+            )
 
     def _say(self, found: BacktestResult) -> None:
         for line in found.lines:
             self.stdout.write(_head(line))
-            self.stdout.write(f"  then {VerdictKind(line.then).label:<15}  now {VerdictKind(line.now).label:<15}{_mark(line)}".rstrip())
+            self.stdout.write(
+                f"  then {VerdictKind(line.then).label:<15}  now "
+                f"{VerdictKind(line.now).label:<15}{_mark(line)}".rstrip()
+            )
             self.stdout.write(f"  {line.sentence}")
-        self.stdout.write(f"{len(found.lines)} deployments judged again, {found.differing} would have been told something else.")
+        self.stdout.write(
+            f"{len(found.lines)} deployments judged again, {found.differing} would have "
+            "been told something else."
+        )
         for reason, count in found.reasons:
             self.stdout.write(f"{count} left out: they {reason}.")
 
@@ -71,7 +117,10 @@ def _head(line: BacktestRow) -> str:
     deployment = line.deployment
     where = f" in {deployment.environment}" if deployment.environment else ""
     at = clock.format_minute(deployment.started_minute)
-    return f"{deployment.model.name} {deployment.version.name}{where}, deployed {at}, against {line.baseline.version.name}"
+    return (
+        f"{deployment.model.name} {deployment.version.name}{where}, deployed {at}, against "
+        f"{line.baseline.version.name}"
+    )
 
 
 def _mark(line: BacktestRow) -> str:
@@ -81,7 +130,9 @@ def _mark(line: BacktestRow) -> str:
 def _minutes(text: str) -> int:
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hd])", text)
     if found is None:
-        raise CommandError(f"--since is {text!r}, expected a number of hours or days such as 12h or 30d.")
+        raise CommandError(
+            f"--since is {text!r}, expected a number of hours or days such as 12h or 30d."
+        )
     return int(found[1]) * UNITS[found[2]]
 
 

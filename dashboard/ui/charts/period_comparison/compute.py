@@ -1,4 +1,5 @@
-"""Whether a model is better than in the weeks before: days of calls in, levels of both periods with the mix of calls held equal out."""
+"""Whether a model is better than in the weeks before: days of calls in, levels of both periods with
+the mix of calls held equal out."""
 
 from __future__ import annotations
 
@@ -12,16 +13,19 @@ from typing import Literal, NamedTuple
 from dashboard.regressions.judge.pooled_estimate import t_quantile
 
 PERIOD_DAYS, BLOCK_DAYS = 28, 7
-"""Days of a period, and of what counts as one observation: load follows the week, so that weeks are compared and not days."""
+"""Days of a period, and of what counts as one observation: load follows the week, so that weeks are
+compared and not days."""
 MIN_DAYS = 14
 """Fewer days with calls say nothing about a period."""
 MIN_COMMON_SHARE = 0.5
-"""Where less of either period's calls has its like in the other one, the two are not the same work."""
+"""Where less of either period's calls has its like in the other one, the two are not the same
+work."""
 NoComparisonReason = Literal["", "no_calls", "new", "mix", "history"]
 
 
 class CallGroup(NamedTuple):
-    """Calls that may be compared: the same work on the same machines. Mode and runtime are what a team changes to get better."""
+    """Calls that may be compared: the same work on the same machines. Mode and runtime are what a
+    team changes to get better."""
 
     gpu: str
     world_size: int
@@ -30,7 +34,8 @@ class CallGroup(NamedTuple):
 
 
 class CallDay(NamedTuple):
-    """One cell's calls of one day. `p50` and `p99` are sums of hourly quantiles, each times the calls it was timed from."""
+    """One cell's calls of one day. `p50` and `p99` are sums of hourly quantiles, each times the
+    calls it was timed from."""
 
     cell: CallGroup
     day: int
@@ -59,7 +64,8 @@ class LevelChange:
 
 @dataclass(frozen=True)
 class RegionPeriods:
-    """One region over both periods; `why` says why it was not compared. `one_sided` are shares of calls without their like."""
+    """One region over both periods; `why` says why it was not compared. `one_sided` are shares of
+    calls without their like."""
 
     region: str
     calls: int
@@ -73,7 +79,8 @@ class RegionPeriods:
 
 @dataclass(frozen=True)
 class PeriodComparison:
-    """Both periods; `today` is not in them. `served` is the share of calls that ran compiled, before and after."""
+    """Both periods; `today` is not in them. `served` is the share of calls that ran compiled,
+    before and after."""
 
     today: int
     first_day: int | None
@@ -104,32 +111,52 @@ def compare_periods(rows: Iterable[CallDay], *, today: int) -> PeriodComparison:
     for row in inside:
         by_region[row.cell.region].append(row)
     found = (_region(name, of_region, today) for name, of_region in by_region.items())
-    before, after = (_served(inside, first) for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS))
+    before, after = (
+        _served(inside, first) for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS)
+    )
     ordered = sorted(found, key=lambda one: (-one.calls, one.region))
-    return PeriodComparison(today, min((row.day for row in inside), default=None), tuple(ordered), (before, after))
+    return PeriodComparison(
+        today, min((row.day for row in inside), default=None), tuple(ordered), (before, after)
+    )
 
 
 def _served(rows: Sequence[CallDay], first: int) -> float | None:
     known = sum(row.known for row in rows if first <= row.day < first + PERIOD_DAYS)
-    return sum(row.compiled for row in rows if first <= row.day < first + PERIOD_DAYS) / known if known else None
+    return (
+        sum(row.compiled for row in rows if first <= row.day < first + PERIOD_DAYS) / known
+        if known
+        else None
+    )
 
 
 def _region(name: str, rows: Sequence[CallDay], today: int) -> RegionPeriods:
-    before, after = (_sums(rows, first, "p50") for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS))
+    before, after = (
+        _sums(rows, first, "p50") for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS)
+    )
     calls = sum(one.calls for one in after.values())
     if not after or not before:
         return RegionPeriods(name, calls, why="new" if after else "no_calls")
     both = sorted(set(before) & set(after))
     share = min(_share(before, both), _share(after, both))
     one_sided = (*_list_one_sided(after, both, "new"), *_list_one_sided(before, both, "gone"))
-    facts = RegionPeriods(name, calls, gpus=tuple(sorted({cell.gpu for cell in both})), share=share, one_sided=one_sided)
+    facts = RegionPeriods(
+        name,
+        calls,
+        gpus=tuple(sorted({cell.gpu for cell in both})),
+        share=share,
+        one_sided=one_sided,
+    )
     if min(len(_days(side)) for side in (before, after)) < MIN_DAYS:
         return _why(facts, "history")
     if share < MIN_COMMON_SHARE:
         return _why(facts, "mix")
-    tail_before, tail_after = (_sums(rows, first, "p99") for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS))
+    tail_before, tail_after = (
+        _sums(rows, first, "p99") for first in (today - 2 * PERIOD_DAYS, today - PERIOD_DAYS)
+    )
     p50, p99 = _level(before, after, both), _level(tail_before, tail_after, both)
-    return RegionPeriods(name, calls, "" if p50 else "history", facts.gpus, share, one_sided, p50, p99)
+    return RegionPeriods(
+        name, calls, "" if p50 else "history", facts.gpus, share, one_sided, p50, p99
+    )
 
 
 def _why(facts: RegionPeriods, why: NoComparisonReason) -> RegionPeriods:
@@ -142,7 +169,11 @@ def _sums(rows: Iterable[CallDay], first: int, quantile: Literal["p50", "p99"]) 
         if not (first <= row.day < first + PERIOD_DAYS and row.timed):
             continue
         one, total = found[row.cell], row.p50 if quantile == "p50" else row.p99
-        one.calls, one.timed, one.total = one.calls + row.calls, one.timed + row.timed, one.total + total
+        one.calls, one.timed, one.total = (
+            one.calls + row.calls,
+            one.timed + row.timed,
+            one.total + total,
+        )
         one.days.add(row.day)
         block = one.blocks[(row.day - first) // BLOCK_DAYS]
         block[0], block[1] = block[0] + total, block[1] + row.timed
@@ -169,21 +200,30 @@ def _level(before: Side, after: Side, both: Sequence[CallGroup]) -> LevelChange 
     """Every cell weighs as much in both periods: a shift of the mix is no change of a model."""
     whole = [sum(side[cell].timed for cell in both) for side in (before, after)]
     weights = {cell: before[cell].timed / whole[0] + after[cell].timed / whole[1] for cell in both}
-    levels = [sum(weights[cell] * side[cell].level for cell in both) / 2 for side in (before, after)]
+    levels = [
+        sum(weights[cell] * side[cell].level for cell in both) / 2 for side in (before, after)
+    ]
     weeks = [_compute_week_deviations(side, weights) for side in (before, after)]
     if min(levels) <= 0 or min(len(values) for values in weeks) < 2:
         return None
     error = math.sqrt(sum(variance(values) / len(values) for values in weeks))
     margin = t_quantile(sum(len(values) for values in weeks) - 2, 0.025) * error
     change = math.log(levels[1] / levels[0])
-    return LevelChange(levels[0], levels[1], math.expm1(change - margin), math.expm1(change + margin))
+    return LevelChange(
+        levels[0], levels[1], math.expm1(change - margin), math.expm1(change + margin)
+    )
 
 
 def _compute_week_deviations(side: Side, weights: Mapping[CallGroup, float]) -> list[float]:
-    """How far each week lay from its period, as a log; a cell that rested in a week is left out on both sides of the ratio."""
+    """How far each week lay from its period, as a log; a cell that rested in a week is left out on
+    both sides of the ratio."""
     found = []
     for week in range(PERIOD_DAYS // BLOCK_DAYS):
-        there = [(weight, side[cell].blocks[week], side[cell].level) for cell, weight in weights.items() if week in side[cell].blocks]
+        there = [
+            (weight, side[cell].blocks[week], side[cell].level)
+            for cell, weight in weights.items()
+            if week in side[cell].blocks
+        ]
         usual = sum(weight * level for weight, _, level in there)
         seen = sum(weight * total / timed for weight, (total, timed), _ in there)
         if usual > 0 and seen > 0:

@@ -1,4 +1,5 @@
-"""The comparison of two periods in words: one answer, the sentences that carry it, and a row a number."""
+"""The comparison of two periods in words: one answer, the sentences that carry it, and a row a
+number."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
 from dashboard.ui import words
-from dashboard.ui.charts.period_comparison.compute import MIN_DAYS, PERIOD_DAYS, CallGroup, LevelChange, PeriodComparison, RegionPeriods
+from dashboard.ui.charts.period_comparison.compute import (
+    MIN_DAYS,
+    PERIOD_DAYS,
+    CallGroup,
+    LevelChange,
+    PeriodComparison,
+    RegionPeriods,
+)
 
 Answer = Literal["better", "worse", "mixed", "same", "unknown", "early"]
 TITLES: dict[Answer, str] = {
@@ -38,7 +46,8 @@ class PeriodCounts:
 
 
 class PeriodValues(NamedTuple):
-    """The same in numbers: both sides in base units, the change as a ratio minus 1 with its 95 % interval; None is not known."""
+    """The same in numbers: both sides in base units, the change as a ratio minus 1 with its 95 %
+    interval; None is not known."""
 
     unit: str = ""
     before: float | None = None
@@ -79,14 +88,22 @@ class PeriodSummary:
         return TITLES[self.answer]
 
 
-def summarize_periods(periods: PeriodComparison, before: PeriodCounts, after: PeriodCounts) -> PeriodSummary:
+def summarize_periods(
+    periods: PeriodComparison, before: PeriodCounts, after: PeriodCounts
+) -> PeriodSummary:
     """Everything the card says. The region with the most calls answers; the others have rows."""
     main = next(iter(periods.regions), None)
-    sentences = [main_sentence(periods), *([_served_sentence(periods)] if main and main.p50 else [])]
+    sentences = [
+        main_sentence(periods),
+        *([_served_sentence(periods)] if main and main.p50 else []),
+    ]
     if not _has_too_little_history(periods):
         sentences.append(format_counts(before, after))
     return PeriodSummary(
-        decide_answer(periods), tuple(filter(None, sentences)), tuple(_rows(periods, before, after)), _format_compared(periods)
+        decide_answer(periods),
+        tuple(filter(None, sentences)),
+        tuple(_rows(periods, before, after)),
+        _format_compared(periods),
     )
 
 
@@ -134,19 +151,35 @@ def main_sentence(periods: PeriodComparison) -> str:
     """How the median of the region with the most calls moved, or why that is not said."""
     main = next(iter(periods.regions), None)
     if main is None:
-        return f"Not one call was reported in the {2 * PERIOD_DAYS} days before today; each half of them needs {MIN_DAYS} days with calls."
+        return (
+            f"Not one call was reported in the {2 * PERIOD_DAYS} days before today; each half "
+            f"of them needs {MIN_DAYS} days with calls."
+        )
     name = f"`{main.region}`"
     if main.why == "no_calls":
-        return f"No call of {name} was reported in the last {PERIOD_DAYS} days; there is nothing to compare."
-    if main.why == "mix" or (main.why == "new" and (periods.first_day or 0) < periods.today - PERIOD_DAYS):
-        return f"{_mix(main, name)}, so that a faster or slower p50 would say nothing about the model."
+        return (
+            f"No call of {name} was reported in the last {PERIOD_DAYS} days; there is nothing "
+            "to compare."
+        )
+    if main.why == "mix" or (
+        main.why == "new" and (periods.first_day or 0) < periods.today - PERIOD_DAYS
+    ):
+        return (
+            f"{_mix(main, name)}, so that a faster or slower p50 would say nothing about the model."
+        )
     if main.why:
         return _history(periods)
     assert main.p50 is not None
     where = f" on {main.gpus[0]}" if len(main.gpus) == 1 and main.gpus[0] else ""
-    way, span = direction(main.p50), f"{words.duration(main.p50.before)} → {words.duration(main.p50.after)}"
+    way, span = (
+        direction(main.p50),
+        f"{words.duration(main.p50.before)} → {words.duration(main.p50.after)}",
+    )
     if way:
-        return f"p50 of {name}{where} is {words.percent(round(abs(main.p50.change), 3))} {way} ({_interval(main.p50)}), {span}."
+        return (
+            f"p50 of {name}{where} is {words.percent(round(abs(main.p50.change), 3))} {way} "
+            f"({_interval(main.p50)}), {span}."
+        )
     return f"p50 of {name}{where} is as it was: {span}, a change of {_format_signed(main.p50)}."
 
 
@@ -155,8 +188,14 @@ def _history(periods: PeriodComparison) -> str:
     ready = first + MIN_DAYS + PERIOD_DAYS
     if ready <= periods.today:
         return f"Too few days with calls: both periods need {MIN_DAYS} of their {PERIOD_DAYS}."
-    needed = f"the {PERIOD_DAYS} days before need {MIN_DAYS} days with calls, which they have on {day_name(ready)} at the earliest"
-    return f"Not enough history: the first call of these {2 * PERIOD_DAYS} days is of {day_name(first)}, and {needed}."
+    needed = (
+        f"the {PERIOD_DAYS} days before need {MIN_DAYS} days with calls, which they have on "
+        f"{day_name(ready)} at the earliest"
+    )
+    return (
+        f"Not enough history: the first call of these {2 * PERIOD_DAYS} days is of "
+        f"{day_name(first)}, and {needed}."
+    )
 
 
 def _mix(region: RegionPeriods, name: str) -> str:
@@ -165,27 +204,42 @@ def _mix(region: RegionPeriods, name: str) -> str:
     cell, share, word = max(region.one_sided, key=lambda one: one[1])
     of = "these" if word == "new" else f"those {PERIOD_DAYS}"
     alone = f"{words.percent(share)} of {of} days ran on {_cell(cell)}, the others none"
-    return f"Only {words.percent(region.share)} of the calls of {name} have their like in both periods ({alone})"
+    return (
+        f"Only {words.percent(region.share)} of the calls of {name} have their like in both "
+        f"periods ({alone})"
+    )
 
 
 def _served_sentence(periods: PeriodComparison) -> str:
     before, after = periods.served
     return (
-        f"Served compiled: {words.percent(before)} → {words.percent(after)} of calls." if before is not None and after is not None else ""
+        f"Served compiled: {words.percent(before)} → {words.percent(after)} of calls."
+        if before is not None and after is not None
+        else ""
     )
 
 
 def format_counts(before: PeriodCounts, after: PeriodCounts) -> str:
     """ROLL BACK alerts and deployments of both periods."""
-    made = f"{words.plural(before.deployments, 'deployment')} before and {words.number(after.deployments)} since"
+    made = (
+        f"{words.plural(before.deployments, 'deployment')} before and "
+        f"{words.number(after.deployments)} since"
+    )
     if not before.roll_backs and not after.roll_backs:
         return f"No ROLL BACK alert in either period, with {made}."
     if before.roll_backs == after.roll_backs:
-        return f"{words.plural(after.roll_backs, 'ROLL BACK alert')}, as many as before, with {made}."
-    return f"{words.plural(after.roll_backs, 'ROLL BACK alert')} instead of {words.number(before.roll_backs)}, with {made}."
+        return (
+            f"{words.plural(after.roll_backs, 'ROLL BACK alert')}, as many as before, with {made}."
+        )
+    return (
+        f"{words.plural(after.roll_backs, 'ROLL BACK alert')} instead of "
+        f"{words.number(before.roll_backs)}, with {made}."
+    )
 
 
-def _rows(periods: PeriodComparison, before: PeriodCounts, after: PeriodCounts) -> Iterator[PeriodRow]:
+def _rows(
+    periods: PeriodComparison, before: PeriodCounts, after: PeriodCounts
+) -> Iterator[PeriodRow]:
     for region in periods.regions:
         if region.p50 and region.p99:
             yield level_row("p50", region, region.p50)
@@ -216,12 +270,23 @@ def build_compiled_share_row(periods: PeriodComparison) -> PeriodRow:
     was, now = periods.served
     change = words.points(now - was) if was is not None and now is not None else ""
     how = "all calls whose way is known, mix as it was"
-    return PeriodRow("Served compiled", "", _share(was), _share(now), change, how, PeriodValues("share", was, now))
+    return PeriodRow(
+        "Served compiled",
+        "",
+        _share(was),
+        _share(now),
+        change,
+        how,
+        PeriodValues("share", was, now),
+    )
 
 
 def level_row(name: str, region: RegionPeriods, level: LevelChange) -> PeriodRow:
     """A quantile of one region."""
-    how = f"{_format_signed(level)}, from {PERIOD_DAYS // 7} weeks each; {words.percent(region.share)} of calls compared"
+    how = (
+        f"{_format_signed(level)}, from {PERIOD_DAYS // 7} weeks each; "
+        f"{words.percent(region.share)} of calls compared"
+    )
     before, after = words.duration(level.before), words.duration(level.after)
     values = PeriodValues("s", level.before, level.after, level.change, level.low, level.high)
     return PeriodRow(name, region.region, before, after, _format_change(level), how, values)
@@ -233,29 +298,63 @@ def _starts_row(before: PeriodCounts, after: PeriodCounts) -> PeriodRow:
     change = ""
     if not few and before.start_median and after.start_median is not None:
         change = words.change(after.start_median / before.start_median - 1)
-    said = [words.duration(one.start_median) if one.start_median is not None else "–" for one in (before, after)]
-    ratio = after.start_median / before.start_median - 1 if change and before.start_median and after.start_median is not None else None
+    said = [
+        words.duration(one.start_median) if one.start_median is not None else "–"
+        for one in (before, after)
+    ]
+    ratio = (
+        after.start_median / before.start_median - 1
+        if change and before.start_median and after.start_median is not None
+        else None
+    )
     values = PeriodValues("s", before.start_median, after.start_median, ratio)
-    return PeriodRow("Cold start", "", said[0], said[1], change, f"{how}; too few to compare" if few else how, values)
+    return PeriodRow(
+        "Cold start",
+        "",
+        said[0],
+        said[1],
+        change,
+        f"{how}; too few to compare" if few else how,
+        values,
+    )
 
 
 def _why(region: RegionPeriods) -> str:
     if region.why == "history":
         return f"not compared: fewer than {MIN_DAYS} days with calls in one of the periods"
     if region.why == "mix":
-        return f"not compared: {words.percent(region.share)} of calls have their like in both periods"
-    return f"not compared: no call in the {'28 days before' if region.why == 'new' else 'last 28 days'}"
+        return (
+            f"not compared: {words.percent(region.share)} of calls have their like in both periods"
+        )
+    return (
+        "not compared: no call in the "
+        f"{'28 days before' if region.why == 'new' else 'last 28 days'}"
+    )
 
 
 def _format_compared(periods: PeriodComparison) -> str:
-    last, middle, first = periods.today - 1, periods.today - PERIOD_DAYS, periods.today - 2 * PERIOD_DAYS
-    said = f"{day_name(middle)} to {day_name(last)} against {day_name(first)} to {day_name(middle - 1)}, whole days in UTC."
+    last, middle, first = (
+        periods.today - 1,
+        periods.today - PERIOD_DAYS,
+        periods.today - 2 * PERIOD_DAYS,
+    )
+    said = (
+        f"{day_name(middle)} to {day_name(last)} against {day_name(first)} to "
+        f"{day_name(middle - 1)}, whole days in UTC."
+    )
     main = next(iter(periods.regions), None)
     if main is None or main.p50 is None:
         return said
-    left = [f"{_cell(cell)} ({word}, {words.percent(share)})" for cell, share, word in main.one_sided[:MAX_NAMED] if share >= 0.005]
+    left = [
+        f"{_cell(cell)} ({word}, {words.percent(share)})"
+        for cell, share, word in main.one_sided[:MAX_NAMED]
+        if share >= 0.005
+    ]
     rest = f" Left out, because only one of them has it: {', '.join(left)}." if left else ""
-    return f"{said} The same type of GPU, number of ranks, region and shape on both sides, each with the same weight.{rest}"
+    return (
+        f"{said} The same type of GPU, number of ranks, region and shape on both sides, each "
+        f"with the same weight.{rest}"
+    )
 
 
 def _cell(cell: CallGroup) -> str:

@@ -1,4 +1,5 @@
-"""`manage.py demo`: the embedded dashboard with a small simulated fleet whose newest version regresses."""
+"""`manage.py demo`: the embedded dashboard with a small simulated fleet whose newest version
+regresses."""
 
 import sys
 import threading
@@ -25,7 +26,8 @@ BUDGETS = Budgets(cold_start=90.0, served=0.995)
 
 
 class Command(BaseCommand):
-    """Everything it shows comes from the simulator, through the real endpoint, fold, judge and alerts."""
+    """Everything it shows comes from the simulator, through the real endpoint, fold, judge and
+    alerts."""
 
     help = __doc__ or ""
     requires_system_checks = []
@@ -41,19 +43,29 @@ class Command(BaseCommand):
         progress.load(now=time.time())
         models = build_fleet(judged_minutes=PRODUCTION.warm_up_minutes + PRODUCTION.matched_minutes)
         simulated = build_instances((*models, TRAINING), start_minute=progress.start_minute)
-        endpoint = Endpoint(host=local_host(settings.ENV.listen).strip("[]"), port=settings.ENV.port, key=simulator_key(setup.project))
+        endpoint = Endpoint(
+            host=local_host(settings.ENV.listen).strip("[]"),
+            port=settings.ENV.port,
+            key=simulator_key(setup.project),
+        )
         if not progress.seeded:
             what = "24 h of a simulated fleet, three served models and a training job"
             self.stdout.write(f"compilewatch: sending {what}, through the report endpoint")
             count = send_past_reports(simulated, endpoint, progress, tell=self.tell)
-            self.stdout.write(f"\rcompilewatch: {count:,} simulated reports acknowledged, {time.monotonic() - began:.0f} s after the start")
+            self.stdout.write(
+                f"\rcompilewatch: {count:,} simulated reports acknowledged, "
+                f"{time.monotonic() - began:.0f} s after the start"
+            )
         self.stdout.write(
-            "compilewatch: ready. ranker's newest version is slower and partly eager: a roll-back alert opens within 2 minutes"
+            "compilewatch: ready. ranker's newest version is slower and partly eager: a "
+            "roll-back alert opens within 2 minutes"
         )
         self.stdout.flush()
         stopping = threading.Event()
         arguments = (simulated, endpoint, progress, stopping)
-        threading.Thread(target=send_live_reports, args=arguments, name="compilewatch-demo", daemon=True).start()
+        threading.Thread(
+            target=send_live_reports, args=arguments, name="compilewatch-demo", daemon=True
+        ).start()
         embedded_run(server, stopping=stopping)
 
     def tell(self, done: int, total: int) -> None:
@@ -67,7 +79,9 @@ class Command(BaseCommand):
     def say_where(self, setup: SetupResult) -> None:
         """The address, and at the first start the password and a key."""
         self.stdout.write(f"\n  open      {settings.BASE_URL}")
-        self.stdout.write(f"  sign in   demo / {setup.password or '(the password shown at the first start)'}")
+        self.stdout.write(
+            f"  sign in   demo / {setup.password or '(the password shown at the first start)'}"
+        )
         if setup.key:
             self.stdout.write(f"  key       {setup.key}   (shown this once, for a job of your own)")
         self.stdout.write("  stop      Ctrl-C       remove everything: make clean\n\n", ending="")

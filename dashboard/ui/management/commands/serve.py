@@ -20,13 +20,18 @@ from dashboard.wsgi import application
 
 
 class Command(BaseCommand):
-    """Serves on 127.0.0.1; any other address is refused while nobody can sign in with a password."""
+    """Serves on 127.0.0.1; any other address is refused while nobody can sign in with a
+    password."""
 
     help = __doc__ or ""
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--host", default=settings.ENV.listen, help=f"the address to listen on (default {settings.ENV.listen})")
+        parser.add_argument(
+            "--host",
+            default=settings.ENV.listen,
+            help=f"the address to listen on (default {settings.ENV.listen})",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         if local_url(settings.ENV.listen, settings.ENV.port) == settings.BASE_URL:
@@ -39,13 +44,16 @@ class Command(BaseCommand):
         embedded_run(server)
 
     def say_where(self) -> None:
-        """The address, and at the first start a user, a project and a key; their secrets are shown once."""
+        """The address, and at the first start a user, a project and a key; their secrets are shown
+        once."""
         self.stdout.write(f"\n  open      {settings.BASE_URL}")
         if not get_user_model().objects.exists():
             setup = project_setup(name="Default", username="admin")
             self.stdout.write(f"  sign in   admin / {setup.password}")
             self.stdout.write(f"  key       {setup.key}")
-            self.stdout.write("  both are shown this once; the Setup page says what to put into the job")
+            self.stdout.write(
+                "  both are shown this once; the Setup page says what to put into the job"
+            )
         self.stdout.write("  stop      Ctrl-C\n\n", ending="")
         self.stdout.flush()
 
@@ -53,7 +61,10 @@ class Command(BaseCommand):
 def embedded_start(*, host: str) -> EmbeddedServer:
     """Claims the port, brings the database up to date and starts every part."""
     if not settings.EMBEDDED:
-        raise CommandError("COMPILEWATCH_MODE is full: start web, worker and beat separately (dashboard/docs/operations/install.md).")
+        raise CommandError(
+            "COMPILEWATCH_MODE is full: start web, worker and beat separately "
+            "(dashboard/docs/operations/install.md)."
+        )
     raise_descriptor_limit()
     try:
         listener = port_claim(host=host, port=settings.ENV.port)
@@ -62,7 +73,8 @@ def embedded_start(*, host: str) -> EmbeddedServer:
     call_command("migrate", verbosity=0, interactive=False)
     if not is_loopback(host) and not get_user_model().objects.exists():
         raise CommandError(
-            f"Listening on {host} opens the dashboard to others, but nobody has a password yet; run manage.py setup_project first."
+            f"Listening on {host} opens the dashboard to others, but nobody has a password "
+            "yet; run manage.py setup_project first."
         )
     server = EmbeddedServer(application=application, listener=listener)
     server.start()
@@ -73,7 +85,8 @@ def embedded_run(server: EmbeddedServer, *, stopping: threading.Event | None = N
     """Waits for Ctrl-C or SIGTERM, then stops everything within 3 s."""
     asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        # A second signal may come within the first one's handler, which may therefore take no lock, as an event would.
+        # A second signal may come within the first one's handler, which may therefore take no lock,
+        # as an event would.
         signal.signal(number, lambda number, _frame: asked.append(number))
     while not asked and not server.failed.wait(0.2):
         pass
@@ -81,5 +94,6 @@ def embedded_run(server: EmbeddedServer, *, stopping: threading.Event | None = N
         stopping.set()
     server.stop()
     sys.stdout.flush()
-    # Pool threads of Celery would hold the interpreter open; every acknowledged report is already on disk.
+    # Pool threads of Celery would hold the interpreter open; every acknowledged report is already
+    # on disk.
     os._exit(1 if server.failed.is_set() else 0)

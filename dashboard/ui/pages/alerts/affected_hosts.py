@@ -1,4 +1,5 @@
-"""On which machines an alert's certain facts are seen: named, each a step away from its own page."""
+"""On which machines an alert's certain facts are seen: named, each a step away from its own
+page."""
 
 from __future__ import annotations
 
@@ -15,12 +16,15 @@ from dashboard.regressions.models import Verdict
 
 NAMED = 4
 """Instances of one fact that are named; the page of all of them is a step away."""
-_PAGES = {"ranks_diverged": "ranks"} | dict.fromkeys(("parity", "shadow_parity", "non_finite", "compiled_nothing"), "version")
+_PAGES = {"ranks_diverged": "ranks"} | dict.fromkeys(
+    ("parity", "shadow_parity", "non_finite", "compiled_nothing"), "version"
+)
 
 
 @dataclass(frozen=True)
 class FactHosts:
-    """Where one fact is seen: id (empty without a page of its own) and name of the first instances, how many more, the page of all."""
+    """Where one fact is seen: id (empty without a page of its own) and name of the first instances,
+    how many more, the page of all."""
 
     what: str
     places: list[tuple[str, str]]
@@ -29,8 +33,16 @@ class FactHosts:
 
 
 def list_fact_hosts(*, project: Project, verdicts: Iterable[Verdict | None]) -> list[FactHosts]:
-    """Of the newest verdict that knew of any fact: a later one may have had nothing left to compare."""
-    facts = next((found for verdict in verdicts if verdict is not None and (found := _news(verdict.evidence))), [])
+    """Of the newest verdict that knew of any fact: a later one may have had nothing left to
+    compare."""
+    facts = next(
+        (
+            found
+            for verdict in verdicts
+            if verdict is not None and (found := _news(verdict.evidence))
+        ),
+        [],
+    )
     wanted = {str(id) for fact in facts for id in fact["instances"][:NAMED]}
     if not wanted:
         return []
@@ -42,10 +54,19 @@ def list_fact_hosts(*, project: Project, verdicts: Iterable[Verdict | None]) -> 
 def _places(fact: Mapping[str, Any], names: Mapping[str, str]) -> FactHosts:
     ids, kind = [str(id) for id in fact["instances"]], str(fact.get("kind"))
     named = [(id if id in names else "", names.get(id, id)) for id in ids[:NAMED]]
-    return FactHosts(METRIC_NAMES.get(kind, "Seen"), named, len(ids) - len(named), _PAGES.get(kind, "instances"))
+    return FactHosts(
+        METRIC_NAMES.get(kind, "Seen"), named, len(ids) - len(named), _PAGES.get(kind, "instances")
+    )
 
 
 def _news(evidence: Any) -> list[Mapping[str, Any]]:
     stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    told = [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
-    return [fact for fact in told if fact.get("severity") in ("roll_back", "watch") and isinstance(fact.get("instances"), list)]
+    told = (
+        [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
+    )
+    return [
+        fact
+        for fact in told
+        if fact.get("severity") in ("roll_back", "watch")
+        and isinstance(fact.get("instances"), list)
+    ]

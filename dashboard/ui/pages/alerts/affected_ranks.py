@@ -1,4 +1,5 @@
-"""The ranks that an alert is about: those that differ, next to one that does not, from their newest reports."""
+"""The ranks that an alert is about: those that differ, next to one that does not, from their newest
+reports."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ ROWS, INSTANCES_NAMED = 12, 50
 
 @dataclass(frozen=True)
 class AlertRanks:
-    """The evidence of ranks that diverged, and what its runbook fills in; `odd` is the first rank that differs."""
+    """The evidence of ranks that diverged, and what its runbook fills in; `odd` is the first rank
+    that differs."""
 
     job: str
     known_at: datetime
@@ -37,18 +39,29 @@ class AlertRanks:
 
 
 def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks | None:
-    """None where no verdict of the alert, the newest first, knows of ranks; the table is of the job of the first rank that is named."""
+    """None where no verdict of the alert, the newest first, knows of ranks; the table is of the job
+    of the first rank that is named."""
     verdict = find_divergence_verdict(verdicts)
     if verdict is None:
         return None
     fact = _fact(verdict.evidence)
     named = [str(id) for id in fact.get("instances") or ()][:INSTANCES_NAMED]
-    rows = for_project(Instance, alert.project).filter(instance_id__in=named, model_id=alert.deployment.model_id)
+    rows = for_project(Instance, alert.project).filter(
+        instance_id__in=named, model_id=alert.deployment.model_id
+    )
     first = rows.exclude(job="").order_by("rank", "pk").first()
     job = first.job if first else ""
     of = alert.deployment
-    instances = list_job_ranks(project_id=alert.project_id, model_id=of.model_id, environment=of.environment, job=job) if job else []
-    board = build_rank_table(instances, read_rank_compile_events(project_id=alert.project_id, instances=instances))
+    instances = (
+        list_job_ranks(
+            project_id=alert.project_id, model_id=of.model_id, environment=of.environment, job=job
+        )
+        if job
+        else []
+    )
+    board = build_rank_table(
+        instances, read_rank_compile_events(project_id=alert.project_id, instances=instances)
+    )
     differing = [row for row in board.urgent if row.apart or row.instance_id in named]
     alike = [row for row in board.rows if row not in differing]
     odd = differing[0] if differing else None
@@ -61,11 +74,20 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
         usual=alike[0] if alike else None,
         alike=len(alike),
         odd=odd,
-        pid=next((one.pid for one in instances if odd and one.instance_id == odd.instance_id), None),
+        pid=next(
+            (one.pid for one in instances if odd and one.instance_id == odd.instance_id), None
+        ),
         frame=str(fact.get("about") or ""),
     )
 
 
 def _fact(evidence: Any) -> Mapping[str, Any]:
     facts = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    return next((one for one in facts or () if one.get("kind") == "ranks_diverged" and one.get("severity") != "known"), {})
+    return next(
+        (
+            one
+            for one in facts or ()
+            if one.get("kind") == "ranks_diverged" and one.get("severity") != "known"
+        ),
+        {},
+    )

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from urllib.parse import quote
 
-from dashboard.alerts.models import Alert, AlertCause, AlertEvent, Delivery, DeliveryState, EventKind
+from dashboard.alerts.models import (
+    Alert,
+    AlertCause,
+    AlertEvent,
+    Delivery,
+    DeliveryState,
+    EventKind,
+)
 from dashboard.common import clock
 from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import DeploymentMark
@@ -99,10 +106,21 @@ def build_timeline(page: AlertData) -> list[TimelineEvent]:
     deployed = clock.at_minute(page.alert.deployment.started_minute)
     lines = [_moment(event, page.alert) for event in page.events]
     version = page.alert.deployment.version.name
-    first = TimelineEvent(deployed, "deployment", "", f"{version} deployed", f"to {page.alert.deployment.environment}.", False, [], "")
+    first = TimelineEvent(
+        deployed,
+        "deployment",
+        "",
+        f"{version} deployed",
+        f"to {page.alert.deployment.environment}.",
+        False,
+        [],
+        "",
+    )
     if page.alert.cause == AlertCause.FLEET_SILENCE:
         return sorted(lines, key=lambda moment: moment.at, reverse=True)
-    return sorted([*lines, *map(_posted, page.posted), first], key=lambda moment: moment.at, reverse=True)
+    return sorted(
+        [*lines, *map(_posted, page.posted), first], key=lambda moment: moment.at, reverse=True
+    )
 
 
 def list_sent_messages(page: AlertData) -> list[SentMessage]:
@@ -117,16 +135,42 @@ def build_recovery_chart(page: AlertData) -> RecoveryChart | None:
     until = clock.minute_of(clock.unix())
     if alert.resolved_at is not None:
         until = min(until, clock.minute_of(alert.resolved_at.timestamp()) + 30)
-    until = max(until, deployment.started_minute)  # a clock that runs ahead may say that it starts only later
-    span = choose_span(deployment.started_minute, until, minutes_from=find_first_kept_minute(project=alert.project, now=clock.unix()))
+    until = max(
+        until, deployment.started_minute
+    )  # a clock that runs ahead may say that it starts only later
+    span = choose_span(
+        deployment.started_minute,
+        until,
+        minutes_from=find_first_kept_minute(project=alert.project, now=clock.unix()),
+    )
     ids = [one for one in (baseline, deployment.version_id) if one is not None]
-    window = TimeBins(span.start, span.start + ((span.end - span.start) // span.bin + 1) * span.bin, span.bin)
-    levels = read_p50_levels(project_id=alert.project_id, version_ids=ids, environment=deployment.environment, window=window)
+    window = TimeBins(
+        span.start, span.start + ((span.end - span.start) // span.bin + 1) * span.bin, span.bin
+    )
+    levels = read_p50_levels(
+        project_id=alert.project_id,
+        version_ids=ids,
+        environment=deployment.environment,
+        window=window,
+    )
     roles = [(1 if one == baseline else 2, _line(levels, one)) for one in ids]
-    marks = [(deployment.started_minute, "deployment"), (clock.minute_of(alert.opened_at.timestamp()), "alert")]
-    marks += [(clock.minute_of(event.at.timestamp()), "deployment") for event in page.events if event.kind == EventKind.ROLLBACK_SEEN]
+    marks = [
+        (deployment.started_minute, "deployment"),
+        (clock.minute_of(alert.opened_at.timestamp()), "alert"),
+    ]
+    marks += [
+        (clock.minute_of(event.at.timestamp()), "deployment")
+        for event in page.events
+        if event.kind == EventKind.ROLLBACK_SEEN
+    ]
     names = {deployment.version_id: deployment.version.name, baseline or 0: baseline_name(page)}
-    return recovery_draw(span, roles, marks, _level(levels, baseline, window, deployment.started_minute), _bounds(levels, ids, names))
+    return recovery_draw(
+        span,
+        roles,
+        marks,
+        _level(levels, baseline, window, deployment.started_minute),
+        _bounds(levels, ids, names),
+    )
 
 
 def find_rollback_time(page: AlertData) -> datetime | None:
@@ -149,7 +193,14 @@ def baseline_name(page: AlertData) -> str:
 
 def find_cause(page: AlertData) -> str:
     """What is known of why, from the newest verdict that knew it."""
-    return next((verdict.cause for verdict in list_alert_verdicts(page) if verdict is not None and verdict.cause), "")
+    return next(
+        (
+            verdict.cause
+            for verdict in list_alert_verdicts(page)
+            if verdict is not None and verdict.cause
+        ),
+        "",
+    )
 
 
 def list_affected_hosts(page: AlertData) -> list[FactHosts]:
@@ -180,13 +231,22 @@ def format_delay(alert: Alert, at: datetime | None) -> str:
 
 def fill_runbook_text(text: str, page: AlertData) -> str:
     """The owners' text with both versions in place."""
-    return text.replace("{version}", page.alert.deployment.version.name).replace("{baseline}", baseline_name(page))
+    return text.replace("{version}", page.alert.deployment.version.name).replace(
+        "{baseline}", baseline_name(page)
+    )
 
 
 def fill_runbook_url(page: AlertData) -> str:
-    """The owners' address with both versions in place; one that a browser would run instead of open is left out."""
-    version, before = (quote(name, safe="") for name in (page.alert.deployment.version.name, baseline_name(page)))
-    address = page.guide.url.replace("{version}", version).replace("{baseline}", before) if page.guide else ""
+    """The owners' address with both versions in place; one that a browser would run instead of open
+    is left out."""
+    version, before = (
+        quote(name, safe="") for name in (page.alert.deployment.version.name, baseline_name(page))
+    )
+    address = (
+        page.guide.url.replace("{version}", version).replace("{baseline}", before)
+        if page.guide
+        else ""
+    )
     return address if address.startswith(("https://", "http://")) else ""
 
 
@@ -203,58 +263,131 @@ def _moment(event: AlertEvent, alert: Alert) -> TimelineEvent:
     head, quoted = _HEADS.get(kind, ""), False
     if event.verdict is not None and kind in (EventKind.OPENED, EventKind.VERDICT):
         mark, pin = event.verdict.kind, _PINS.get(VerdictKind(event.verdict.kind), "")
-        head = VerdictKind(event.verdict.kind).label + (", alert opened." if kind == EventKind.OPENED else ".")
+        head = VerdictKind(event.verdict.kind).label + (
+            ", alert opened." if kind == EventKind.OPENED else "."
+        )
     if kind == EventKind.ACKNOWLEDGED:
-        head, quoted = f"{event.actor_name} acknowledged" + (":" if event.text else "."), bool(event.text)
+        head, quoted = (
+            f"{event.actor_name} acknowledged" + (":" if event.text else "."),
+            bool(event.text),
+        )
     if kind == EventKind.SNOOZED:
         head = f"{event.actor_name} put it aside."
-    shown = build_change_rows(event.verdict.evidence, event.verdict.kind) if event.verdict and kind in _WITH_EVIDENCE else []
-    timed = alert.cause == AlertCause.REGRESSION and kind in (EventKind.OPENED, EventKind.VERDICT, EventKind.ROLLBACK_SEEN)
+    shown = (
+        build_change_rows(event.verdict.evidence, event.verdict.kind)
+        if event.verdict and kind in _WITH_EVIDENCE
+        else []
+    )
+    timed = alert.cause == AlertCause.REGRESSION and kind in (
+        EventKind.OPENED,
+        EventKind.VERDICT,
+        EventKind.ROLLBACK_SEEN,
+    )
     later = f"after {format_delay(alert, event.at)}" if timed else ""
     known = event.verdict.evidence if event.verdict and kind in _WITH_EVIDENCE else None
     certain = fact_lines(known, sentence=event.text)
-    return TimelineEvent(event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain)
+    return TimelineEvent(
+        event.at, mark, pin, head or "Opened.", event.text, quoted, shown, later, certain=certain
+    )
 
 
 def _posted(told: DeploymentMark) -> TimelineEvent:
     by = f" by {told.by}" if told.by else ""
-    return TimelineEvent(told.at, "deployment", "", f"CI: {told.version_name} deployed{by}.", told.note, False, [], "", told.link)
+    return TimelineEvent(
+        told.at,
+        "deployment",
+        "",
+        f"CI: {told.version_name} deployed{by}.",
+        told.note,
+        False,
+        [],
+        "",
+        told.link,
+    )
 
 
 def _sent(delivery: Delivery) -> SentMessage:
     channel = f"{delivery.channel.get_kind_display()} {delivery.channel.name}"
     status = f"{delivery.last_status} " if delivery.last_status else ""
     answer = f"{status}{delivery.last_answer}".strip()
-    tries = f", after {words.plural(delivery.attempts, 'try', 'tries')}" if delivery.attempts > 1 else ""
+    tries = (
+        f", after {words.plural(delivery.attempts, 'try', 'tries')}"
+        if delivery.attempts > 1
+        else ""
+    )
     state = DeliveryState(delivery.state)
     mark = f"delivery-{state.value}"
     if state == DeliveryState.DELIVERED:
         said = f"delivered{tries}: {answer}" if answer else f"delivered{tries}"
-        return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
+        return SentMessage(
+            channel, delivery.get_kind_display(), mark, said, delivery.created_at, None
+        )
     if state == DeliveryState.WAITING:
-        said, again = (f"{answer.removesuffix('.')}, again", delivery.next_attempt_at) if answer else ("waiting", None)
-        return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, again)
+        said, again = (
+            (f"{answer.removesuffix('.')}, again", delivery.next_attempt_at)
+            if answer
+            else ("waiting", None)
+        )
+        return SentMessage(
+            channel, delivery.get_kind_display(), mark, said, delivery.created_at, again
+        )
     if state == DeliveryState.HELD:
-        return SentMessage(channel, delivery.get_kind_display(), mark, "held back, to be sent", delivery.created_at, delivery.held_until)
+        return SentMessage(
+            channel,
+            delivery.get_kind_display(),
+            mark,
+            "held back, to be sent",
+            delivery.created_at,
+            delivery.held_until,
+        )
     if state == DeliveryState.MERGED:
-        return SentMessage(channel, delivery.get_kind_display(), mark, "told by a later message", delivery.created_at, None)
+        return SentMessage(
+            channel,
+            delivery.get_kind_display(),
+            mark,
+            "told by a later message",
+            delivery.created_at,
+            None,
+        )
     said = f"given up{tries}: {answer}" if answer else f"given up{tries}"
     return SentMessage(channel, delivery.get_kind_display(), mark, said, delivery.created_at, None)
 
 
 def _line(levels: Mapping[int, Mapping[int, P50Level]], version: int) -> dict[int, float]:
-    return {place: level.value for place, level in levels.get(version, {}).items() if level.value is not None}
+    return {
+        place: level.value
+        for place, level in levels.get(version, {}).items()
+        if level.value is not None
+    }
 
 
-def _bounds(levels: Mapping[int, Mapping[int, P50Level]], ids: Sequence[int], names: Mapping[int, str]) -> list[str]:
-    """Of each version that has no point because p50 lies in an engine's first bucket the newest bound and mean."""
-    known = {one: [level.known for _, level in sorted(levels.get(one, {}).items()) if level.known] for one in ids}
-    return [f"{names[one]} {words.below(found[-1].bound, found[-1].mean)}" for one, found in known.items() if found]
+def _bounds(
+    levels: Mapping[int, Mapping[int, P50Level]], ids: Sequence[int], names: Mapping[int, str]
+) -> list[str]:
+    """Of each version that has no point because p50 lies in an engine's first bucket the newest
+    bound and mean."""
+    known = {
+        one: [level.known for _, level in sorted(levels.get(one, {}).items()) if level.known]
+        for one in ids
+    }
+    return [
+        f"{names[one]} {words.below(found[-1].bound, found[-1].mean)}"
+        for one, found in known.items()
+        if found
+    ]
 
 
-def _level(levels: Mapping[int, Mapping[int, P50Level]], baseline: int | None, window: TimeBins, deployed: int) -> float | None:
-    """The baseline's level before the deployment, or, if it started with it, over all of its bins; None where it is only a bound."""
+def _level(
+    levels: Mapping[int, Mapping[int, P50Level]],
+    baseline: int | None,
+    window: TimeBins,
+    deployed: int,
+) -> float | None:
+    """The baseline's level before the deployment, or, if it started with it, over all of its bins;
+    None where it is only a bound."""
     line = levels.get(baseline, {}) if baseline is not None else {}
-    before = [level for place, level in line.items() if window.first + place * window.step < deployed]
+    before = [
+        level for place, level in line.items() if window.first + place * window.step < deployed
+    ]
     chosen = sorted(before or line.values(), key=lambda level: level.at_most)
     return chosen[len(chosen) // 2].value if chosen else None

@@ -1,4 +1,5 @@
-"""Single cells of the Fleet table: a value, its change, and the two values and the window that the change is computed from."""
+"""Single cells of the Fleet table: a value, its change, and the two values and the window that the
+change is computed from."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ NEAR_BUDGET_RATIO = 0.85
 
 @dataclass(frozen=True)
 class Cell:
-    """A value in words; `text` is empty where nothing was reported. `css` marks a change that is judged to be worse.
+    """A value in words; `text` is empty where nothing was reported. `css` marks a change that is
+    judged to be worse.
 
-    `detail` names what the change is computed from. `value`, `known` and `base` are the numbers: of this version, a bound where there is no
-    value, and of the version before in the same window. `judged` is the frozen row where the change is the judge's."""
+    `detail` names what the change is computed from. `value`, `known` and `base` are the numbers: of
+    this version, a bound where there is no value, and of the version before in the same window.
+    `judged` is the frozen row where the change is the judge's."""
 
     text: str
     change: str = ""
@@ -46,30 +49,57 @@ class ColdStartCell:
     base: float | None = None
 
 
-def build_quantile_cell(newest: VersionData, quantile: float, evidence: Sequence[ChangeRow], older: VersionData | None) -> Cell:
-    """p50 or p99 of the last minutes, with the change of the same region: the judged one where there is one, else what both values differ
-    by now. Next to a bound there is no other change than the judge's bound."""
+def build_quantile_cell(
+    newest: VersionData, quantile: float, evidence: Sequence[ChangeRow], older: VersionData | None
+) -> Cell:
+    """p50 or p99 of the last minutes, with the change of the same region: the judged one where
+    there is one, else what both values differ by now. Next to a bound there is no other change than
+    the judge's bound."""
     value, known = newest.recent.quantile(quantile), find_quantile_bound(newest.recent, quantile)
     if value is None and known is None:
         return Cell("")
     same = older if older and older.region == newest.region else None
     base = same.recent.quantile(quantile) if same else None
     text, mean = (
-        (words.duration(value), "") if value is not None else (words.bound(known.bound), words.mean(known.mean)) if known else ("", "")
+        (words.duration(value), "")
+        if value is not None
+        else (words.bound(known.bound), words.mean(known.mean))
+        if known
+        else ("", "")
     )
     name = f"p{quantile * 100:.0f}"
     row = find_metric_row(evidence, name, f"gpu_{name}", region=newest.region)
-    if row is not None and row.frozen.change_said != NO_VALUE and (value is not None or row.frozen.bounded):
+    if (
+        row is not None
+        and row.frozen.change_said != NO_VALUE
+        and (value is not None or row.frozen.bounded)
+    ):
         frozen = row.frozen
         said = f"{frozen.baseline_said} to {frozen.candidate_said}"
-        detail = ", ".join(part for part in (said, frozen.window_said, "GPU time" if frozen.metric.startswith("gpu_") else "") if part)
+        detail = ", ".join(
+            part
+            for part in (
+                said,
+                frozen.window_said,
+                "GPU time" if frozen.metric.startswith("gpu_") else "",
+            )
+            if part
+        )
         return Cell(text, frozen.change_said, row.css, detail, value, known, base, frozen)
     if value is None or base is None:
         return Cell(text, mean, value=value, known=known, base=base)
-    return Cell(text, words.difference(value, base, "s"), detail=f"from {words.duration(base)}", value=value, base=base)
+    return Cell(
+        text,
+        words.difference(value, base, "s"),
+        detail=f"from {words.duration(base)}",
+        value=value,
+        base=base,
+    )
 
 
-def share_cell(value: float | None, base: float | None, evidence: Sequence[ChangeRow], metrics: tuple[str, ...]) -> Cell:
+def share_cell(
+    value: float | None, base: float | None, evidence: Sequence[ChangeRow], metrics: tuple[str, ...]
+) -> Cell:
     """A share, and how many points it moved from the version before."""
     if value is None:
         return Cell("")
@@ -80,8 +110,11 @@ def share_cell(value: float | None, base: float | None, evidence: Sequence[Chang
     return Cell(words.percent(value), change, css, f"from {words.percent(base)}", value, base=base)
 
 
-def cold_cell(value: float | None, base: float | None, budget: float | None) -> ColdStartCell | None:
-    """The median start; the bar is as long as 1.25 budgets, so that the tick stands at 80 of 100."""
+def cold_cell(
+    value: float | None, base: float | None, budget: float | None
+) -> ColdStartCell | None:
+    """The median start; the bar is as long as 1.25 budgets, so that the tick stands at 80 of
+    100."""
     if value is None:
         return None
     change = _moved(value, base, "s", None)[0] if base is not None else ""
@@ -104,7 +137,8 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]
 
 
 def _moved(value: float, base: float, unit: str, row: ChangeRow | None) -> tuple[str, str]:
-    """The change in the words of every page, and its colour; what did not move in this window is not coloured for the judged one."""
+    """The change in the words of every page, and its colour; what did not move in this window is
+    not coloured for the judged one."""
     said = numbers.difference(value, base, unit)
     same = not said or said.split(numbers.SPACE)[0] == "0"
     return ("no change", "") if same else (said, row.css if row else "")

@@ -1,4 +1,5 @@
-"""A row of the Fleet table for programs: numbers in base units, the unit in the name of the field, ISO 8601 times; None is not reported."""
+"""A row of the Fleet table for programs: numbers in base units, the unit in the name of the field,
+ISO 8601 times; None is not reported."""
 
 from __future__ import annotations
 
@@ -15,26 +16,66 @@ from dashboard.ui.pages.fleet.rows import FleetRow
 
 LATENCIES = ("p50", "p99")
 VALUES = (
-    *("p50_seconds", "p50_below_seconds", "p50_baseline_seconds", "p99_seconds", "p99_below_seconds", "p99_baseline_seconds"),
-    *("mean_seconds", "compiled_share", "compiled_baseline_share", "cache_hit_share", "cache_hit_baseline_share"),
-    *("cold_start_seconds", "cold_start_baseline_seconds", "cold_start_budget_seconds", "memory_peak_bytes", "memory_peak_baseline_bytes"),
+    *(
+        "p50_seconds",
+        "p50_below_seconds",
+        "p50_baseline_seconds",
+        "p99_seconds",
+        "p99_below_seconds",
+        "p99_baseline_seconds",
+    ),
+    *(
+        "mean_seconds",
+        "compiled_share",
+        "compiled_baseline_share",
+        "cache_hit_share",
+        "cache_hit_baseline_share",
+    ),
+    *(
+        "cold_start_seconds",
+        "cold_start_baseline_seconds",
+        "cold_start_budget_seconds",
+        "memory_peak_bytes",
+        "memory_peak_baseline_bytes",
+    ),
 )
-JUDGED = ("baseline_seconds", "candidate_seconds", "change_ratio", "change_low_ratio", "change_high_ratio", "window_minutes")
+JUDGED = (
+    "baseline_seconds",
+    "candidate_seconds",
+    "change_ratio",
+    "change_low_ratio",
+    "change_high_ratio",
+    "window_minutes",
+)
 COLUMNS = (
-    *("model", "verdict", "sentence", "environments", "versions", "version_call_shares", "region", *VALUES),
+    *(
+        "model",
+        "verdict",
+        "sentence",
+        "environments",
+        "versions",
+        "version_call_shares",
+        "region",
+        *VALUES,
+    ),
     *(f"{name}_judged_{field}" for name in LATENCIES for field in JUDGED),
     *("instances", "alerts", "last_known_at", "stale_minutes"),
 )
 
 
 def serialize_windows(window: BinnedRange) -> dict[str, dict[str, str]]:
-    """Of which time the values are, the end exclusive: latency of `latency`, shares and memory of `range`."""
-    ends = {"latency": (window.end - RECENT_MINUTES + 1, window.end + 1), "range": (window.start, window.end + 1)}
+    """Of which time the values are, the end exclusive: latency of `latency`, shares and memory of
+    `range`."""
+    ends = {
+        "latency": (window.end - RECENT_MINUTES + 1, window.end + 1),
+        "range": (window.start, window.end + 1),
+    }
     return {name: {"first": _at(first), "last": _at(last)} for name, (first, last) in ends.items()}
 
 
 def serialize_fleet_row(row: FleetRow) -> dict[str, Any]:
-    """One model. `changes` are those of its verdict, frozen when it was judged: each with both values, unit and window in minutes."""
+    """One model. `changes` are those of its verdict, frozen when it was judged: each with both
+    values, unit and window in minutes."""
     return {
         "model": row.model.name,
         "verdict": row.kind,
@@ -52,22 +93,43 @@ def serialize_fleet_row(row: FleetRow) -> dict[str, Any]:
 
 
 def fleet_cells(row: FleetRow) -> list[Any]:
-    """The same as cells of a table: lists are joined, and of the changes those of p50 and p99 are there."""
+    """The same as cells of a table: lists are joined, and of the changes those of p50 and p99 are
+    there."""
     told = serialize_fleet_row(row)
     shares = ["" if one.share is None else str(float(f"{one.share:.6g}")) for one in row.versions]
-    cells = [told["model"], told["verdict"], told["sentence"], _joined(told["environments"]), _joined(one.name for one in row.versions)]
+    cells = [
+        told["model"],
+        told["verdict"],
+        told["sentence"],
+        _joined(told["environments"]),
+        _joined(one.name for one in row.versions),
+    ]
     cells += [_joined(shares), told["region"], *(told[name] for name in VALUES)]
     for cell in (row.p50, row.p99):
         one = cell.judged
-        cells += [one.baseline, one.candidate, one.change, one.low, one.high, one.minutes] if one else [None] * len(JUDGED)
+        cells += (
+            [one.baseline, one.candidate, one.change, one.low, one.high, one.minutes]
+            if one
+            else [None] * len(JUDGED)
+        )
     instances = (f"{count} {state}" for state, count in told["instances"].items())
-    return [*cells, _joined(instances), _joined(map(str, told["alerts"])), told["last_known_at"], told["stale_minutes"]]
+    return [
+        *cells,
+        _joined(instances),
+        _joined(map(str, told["alerts"])),
+        told["last_known_at"],
+        told["stale_minutes"],
+    ]
 
 
 def _values(row: FleetRow) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for name, cell in (("p50", row.p50), ("p99", row.p99)):
-        found |= {f"{name}_seconds": cell.value, f"{name}_below_seconds": _bound(cell), f"{name}_baseline_seconds": cell.base}
+        found |= {
+            f"{name}_seconds": cell.value,
+            f"{name}_below_seconds": _bound(cell),
+            f"{name}_baseline_seconds": cell.base,
+        }
     known = row.p50.known or row.p99.known
     shares = {"compiled": row.compiled, "cache_hit": row.cache}
     found["mean_seconds"] = known.mean if known else None
@@ -85,7 +147,8 @@ def _values(row: FleetRow) -> dict[str, float | None]:
 
 
 def _ages(verdict: Verdict | None) -> dict[str, str | int | None]:
-    """When a verdict that an open alert keeps was last known to hold, and how old its data is where that is too old; None where not."""
+    """When a verdict that an open alert keeps was last known to hold, and how old its data is where
+    that is too old; None where not."""
     outlived = verdict.outlived if verdict else None
     return {
         "last_known_at": outlived.known_at.isoformat() if outlived else None,

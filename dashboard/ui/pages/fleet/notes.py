@@ -49,21 +49,32 @@ class BlindSpot:
     since: datetime | None = None
 
 
-def list_changes(*, facts: FleetData, verdicts: Sequence[Verdict], window: BinnedRange) -> list[FleetChange]:
+def list_changes(
+    *, facts: FleetData, verdicts: Sequence[Verdict], window: BinnedRange
+) -> list[FleetChange]:
     """Deployments and changes of verdict inside the range, newest first."""
     names = {model.pk: model.name for model in facts.models}
     found = [_verdict_change(verdict) for verdict in verdicts]
-    found += [_deployed(one, names) for one in facts.deployments if one.started_minute > window.start and one.model_id in names]
+    found += [
+        _deployed(one, names)
+        for one in facts.deployments
+        if one.started_minute > window.start and one.model_id in names
+    ]
     found += [
         _ended(one, names)
         for one in facts.deployments
-        if one.ended_minute is not None and one.ended_minute > window.start and one.model_id in names
+        if one.ended_minute is not None
+        and one.ended_minute > window.start
+        and one.model_id in names
     ]
     return sorted(found, key=lambda change: change.at, reverse=True)[:SHOWN]
 
 
-def list_blind_spots(*, rows: Sequence[FleetRow], instances: Sequence[RecentInstance], states: States) -> list[BlindSpot]:
-    """Silent instances, those that ended with an error or were killed, and blind ones by model, then calls without a comparison."""
+def list_blind_spots(
+    *, rows: Sequence[FleetRow], instances: Sequence[RecentInstance], states: States
+) -> list[BlindSpot]:
+    """Silent instances, those that ended with an error or were killed, and blind ones by model,
+    then calls without a comparison."""
     names = {row.model.pk: row.model.name for row in rows}
     silent: dict[int, list[RecentInstance]] = defaultdict(list)
     blind: dict[int, list[RecentInstance]] = defaultdict(list)
@@ -96,35 +107,61 @@ def _verdict_change(verdict: Verdict) -> FleetChange:
 
 
 def _deployed(one: Deployment, names: dict[int, str]) -> FleetChange:
-    text = f"deployed to {one.environment}" + (", as CI said" if one.source == "posted" else ", seen in traffic")
-    return FleetChange(clock.at_minute(one.started_minute), "deployment", f"{names[one.model_id]} {one.version.name}", text, one.model_id)
+    text = f"deployed to {one.environment}" + (
+        ", as CI said" if one.source == "posted" else ", seen in traffic"
+    )
+    return FleetChange(
+        clock.at_minute(one.started_minute),
+        "deployment",
+        f"{names[one.model_id]} {one.version.name}",
+        text,
+        one.model_id,
+    )
 
 
 def _ended(one: Deployment, names: dict[int, str]) -> FleetChange:
     at = clock.at_minute(one.ended_minute or one.last_minute)
     return FleetChange(
-        at, "state-silent", f"{names[one.model_id]} {one.version.name}", f"takes no more calls in {one.environment}", one.model_id
+        at,
+        "state-silent",
+        f"{names[one.model_id]} {one.version.name}",
+        f"takes no more calls in {one.environment}",
+        one.model_id,
     )
 
 
 def _by_model(
-    names: Mapping[int, str], groups: Mapping[int, list[RecentInstance]], line: Callable[[str, list[RecentInstance]], BlindSpot], why: str
+    names: Mapping[int, str],
+    groups: Mapping[int, list[RecentInstance]],
+    line: Callable[[str, list[RecentInstance]], BlindSpot],
+    why: str,
 ) -> list[BlindSpot]:
-    """A line a model; of many models one line: 41 lines of one network would hide what else cannot be seen."""
+    """A line a model; of many models one line: 41 lines of one network would hide what else cannot
+    be seen."""
     if len(groups) <= MODELS_LISTED:
         return [line(names[model], group) for model, group in groups.items()]
     whole = line("", [one for group in groups.values() for one in group])
     largest = sorted(groups, key=lambda model: (-len(groups[model]), names[model]))[:MODELS_LISTED]
     listed = ", ".join(f"{names[model]} ({len(groups[model])})" for model in largest)
-    return [replace(whole, why=f"{len(groups)} models: {listed} and {len(groups) - MODELS_LISTED} more: {why}")]
+    return [
+        replace(
+            whole,
+            why=f"{len(groups)} models: {listed} and {len(groups) - MODELS_LISTED} more: {why}",
+        )
+    ]
 
 
 def _silent(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
     oldest = min(group, key=lambda instance: instance.last_seen_at)
     place = f"{name}, {process_name(oldest)}" if len(group) == 1 else name
-    doing = f", then compiling {oldest.compiling_frame}".rstrip() if oldest.compiling_for > 0 else ""
+    doing = (
+        f", then compiling {oldest.compiling_frame}".rstrip() if oldest.compiling_for > 0 else ""
+    )
     return BlindSpot(
-        "state-silent", words.plural(len(group), "silent instance"), f"{place}: last report{doing}, no end reported", oldest.last_seen_at
+        "state-silent",
+        words.plural(len(group), "silent instance"),
+        f"{place}: last report{doing}, no end reported",
+        oldest.last_seen_at,
     )
 
 
@@ -132,11 +169,26 @@ def _failed(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
     newest = max(group, key=lambda instance: instance.last_seen_at)
     place = f"{name}, {process_name(newest)}" if len(group) == 1 else name
     how = ", ".join(dict.fromkeys(map(describe_end, group)))
-    return BlindSpot("failed", words.plural(len(group), "failed instance"), f"{place}: {how}", newest.last_seen_at)
+    return BlindSpot(
+        "failed",
+        words.plural(len(group), "failed instance"),
+        f"{place}: {how}",
+        newest.last_seen_at,
+    )
 
 
 def _blind(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
-    missing = " and ".join(sorted({fact.replace("_", " ") for instance in group for fact in list_missing_capabilities(instance)}))
+    missing = " and ".join(
+        sorted(
+            {
+                fact.replace("_", " ")
+                for instance in group
+                for fact in list_missing_capabilities(instance)
+            }
+        )
+    )
     reasons = list(dict.fromkeys(filter(None, map(explain_missing_capabilities, group))))
     why = f", {reasons[0]}" if len(reasons) == 1 else ""
-    return BlindSpot("state-blind", words.plural(len(group), "blind instance"), f"{name}: no {missing}{why}")
+    return BlindSpot(
+        "state-blind", words.plural(len(group), "blind instance"), f"{name}: no {missing}{why}"
+    )

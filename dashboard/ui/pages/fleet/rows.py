@@ -16,11 +16,23 @@ from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, FleetData
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.charts.sparkline import Spark, spark_draw
 from dashboard.ui.evidence import ChangeRow, build_change_rows
-from dashboard.ui.pages.fleet.cells import Cell, ColdStartCell, build_quantile_cell, cold_cell, peak_cell, share_cell
+from dashboard.ui.pages.fleet.cells import (
+    Cell,
+    ColdStartCell,
+    build_quantile_cell,
+    cold_cell,
+    peak_cell,
+    share_cell,
+)
 from dashboard.ui.selectors.fleet import FleetVerdicts
 from dashboard.ui.selectors.model import VERDICT_URGENCY
 
-URGENCY = [VerdictKind.ROLL_BACK, VerdictKind.WATCH, VerdictKind.NOT_ENOUGH_DATA, VerdictKind.HEALTHY]
+URGENCY = [
+    VerdictKind.ROLL_BACK,
+    VerdictKind.WATCH,
+    VerdictKind.NOT_ENOUGH_DATA,
+    VerdictKind.HEALTHY,
+]
 SHAPES = 6
 UNCOUNTED = (InstanceState.STARTING, InstanceState.ENDED)
 States = Mapping[int, InstanceState]
@@ -29,7 +41,8 @@ States = Mapping[int, InstanceState]
 
 @dataclass(frozen=True)
 class LiveVersion:
-    """A version that takes calls, with its share of them; `x` and `width` draw its part of the bar."""
+    """A version that takes calls, with its share of them; `x` and `width` draw its part of the
+    bar."""
 
     id: int
     role: int
@@ -80,7 +93,8 @@ class FleetRow:
     """The budget in force, also where no start is known."""
     """Whether the model has no other region."""
     accepted: bool = False
-    """Whether somebody accepted this version as the new normal: the verdict stays, and asks for nothing."""
+    """Whether somebody accepted this version as the new normal: the verdict stays, and asks for
+    nothing."""
     called: bool = False
     """Whether a version of it took calls; without a line, where they have no p50 but a bound."""
 
@@ -91,17 +105,23 @@ class FleetRow:
 
     @property
     def instance_count(self) -> int:
-        """Instances that reported within the last half hour and have not ended; what only starts is none yet."""
+        """Instances that reported within the last half hour and have not ended; what only starts is
+        none yet."""
         return sum(group.count for group in self.instances if group.state not in UNCOUNTED)
 
     @property
     def troubled(self) -> list[InstanceGroup]:
         """Groups that are neither healthy nor ended, the most serious first."""
-        return [group for group in self.instances if group.state not in (InstanceState.HEALTHY, InstanceState.ENDED)]
+        return [
+            group
+            for group in self.instances
+            if group.state not in (InstanceState.HEALTHY, InstanceState.ENDED)
+        ]
 
     @property
     def standing(self) -> list[tuple[str, int]]:
-        """How many of the alerts are open, acknowledged and snoozed: what somebody has taken is not what waits for somebody."""
+        """How many of the alerts are open, acknowledged and snoozed: what somebody has taken is not
+        what waits for somebody."""
         counts = Counter(alert.state for alert in self.alerts)
         return [(state.label.lower(), counts[state]) for state in AlertState if counts[state]]
 
@@ -112,9 +132,16 @@ class FleetRow:
 
 
 def fleet_rows(
-    *, facts: FleetData, said: FleetVerdicts, alerts: Sequence[Alert], window: BinnedRange, states: States, everywhere: bool
+    *,
+    facts: FleetData,
+    said: FleetVerdicts,
+    alerts: Sequence[Alert],
+    window: BinnedRange,
+    states: States,
+    everywhere: bool,
 ) -> list[FleetRow]:
-    """One row per model; in one environment only the models that run there. `states` are those of the instances."""
+    """One row per model; in one environment only the models that run there. `states` are those of
+    the instances."""
     deployments: dict[int, list[Deployment]] = defaultdict(list)
     instances: dict[int, list[RecentInstance]] = defaultdict(list)
     for deployment in facts.deployments:
@@ -125,7 +152,16 @@ def fleet_rows(
     for alert in alerts:
         open_alerts[alert.deployment.model_id].append(alert)
     rows = [
-        _row(model, deployments[model.pk], instances[model.pk], open_alerts[model.pk], facts.versions, said, window, states)
+        _row(
+            model,
+            deployments[model.pk],
+            instances[model.pk],
+            open_alerts[model.pk],
+            facts.versions,
+            said,
+            window,
+            states,
+        )
         for model in facts.models
         if everywhere or deployments[model.pk]
     ]
@@ -133,7 +169,11 @@ def fleet_rows(
 
 
 def _urgency(row: FleetRow) -> int:
-    kind = VerdictKind.NOT_ENOUGH_DATA if row.accepted and row.kind != VerdictKind.HEALTHY else row.kind
+    kind = (
+        VerdictKind.NOT_ENOUGH_DATA
+        if row.accepted and row.kind != VerdictKind.HEALTHY
+        else row.kind
+    )
     return URGENCY.index(VerdictKind(kind)) if kind in VerdictKind.values else len(URGENCY)
 
 
@@ -167,9 +207,20 @@ def _row(
         spark=_spark(deployments, roles, versions, window),
         p50=build_quantile_cell(newest, 0.5, evidence, older),
         p99=build_quantile_cell(newest, 0.99, evidence, older),
-        compiled=share_cell(newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)),
-        cache=share_cell(newest.cache_hit, older.cache_hit if older else None, evidence, ("cache", "cache_misses")),
-        cold=cold_cell(newest.cold_start, older.cold_start if older else None, resolve_budgets(model).cold_start),
+        compiled=share_cell(
+            newest.compiled_share, older.compiled_share if older else None, evidence, ("eager",)
+        ),
+        cache=share_cell(
+            newest.cache_hit,
+            older.cache_hit if older else None,
+            evidence,
+            ("cache", "cache_misses"),
+        ),
+        cold=cold_cell(
+            newest.cold_start,
+            older.cold_start if older else None,
+            resolve_budgets(model).cold_start,
+        ),
         peak=peak_cell(newest.peak, older.peak if older else None, evidence),
         instances=_groups(instances, states),
         alerts=alerts,
@@ -177,33 +228,54 @@ def _row(
         region=newest.region,
         one_region=newest.one_region,
         cold_budget=resolve_budgets(model).cold_start,
-        called=any(versions[one.version_id].calls for one in deployments if one.version_id in versions),
+        called=any(
+            versions[one.version_id].calls for one in deployments if one.version_id in versions
+        ),
     )
 
 
 def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
     if focus is None or not live:
         return "No version of it has reported in the last 30 minutes."
-    return f"{focus.version.name} has not been judged yet; the first verdict follows its first closed minutes."
+    return (
+        f"{focus.version.name} has not been judged yet; the first verdict follows its first "
+        "closed minutes."
+    )
 
 
 def _focus(live: Iterable[Deployment], said: FleetVerdicts) -> Deployment | None:
     """What the row is about: the newest live version, unless something is wrong with another."""
-    loud = {deployment_id: VERDICT_URGENCY.get(VerdictKind(verdict.kind), 0) for deployment_id, verdict in said.current.items()}
+    loud = {
+        deployment_id: VERDICT_URGENCY.get(VerdictKind(verdict.kind), 0)
+        for deployment_id, verdict in said.current.items()
+    }
     return max(
-        live, key=lambda one: (not one.version.is_other, one.ended_minute is None, loud.get(one.pk, 0), one.started_minute), default=None
+        live,
+        key=lambda one: (
+            not one.version.is_other,
+            one.ended_minute is None,
+            loud.get(one.pk, 0),
+            one.started_minute,
+        ),
+        default=None,
     )
 
 
 def _before(deployments: Sequence[Deployment], focus: Deployment | None) -> Deployment | None:
     if focus is None:
         return None
-    here = [one for one in deployments if one.environment == focus.environment and not one.version.is_other]
+    here = [
+        one
+        for one in deployments
+        if one.environment == focus.environment and not one.version.is_other
+    ]
     earlier = [one for one in here if one.started_minute < focus.started_minute]
     return earlier[-1] if earlier else None
 
 
-def _roles(deployments: Sequence[Deployment], focus: Deployment | None, before: Deployment | None) -> dict[int, int]:
+def _roles(
+    deployments: Sequence[Deployment], focus: Deployment | None, before: Deployment | None
+) -> dict[int, int]:
     """Version to role: 1 before, 2 now, then the others in order of deployment."""
     roles: dict[int, int] = {}
     if before is not None:
@@ -211,33 +283,66 @@ def _roles(deployments: Sequence[Deployment], focus: Deployment | None, before: 
     if focus is not None:
         roles[focus.version_id] = 2
     for deployment in deployments:
-        roles.setdefault(deployment.version_id, min(3 + sum(role > 2 for role in roles.values()), SHAPES))
+        roles.setdefault(
+            deployment.version_id, min(3 + sum(role > 2 for role in roles.values()), SHAPES)
+        )
     return roles
 
 
-def _adoption(live: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionData]) -> list[LiveVersion]:
+def _adoption(
+    live: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionData]
+) -> list[LiveVersion]:
     """The newest first; shares are of the calls of the last minutes."""
     named = {deployment.version_id: deployment.version.name for deployment in reversed(live)}
     order = sorted(named, key=lambda version: (roles[version] != 2, roles[version]))
-    calls = {version: versions[version].recent_calls if version in versions else 0 for version in order}
+    calls = {
+        version: versions[version].recent_calls if version in versions else 0 for version in order
+    }
     total = sum(calls.values())
     found, x = [], 0.0
     for version in order:
         share = calls[version] / total if total else None
         width = 100 * (share or 0.0)
-        found.append(LiveVersion(version, roles[version], named[version], share, f"{x:.1f}", f"{max(width - 0.6, 0.0):.1f}"))
+        found.append(
+            LiveVersion(
+                version,
+                roles[version],
+                named[version],
+                share,
+                f"{x:.1f}",
+                f"{max(width - 0.6, 0.0):.1f}",
+            )
+        )
         x += width
     return found
 
 
-def _spark(deployments: Sequence[Deployment], roles: dict[int, int], versions: dict[int, VersionData], window: BinnedRange) -> Spark:
-    order = sorted({one.version_id for one in deployments}, key=lambda version: (roles[version] == 2, -roles[version]))
+def _spark(
+    deployments: Sequence[Deployment],
+    roles: dict[int, int],
+    versions: dict[int, VersionData],
+    window: BinnedRange,
+) -> Spark:
+    order = sorted(
+        {one.version_id for one in deployments},
+        key=lambda version: (roles[version] == 2, -roles[version]),
+    )
     series = [
-        (roles[version], {slot: (point.p50 / point.weight, point.p99 / point.weight) for slot, point in versions[version].points.items()})
+        (
+            roles[version],
+            {
+                slot: (point.p50 / point.weight, point.p99 / point.weight)
+                for slot, point in versions[version].points.items()
+            },
+        )
         for version in order
         if version in versions
     ]
-    marks = [(one.started_minute - window.start) / window.bin for one in deployments if one.started_minute > window.start]
+    marks = [
+        (one.started_minute - window.start) / window.bin
+        for one in deployments
+        if one.started_minute > window.start
+    ]
     spark = spark_draw(series, window.bins, marks)
     return replace(spark, since=window.start + spark.first * window.bin) if spark.first else spark
 
@@ -249,4 +354,6 @@ def _groups(instances: Iterable[RecentInstance], states: States) -> list[Instanc
         state = states[instance.pk]
         counts[state] += 1
         newest[state] = max(newest.get(state, instance.last_seen_at), instance.last_seen_at)
-    return [InstanceGroup(state, counts[state], newest[state]) for state in SEVERITY if counts[state]]
+    return [
+        InstanceGroup(state, counts[state], newest[state]) for state in SEVERITY if counts[state]
+    ]

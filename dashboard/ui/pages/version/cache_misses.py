@@ -1,4 +1,5 @@
-"""Why a start was not warm: the first part of its configuration that differs from the last warm start, who brought it, and what it cost."""
+"""Why a start was not warm: the first part of its configuration that differs from the last warm
+start, who brought it, and what it cost."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ from compilewatch.wire.cache_miss_causes import (
     is_changed,
 )
 
-from dashboard.fleet.selectors.compilations.cache_miss_causes import CacheClient, choose_reference, explain_miss
+from dashboard.fleet.selectors.compilations.cache_miss_causes import (
+    CacheClient,
+    choose_reference,
+    explain_miss,
+)
 from dashboard.fleet.selectors.compilations.cache_miss_costs import MissCost
 from dashboard.fleet.selectors.compilations.compilations import ProcessCacheAnswers
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
@@ -43,7 +48,8 @@ OF_NO_VERSION = ("", NO_EARLIER_RUN, NOTHING_DIFFERS, OTHER_SIZES, THREAD_COUNT,
 
 @dataclass(frozen=True)
 class ExplainedMiss:
-    """One process that missed: why, against which start, whether that one was warm, and what it cost in seconds."""
+    """One process that missed: why, against which start, whether that one was warm, and what it
+    cost in seconds."""
 
     process: ProcessStart
     cause: str
@@ -94,7 +100,8 @@ class MissRow:
 
 @dataclass(frozen=True)
 class Factor:
-    """What costs most over all versions of a model, or over all models of a project; `where` names them."""
+    """What costs most over all versions of a model, or over all models of a project; `where` names
+    them."""
 
     cause: str
     seconds: float
@@ -106,7 +113,10 @@ class Factor:
     def text(self) -> str:
         """How much, of all that was missed."""
         gpu = f", {words.number(round(self.gpu_seconds))} GPU-s" if self.gpu_seconds else ""
-        return f"{words.percent(self.share)} of the missed seconds: {words.duration(self.seconds)}{gpu}"
+        return (
+            f"{words.percent(self.share)} of the missed seconds: "
+            f"{words.duration(self.seconds)}{gpu}"
+        )
 
 
 @dataclass(frozen=True)
@@ -122,10 +132,15 @@ class MissesCard:
     pooled: int = 0
     processes: int = 0
     telling: int = 0
-    """Own processes of which it is known whether the caches served them: older agents do not tell."""
+    """Own processes of which it is known whether the caches served them: older agents do not
+    tell."""
 
 
-def misses_card(own: Sequence[ProcessStart], everyone: Sequence[ProcessStart], answers: Sequence[ProcessCacheAnswers]) -> MissesCard:
+def misses_card(
+    own: Sequence[ProcessStart],
+    everyone: Sequence[ProcessStart],
+    answers: Sequence[ProcessCacheAnswers],
+) -> MissesCard:
     """What the version's own processes missed, and what costs most among all that are known."""
     by_process: dict[int, list[ProcessCacheAnswers]] = {}
     for one in answers:
@@ -150,8 +165,11 @@ def misses_card(own: Sequence[ProcessStart], everyone: Sequence[ProcessStart], a
     )
 
 
-def split_start_times(own: Iterable[ProcessStart], answers: Iterable[ProcessCacheAnswers]) -> tuple[list[float], list[float], list[float]]:
-    """Total seconds of the starts that mostly missed, of the others, and of those that tell of no cache."""
+def split_start_times(
+    own: Iterable[ProcessStart], answers: Iterable[ProcessCacheAnswers]
+) -> tuple[list[float], list[float], list[float]]:
+    """Total seconds of the starts that mostly missed, of the others, and of those that tell of no
+    cache."""
     telling: set[int] = set()
     lost: dict[int, float] = {}
     kept: dict[int, float] = {}
@@ -165,12 +183,16 @@ def split_start_times(own: Iterable[ProcessStart], answers: Iterable[ProcessCach
     for process in own:
         if process.start:
             missed = lost.get(process.id, 0.0) > kept.get(process.id, 0.0)
-            (untold if process.id not in telling else cold if missed else warm).append(process.start.total)
+            (untold if process.id not in telling else cold if missed else warm).append(
+                process.start.total
+            )
     return cold, warm, untold
 
 
 def _process(one: ProcessStart, answers: Iterable[ProcessCacheAnswers]) -> CacheClient:
-    found = CacheClient(one.id, one.name, one.gpu, one.rank, one.started_at, components=one.components)
+    found = CacheClient(
+        one.id, one.name, one.gpu, one.rank, one.started_at, components=one.components
+    )
     for answer in answers:
         found.hits += answer.hits
         found.misses += answer.misses
@@ -180,15 +202,24 @@ def _process(one: ProcessStart, answers: Iterable[ProcessCacheAnswers]) -> Cache
 
 
 def _explained(
-    one: ProcessStart, answers: Sequence[ProcessCacheAnswers], known: Mapping[int, CacheClient], everyone: Sequence[ProcessStart]
+    one: ProcessStart,
+    answers: Sequence[ProcessCacheAnswers],
+    known: Mapping[int, CacheClient],
+    everyone: Sequence[ProcessStart],
 ) -> ExplainedMiss:
-    missed = sorted((answer for answer in answers if answer.miss), key=lambda answer: -answer.missed_seconds)
+    missed = sorted(
+        (answer for answer in answers if answer.miss), key=lambda answer: -answer.missed_seconds
+    )
     told = next((answer.miss for answer in missed if answer.miss not in (NO_EARLIER_RUN, "")), "")
     reference = choose_reference(known[one.id], known.values())
-    other = next((process for process in everyone if reference and process.id == reference.id), None)
+    other = next(
+        (process for process in everyone if reference and process.id == reference.id), None
+    )
     found = explain_miss(known[one.id], reference)
     cause = told or found.cause
-    compiling = [process for process in everyone if known[process.id].hits + known[process.id].misses]
+    compiling = [
+        process for process in everyone if known[process.id].hits + known[process.id].misses
+    ]
     brought, at = _brought(cause, one, other, compiling)
     return ExplainedMiss(
         process=one,
@@ -202,11 +233,18 @@ def _explained(
     )
 
 
-def _brought(cause: str, one: ProcessStart, other: ProcessStart | None, everyone: Sequence[ProcessStart]) -> tuple[str, datetime | None]:
-    """The first process after the warm one that had the same value, or the version that changed what no component tells."""
+def _brought(
+    cause: str, one: ProcessStart, other: ProcessStart | None, everyone: Sequence[ProcessStart]
+) -> tuple[str, datetime | None]:
+    """The first process after the warm one that had the same value, or the version that changed
+    what no component tells."""
     name = find_component(cause, one.components)
     if other is not None and name in {**one.components, **other.components}:
-        alike = [p for p in everyone if p.gpu == one.gpu and p.components.get(name) == one.components.get(name)]
+        alike = [
+            p
+            for p in everyone
+            if p.gpu == one.gpu and p.components.get(name) == one.components.get(name)
+        ]
         if is_changed(name, one.components, other.components):
             same = [p for p in alike if p.started_at > other.started_at]
         else:  # the warm one had it too: somebody else of the version did before
@@ -234,7 +272,9 @@ def find_component(cause: str, components: Mapping[str, str]) -> str:
     module, _, option = cause.partition(": ")
     if module in OPTIONS:
         return f"{module} {option.partition(' and ')[0]}"
-    return next((name for name in VERSIONS if cause.startswith(f"{name} ") and name in components), "")
+    return next(
+        (name for name in VERSIONS if cause.startswith(f"{name} ") and name in components), ""
+    )
 
 
 def _grouped(explained: Iterable[ExplainedMiss]) -> list[MissRow]:
@@ -261,7 +301,13 @@ def sum_factors(costs: Sequence[MissCost]) -> list[Factor]:
     """Over all models of a project."""
     whole = sum(one.seconds for one in costs)
     return [
-        Factor(one.cause, one.seconds, one.gpu_seconds, one.seconds / whole if whole else 0.0, _first_three(one.models))
+        Factor(
+            one.cause,
+            one.seconds,
+            one.gpu_seconds,
+            one.seconds / whole if whole else 0.0,
+            _first_three(one.models),
+        )
         for one in costs[:FACTORS_SHOWN]
     ]
 
@@ -274,6 +320,10 @@ def _factors(explained: Sequence[ExplainedMiss]) -> list[Factor]:
     rows = _grouped(explained)
     found = []
     for row in rows[:FACTORS_SHOWN]:
-        names = list(dict.fromkeys(one.process.version for one in explained if one.cause == row.newest.cause))
-        found.append(Factor(row.newest.cause, row.seconds, row.gpu_seconds, row.share, _first_three(names)))
+        names = list(
+            dict.fromkeys(one.process.version for one in explained if one.cause == row.newest.cause)
+        )
+        found.append(
+            Factor(row.newest.cause, row.seconds, row.gpu_seconds, row.share, _first_three(names))
+        )
     return found

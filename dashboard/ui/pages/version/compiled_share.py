@@ -1,4 +1,5 @@
-"""The share of calls that ran compiled, of those that somebody looked at, against its budget: how much is used, how fast it burns."""
+"""The share of calls that ran compiled, of those that somebody looked at, against its budget: how
+much is used, how fast it burns."""
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ from dashboard.ui import words
 ENOUGH = 200
 """Looked-at calls from which a share is held against a budget."""
 TIMED, MOST = 20, 0.9
-"""Timed calls from which a series has a mean, and the share of the calls that have to be in such series."""
+"""Timed calls from which a series has a mean, and the share of the calls that have to be in such
+series."""
 
 
 @dataclass(frozen=True)
 class CompiledShare:
-    """Counts since the deployment and of the last hour; the budget is a share, None where none is set."""
+    """Counts since the deployment and of the last hour; the budget is a share, None where none is
+    set."""
 
     calls: int
     known: int
@@ -27,7 +30,8 @@ class CompiledShare:
     adoption: float | None
     """The share of the environment's calls of the last minutes that this version took."""
     time_share: float | None = None
-    """An estimate: of the time that its calls take, that of the compiled ones, as if calls of one region and shape all took alike."""
+    """An estimate: of the time that its calls take, that of the compiled ones, as if calls of one
+    region and shape all took alike."""
     on_gpu: bool = False
     """Whether that time is the GPU's."""
     nothing: bool = False
@@ -35,7 +39,8 @@ class CompiledShare:
 
     @property
     def share(self) -> float | None:
-        """Compiled calls among those looked at; zero where nothing was compiled; None where no agent looked."""
+        """Compiled calls among those looked at; zero where nothing was compiled; None where no
+        agent looked."""
         if self.known:
             return self.compiled / self.known
         return 0.0 if self.nothing and self.calls else None
@@ -47,7 +52,8 @@ class CompiledShare:
 
     @property
     def used(self) -> float | None:
-        """How much of the budget is used up, 1 is all of it; None without a budget or with too few calls."""
+        """How much of the budget is used up, 1 is all of it; None without a budget or with too few
+        calls."""
         if self.budget is None or self.share is None or self.known < ENOUGH:
             return None
         return (1 - self.share) / (1 - self.budget)
@@ -72,11 +78,21 @@ class CompiledShare:
         if self.share is None:
             return f"budget {words.percent(self.budget)}; no agent could look at a call"
         if self.used is None:
-            return f"budget {words.percent(self.budget)}; {words.number(self.known)} looked-at calls are too few to hold against it"
-        used = f"{words.number(_short(self.used))} times used" if self.used > 1 else f"{words.percent(self.used)} used"
+            return (
+                f"budget {words.percent(self.budget)}; {words.number(self.known)} looked-at "
+                "calls are too few to hold against it"
+            )
+        used = (
+            f"{words.number(_short(self.used))} times used"
+            if self.used > 1
+            else f"{words.percent(self.used)} used"
+        )
         told = f"budget {words.percent(self.budget)}, {used}"
         if self.burn is not None and self.burn > 1:
-            return f"{told}; burning {words.number(_short(self.burn))} times as fast as it allows in the last hour"
+            return (
+                f"{told}; burning {words.number(_short(self.burn))} times as fast as it allows "
+                "in the last hour"
+            )
         return f"{told}; not burning in the last hour" if self.used > 1 else told
 
     @property
@@ -84,7 +100,10 @@ class CompiledShare:
         """The same by time; empty where too few calls were timed."""
         if self.time_share is None:
             return ""
-        return f"about {words.percent(self.time_share)} of their {'GPU time' if self.on_gpu else 'time'}"
+        return (
+            f"about {words.percent(self.time_share)} of their "
+            f"{'GPU time' if self.on_gpu else 'time'}"
+        )
 
     @property
     def looked(self) -> str:
@@ -92,13 +111,23 @@ class CompiledShare:
         if self.nothing and self.calls and not self.known:
             return f"of {self.calls:,} calls; compilation was requested, nothing was compiled"
         part = f" ({words.percent(self.known / self.calls)})" if self.calls > self.known else ""
-        return f"of {self.known:,} looked-at calls, {self.calls:,} in all{part}" if self.calls else "no calls"
+        return (
+            f"of {self.known:,} looked-at calls, {self.calls:,} in all{part}"
+            if self.calls
+            else "no calls"
+        )
 
 
 def compute_compiled_share(
-    own: Sequence[SeriesCalls], everyone: Sequence[SeriesCalls], environment: str, budget: float | None, *, nothing: bool = False
+    own: Sequence[SeriesCalls],
+    everyone: Sequence[SeriesCalls],
+    environment: str,
+    budget: float | None,
+    *,
+    nothing: bool = False,
 ) -> CompiledShare:
-    """Adds the version's series up; regions that the caller runs eager on purpose have nothing to be compiled."""
+    """Adds the version's series up; regions that the caller runs eager on purpose have nothing to
+    be compiled."""
     counted = [one for one in own if not one.eager]
     calls = sum(one.recent_calls for one in everyone if one.environment == environment)
     time_share, on_gpu = _of_time([one for one in counted if one.known])
@@ -117,7 +146,8 @@ def compute_compiled_share(
 
 
 def _of_time(looked: Sequence[SeriesCalls]) -> tuple[float | None, bool]:
-    """Each series weighs what its calls take, on the GPU where all of them were timed there; None where too many were not timed."""
+    """Each series weighs what its calls take, on the GPU where all of them were timed there; None
+    where too many were not timed."""
     on_gpu = bool(looked) and all(one.gpu_count >= TIMED for one in looked)
     timed = [(one, one.gpu_sum / one.gpu_count) for one in looked] if on_gpu else _by_wall(looked)
     whole = sum(one.calls * each for one, each in timed)
@@ -127,7 +157,9 @@ def _of_time(looked: Sequence[SeriesCalls]) -> tuple[float | None, bool]:
 
 
 def _by_wall(looked: Sequence[SeriesCalls]) -> list[tuple[SeriesCalls, float]]:
-    return [(one, one.latency_sum / one.latency_count) for one in looked if one.latency_count >= TIMED]
+    return [
+        (one, one.latency_sum / one.latency_count) for one in looked if one.latency_count >= TIMED
+    ]
 
 
 def _short(value: float) -> float:

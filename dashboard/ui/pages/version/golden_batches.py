@@ -1,4 +1,5 @@
-"""Whether what was compiled computes what eager computes: golden batches of a version, and what its processes did not tell."""
+"""Whether what was compiled computes what eager computes: golden batches of a version, and what its
+processes did not tell."""
 
 from __future__ import annotations
 
@@ -75,7 +76,12 @@ class ParityCard:
 
 
 def parity_card(
-    rows: Sequence[ParityRow], own: Sequence[ProcessStart], *, version: int, baseline: str, baseline_id: int | None
+    rows: Sequence[ParityRow],
+    own: Sequence[ProcessStart],
+    *,
+    version: int,
+    baseline: str,
+    baseline_id: int | None,
 ) -> ParityCard:
     """Puts the card together; processes that the page does not list any more are left out."""
     known = {one.id: one for one in own}
@@ -88,17 +94,28 @@ def parity_card(
             mine.setdefault(row.told.name, []).append(row)
         elif row.version_id == baseline_id:
             theirs.setdefault(row.told.name, []).append(row)
-    batches = [_batch(name, found, known, _before(theirs.get(name, []), baseline)) for name, found in mine.items()]
+    batches = [
+        _batch(name, found, known, _before(theirs.get(name, []), baseline))
+        for name, found in mine.items()
+    ]
     told = {row.instance for found in mine.values() for row in found}
-    return ParityCard(sorted(batches, key=lambda one: (-one.failed, one.name)), len(own), len(own) - len(told))
+    return ParityCard(
+        sorted(batches, key=lambda one: (-one.failed, one.name)), len(own), len(own) - len(told)
+    )
 
 
-def _batch(name: str, rows: Sequence[ParityRow], known: dict[int, ProcessStart], before: str) -> GoldenBatch:
+def _batch(
+    name: str, rows: Sequence[ParityRow], known: dict[int, ProcessStart], before: str
+) -> GoldenBatch:
     states = Counter(row.told.state for row in rows)
     failed = [row for row in rows if row.told.state == "failed"]
     compared = failed or [row for row in rows if row.told.state == "passed"] or list(rows)
-    worst = max(compared, key=lambda row: row.told.times if row.told.times is not None else float("inf")).told
-    reasons = Counter(row.told.why or "not said" for row in rows if row.told.state == "not compared")
+    worst = max(
+        compared, key=lambda row: row.told.times if row.told.times is not None else float("inf")
+    ).told
+    reasons = Counter(
+        row.told.why or "not said" for row in rows if row.told.state == "not compared"
+    )
     return GoldenBatch(
         name=name,
         region=worst.region,
@@ -111,7 +128,10 @@ def _batch(name: str, rows: Sequence[ParityRow], known: dict[int, ProcessStart],
         where=[known[row.instance].name for row in failed[:NAMED]],
         gpus=sorted({known[row.instance].gpu or "CPU" for row in failed})[:NAMED],
         since=min((row.failed_at for row in failed if row.failed_at is not None), default=None),
-        reasons=[f"{why} ({words.plural(count, 'process', 'processes')})" for why, count in reasons.most_common(REASONS)],
+        reasons=[
+            f"{why} ({words.plural(count, 'process', 'processes')})"
+            for why, count in reasons.most_common(REASONS)
+        ],
         before=before,
         last=_last(rows),
     )
@@ -120,20 +140,32 @@ def _batch(name: str, rows: Sequence[ParityRow], known: dict[int, ProcessStart],
 def _before(rows: Sequence[ParityRow], baseline: str) -> str:
     states = Counter(row.told.state for row in rows)
     if states["failed"]:
-        return f"failed on {words.plural(states['failed'], 'process', 'processes')} of {baseline} too"
-    return f"passed on {words.plural(states['passed'], 'process', 'processes')} of {baseline}" if states["passed"] else ""
+        return (
+            f"failed on {words.plural(states['failed'], 'process', 'processes')} of {baseline} too"
+        )
+    return (
+        f"passed on {words.plural(states['passed'], 'process', 'processes')} of {baseline}"
+        if states["passed"]
+        else ""
+    )
 
 
 def _last(rows: Sequence[ParityRow]) -> str:
-    """The largest change against the version before, where the same weights and inputs let it be said."""
+    """The largest change against the version before, where the same weights and inputs let it be
+    said."""
     told = [row.told for row in rows if row.told.last in ("same", "differs")]
     moved = [one for one in told if one.last == "differs"]
     if not moved:
         return f"the same as {told[0].last_version} gave" if told else ""
-    most = max(moved, key=lambda one: one.last_change if one.last_change is not None else float("inf"))
+    most = max(
+        moved, key=lambda one: one.last_change if one.last_change is not None else float("inf")
+    )
     if most.last_change is None:
         return f"other outputs than {most.last_version} gave"
-    return f"about {significant(most.last_change * 100, 2)}\u00a0% other than {most.last_version} gave, with the same weights and inputs"
+    return (
+        f"about {significant(most.last_change * 100, 2)}\u00a0% other than {most.last_version} "
+        "gave, with the same weights and inputs"
+    )
 
 
 def parity_json(card: ParityCard) -> dict[str, Any]:
@@ -142,10 +174,22 @@ def parity_json(card: ParityCard) -> dict[str, Any]:
         "processes": card.processes,
         "silent": card.silent,
         "batches": [
-            {"name": one.name, "region": one.region or None, "state": one.state, "passed": one.passed, "failed": one.failed,
-             "not_compared": one.not_compared, "silent": one.silent, "worst": one.worst_text, "error": one.worst.error,
-             "eager_error": one.worst.eager_error, "tolerance": one.worst.tolerance, "nonfinite": one.worst.nonfinite,
-             "since": one.since.isoformat() if one.since else None, "baseline": one.before or None}
+            {
+                "name": one.name,
+                "region": one.region or None,
+                "state": one.state,
+                "passed": one.passed,
+                "failed": one.failed,
+                "not_compared": one.not_compared,
+                "silent": one.silent,
+                "worst": one.worst_text,
+                "error": one.worst.error,
+                "eager_error": one.worst.eager_error,
+                "tolerance": one.worst.tolerance,
+                "nonfinite": one.worst.nonfinite,
+                "since": one.since.isoformat() if one.since else None,
+                "baseline": one.before or None,
+            }
             for one in card.batches
         ],
-    }  # fmt: skip
+    }

@@ -1,4 +1,5 @@
-"""Whether processes of one version run the same kernels: what autotuning chose on each, on the same type of GPU."""
+"""Whether processes of one version run the same kernels: what autotuning chose on each, on the same
+type of GPU."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class KernelChoice:
 
 @dataclass(frozen=True)
 class KernelDivergence:
-    """An operator with its inputs for which processes on one type of GPU chose different kernels; the most frequent first."""
+    """An operator with its inputs for which processes on one type of GPU chose different kernels;
+    the most frequent first."""
 
     operator: str
     gpu: str
@@ -34,7 +36,8 @@ class KernelDivergence:
 
 @dataclass(frozen=True)
 class KernelsCard:
-    """What the card shows; `told` counts operators, `shared` those that several processes on one type of GPU chose for."""
+    """What the card shows; `told` counts operators, `shared` those that several processes on one
+    type of GPU chose for."""
 
     apart: list[KernelDivergence]
     told: int
@@ -49,7 +52,10 @@ class KernelsCard:
             return "no two processes on one type of GPU chose for the same operator and inputs"
         if not self.apart:
             return f"the same on all processes, for {words.plural(self.shared, 'operator')}"
-        return f"not the same on all processes for {words.number(len(self.apart))} of {words.plural(self.shared, 'operator')}"
+        return (
+            f"not the same on all processes for {words.number(len(self.apart))} of "
+            f"{words.plural(self.shared, 'operator')}"
+        )
 
 
 def kernels_card(own: Sequence[ProcessStart]) -> KernelsCard | None:
@@ -57,14 +63,22 @@ def kernels_card(own: Sequence[ProcessStart]) -> KernelsCard | None:
     chosen: dict[tuple[str, str], dict[str, list[ProcessStart]]] = {}
     telling = 0
     for process in own:
-        mine = {name: value for name, value in process.components.items() if name.startswith(KERNEL)}
+        mine = {
+            name: value for name, value in process.components.items() if name.startswith(KERNEL)
+        }
         telling += bool(mine)
         for name, value in mine.items():
-            chosen.setdefault((name.removeprefix(KERNEL), process.gpu or "CPU"), {}).setdefault(value, []).append(process)
+            chosen.setdefault((name.removeprefix(KERNEL), process.gpu or "CPU"), {}).setdefault(
+                value, []
+            ).append(process)
     if not chosen:
         return None
     shared = {place: by for place, by in chosen.items() if sum(map(len, by.values())) > 1}
-    apart = [KernelDivergence(*place, _choices(by)) for place, by in sorted(shared.items()) if len(by) > 1]
+    apart = [
+        KernelDivergence(*place, _choices(by))
+        for place, by in sorted(shared.items())
+        if len(by) > 1
+    ]
     return KernelsCard(apart[:SHOWN], len(chosen), len(shared), len(own), len(own) - telling)
 
 
@@ -72,7 +86,11 @@ def _choices(by: dict[str, list[ProcessStart]]) -> list[KernelChoice]:
     found = []
     for kernel, processes in sorted(by.items(), key=lambda item: (-len(item[1]), item[0])):
         more = f" and {len(processes) - NAMED} more" if len(processes) > NAMED else ""
-        found.append(KernelChoice(kernel, len(processes), ", ".join(one.name for one in processes[:NAMED]) + more))
+        found.append(
+            KernelChoice(
+                kernel, len(processes), ", ".join(one.name for one in processes[:NAMED]) + more
+            )
+        )
     return found
 
 

@@ -1,4 +1,5 @@
-"""What sampled live calls say: how much faster compiled ones are than the same run eager, how far apart, and whether any was NaN."""
+"""What sampled live calls say: how much faster compiled ones are than the same run eager, how far
+apart, and whether any was NaN."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from dashboard.ui import words
 
 REASONS = 2
 SHORT_CALL_S = 0.01
-"""Seconds: on two cores a step of 0.5 ms took twice as long in a drawn call as the eager one right after it, and as long by itself."""
+"""Seconds: on two cores a step of 0.5 ms took twice as long in a drawn call as the eager one right
+after it, and as long by itself."""
 WHAT = {"shadow": "shadow calls", "finite": "looked through for NaN"}
 
 
@@ -57,11 +59,16 @@ class LiveNumerics:
     @property
     def speed(self) -> float | None:
         """How many times as long eager takes; None where it is not known."""
-        return self.eager / self.compiled if self.eager is not None and self.compiled and not self.too_short else None
+        return (
+            self.eager / self.compiled
+            if self.eager is not None and self.compiled and not self.too_short
+            else None
+        )
 
     @property
     def too_short(self) -> bool:
-        """Whether the order decides more than the code: the second of two calls below this is quicker, compiled or not."""
+        """Whether the order decides more than the code: the second of two calls below this is
+        quicker, compiled or not."""
         return not self.on_gpu and max(self.compiled or 0.0, self.eager or 0.0) < SHORT_CALL_S
 
     @property
@@ -69,28 +76,45 @@ class LiveNumerics:
         """As people say it."""
         if self.speed is None:
             return ""
-        return f"{significant(self.speed)} times as fast" if self.speed >= 1 else f"{significant(1 / self.speed)} times as slow"
+        return (
+            f"{significant(self.speed)} times as fast"
+            if self.speed >= 1
+            else f"{significant(1 / self.speed)} times as slow"
+        )
 
     @property
     def times_text(self) -> str:
         """Both means."""
         if self.compiled is None or self.eager is None:
             return ""
-        both = f"{words.duration(self.compiled)} compiled, {words.duration(self.eager)} eager on average"
-        return f"{both}; the second of two such short calls is quicker on a CPU for being the second" if self.too_short else both
+        both = (
+            f"{words.duration(self.compiled)} compiled, {words.duration(self.eager)} eager on "
+            "average"
+        )
+        return (
+            f"{both}; the second of two such short calls is quicker on a CPU for being the second"
+            if self.too_short
+            else both
+        )
 
     @property
     def relative_text(self) -> str:
         """The largest error beside the size of what it is in."""
         return (
-            f"the largest error is {significant(self.relative * 100, 2)}\u00a0% of its output\u2019s size"
+            f"the largest error is {significant(self.relative * 100, 2)}\u00a0% of its "
+            "output\u2019s size"
             if self.relative is not None
             else ""
         )
 
 
 def list_live_numerics(
-    rows: Sequence[ParityRow], own: Sequence[ProcessStart], *, version: int, baseline: str, baseline_id: int | None
+    rows: Sequence[ParityRow],
+    own: Sequence[ProcessStart],
+    *,
+    version: int,
+    baseline: str,
+    baseline_id: int | None,
 ) -> list[LiveNumerics]:
     """Those of processes that the page lists; what went wrong first, then by name."""
     known = {one.id: one for one in own}
@@ -102,13 +126,22 @@ def list_live_numerics(
             mine.setdefault(key, []).append(row)
         elif row.told.kind and row.version_id == baseline_id:
             theirs.setdefault(key, []).append(row)
-    found = [_live(key, group, known, _before(key[0], theirs.get(key, []), baseline)) for key, group in mine.items()]
+    found = [
+        _live(key, group, known, _before(key[0], theirs.get(key, []), baseline))
+        for key, group in mine.items()
+    ]
     return sorted(found, key=lambda one: (-one.failed, one.region, one.kind))
 
 
-def _live(key: tuple[str, str], rows: Sequence[ParityRow], known: Mapping[int, ProcessStart], before: str) -> LiveNumerics:
+def _live(
+    key: tuple[str, str], rows: Sequence[ParityRow], known: Mapping[int, ProcessStart], before: str
+) -> LiveNumerics:
     told = [row.told for row in rows]
-    timed = [one for one in told if one.timed and one.compiled_seconds is not None and one.eager_seconds is not None]
+    timed = [
+        one
+        for one in told
+        if one.timed and one.compiled_seconds is not None and one.eager_seconds is not None
+    ]
     several = sum(one.timed for one in timed)
     refused = Counter(one.why or "not said" for one in told if one.state == "not compared")
     return LiveNumerics(
@@ -121,28 +154,47 @@ def _live(key: tuple[str, str], rows: Sequence[ParityRow], known: Mapping[int, P
         processes=len(known),
         failed=sum(one.state == "failed" for one in told),
         at=max(row.at for row in rows),
-        compiled=sum((one.compiled_seconds or 0.0) * one.timed for one in timed) / several if several else None,
-        eager=sum((one.eager_seconds or 0.0) * one.timed for one in timed) / several if several else None,
+        compiled=sum((one.compiled_seconds or 0.0) * one.timed for one in timed) / several
+        if several
+        else None,
+        eager=sum((one.eager_seconds or 0.0) * one.timed for one in timed) / several
+        if several
+        else None,
         on_gpu=any(known[row.instance].gpu for row in rows),
         relative=max((one.relative for one in told if one.relative is not None), default=None),
         text=_text(key[0], told),
-        reasons=[f"{why} ({words.plural(count, 'process', 'processes')})" for why, count in refused.most_common(REASONS)],
+        reasons=[
+            f"{why} ({words.plural(count, 'process', 'processes')})"
+            for why, count in refused.most_common(REASONS)
+        ],
         before=before,
     )
 
 
 def _text(kind: str, told: Sequence[Parity]) -> str:
-    """All processes in one line; the error is that of the one where it is the largest multiple of what is allowed."""
+    """All processes in one line; the error is that of the one where it is the largest multiple of
+    what is allowed."""
     samples = sum(one.samples for one in told)
     if not samples:
         return "none was compared" if kind == "shadow" else "none was looked at"
     beyond = sum(one.beyond for one in told)
     if kind == "finite":
-        held = f"{words.number(beyond)} of {words.number(samples)} answers hold NaN or infinite values"
+        held = (
+            f"{words.number(beyond)} of {words.number(samples)} answers hold NaN or infinite values"
+        )
         return held if beyond else "no NaN, no infinite value"
-    worst = max((one for one in told if one.samples), key=lambda one: (one.state == "failed", one.times or 0.0))
-    why = "" if worst.state == "not compared" else worst.why  # what was left alone later is said beside it
-    return parity_words(replace(worst, samples=samples, beyond=beyond, why=why, state="failed" if beyond else "passed"))
+    worst = max(
+        (one for one in told if one.samples),
+        key=lambda one: (one.state == "failed", one.times or 0.0),
+    )
+    why = (
+        "" if worst.state == "not compared" else worst.why
+    )  # what was left alone later is said beside it
+    return parity_words(
+        replace(
+            worst, samples=samples, beyond=beyond, why=why, state="failed" if beyond else "passed"
+        )
+    )
 
 
 def _before(kind: str, rows: Sequence[ParityRow], baseline: str) -> str:
@@ -155,14 +207,26 @@ def _before(kind: str, rows: Sequence[ParityRow], baseline: str) -> str:
 
 def count_shadow_calls(rows: Sequence[ParityRow], version: int) -> int:
     """How many eager calls were made beside live ones of this version."""
-    return sum(row.told.timed for row in rows if row.told.kind == "shadow" and row.version_id == version)
+    return sum(
+        row.told.timed for row in rows if row.told.kind == "shadow" and row.version_id == version
+    )
 
 
 def live_json(found: Sequence[LiveNumerics]) -> list[dict[str, Any]]:
     """The same for machines."""
     return [
-        {"kind": one.kind, "region": one.region, "samples": one.samples, "beyond": one.beyond, "nonfinite": one.nonfinite,
-         "speed_up": one.speed, "compiled_seconds": one.compiled, "eager_seconds": one.eager, "relative_error": one.relative,
-         "told_at": one.at.isoformat(), "left_alone": one.reasons}
+        {
+            "kind": one.kind,
+            "region": one.region,
+            "samples": one.samples,
+            "beyond": one.beyond,
+            "nonfinite": one.nonfinite,
+            "speed_up": one.speed,
+            "compiled_seconds": one.compiled,
+            "eager_seconds": one.eager,
+            "relative_error": one.relative,
+            "told_at": one.at.isoformat(),
+            "left_alone": one.reasons,
+        }
         for one in found
-    ]  # fmt: skip
+    ]

@@ -1,4 +1,5 @@
-"""Whether compiling pays: GPU-seconds spent on it against those saved, as far as anybody reported what eager takes."""
+"""Whether compiling pays: GPU-seconds spent on it against those saved, as far as anybody reported
+what eager takes."""
 
 from __future__ import annotations
 
@@ -8,14 +9,21 @@ from datetime import datetime
 
 from dashboard.common import clock
 from dashboard.fleet.metrics.break_even import Savings, compute_break_even, estimate_savings
-from dashboard.fleet.selectors.compilations.compilations import NO_RECORDINGS, Recordings, VersionCompilation
+from dashboard.fleet.selectors.compilations.compilations import (
+    NO_RECORDINGS,
+    Recordings,
+    VersionCompilation,
+)
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls
 from dashboard.ui import words
 
 MOSTLY = 0.8
 ON_GPU = "GPU-seconds"
-SECOND = ", each right after the compiled one, which makes short calls look quicker on a CPU than they are"
+SECOND = (
+    ", each right after the compiled one, which makes short calls look quicker on a CPU than "
+    "they are"
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,8 @@ class LedgerEntry:
 
 @dataclass(frozen=True)
 class Payback:
-    """The ledger. Break-even is in calls; None where no eager run was reported, or where compiled calls are not faster."""
+    """The ledger. Break-even is in calls; None where no eager run was reported, or where compiled
+    calls are not faster."""
 
     entries: list[LedgerEntry] = field(default_factory=list)
     unit: str = ON_GPU
@@ -59,7 +68,11 @@ class Payback:
         if self.break_even is None:
             return "compiled calls are not faster"
         told = f"after {words.number(round(self.break_even))} calls"
-        return f"paid back {told}" if self.calls >= self.break_even else f"pays back {told}, {words.number(self.calls)} so far"
+        return (
+            f"paid back {told}"
+            if self.calls >= self.break_even
+            else f"pays back {told}, {words.number(self.calls)} so far"
+        )
 
 
 def compute_payback(
@@ -70,8 +83,8 @@ def compute_payback(
     shadows: int = 0,
     recordings: Recordings = NO_RECORDINGS,
 ) -> Payback:
-    """Compilations hold the process's GPUs while they run; a call is taken to hold them for as long as it takes. `shadows` are the
-    eager calls that were made beside live ones."""
+    """Compilations hold the process's GPUs while they run; a call is taken to hold them for as long
+    as it takes. `shadows` are the eager calls that were made beside live ones."""
     gpus = {one.id: one.gpus for one in own}
     on_gpu = any(gpus.values())
     held = {id: max(1, count) for id, count in gpus.items()} if not on_gpu else gpus
@@ -94,31 +107,55 @@ def compute_payback(
         LedgerEntry("Spent recompiling", -again, "measured"),
     ]
     if recordings.graphs:
-        spent.append(LedgerEntry("Spent recording CUDA graphs", -recordings.seconds * each, "measured"))
+        spent.append(
+            LedgerEntry("Spent recording CUDA graphs", -recordings.seconds * each, "measured")
+        )
     return _ledger(spent, kept, saved, each, sum(one.calls for one in counted), unit, shadows)
 
 
 def _ledger(
-    measured: list[LedgerEntry], kept: float | None, saved: Savings | None, gpus: int, calls: int, unit: str, shadows: int
+    measured: list[LedgerEntry],
+    kept: float | None,
+    saved: Savings | None,
+    gpus: int,
+    calls: int,
+    unit: str,
+    shadows: int,
 ) -> Payback:
     spent = -sum(entry.value or 0.0 for entry in measured)
     entries = [
         *measured,
         LedgerEntry(
-            "More would have been spent without the caches", kept, "torch’s own estimate" if kept is not None else "torch did not say", True
+            "More would have been spent without the caches",
+            kept,
+            "torch’s own estimate" if kept is not None else "torch did not say",
+            True,
         ),
     ]
     if saved is None:
-        entries.append(LedgerEntry("Saved by compiled calls", None, "no eager run of the same region, shape and GPU was reported"))
+        entries.append(
+            LedgerEntry(
+                "Saved by compiled calls",
+                None,
+                "no eager run of the same region, shape and GPU was reported",
+            )
+        )
         return Payback(entries, unit, spent, calls=calls)
     value, low, high = (one * gpus for one in (saved.seconds, saved.low, saved.high))
     at = clock.at_minute(saved.newest)
-    each = f"{words.duration(abs(saved.seconds / saved.calls))}{' on the GPU' if saved.on_gpu == saved.calls else ''}"
-    name = f"{'Saved' if value >= 0 else 'Lost'}, {each} per call on {words.number(saved.calls)} calls"
+    where = " on the GPU" if saved.on_gpu == saved.calls else ""
+    each = f"{words.duration(abs(saved.seconds / saved.calls))}{where}"
+    name = (
+        f"{'Saved' if value >= 0 else 'Lost'}, {each} per call on {words.number(saved.calls)} calls"
+    )
     spread = f"estimate, {_bound(low)} to {_bound(high)}"
     entries.append(LedgerEntry(name, value, spread, True))
     net = value - spent
-    entries.append(LedgerEntry("Net", net, f"estimate, {_bound(low - spent)} to {_bound(high - spent)}", True, True))
+    entries.append(
+        LedgerEntry(
+            "Net", net, f"estimate, {_bound(low - spent)} to {_bound(high - spent)}", True, True
+        )
+    )
     return Payback(
         entries=entries,
         unit=unit,
@@ -141,7 +178,14 @@ def _bound(value: float) -> str:
 def _reference(saved: Savings, shadows: int, *, on_cpu: bool) -> str:
     """What the estimate rests on. What was told of shadow calls last may be a little behind."""
     nearly_all = shadows >= MOSTLY * saved.reference_calls
-    told = f"{words.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of {', '.join(saved.versions[:3])}"
+    told = (
+        f"{words.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of "
+        f"{', '.join(saved.versions[:3])}"
+    )
     if nearly_all:
         return told + (SECOND if on_cpu else "")
-    return told if not shadows else f"{told}, {words.number(min(shadows, saved.reference_calls))} of them shadow calls"
+    return (
+        told
+        if not shadows
+        else f"{told}, {words.number(min(shadows, saved.reference_calls))} of them shadow calls"
+    )

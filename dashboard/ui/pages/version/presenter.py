@@ -1,4 +1,5 @@
-"""What the Version page says: how a version is served, starts and compiles, what it missed and pays back, and what nobody can see."""
+"""What the Version page says: how a version is served, starts and compiles, what it missed and pays
+back, and what nobody can see."""
 
 from __future__ import annotations
 
@@ -14,17 +15,42 @@ from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS, reason_nam
 from dashboard.fleet.selectors.compilations.compilations import VersionCompilation
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.ui import words
-from dashboard.ui.charts.compile_timeline import CompileTimeline, TimelineCompilation, build_compile_timeline, format_counts
+from dashboard.ui.charts.compile_timeline import (
+    CompileTimeline,
+    TimelineCompilation,
+    build_compile_timeline,
+    format_counts,
+)
 from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
-from dashboard.ui.pages.recompile_headroom import FrameHeadroom, format_nearest_limit, list_frame_headroom
-from dashboard.ui.pages.rollout_forecast import MOST_REPLICAS, Forecast, WarmCacheEstimate, estimate_warm_cache, forecast_rollouts
+from dashboard.ui.pages.recompile_headroom import (
+    FrameHeadroom,
+    format_nearest_limit,
+    list_frame_headroom,
+)
+from dashboard.ui.pages.rollout_forecast import (
+    MOST_REPLICAS,
+    Forecast,
+    WarmCacheEstimate,
+    estimate_warm_cache,
+    forecast_rollouts,
+)
 from dashboard.ui.pages.version.cache_misses import MissesCard, misses_card, split_start_times
 from dashboard.ui.pages.version.compiled_share import CompiledShare, compute_compiled_share
 from dashboard.ui.pages.version.golden_batches import ParityCard, parity_card, parity_json
 from dashboard.ui.pages.version.kernels import KernelsCard, kernels_card, kernels_json
-from dashboard.ui.pages.version.live_numerics import LiveNumerics, count_shadow_calls, list_live_numerics, live_json
+from dashboard.ui.pages.version.live_numerics import (
+    LiveNumerics,
+    count_shadow_calls,
+    list_live_numerics,
+    live_json,
+)
 from dashboard.ui.pages.version.payback import Payback, compute_payback
-from dashboard.ui.pages.version.start_times import StartsCard, compute_compiled_after, start_json, starts_card
+from dashboard.ui.pages.version.start_times import (
+    StartsCard,
+    compute_compiled_after,
+    start_json,
+    starts_card,
+)
 from dashboard.ui.selectors.version import VersionData
 
 LISTED = 40
@@ -93,7 +119,10 @@ class VersionPage:
     def untelling_words(self) -> str:
         """The same in a sentence."""
         whole = words.plural(len(self.facts.own), "process", "processes")
-        return f"Of {self.untelling} of {whole} the agent does not tell what it can see; what such an older agent leaves out is not zero."
+        return (
+            f"Of {self.untelling} of {whole} the agent does not tell what it can see; what "
+            "such an older agent leaves out is not zero."
+        )
 
     @property
     def live(self) -> bool:
@@ -103,8 +132,14 @@ class VersionPage:
     @property
     def phase_key(self) -> list[tuple[str, str]]:
         """What the bars of the starts are made of, in order, marks of the job as one."""
-        named = {(step.name if not step.is_mark else "Marks of the job", step.css) for step in self.starts.steps if step.css != "px"}
-        order = [step.name if not step.is_mark else "Marks of the job" for step in self.starts.steps]
+        named = {
+            (step.name if not step.is_mark else "Marks of the job", step.css)
+            for step in self.starts.steps
+            if step.css != "px"
+        }
+        order = [
+            step.name if not step.is_mark else "Marks of the job" for step in self.starts.steps
+        ]
         return sorted(named, key=lambda pair: order.index(pair[0]))
 
     @property
@@ -125,9 +160,14 @@ class VersionPage:
 
 
 def version_page(
-    facts: VersionData, *, instance: int | None = None, replicas: int | None = None, at_once: int | None = None
+    facts: VersionData,
+    *,
+    instance: int | None = None,
+    replicas: int | None = None,
+    at_once: int | None = None,
 ) -> VersionPage:
-    """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many the forecast starts, `at_once` together."""
+    """Puts the page together; `instance` is whose start is shown in steps, `replicas` how many the
+    forecast starts, `at_once` together."""
     own, minute = facts.own, clock.minute_of(facts.now.timestamp())
     live = [one for one in own if one.last_minute >= minute - 5 and not one.ended]
     ended = sum(one.ended for one in own)
@@ -139,7 +179,13 @@ def version_page(
     pair = (facts.version.pk, facts.version.name), facts.standing.baseline
     return VersionPage(
         facts=facts,
-        served=compute_compiled_share(facts.own_calls, facts.served, facts.environment, facts.budgets.served, nothing=_nothing(facts)),
+        served=compute_compiled_share(
+            facts.own_calls,
+            facts.served,
+            facts.environment,
+            facts.budgets.served,
+            nothing=_nothing(facts),
+        ),
         starts=starts_card(own, facts.theirs, budget=facts.budgets.cold_start, wanted=instance),
         forecasts=forecast_rollouts(cold, warm, wanted, at_once, untold),
         warm_cache=estimate_warm_cache(cold, warm, missed=misses.seconds, starts=misses.missed),
@@ -153,16 +199,31 @@ def version_page(
         nearest=format_nearest_limit(room),
         misses=misses,
         payback=compute_payback(
-            facts.events, own, facts.own_calls, facts.served, count_shadow_calls(facts.parities, pair[0][0]), facts.recordings
+            facts.events,
+            own,
+            facts.own_calls,
+            facts.served,
+            count_shadow_calls(facts.parities, pair[0][0]),
+            facts.recordings,
         ),
         parity=parity_card(
-            facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
+            facts.parities,
+            own,
+            version=pair[0][0],
+            baseline=pair[1].name if pair[1] else "",
+            baseline_id=pair[1].id if pair[1] else None,
         ),
         live_calls=list_live_numerics(
-            facts.parities, own, version=pair[0][0], baseline=pair[1].name if pair[1] else "", baseline_id=pair[1].id if pair[1] else None
+            facts.parities,
+            own,
+            version=pair[0][0],
+            baseline=pair[1].name if pair[1] else "",
+            baseline_id=pair[1].id if pair[1] else None,
         ),
         kernels=kernels_card(own),
-        columns=findings_columns(facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None),
+        columns=findings_columns(
+            facts.findings, judged=pair[0], baseline=(pair[1].id, pair[1].name) if pair[1] else None
+        ),
         blind=_blind(own),
         silent=len(own) - len(live) - ended,
         ended=ended,
@@ -171,10 +232,15 @@ def version_page(
 
 def _nothing(facts: VersionData) -> bool:
     """Whether its agents reported that compilation was requested and nothing was compiled."""
-    return any(finding.kind == "compiled_nothing" and facts.version.pk in finding.versions for finding in facts.findings)
+    return any(
+        finding.kind == "compiled_nothing" and facts.version.pk in finding.versions
+        for finding in facts.findings
+    )
 
 
-def _compiling(events: Sequence[VersionCompilation], own: Sequence[ProcessStart]) -> list[TimelineCompilation]:
+def _compiling(
+    events: Sequence[VersionCompilation], own: Sequence[ProcessStart]
+) -> list[TimelineCompilation]:
     places = {one.id: (place, one) for place, one in enumerate(own)}
     return [
         TimelineCompilation(
@@ -194,23 +260,31 @@ def _compiling(events: Sequence[VersionCompilation], own: Sequence[ProcessStart]
 
 def _because(event: VersionCompilation) -> str:
     """Why the same function was compiled again, where no guard says it."""
-    return f", {reason_name(event.reason_kind).lower()}" if event.reason_kind in REPEAT_REASONS else ""
+    return (
+        f", {reason_name(event.reason_kind).lower()}" if event.reason_kind in REPEAT_REASONS else ""
+    )
 
 
-def _line(events: Sequence[VersionCompilation], own: Sequence[ProcessStart]) -> tuple[CompileTimeline | None, list[EventRow]]:
+def _line(
+    events: Sequence[VersionCompilation], own: Sequence[ProcessStart]
+) -> tuple[CompileTimeline | None, list[EventRow]]:
     compiling = _compiling(events, own)
     names = {one.id: one for one in own}
     rows = [
         EventRow(
             event,
             process.name if process else "an earlier process",
-            words.duration(max(0.0, event.at.timestamp() - process.started_at.timestamp())) if process else "",
+            words.duration(max(0.0, event.at.timestamp() - process.started_at.timestamp()))
+            if process
+            else "",
             words.duration(event.total) if event.total is not None else "not known",
         )
         for event in list(reversed(events))[:LISTED]
         for process in (names.get(event.instance_id),)
     ]
-    return (build_compile_timeline(compiling, served=compute_compiled_after(own)) if compiling else None), rows
+    return (
+        build_compile_timeline(compiling, served=compute_compiled_after(own)) if compiling else None
+    ), rows
 
 
 def _blind(own: Iterable[ProcessStart]) -> list[BlindSpot]:
@@ -219,7 +293,10 @@ def _blind(own: Iterable[ProcessStart]) -> list[BlindSpot]:
     known: Counter[str] = Counter()
     for process in own:
         for name, told in process.capabilities.items():
-            answer, why = (str(one) for one in (told if isinstance(told, list) and len(told) == 2 else ("", "")))
+            answer, why = (
+                str(one)
+                for one in (told if isinstance(told, list) and len(told) == 2 else ("", ""))
+            )
             if why == HELPS_ALONE:
                 continue
             known[name] += 1
@@ -248,17 +325,41 @@ def version_json(page: VersionPage) -> dict[str, Any]:
         "cold_starts": start_json(page.starts),
         "forecast": [{**asdict(one), "estimate": True} for one in page.forecasts],
         "warm_cache_saves": {**asdict(page.warm_cache), "estimate": True},
-        "compilations": {"known": len(facts.events), "cut": facts.events_cut, "in_requests": page.waited},
-        "cuda_graph_recordings": {"count": facts.recordings.graphs, "seconds": facts.recordings.seconds},
+        "compilations": {
+            "known": len(facts.events),
+            "cut": facts.events_cut,
+            "in_requests": page.waited,
+        },
+        "cuda_graph_recordings": {
+            "count": facts.recordings.graphs,
+            "seconds": facts.recordings.seconds,
+        },
         "headroom": [
-            {"frame": row.frame, "place": row.place, "entries": row.entries.count, "limit": row.entries.limit, "latched": row.latched}
+            {
+                "frame": row.frame,
+                "place": row.place,
+                "entries": row.entries.count,
+                "limit": row.entries.limit,
+                "latched": row.latched,
+            }
             for row in page.room
         ],
-        "known_of": {"processes": len(facts.own), "starts": page.starts.count, "caches": page.misses.telling if facts.answers else None,
-                     "signals": len(facts.own) - page.untelling},
+        "known_of": {
+            "processes": len(facts.own),
+            "starts": page.starts.count,
+            "caches": page.misses.telling if facts.answers else None,
+            "signals": len(facts.own) - page.untelling,
+        },
         "misses": [
-            {"cause": row.newest.cause, "against": row.newest.against, "brought_by": row.newest.brought or None, "processes": row.processes,
-             "compilations": row.compilations, "seconds": row.seconds, "gpu_seconds": row.gpu_seconds}
+            {
+                "cause": row.newest.cause,
+                "against": row.newest.against,
+                "brought_by": row.newest.brought or None,
+                "processes": row.processes,
+                "compilations": row.compilations,
+                "seconds": row.seconds,
+                "gpu_seconds": row.gpu_seconds,
+            }
             for row in page.misses.rows
         ],
         "payback": _payback_json(page.payback),
@@ -267,11 +368,17 @@ def version_json(page: VersionPage) -> dict[str, Any]:
         "kernels": kernels_json(page.kernels),
         "findings": {column.key: column.total for column in page.columns},
         "blind": [asdict(one) for one in page.blind],
-    }  # fmt: skip
+    }
 
 
 def _served_json(one: CompiledShare) -> Mapping[str, Any]:
-    return {**asdict(one), "share": one.share, "recent": one.recent, "used": one.used, "burn": one.burn}
+    return {
+        **asdict(one),
+        "share": one.share,
+        "recent": one.recent,
+        "used": one.used,
+        "burn": one.burn,
+    }
 
 
 def _payback_json(one: Payback) -> Mapping[str, Any]:
@@ -289,7 +396,10 @@ def _payback_json(one: Payback) -> Mapping[str, Any]:
 def start_table(page: VersionPage) -> list[list[Any]]:
     """A row a stretch of the start that is drawn, in seconds since its process began."""
     name = page.starts.chosen.process.name if page.starts.chosen else ""
-    rows = [[name, step.name, round(step.begin, 3), round(step.seconds, 3)] for step in page.starts.steps]
+    rows = [
+        [name, step.name, round(step.begin, 3), round(step.seconds, 3)]
+        for step in page.starts.steps
+    ]
     return [["instance", "phase", "begins at (s)", "took (s)"], *rows]
 
 
@@ -298,7 +408,18 @@ def version_table(page: VersionPage) -> list[list[Any]]:
     processes = {one.id: one for one in page.facts.own}
     rows: list[list[Any]] = [
         [
-            *("time", "instance", "seconds after start", "frame", "place", "kind", "outcome", "seconds", "in a request", "missed"),
+            *(
+                "time",
+                "instance",
+                "seconds after start",
+                "frame",
+                "place",
+                "kind",
+                "outcome",
+                "seconds",
+                "in a request",
+                "missed",
+            ),
             *("reason", "cache entries", "limit"),
         ]
     ]
@@ -308,6 +429,15 @@ def version_table(page: VersionPage) -> list[list[Any]]:
         place = f"{event.file}:{event.line}" if event.file else ""
         waited = "yes" if event.in_request else "no"
         name = process.name if process else ""
-        told = (event.frame, place, event.kind, event.outcome, event.total, waited, event.miss, event.reason_kind)
+        told = (
+            event.frame,
+            place,
+            event.kind,
+            event.outcome,
+            event.total,
+            waited,
+            event.miss,
+            event.reason_kind,
+        )
         rows.append([event.at.isoformat(), name, after, *told, event.entries, event.entry_limit])
     return rows

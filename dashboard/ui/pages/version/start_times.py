@@ -1,4 +1,5 @@
-"""How the processes of a version start: every start on one scale, one of them stage by stage, each phase beside the baseline's."""
+"""How the processes of a version start: every start on one scale, one of them stage by stage, each
+phase beside the baseline's."""
 
 from __future__ import annotations
 
@@ -10,7 +11,14 @@ from statistics import median
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.instances.instances import ColdStartData
 from dashboard.ui import words
-from dashboard.ui.charts.waterfall import UNACCOUNTED, Step, Waterfall, build_steps, build_waterfall, sum_by_name
+from dashboard.ui.charts.waterfall import (
+    UNACCOUNTED,
+    Step,
+    Waterfall,
+    build_steps,
+    build_waterfall,
+    sum_by_name,
+)
 from dashboard.ui.pages.cold_starts import ENDS
 
 SHOWN = 16
@@ -20,7 +28,8 @@ ENOUGH = 3
 
 @dataclass(frozen=True)
 class StartRow:
-    """One start as a stacked bar; places are percent of a little more than the longest start or the budget."""
+    """One start as a stacked bar; places are percent of a little more than the longest start or the
+    budget."""
 
     process: ProcessStart
     total: float
@@ -86,19 +95,34 @@ class StartsCard:
     @property
     def near(self) -> bool:
         """Whether the median comes close to the budget."""
-        return self.budget is not None and self.median is not None and self.median >= NEAR * self.budget
+        return (
+            self.budget is not None
+            and self.median is not None
+            and self.median >= NEAR * self.budget
+        )
 
     @property
     def change(self) -> str:
         """The median beside the baseline's, as information."""
-        return words.change(self.median / self.base_median - 1) if self.median and self.base_median else ""
+        return (
+            words.change(self.median / self.base_median - 1)
+            if self.median and self.base_median
+            else ""
+        )
 
 
 def starts_card(
-    own: Sequence[ProcessStart], theirs: Sequence[ProcessStart], *, budget: float | None, wanted: int | None = None
+    own: Sequence[ProcessStart],
+    theirs: Sequence[ProcessStart],
+    *,
+    budget: float | None,
+    wanted: int | None = None,
 ) -> StartsCard:
     """The median start is shown stage by stage, or the one that the address names."""
-    known = sorted(((one, one.start) for one in own if one.start), key=lambda pair: (-pair[1].total, pair[0].id))
+    known = sorted(
+        ((one, one.start) for one in own if one.start),
+        key=lambda pair: (-pair[1].total, pair[0].id),
+    )
     if not known:
         return StartsCard(budget=budget, untold=len(own))
     totals = [start.total for _, start in known]
@@ -134,21 +158,31 @@ def compute_compiled_after(own: Sequence[ProcessStart]) -> float | None:
     return median(totals) if totals else None
 
 
-def _chosen(known: list[tuple[ProcessStart, ColdStartData]], wanted: int | None) -> tuple[ProcessStart, ColdStartData]:
+def _chosen(
+    known: list[tuple[ProcessStart, ColdStartData]], wanted: int | None
+) -> tuple[ProcessStart, ColdStartData]:
     """The asked one; else the median of those whose agents told their stages."""
     asked = next((pair for pair in known if pair[0].id == wanted), None)
     told = [pair for pair in known if pair[1].told] or known
     return asked or told[len(told) // 2]
 
 
-def _row(one: ProcessStart, start: ColdStartData, scale: float, budget: float | None, chosen: bool) -> StartRow:
+def _row(
+    one: ProcessStart, start: ColdStartData, scale: float, budget: float | None, chosen: bool
+) -> StartRow:
     parts = [
         (round(100 * step.begin / scale, 2), round(100 * step.seconds / scale, 2), step.css)
         for step in _steps(start)
         if step.name != UNACCOUNTED
     ]
     return StartRow(
-        one, start.total, parts, round(100 * start.total / scale, 2), budget is not None and start.total > budget, chosen, start.told
+        one,
+        start.total,
+        parts,
+        round(100 * start.total / scale, 2),
+        budget is not None and start.total > budget,
+        chosen,
+        start.told,
     )
 
 
@@ -157,11 +191,23 @@ def _steps(start: ColdStartData) -> list[Step]:
 
 
 def _phases(own: Sequence[ColdStartData], theirs: Sequence[ColdStartData]) -> list[PhaseRow]:
-    """Only starts whose agents told stages are compared: two stages read off reports say where time went much more coarsely."""
-    mine, base = ([sum_by_name(_steps(start)) for start in side if start.told] for side in (own, theirs))
+    """Only starts whose agents told stages are compared: two stages read off reports say where time
+    went much more coarsely."""
+    mine, base = (
+        [sum_by_name(_steps(start)) for start in side if start.told] for side in (own, theirs)
+    )
     names = list(dict.fromkeys(name for side in (mine, base) for one in side for name in one))
-    rows = [_phase(name, [one.get(name, 0.0) for one in mine], [one.get(name, 0.0) for one in base]) for name in names if mine]
-    return sorted(rows, key=lambda row: -((row.seconds - row.base_seconds) if row.base_seconds is not None else row.seconds))
+    rows = [
+        _phase(name, [one.get(name, 0.0) for one in mine], [one.get(name, 0.0) for one in base])
+        for name in names
+        if mine
+    ]
+    return sorted(
+        rows,
+        key=lambda row: (
+            -((row.seconds - row.base_seconds) if row.base_seconds is not None else row.seconds)
+        ),
+    )
 
 
 def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
@@ -171,16 +217,29 @@ def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
         return PhaseRow(title, words.duration(value), "", "", "", value, None)
     gap = value - before
     change = "no change" if abs(gap) < 0.05 else f"{'+' if gap > 0 else ''}{words.duration(gap)}"
-    return PhaseRow(title, words.duration(value), words.duration(before), change, _apart(mine, base, gap), value, before)
+    return PhaseRow(
+        title,
+        words.duration(value),
+        words.duration(before),
+        change,
+        _apart(mine, base, gap),
+        value,
+        before,
+    )
 
 
 def _apart(mine: list[float], base: list[float], gap: float) -> str:
-    """Said only where no start of one side lies among those of the other, and the difference can be felt."""
+    """Said only where no start of one side lies among those of the other, and the difference can be
+    felt."""
     if min(len(mine), len(base)) < ENOUGH or abs(gap) < max(0.5, 0.1 * median(base)):
         return ""
     if min(mine) > max(base):
         return f"slower in all {len(mine)} starts than in any of {len(base)}"
-    return f"faster in all {len(mine)} starts than in any of {len(base)}" if max(mine) < min(base) else ""
+    return (
+        f"faster in all {len(mine)} starts than in any of {len(base)}"
+        if max(mine) < min(base)
+        else ""
+    )
 
 
 def start_json(card: StartsCard) -> dict[str, object]:
@@ -195,11 +254,21 @@ def start_json(card: StartsCard) -> dict[str, object]:
                 "started_at": format_time(row.process.started_at),
                 "total": row.total,
                 "unaccounted": row.process.start.unaccounted if row.process.start else None,
-                "stages": [list(stage) for stage in row.process.start.stages] if row.process.start else [],
+                "stages": [list(stage) for stage in row.process.start.stages]
+                if row.process.start
+                else [],
             }
             for row in card.rows
         ],
-        "phases": [{"phase": row.name, "median": row.seconds, "baseline": row.base_seconds, "apart": row.apart} for row in card.phases],
+        "phases": [
+            {
+                "phase": row.name,
+                "median": row.seconds,
+                "baseline": row.base_seconds,
+                "apart": row.apart,
+            }
+            for row in card.phases
+        ],
     }
 
 

@@ -14,7 +14,9 @@ from tests.dashboard.common.wire_server import Handler, request_read
 BYTE_SECONDS = 0.05
 
 
-def encrypted(path: Path, onward: int, *, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> Handler:
+def encrypted(
+    path: Path, onward: int, *, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+) -> Handler:
     """Hands each request that comes over TLS to the port behind."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
@@ -22,7 +24,10 @@ def encrypted(path: Path, onward: int, *, newest: ssl.TLSVersion = ssl.TLSVersio
     context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, newest
 
     def handle(connection: socket.socket) -> None:
-        with context.wrap_socket(connection, server_side=True) as secure, socket.create_connection(("127.0.0.1", onward)) as behind:
+        with (
+            context.wrap_socket(connection, server_side=True) as secure,
+            socket.create_connection(("127.0.0.1", onward)) as behind,
+        ):
             behind.sendall(request_read(secure))
             while part := behind.recv(65536):
                 secure.sendall(part)
@@ -73,9 +78,14 @@ def spoiled(kind: str, folder: Path, onward: int) -> tuple[Handler, Path]:
     """The server, and the certificate that its clients trust."""
     if kind in WITHOUT_A_CERTIFICATE:
         return WITHOUT_A_CERTIFICATE[kind], certificate(folder, "localhost", NOW + DAY)
-    name, until = "other.example" if kind == "for another host" else "localhost", NOW - DAY if kind == "expired" else NOW + DAY
+    name, until = (
+        "other.example" if kind == "for another host" else "localhost",
+        NOW - DAY if kind == "expired" else NOW + DAY,
+    )
     path = certificate(folder, name, until)
     newest = ssl.TLSVersion.TLSv1 if kind == "TLS 1.0 alone" else ssl.TLSVersion.TLSv1_3
     handler = encrypted(path, onward, newest=newest)
     (folder / "trusted").mkdir()
-    return handler, certificate(folder / "trusted", "localhost", NOW + DAY) if kind == "signed by nobody" else path
+    return handler, certificate(
+        folder / "trusted", "localhost", NOW + DAY
+    ) if kind == "signed by nobody" else path

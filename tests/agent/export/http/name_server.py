@@ -1,4 +1,5 @@
-"""A name server that a test can silence, and processes that ask it alone: by glibc's own resolver, in a mount namespace of their own."""
+"""A name server that a test can silence, and processes that ask it alone: by glibc's own resolver,
+in a mount namespace of their own."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ IPV4 = 1
 
 
 class NameServer:
-    """Says of every name that it is this host, once it is `awake`; until then it takes questions and says nothing."""
+    """Says of every name that it is this host, once it is `awake`; until then it takes questions
+    and says nothing."""
 
     def __init__(self, sock: socket.socket, folder: Path) -> None:
         self.awake = threading.Event()
@@ -44,7 +46,16 @@ class NameServer:
 
     def start(self, program: str, *arguments: str, **settings: str) -> subprocess.Popen[str]:
         """A process with the agent's settings, whose names this server looks up."""
-        words = ["unshare", "--mount", "sh", "-c", MOUNTED, "sh", str(self._resolver), str(self._services)]
+        words = [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            MOUNTED,
+            "sh",
+            str(self._resolver),
+            str(self._services),
+        ]
         process = subprocess.Popen(
             [*words, sys.executable, "-c", program, *arguments],
             env=environment(**settings), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -63,11 +74,21 @@ class NameServer:
 
 
 def _answer(question: bytes) -> bytes:
-    """127.0.0.1 for a question of IPv4, nothing for another one; the question is repeated without what follows it."""
+    """127.0.0.1 for a question of IPv4, nothing for another one; the question is repeated without
+    what follows it."""
     end = question.index(b"\0", 12) + 5
     (kind,) = struct.unpack(">H", question[end - 4 : end - 2])
-    found = b"\xc0\x0c" + struct.pack(">HHIH", IPV4, 1, 1, 4) + bytes([127, 0, 0, 1]) if kind == IPV4 else b""
-    return question[:2] + struct.pack(">HHHHH", 0x8180, 1, bool(found), 0, 0) + question[12:end] + found
+    found = (
+        b"\xc0\x0c" + struct.pack(">HHIH", IPV4, 1, 1, 4) + bytes([127, 0, 0, 1])
+        if kind == IPV4
+        else b""
+    )
+    return (
+        question[:2]
+        + struct.pack(">HHHHH", 0x8180, 1, bool(found), 0, 0)
+        + question[12:end]
+        + found
+    )
 
 
 @contextmanager

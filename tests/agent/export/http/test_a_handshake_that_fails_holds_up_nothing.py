@@ -1,5 +1,6 @@
-"""A dashboard whose TLS handshake fails or never ends: calls and the end of the job are not held up, the fault is counted and said once
-with the setting to look at, and every window arrives once a good server is there."""
+"""A dashboard whose TLS handshake fails or never ends: calls and the end of the job are not held
+up, the fault is counted and said once with the setting to look at, and every window arrives once a
+good server is there."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from compilewatch.export.advice import CERTIFICATE, TLS
 from compilewatch.export.http import connection
 
 from tests.agent.conftest import KEY
-from tests.agent.export.http.handshakes import WITH_A_CERTIFICATE, WITHOUT_A_CERTIFICATE, encrypted, spoiled
+from tests.agent.export.http.handshakes import (
+    WITH_A_CERTIFICATE,
+    WITHOUT_A_CERTIFICATE,
+    encrypted,
+    spoiled,
+)
 from tests.agent.identity.test_children_of_every_kind_report_once import SWEEP
 from tests.agent.programs import run
 from tests.agent.server import Dashboard, assert_sent_once
@@ -61,7 +67,11 @@ def test_what_could_not_be_sent_arrives_once_a_good_server_is_there(
     handler, trusted = spoiled(kind, tmp_path, dashboard.port)
     changing, spool = Changing(handler), tmp_path / "spool"
     with wire_server(changing) as server:
-        settings = {"ENDPOINT": f"https://localhost:{server.port}", "API_KEY": KEY, "SPOOL": str(spool)}
+        settings = {
+            "ENDPOINT": f"https://localhost:{server.port}",
+            "API_KEY": KEY,
+            "SPOOL": str(spool),
+        }
         monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
         done = run(JOB, **settings)
         assert done.returncode == 0, done.stderr
@@ -70,7 +80,9 @@ def test_what_could_not_be_sent_arrives_once_a_good_server_is_there(
         assert failures == counted > 4
         [line] = done.stderr.splitlines()
         advice = CERTIFICATE if kind in ("expired", "signed by nobody", "for another host") else TLS
-        assert line.startswith("compilewatch: the reports of this process do not reach the dashboard (")
+        assert line.startswith(
+            "compilewatch: the reports of this process do not reach the dashboard ("
+        )
         assert line.endswith(f"); they are kept and retried; {advice}")
         assert dashboard.requests == []
         good = certificate(tmp_path, "localhost", NOW + DAY)
@@ -82,7 +94,9 @@ def test_what_could_not_be_sent_arrives_once_a_good_server_is_there(
     assert_sent_once(dashboard)
 
 
-def test_calls_go_on_while_a_handshake_is_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_go_on_while_a_handshake_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection, "READ_SECONDS", 600.0)
     monkeypatch.setattr(connection, "TOTAL_SECONDS", 600.0)
     begun, over = threading.Event(), threading.Event()
@@ -94,7 +108,12 @@ def test_calls_go_on_while_a_handshake_is_under_way(tmp_path: Path, monkeypatch:
         over.set()
 
     with wire_server(hold) as server:
-        settings = {"endpoint": f"https://localhost:{server.port}", "api_key": KEY, "spool": str(tmp_path), "interval": 0.05}
+        settings = {
+            "endpoint": f"https://localhost:{server.port}",
+            "api_key": KEY,
+            "spool": str(tmp_path),
+            "interval": 0.05,
+        }
         assert agent.init(model="m", **settings)
         assert begun.wait(60)
         call = compilewatch.watch(lambda: None, name="forward")

@@ -1,5 +1,6 @@
-"""A look-up of a name that nobody answers, in the resolver of the system: it cannot be ended, and neither the job nor its children wait for
-it; once the name server answers, every window arrives, once."""
+"""A look-up of a name that nobody answers, in the resolver of the system: it cannot be ended, and
+neither the job nor its children wait for it; once the name server answers, every window arrives,
+once."""
 
 from __future__ import annotations
 
@@ -84,7 +85,9 @@ def settings(dashboard: Dashboard, spool: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("end", ["shutdown", "exit"])
-def test_neither_job_nor_child_waits(end: str, names: NameServer, dashboard: Dashboard, tmp_path: Path) -> None:
+def test_neither_job_nor_child_waits(
+    end: str, names: NameServer, dashboard: Dashboard, tmp_path: Path
+) -> None:
     spool = tmp_path / "spool"
     process = forked(names, end, dashboard, spool)
     said, problems = process.communicate(timeout=SILENCE / 2)
@@ -100,7 +103,9 @@ def test_neither_job_nor_child_waits(end: str, names: NameServer, dashboard: Das
     arrived(dashboard)
 
 
-def test_what_waited_arrives_once_the_name_server_answers(names: NameServer, dashboard: Dashboard, tmp_path: Path) -> None:
+def test_what_waited_arrives_once_the_name_server_answers(
+    names: NameServer, dashboard: Dashboard, tmp_path: Path
+) -> None:
     process = forked(names, "stay", dashboard, tmp_path / "spool")
     assert not dashboard.requests
     names.awake.set()
@@ -114,6 +119,8 @@ def arrived(dashboard: Dashboard) -> None:
     """Each process's calls, once."""
     calls: dict[str, int] = {}
     for (instance, _, _), report in dashboard.acked.items():
-        calls[instance] = calls.get(instance, 0) + sum(region["calls"] for region in report.get("regions", []))
+        calls[instance] = calls.get(instance, 0) + sum(
+            region["calls"] for region in report.get("regions", [])
+        )
     assert sorted(count for count in calls.values() if count) == [CALLS, CALLS]
     assert_sent_once(dashboard)

@@ -1,4 +1,5 @@
-"""A name that stands for several addresses: those that are dead cost one request its time, and not every request."""
+"""A name that stands for several addresses: those that are dead cost one request its time, and not
+every request."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ SHORT = 0.2
 BODY = b'{"v":1,"reports":[]}'
 OURS = b'HTTP/1.1 200 OK\r\n\r\n{"cw": 1, "acked": [], "next_seq": 1}'
 ABSENT = 12
-"""DECnet, which no Linux has: an address of it is to a system as one of IPv6 is to a system without that."""
+"""DECnet, which no Linux has: an address of it is to a system as one of IPv6 is to a system without
+that."""
 Place = tuple[Any, ...]
 Resolve = Callable[..., None]
 
@@ -62,7 +64,9 @@ def silent() -> Iterator[Callable[[], Place]]:
         yield make
 
 
-def test_an_address_that_the_system_has_no_sockets_for_is_passed_over(resolve: Resolve, good: Place) -> None:
+def test_an_address_that_the_system_has_no_sockets_for_is_passed_over(
+    resolve: Resolve, good: Place
+) -> None:
     with pytest.raises(OSError):
         socket.socket(ABSENT, socket.SOCK_STREAM)
     resolve((ABSENT, ("1.1", 1)), good)
@@ -96,7 +100,9 @@ def test_dead_addresses_that_use_up_a_requests_time_are_tried_last_from_then_on(
     assert transport.send(BODY).ack is not None  # the good one first
 
 
-def test_when_all_have_died_they_are_tried_in_their_order_again(resolve: Resolve, good: Place) -> None:
+def test_when_all_have_died_they_are_tried_in_their_order_again(
+    resolve: Resolve, good: Place
+) -> None:
     nobody = itertools.count(1)
     resolve(*[(socket.AF_INET, ("127.0.0.1", next(nobody))) for _ in range(3)])
     transport = HttpTransport("http://many.example", "k")
@@ -110,7 +116,9 @@ def test_when_all_have_died_they_are_tried_in_their_order_again(resolve: Resolve
     assert transport._state.dead == set()  # an address that the name has no more is forgotten
 
 
-def test_the_time_of_a_request_begins_once_its_name_is_looked_up(resolve: Resolve, good: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_a_request_begins_once_its_name_is_looked_up(
+    resolve: Resolve, good: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 2.0)
     resolve(good, seconds=2.1)
     assert HttpTransport("http://slow.example", "k").send(BODY).ack is not None

@@ -1,4 +1,5 @@
-"""Two processes with one instance id, as a copied state leaves them: the dashboard refuses one, which goes on under another id."""
+"""Two processes with one instance id, as a copied state leaves them: the dashboard refuses one,
+which goes on under another id."""
 
 from __future__ import annotations
 
@@ -31,10 +32,20 @@ def answered(outbox: Outbox, ack: Ack, *, renews: bool = True) -> Sender:
 
 def test_a_contested_window_waits_for_another_id_with_numbers_from_one() -> None:
     outbox = filled(7, 8, 9)
-    sender = answered(outbox, Ack([(8, 8)], 9, rejected=[Rejected((7, 7), "range_conflict"), Rejected((9, 9), "partial_overlap")]))
+    sender = answered(
+        outbox,
+        Ack(
+            [(8, 8)],
+            9,
+            rejected=[Rejected((7, 7), "range_conflict"), Rejected((9, 9), "partial_overlap")],
+        ),
+    )
     assert outbox.renewable and not outbox.next_batch()
     assert outbox.renumber() == 2
-    assert [(loads(Report, entry.body).seq, entry.end) for entry in outbox.next_batch()] == [((1, 1), 7.0), ((2, 2), 9.0)]
+    assert [(loads(Report, entry.body).seq, entry.end) for entry in outbox.next_batch()] == [
+        ((1, 1), 7.0),
+        ((2, 2), 9.0),
+    ]
     assert outbox.rejected_windows == 0 and sender.refusals["rejected: range_conflict"] == 1
 
 

@@ -1,4 +1,5 @@
-"""A Python that was built without OpenSSL reports over http, and says over https what is missing."""
+"""A Python that was built without OpenSSL reports over http, and says over https what is
+missing."""
 
 from __future__ import annotations
 

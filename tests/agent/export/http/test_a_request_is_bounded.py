@@ -1,4 +1,5 @@
-"""Whatever the other side does, a request ends within its time and reads no more than an answer may hold."""
+"""Whatever the other side does, a request ends within its time and reads no more than an answer may
+hold."""
 
 from __future__ import annotations
 
@@ -23,14 +24,19 @@ BODY = b'{"v":1,"reports":[]}'
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A twentieth of the real limits: what is tested is that each of them holds, whatever it is."""
-    assert (connection_module.CONNECT_SECONDS, connection_module.READ_SECONDS, connection_module.TOTAL_SECONDS) == (3.0, 5.0, 8.0)
+    assert (
+        connection_module.CONNECT_SECONDS,
+        connection_module.READ_SECONDS,
+        connection_module.TOTAL_SECONDS,
+    ) == (3.0, 5.0, 8.0)
     monkeypatch.setattr(connection_module, "CONNECT_SECONDS", SHORT / 2)
     monkeypatch.setattr(connection_module, "READ_SECONDS", SHORT / 2)
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", SHORT)
 
 
 def drip(first: bytes, then: bytes) -> Handler:
-    """Reads the request, says the first part, then the other one over and over, slowly enough to be in time for every read."""
+    """Reads the request, says the first part, then the other one over and over, slowly enough to be
+    in time for every read."""
 
     def handle(connection: socket.socket) -> None:
         connection.recv(65536)
@@ -56,9 +62,13 @@ SLOW: dict[str, Handler] = {
     "one byte of the status line after another": drip(b"", b"H"),
     "one header after another": drip(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"),
     "an endless number of interim answers": drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-    "one byte of the body after another": drip(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", b"x"),
+    "one byte of the body after another": drip(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n", b"x"
+    ),
     "one byte of the handshake after another": drip(b"\x16\x03\x03\x3f\xff", b"\x02"),
-    "one chunk after another": drip(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    "one chunk after another": drip(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"
+    ),
     "nobody reads the request": deaf,
 }
 
@@ -71,7 +81,9 @@ def test_it_ends_in_time(handler: Handler, scheme: str) -> None:
         transport = {
             "http": lambda: HttpTransport(f"http://127.0.0.1:{server.port}", "k"),
             "https": lambda: HttpTransport(f"https://127.0.0.1:{server.port}", "k"),
-            "through a proxy": lambda: HttpTransport("https://dashboard.example", "k", f"http://127.0.0.1:{server.port}"),
+            "through a proxy": lambda: HttpTransport(
+                "https://dashboard.example", "k", f"http://127.0.0.1:{server.port}"
+            ),
         }[scheme]()
         began = time.monotonic()
         with pytest.raises(OSError):
@@ -101,17 +113,23 @@ FLOODS = {
     "interim answers": flood(b"\r\nHTTP/1.1 100 Continue\r\n"),
     "a body without a length": flood(b"\r\n\r\nxxxxxxxxxx"),
     "a body of many gigabytes": flood(b"Content-Length: 99999999999\r\n\r\nxxxxxxxxxx"),
-    "a chunk of many gigabytes": flood(b"Transfer-Encoding: chunked\r\n\r\nfffffffff\r\nxxxxxxxxxxxxx"),
+    "a chunk of many gigabytes": flood(
+        b"Transfer-Encoding: chunked\r\n\r\nfffffffff\r\nxxxxxxxxxxxxx"
+    ),
 }
 
 
 @pytest.mark.parametrize("handler", FLOODS.values(), ids=FLOODS.keys())
-def test_no_more_is_read_than_an_answer_may_hold(handler: Handler, read: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_is_read_than_an_answer_may_hold(
+    handler: Handler, read: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(connection_module, "TOTAL_SECONDS", 60.0)
     monkeypatch.setattr(connection_module, "READ_SECONDS", 60.0)
     with wire_server(handler) as server, pytest.raises(ResponseError):
         HttpTransport(f"http://127.0.0.1:{server.port}", "k").send(BODY)
-    assert read() <= connection_module.MAX_RESPONSE_BYTES + 8192  # one buffer beyond is how the end is seen
+    assert (
+        read() <= connection_module.MAX_RESPONSE_BYTES + 8192
+    )  # one buffer beyond is how the end is seen
 
 
 @pytest.fixture
@@ -136,12 +154,16 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
     yield lambda: total[0]
 
 
-def test_a_name_with_many_addresses_that_nobody_answers_at_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_many_addresses_that_nobody_answers_at_ends_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         fillers = [socket.socket() for _ in range(4)]
-        for filler in fillers:  # from here on the queue is full, and a connection attempt is not answered
+        for (
+            filler
+        ) in fillers:  # from here on the queue is full, and a connection attempt is not answered
             filler.setblocking(False)
             filler.connect_ex(full.getsockname())
         place = (socket.AF_INET, socket.SOCK_STREAM, 6, "", full.getsockname())
@@ -154,7 +176,9 @@ def test_a_name_with_many_addresses_that_nobody_answers_at_ends_in_time(monkeypa
             filler.close()
 
 
-def test_one_address_that_does_not_answer_leaves_time_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_address_that_does_not_answer_leaves_time_for_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def handle(connection: socket.socket) -> None:
         request_read(connection)
         connection.sendall(b'HTTP/1.1 200 OK\r\n\r\n{"cw": 1, "acked": [], "next_seq": 1}')
@@ -183,7 +207,9 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
                 with pytest.raises(OSError):
                     transport.send(BODY)
             before = before or count()
-            assert count() <= before + 3, number  # the server's own end of a connection may still be closing
+            assert count() <= before + 3, (
+                number
+            )  # the server's own end of a connection may still be closing
 
 
 @pytest.mark.parametrize("scheme", ["http", "https", "through a proxy"])
@@ -203,10 +229,14 @@ def test_another_thread_can_end_it(scheme: str, monkeypatch: pytest.MonkeyPatch)
         transport = {
             "http": lambda: HttpTransport(f"http://{host}", "k"),
             "https": lambda: HttpTransport(f"https://{host}", "k"),
-            "through a proxy": lambda: HttpTransport("https://dashboard.example", "k", f"http://{host}"),
+            "through a proxy": lambda: HttpTransport(
+                "https://dashboard.example", "k", f"http://{host}"
+            ),
         }[scheme]()
         transport.interrupt()  # nothing is under way
-        threading.Thread(target=lambda: waiting.wait(30) and transport.interrupt(), daemon=True).start()
+        threading.Thread(
+            target=lambda: waiting.wait(30) and transport.interrupt(), daemon=True
+        ).start()
         began = time.monotonic()
         with pytest.raises(OSError):
             transport.send(BODY)

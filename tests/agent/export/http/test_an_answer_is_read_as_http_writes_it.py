@@ -1,4 +1,5 @@
-"""HTTP responses: the agent reads every form of HTTP/1.1 and refuses every other sequence of bytes."""
+"""HTTP responses: the agent reads every form of HTTP/1.1 and refuses every other sequence of
+bytes."""
 
 from __future__ import annotations
 
@@ -40,8 +41,12 @@ BROKEN = {
     "a chunk without a size": OK + b"Transfer-Encoding: chunked\r\n\r\nbody",
     "a chunk of negative size": OK + b"Transfer-Encoding: chunked\r\n\r\n-4\r\nbody",
     "a chunk of size -1": OK + b"Transfer-Encoding: chunked\r\n\r\n-1\r\nbody",
-    "a chunk longer than its size": OK + b"Transfer-Encoding: chunked\r\n\r\n3\r\nbody\r\n0\r\n\r\n",
-    "a length of 5,000 digits and a short body": OK + b"Content-Length: " + b"9" * 4000 + b"\r\n\r\nbody",
+    "a chunk longer than its size": OK
+    + b"Transfer-Encoding: chunked\r\n\r\n3\r\nbody\r\n0\r\n\r\n",
+    "a length of 5,000 digits and a short body": OK
+    + b"Content-Length: "
+    + b"9" * 4000
+    + b"\r\n\r\nbody",
 }
 
 
@@ -94,5 +99,11 @@ def test_a_date_is_a_time_from_now() -> None:
         seconds = seconds_until(format_datetime(datetime.fromtimestamp(moment, UTC), usegmt=True))
         assert seconds is not None and abs(seconds - (moment - time.time())) < 60.0
     leap = seconds_until("Thu, 29 Feb 2024 00:00:00 -0000")
-    assert leap is not None and abs(leap - (datetime(2024, 2, 29, tzinfo=UTC).timestamp() - time.time())) < 60.0
-    assert [seconds_until(text) for text in ("", "soon", "Sun, 06 Nov 10000 08:49:37 GMT", "Sunday", "-1")] == [None] * 5
+    assert (
+        leap is not None
+        and abs(leap - (datetime(2024, 2, 29, tzinfo=UTC).timestamp() - time.time())) < 60.0
+    )
+    assert [
+        seconds_until(text)
+        for text in ("", "soon", "Sun, 06 Nov 10000 08:49:37 GMT", "Sunday", "-1")
+    ] == [None] * 5

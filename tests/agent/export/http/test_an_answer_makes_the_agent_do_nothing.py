@@ -1,4 +1,5 @@
-"""An answer that would have the agent open a file, ask another address, or unpack a bomb acknowledges nothing; none of it is done."""
+"""An answer that would have the agent open a file, ask another address, or unpack a bomb
+acknowledges nothing; none of it is done."""
 
 from __future__ import annotations
 
@@ -34,15 +35,25 @@ def test_no_place_that_it_names_is_looked_at(place: str, status: int, tmp_path: 
     target.write_text(json.dumps(ACK))
     with wire_server(lambda connection: None) as canary:
         there = place.format(file=target, port=canary.port).encode()
-        headers = b"Location: %b\r\nRefresh: 0; url=%b\r\nLink: <%b>; rel=preload\r\nContent-Location: %b" % (there, there, there, there)
-        with wire_server(answering(b"HTTP/1.1 %d Elsewhere\r\n%b\r\nContent-Length: 0\r\n\r\n" % (status, headers))) as server:
+        headers = (
+            b"Location: %b\r\nRefresh: 0; url=%b\r\nLink: <%b>; rel=preload\r\nContent-Location: %b"
+            % (there, there, there, there)
+        )
+        with wire_server(
+            answering(
+                b"HTTP/1.1 %d Elsewhere\r\n%b\r\nContent-Length: 0\r\n\r\n" % (status, headers)
+            )
+        ) as server:
             answer = HttpTransport(f"http://127.0.0.1:{server.port}", "k").send(BODY)
             assert (answer.status, answer.ack, answer.final) == (status, None, False)
             assert server.connections == 1
         assert canary.connections == 0
 
 
-@pytest.mark.parametrize("header", ["Content-Encoding: gzip", "Transfer-Encoding: gzip", "Content-Encoding: deflate, gzip"])
+@pytest.mark.parametrize(
+    "header",
+    ["Content-Encoding: gzip", "Transfer-Encoding: gzip", "Content-Encoding: deflate, gzip"],
+)
 def test_what_is_compressed_stays_so(header: str) -> None:
     bomb = gzip.compress(json.dumps(ACK).encode() + b" " * (60 << 20))
     assert len(bomb) < MAX_RESPONSE_BYTES

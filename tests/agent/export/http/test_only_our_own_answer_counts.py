@@ -1,4 +1,5 @@
-"""Whatever status comes with whatever body: only our own 200 that names ranges acknowledges, only a marked 4xx is final."""
+"""Whatever status comes with whatever body: only our own 200 that names ranges acknowledges, only a
+marked 4xx is final."""
 
 from __future__ import annotations
 
@@ -44,23 +45,38 @@ def answers() -> Iterator[dict[tuple[int, str], Answer]]:
         found = {}
         for status in STATUSES:
             for name, body in BODIES.items():
-                script.reply = b"HTTP/1.1 %d Some words\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+                script.reply = b"HTTP/1.1 %d Some words\r\nContent-Length: %d\r\n\r\n%b" % (
+                    status,
+                    len(body),
+                    body,
+                )
                 found[status, name] = transport.send(BODY)
         yield found
 
 
 def test_only_our_200_acknowledges(answers: dict[tuple[int, str], Answer]) -> None:
-    assert {place for place, answer in answers.items() if answer.ack is not None} == {(200, "our acknowledgement")}
+    assert {place for place, answer in answers.items() if answer.ack is not None} == {
+        (200, "our acknowledgement")
+    }
 
 
 def test_only_a_4xx_in_our_words_is_final(answers: dict[tuple[int, str], Answer]) -> None:
     ours = ("our refusal", "our acknowledgement")
-    expected = {(status, name) for status in range(400, 500) if status not in TEMPORARY_STATUSES for name in ours}
+    expected = {
+        (status, name)
+        for status in range(400, 500)
+        if status not in TEMPORARY_STATUSES
+        for name in ours
+    }
     assert {place for place, answer in answers.items() if answer.final} == expected
 
 
 def test_every_other_answer_says_what_it_was(answers: dict[tuple[int, str], Answer]) -> None:
-    silent = {place for place, answer in answers.items() if answer.ack is None and f"HTTP {place[0]}" not in answer.problem}
+    silent = {
+        place
+        for place, answer in answers.items()
+        if answer.ack is None and f"HTTP {place[0]}" not in answer.problem
+    }
     # A 200 in our words that cannot be read says which field is wrong instead.
     assert silent == {(200, "our refusal")}
     assert answers[200, "our refusal"].problem.startswith("an answer that cannot be read: acked")

@@ -1,4 +1,5 @@
-"""A request goes to the address that was set and to no other: no redirect, no proxy of the environment, no library in between."""
+"""A request goes to the address that was set and to no other: no redirect, no proxy of the
+environment, no library in between."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ import pytest
 from compilewatch.export.transport import Answer, HttpTransport
 from compilewatch.wire.codec import inflate
 
-from tests.dashboard.common.wire_server import Handler, WireServer, answering, request_read, wire_server
+from tests.dashboard.common.wire_server import (
+    Handler,
+    WireServer,
+    answering,
+    request_read,
+    wire_server,
+)
 
 BODY = b'{"v":1,"reports":[]}'
 OURS = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"cw": 1, "acked": [], "next_seq": 1}'
@@ -51,7 +58,10 @@ def test_a_request_is_one_plain_post(tmp_path: Path) -> None:
 def test_a_redirect_is_not_followed(status: int) -> None:
     with wire_server(lambda connection: None) as canary:
         there = f"http://127.0.0.1:{canary.port}/api/v1/reports".encode()
-        redirect = b"HTTP/1.1 %d Moved\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (status, there)
+        redirect = b"HTTP/1.1 %d Moved\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (
+            status,
+            there,
+        )
         with wire_server(answering(redirect)) as server:
             answer = HttpTransport(f"http://127.0.0.1:{server.port}", KEY).send(BODY)
         assert (answer.status, answer.ack, answer.final) == (status, None, False)
@@ -60,7 +70,14 @@ def test_a_redirect_is_not_followed(status: int) -> None:
 
 def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with wire_server(lambda connection: None) as canary, wire_server(answering(OURS)) as server:
-        for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        for name in (
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+        ):
             monkeypatch.setenv(name, f"http://127.0.0.1:{canary.port}")
         assert HttpTransport(f"http://127.0.0.1:{server.port}", KEY).send(BODY).ack is not None
         assert canary.connections == 0
@@ -72,7 +89,10 @@ def test_the_proxy_that_was_set_is_used_for_plain_http() -> None:
         answer = through(proxy, "http://dashboard.example:8080/base").send(BODY)
     assert answer.ack is not None
     head = requests[0].decode("latin-1")
-    assert head.startswith("POST http://dashboard.example:8080/base/api/v1/reports HTTP/1.1\r\nHost: dashboard.example:8080\r\n")
+    assert head.startswith(
+        "POST http://dashboard.example:8080/base/api/v1/reports HTTP/1.1\r\nHost: "
+        "dashboard.example:8080\r\n"
+    )
     assert f"Proxy-Authorization: Basic {base64.b64encode(b'ada:pa ss').decode()}\r\n" in head
 
 
@@ -85,7 +105,9 @@ def test_a_proxy_is_asked_for_a_tunnel_to_https_and_sees_no_key() -> None:
 
     with wire_server(refuse) as proxy, pytest.raises(OSError, match="the proxy answered HTTP 407"):
         through(proxy, "https://dashboard.example").send(BODY)
-    assert asked[0].startswith(b"CONNECT dashboard.example:443 HTTP/1.1\r\nHost: dashboard.example:443\r\nProxy-Authorization: Basic ")
+    assert asked[0].startswith(
+        b"CONNECT dashboard.example:443 HTTP/1.1\r\nHost: dashboard.example:443\r\nProxy-Authorization: Basic "
+    )
     assert KEY.encode() not in asked[0]
 
 
@@ -132,7 +154,9 @@ def test_tracing_is_told_to_look_away_and_patched_methods_are_not_called() -> No
 
 
 def test_an_answer_says_no_more_than_it_is() -> None:
-    with wire_server(answering(b'HTTP/1.1 200 OK\r\n\r\n{"cw": true, "acked": [[1, 1]], "next_seq": 2}')) as server:
+    with wire_server(
+        answering(b'HTTP/1.1 200 OK\r\n\r\n{"cw": true, "acked": [[1, 1]], "next_seq": 2}')
+    ) as server:
         assert HttpTransport(f"http://127.0.0.1:{server.port}", KEY).send(BODY) == Answer(
             200, problem="HTTP 200, but not from a compilewatch dashboard"
         )

@@ -1,4 +1,5 @@
-"""https means that the certificate is trusted, holds now, and names the host of the endpoint; nothing is sent before."""
+"""https means that the certificate is trusted, holds now, and names the host of the endpoint;
+nothing is sent before."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ BODY = b'{"v":1,"reports":[]}'
 OURS = b'HTTP/1.1 200 OK\r\n\r\n{"cw": 1, "acked": [], "next_seq": 1}'
 
 
-def encrypted(path: Path, requests: list[bytes], *, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> Handler:
+def encrypted(
+    path: Path, requests: list[bytes], *, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+) -> Handler:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -35,7 +38,9 @@ def encrypted(path: Path, requests: list[bytes], *, newest: ssl.TLSVersion = ssl
 
 
 @pytest.fixture
-def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, datetime.datetime], Path]:
+def trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, datetime.datetime], Path]:
     """Makes a certificate and has it trusted."""
 
     def make(name: str, until: datetime.datetime = NOW + DAY) -> Path:
@@ -49,7 +54,9 @@ def trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, d
 Trusted = Callable[..., Path]
 
 
-def test_a_trusted_certificate_for_the_name_is_enough_directly_and_through_a_proxy(trusted: Trusted) -> None:
+def test_a_trusted_certificate_for_the_name_is_enough_directly_and_through_a_proxy(
+    trusted: Trusted,
+) -> None:
     requests: list[bytes] = []
     with wire_server(encrypted(trusted("localhost"), requests)) as server:
         assert HttpTransport(f"https://localhost:{server.port}", "k").send(BODY).ack is not None
@@ -61,7 +68,9 @@ def test_a_trusted_certificate_for_the_name_is_enough_directly_and_through_a_pro
                 pass_on(connection, onward)
 
         with wire_server(tunnel) as proxy:
-            transport = HttpTransport(f"https://localhost:{server.port}", "k", f"http://127.0.0.1:{proxy.port}")
+            transport = HttpTransport(
+                f"https://localhost:{server.port}", "k", f"http://127.0.0.1:{proxy.port}"
+            )
             assert transport.send(BODY).ack is not None
             assert transport.send(BODY).ack is not None
             assert proxy.connections == 2
@@ -94,19 +103,29 @@ def test_a_certificate_for_another_name_or_expired_or_unknown_is_not(
 ) -> None:
     requests: list[bytes] = []
     path = trusted(name, until) if trust else certificate(tmp_path, name, until)
-    with wire_server(encrypted(path, requests)) as server, pytest.raises(ssl.SSLCertVerificationError, match=why):
+    with (
+        wire_server(encrypted(path, requests)) as server,
+        pytest.raises(ssl.SSLCertVerificationError, match=why),
+    ):
         HttpTransport(f"https://localhost:{server.port}", "k").send(BODY)
     assert requests == []
 
 
 def test_an_old_version_of_tls_is_not_spoken(trusted: Trusted) -> None:
     requests: list[bytes] = []
-    with wire_server(encrypted(trusted("localhost"), requests, newest=ssl.TLSVersion.TLSv1_1)) as server, pytest.raises(OSError):
+    with (
+        wire_server(
+            encrypted(trusted("localhost"), requests, newest=ssl.TLSVersion.TLSv1_1)
+        ) as server,
+        pytest.raises(OSError),
+    ):
         HttpTransport(f"https://localhost:{server.port}", "k").send(BODY)
     assert requests == []
 
 
-def test_certificates_that_were_replaced_on_disk_are_read_again(trusted: Trusted, tmp_path: Path) -> None:
+def test_certificates_that_were_replaced_on_disk_are_read_again(
+    trusted: Trusted, tmp_path: Path
+) -> None:
     requests: list[bytes] = []
     old = trusted("localhost", NOW - DAY)
     with wire_server(encrypted(old, requests)) as server:

@@ -1,4 +1,5 @@
-"""A refusal in our own words: of the key it is said once and the windows are kept; of one window only that window is given up."""
+"""A refusal in our own words: of the key it is said once and the windows are kept; of one window
+only that window is given up."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class Waiting:
         self.outbox = Outbox()
         for seq in range(1, windows + 1):
             self.outbox.add(Report((seq, seq), (0.0, 1.0)))
-        self.sender = Sender(self.dashboard, self.outbox, lambda: self.now, lambda: 0.5, say=self.said.append)
+        self.sender = Sender(
+            self.dashboard, self.outbox, lambda: self.now, lambda: 0.5, say=self.said.append
+        )
 
     def attempt(self, answer: Answer | None = None) -> bool:
         """One attempt with this answer; without one the dashboard takes everything."""
@@ -49,7 +52,8 @@ def test_a_key_that_is_refused_is_said_once_and_tried_again_every_few_minutes() 
         assert one.sender.is_refused
     assert one.sent == [1, 2, 3]
     assert one.said == [
-        "the dashboard refuses the reports of this process (HTTP 401 bad_key:  [31mbecause ); they are kept and retried every few minutes"
+        "the dashboard refuses the reports of this process (HTTP 401 bad_key:  [31mbecause "
+        "); they are kept and retried every few minutes"
     ]
     one.attempt(refused(426, "wrong_version"))
     assert len(one.said) == 2

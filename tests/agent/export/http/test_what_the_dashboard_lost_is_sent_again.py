@@ -1,4 +1,5 @@
-"""A dashboard that was restored from a backup says what it holds; what was acknowledged in the last ten minutes is sent to it again."""
+"""A dashboard that was restored from a backup says what it holds; what was acknowledged in the last
+ten minutes is sent to it again."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ class Sending:
         self.seq = 0
         self.dashboard = Collector()
         self.outbox = Outbox()
-        self.sender = Sender(self.dashboard, self.outbox, lambda: self.now, tail=RecentlyAcked(lambda: self.now))
+        self.sender = Sender(
+            self.dashboard, self.outbox, lambda: self.now, tail=RecentlyAcked(lambda: self.now)
+        )
 
     def window(self, held: list[SeqRange] | None = None, next_seq: int | None = None) -> list[int]:
         """The next window; answers with what was sent for it."""
@@ -48,9 +51,14 @@ def test_what_is_missing_is_sent_again_once(known: str) -> None:
     one = Sending()
     for _ in range(20):
         assert len(one.window()) == 1
-    # Restored from what it was at window 15. With the new window in, the next number alone would not show it.
-    assert one.window(**({"held": [(1, 15), (21, 21)]} if known == "held" else {"next_seq": 16})) == [21]
-    assert one.send(held=[(1, 21)]) == ([16, 17, 18, 19, 20] if known == "held" else [16, 17, 18, 19, 20, 21])
+    # Restored from what it was at window 15. With the new window in, the next number alone would
+    # not show it.
+    assert one.window(
+        **({"held": [(1, 15), (21, 21)]} if known == "held" else {"next_seq": 16})
+    ) == [21]
+    assert one.send(held=[(1, 21)]) == (
+        [16, 17, 18, 19, 20] if known == "held" else [16, 17, 18, 19, 20, 21]
+    )
     assert one.send() == []
     assert one.window() == [22]
 

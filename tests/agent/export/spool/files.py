@@ -15,7 +15,9 @@ ENDPOINT, KEY = "http://127.0.0.1:9", "cw_ing_test"
 
 def config(folder: Path | str, **changes: str) -> Config:
     """Settings whose spool is in the folder."""
-    return Config(**{"model": "m", "endpoint": ENDPOINT, "api_key": KEY, "spool": str(folder), **changes})  # type: ignore[arg-type]
+    return Config(
+        **{"model": "m", "endpoint": ENDPOINT, "api_key": KEY, "spool": str(folder), **changes}
+    )  # type: ignore[arg-type]
 
 
 def identity(name: str = "a") -> Identity:
@@ -52,7 +54,9 @@ class Kept:
     def path(self) -> Path:
         """Its file."""
         folder = Path(self.settings.spool)
-        return next(folder.glob(f"compilewatch-*/{project_of(self.settings)}-{self.identity.id}.spool"))
+        return next(
+            folder.glob(f"compilewatch-*/{project_of(self.settings)}-{self.identity.id}.spool")
+        )
 
 
 def on_disk(path: Path) -> list[Entry]:

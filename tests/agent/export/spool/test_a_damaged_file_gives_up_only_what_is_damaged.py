@@ -1,4 +1,5 @@
-"""Whatever happened to a file - cut off anywhere, bits flipped, rubbish inside, not ours - the rest of it is sent, and nothing raises."""
+"""Whatever happened to a file - cut off anywhere, bits flipped, rubbish inside, not ours - the rest
+of it is sent, and nothing raises."""
 
 from __future__ import annotations
 
@@ -8,7 +9,13 @@ import random
 from pathlib import Path
 
 import pytest
-from compilewatch.export.spool.format import MAGIC, encode_frame, read_contents, read_frames, read_windows
+from compilewatch.export.spool.format import (
+    MAGIC,
+    encode_frame,
+    read_contents,
+    read_frames,
+    read_windows,
+)
 from compilewatch.export.spool.recovery import SpoolRecovery
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,7 +41,11 @@ def read(data: bytes) -> tuple[list[int], int, bool]:
     """Windows, damaged stretches, and whether it is known whose they are."""
     file = io.BytesIO(data)
     contents = read_contents(file)
-    return [entry.seq[0] for entry in read_windows(file, contents.watermark)], contents.damaged_ranges, contents.identity == identity()
+    return (
+        [entry.seq[0] for entry in read_windows(file, contents.watermark)],
+        contents.damaged_ranges,
+        contents.identity == identity(),
+    )
 
 
 def frame_ends(data: bytes) -> list[int]:
@@ -64,8 +75,18 @@ def test_any_flipped_bit_costs_one_window_at_most(whole: bytes) -> None:
         assert (damaged, known) == (1, True)
 
 
-@given(st.lists(st.tuples(st.integers(0, 10_000), st.binary(max_size=40) | st.just(MAGIC) | st.just(MAGIC + b"W\0\0\1\0")), max_size=5))
-def test_rubbish_in_between_costs_only_what_it_hits(whole: bytes, rubbish: list[tuple[int, bytes]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 10_000),
+            st.binary(max_size=40) | st.just(MAGIC) | st.just(MAGIC + b"W\0\0\1\0"),
+        ),
+        max_size=5,
+    )
+)
+def test_rubbish_in_between_costs_only_what_it_hits(
+    whole: bytes, rubbish: list[tuple[int, bytes]]
+) -> None:
     ends = frame_ends(whole)
     pieces = [whole[start:end] for start, end in zip([0, *ends], ends, strict=False)]
     for at, data in rubbish:
@@ -77,10 +98,17 @@ def test_a_length_that_lies_is_not_believed() -> None:
     lying = MAGIC + b"W" + (200 << 20).to_bytes(4, "big") + bytes(4)
     far = MAGIC + b"W" + (3 << 20).to_bytes(4, "big") + bytes(4)
     good = encode_frame(b"X", b"abc")
-    assert [one and one.payload for one in read_frames(io.BytesIO(lying + good + far + good))] == [None, b"abc", None, b"abc"]
+    assert [one and one.payload for one in read_frames(io.BytesIO(lying + good + far + good))] == [
+        None,
+        b"abc",
+        None,
+        b"abc",
+    ]
 
 
-def test_what_is_damaged_is_counted_and_the_rest_is_sent_and_removed(tmp_path: Path, whole: bytes) -> None:
+def test_what_is_damaged_is_counted_and_the_rest_is_sent_and_removed(
+    tmp_path: Path, whole: bytes
+) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     path = kept.path
@@ -93,12 +121,18 @@ def test_what_is_damaged_is_counted_and_the_rest_is_sent_and_removed(tmp_path: P
     for _ in range(10):
         leftovers.step()
     assert len(dashboard.windows) == WINDOWS - 1
-    assert leftovers.errors == 3  # the window, the nameless file, and that nothing in it can be read
+    assert (
+        leftovers.errors == 3
+    )  # the window, the nameless file, and that nothing in it can be read
     assert list(path.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["a link", "a pipe", "a folder", "somebody else's", "writable by others"])
-def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["a link", "a pipe", "a folder", "somebody else's", "writable by others"]
+)
+def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     good, bad = Kept(tmp_path, "b"), Kept(tmp_path, "a")
     for kept in (good, bad):
         kept.close(1)
@@ -127,7 +161,8 @@ def test_what_is_no_file_of_ours_is_left_alone_and_others_are_sent(tmp_path: Pat
 
 
 def foreign(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    """The file belongs to another user: with the rights to do so really, else as far as `fstat` says."""
+    """The file belongs to another user: with the rights to do so really, else as far as `fstat`
+    says."""
     if os.getuid() == 0:
         os.chown(path, 12345, 12345)
         return

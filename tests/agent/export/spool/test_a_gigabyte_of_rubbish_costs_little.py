@@ -1,4 +1,5 @@
-"""A spool file of a gigabyte of rubbish: what is read and checked of it is bounded, it goes, and its windows are sent."""
+"""A spool file of a gigabyte of rubbish: what is read and checked of it is bounded, it goes, and
+its windows are sent."""
 
 from __future__ import annotations
 
@@ -10,7 +11,12 @@ from pathlib import Path
 
 import pytest
 from compilewatch.export.spool import format
-from compilewatch.export.spool.format import MAGIC, MAX_PAYLOAD_BYTES, MAX_READ_BYTES, MAX_SUSPECT_BYTES
+from compilewatch.export.spool.format import (
+    MAGIC,
+    MAX_PAYLOAD_BYTES,
+    MAX_READ_BYTES,
+    MAX_SUSPECT_BYTES,
+)
 from compilewatch.export.spool.locked_file import _PositionedReader
 from compilewatch.export.spool.recovery import SpoolRecovery
 
@@ -72,7 +78,9 @@ def test_bounded(windows: int, rubbish: str, work: Work, tmp_path: Path) -> None
     leftovers = SpoolRecovery(config(tmp_path), dashboard)
     used = peak_of(lambda: [leftovers.step() for _ in range(3)])
     assert len(dashboard.windows) == (windows + 1 if windows else 0)
-    assert leftovers.errors == (1 if windows else 2)  # the rubbish, and that nobody knows whose it is
+    assert leftovers.errors == (
+        1 if windows else 2
+    )  # the rubbish, and that nobody knows whose it is
     assert not path.exists()
     passes = 2 if windows else 1
     assert work.read <= passes * (MAX_READ_BYTES + ROOM)

@@ -1,5 +1,6 @@
-"""Jobs on a disk that is full or read-only for a while, each killed at a moment of its own: what was on disk or acknowledged arrives, each
-number once, what the disk refused is said once, and nothing else is lost than that and the open window."""
+"""Jobs on a disk that is full or read-only for a while, each killed at a moment of its own: what
+was on disk or acknowledged arrives, each number once, what the disk refused is said once, and
+nothing else is lost than that and the open window."""
 
 from __future__ import annotations
 
@@ -62,7 +63,9 @@ class ReadOnly:
         (disk / f"compilewatch-{disk.stat().st_uid}").mkdir(mode=0o700)
 
     def refuse(self) -> None:
-        subprocess.run(["mount", "-o", "remount,ro", str(self._disk)], check=False, capture_output=True)
+        subprocess.run(
+            ["mount", "-o", "remount,ro", str(self._disk)], check=False, capture_output=True
+        )
 
     def allow(self) -> None:
         subprocess.run(["mount", "-o", "remount,rw", str(self._disk)], check=True)
@@ -70,7 +73,12 @@ class ReadOnly:
 
 @pytest.mark.parametrize("kind", [Full, ReadOnly], ids=["full", "read-only"])
 def test_nothing_else_is_lost(
-    kind: type[Full] | type[ReadOnly], dashboard: Dashboard, jobs: Jobs, disk: Path, seed: int, tell: Tell
+    kind: type[Full] | type[ReadOnly],
+    dashboard: Dashboard,
+    jobs: Jobs,
+    disk: Path,
+    seed: int,
+    tell: Tell,
 ) -> None:
     print(f"seed {seed}")
     chance, state = random.Random(seed), kind(disk)
@@ -89,7 +97,9 @@ def busy() -> Reply:
     return 503, {}, b""
 
 
-def one_job(jobs: Jobs, state: Full | ReadOnly, chance: random.Random, *, starts_refused: bool) -> int:
+def one_job(
+    jobs: Jobs, state: Full | ReadOnly, chance: random.Random, *, starts_refused: bool
+) -> int:
     """Its disk refuses, perhaps takes again, and it is killed; how often it said so."""
     if starts_refused:
         state.refuse()
@@ -130,10 +140,18 @@ def compared(dashboard: Dashboard, jobs: Jobs) -> dict[str, int]:
             assert on_disk | job.acked.get(instance, set()) <= held <= set(windows)
             arrived = [report for (who, *_), report in dashboard.acked.items() if who == instance]
             for report in arrived:
-                refused = [number for number in windows if number < report["seq"][0] and number not in on_disk]
+                refused = [
+                    number
+                    for number in windows
+                    if number < report["seq"][0] and number not in on_disk
+                ]
                 assert report.get("losses", {}).get("spool_errors", 0) >= len(refused)
-            calls = sum(region["calls"] for report in arrived for region in report.get("regions", []))
-            assert calls == sum(region.calls for number in held for region in windows[number].regions)
+            calls = sum(
+                region["calls"] for report in arrived for region in report.get("regions", [])
+            )
+            assert calls == sum(
+                region.calls for number in held for region in windows[number].regions
+            )
             kept, lost = kept + len(on_disk), lost + len(set(windows) - held)
     known = {instance for job in jobs.recorded() for instance in job.windows}
     assert {who for who, *_ in dashboard.acked} <= known  # nothing came under an id of nobody's

@@ -1,4 +1,5 @@
-"""What a killed job had closed is sent by the next process of its project: under the old id and identity, once, and then it is gone."""
+"""What a killed job had closed is sent by the next process of its project: under the old id and
+identity, once, and then it is gone."""
 
 from __future__ import annotations
 
@@ -42,9 +43,17 @@ while before & set(folder.glob("*.spool")) and time.monotonic() < deadline:
 
 
 def started(folder: Path, endpoint: str, key: str = KEY) -> subprocess.Popen[str]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")}
-    given = {"COMPILEWATCH_ENDPOINT": endpoint, "COMPILEWATCH_API_KEY": key, "COMPILEWATCH_SPOOL": str(folder)}
-    return subprocess.Popen([sys.executable, "-c", JOB], env={**clean, **given}, stdout=subprocess.PIPE, text=True)
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith("COMPILEWATCH_")
+    }
+    given = {
+        "COMPILEWATCH_ENDPOINT": endpoint,
+        "COMPILEWATCH_API_KEY": key,
+        "COMPILEWATCH_SPOOL": str(folder),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-c", JOB], env={**clean, **given}, stdout=subprocess.PIPE, text=True
+    )
 
 
 def files(folder: Path) -> list[Path]:
@@ -73,7 +82,11 @@ def test_a_killed_jobs_windows_arrive_with_its_own_id(dashboard: Dashboard, tmp_
     done = run(NEXT, "wait", ENDPOINT=dashboard.endpoint, API_KEY=KEY, SPOOL=str(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
     assert dashboard.calls("forward") == 100
-    old = [request["instance"] for request in dashboard.requests if request["instance"]["version"] == "old"]
+    old = [
+        request["instance"]
+        for request in dashboard.requests
+        if request["instance"]["version"] == "old"
+    ]
     assert {who["id"] for who in old} == {left.stem.partition("-")[2]}
     assert {who["model"] for who in old} == {"ranker"}
     assert {who["pid"] for who in old} == {job.pid}
@@ -83,9 +96,18 @@ def test_a_killed_jobs_windows_arrive_with_its_own_id(dashboard: Dashboard, tmp_
     assert files(tmp_path) == []
 
 
-def test_neither_a_living_jobs_file_nor_another_projects_is_touched(dashboard: Dashboard, tmp_path: Path) -> None:
-    dashboard.scripts = [lambda data: (503, {"Retry-After": "300"}, b"") if data["instance"]["version"] == "old" else None] * 999
-    living, other = started(tmp_path, dashboard.endpoint), started(tmp_path, dashboard.endpoint, "cw_ing_other")
+def test_neither_a_living_jobs_file_nor_another_projects_is_touched(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
+    dashboard.scripts = [
+        lambda data: (
+            (503, {"Retry-After": "300"}, b"") if data["instance"]["version"] == "old" else None
+        )
+    ] * 999
+    living, other = (
+        started(tmp_path, dashboard.endpoint),
+        started(tmp_path, dashboard.endpoint, "cw_ing_other"),
+    )
     try:
         until(lambda: calls_on_disk(tmp_path) == 2)
         other.kill()
@@ -99,14 +121,18 @@ def test_neither_a_living_jobs_file_nor_another_projects_is_touched(dashboard: D
         living.wait(60)
 
 
-def test_a_job_that_ends_by_itself_with_everything_sent_leaves_nothing(dashboard: Dashboard, tmp_path: Path) -> None:
+def test_a_job_that_ends_by_itself_with_everything_sent_leaves_nothing(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
     program = JOB.replace("time.sleep(100)", "time.sleep(0.5)")
     done = run(program, ENDPOINT=dashboard.endpoint, API_KEY=KEY, SPOOL=str(tmp_path))
     assert (done.returncode, dashboard.calls("forward")) == (0, 100)
     assert files(tmp_path) == []
 
 
-def test_what_a_start_left_is_sent_by_the_next_start_of_the_same_process(dashboard: Dashboard, tmp_path: Path) -> None:
+def test_what_a_start_left_is_sent_by_the_next_start_of_the_same_process(
+    dashboard: Dashboard, tmp_path: Path
+) -> None:
     dashboard.scripts = [lambda data: (503, {}, b"")] * 2
     program = JOB.replace("time.sleep(100)", "compilewatch.shutdown()") + NEXT
     done = run(program, "wait", ENDPOINT=dashboard.endpoint, API_KEY=KEY, SPOOL=str(tmp_path))
@@ -207,12 +233,21 @@ def test_the_identity_that_arrives_is_the_one_that_was_written(tmp_path: Path) -
     SpoolRecovery(config(tmp_path), dashboard).step()
     sent = dashboard.requests[0]["instance"]
     mine = identity()
-    assert sent == {"id": mine.id, "started": 1.0, "model": "ranker", "version": "7", "host": "there", "torch": "2.11.0"}
+    assert sent == {
+        "id": mine.id,
+        "started": 1.0,
+        "model": "ranker",
+        "version": "7",
+        "host": "there",
+        "torch": "2.11.0",
+    }
     assert window(1).seq == dashboard.windows[0][1]
 
 
 @pytest.mark.parametrize("change", [{"endpoint": ENDPOINT + "/other"}, {"api_key": "another"}])
-def test_the_same_project_is_the_same_endpoint_and_the_same_key(tmp_path: Path, change: dict[str, str]) -> None:
+def test_the_same_project_is_the_same_endpoint_and_the_same_key(
+    tmp_path: Path, change: dict[str, str]
+) -> None:
     path = left_behind(tmp_path, "a", 1)
     dashboard = Collector()
     SpoolRecovery(config(tmp_path, **change), dashboard).step()

@@ -1,5 +1,6 @@
-"""Folder and file of the spool change while the job runs - removed, moved, given away, replaced by links: nothing of others is written to,
-it is said once, what the disk did not take is counted, and once the place is right again everything that waits is on it."""
+"""Folder and file of the spool change while the job runs - removed, moved, given away, replaced by
+links: nothing of others is written to, it is said once, what the disk did not take is counted, and
+once the place is right again everything that waits is on it."""
 
 from __future__ import annotations
 
@@ -91,7 +92,10 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
     kept.now += 61
     kept.close(3)
     if path.parent.is_symlink():
-        assert (kept.spool.errors, kept.spool.problem) == (2, "the path is not a folder, or is a symbolic link")
+        assert (kept.spool.errors, kept.spool.problem) == (
+            2,
+            "the path is not a folder, or is a symbolic link",
+        )
         path.parent.unlink()
         kept.now += 61
         kept.close(4)
@@ -103,7 +107,9 @@ def test_it_changes_once(change: Change, kept: Spoken, tmp_path: Path) -> None:
     assert not path.exists()
     assert victim.read_bytes() == VICTIM
     assert [other.name for other in victim.parent.iterdir()] == [victim.name]
-    assert kept.said == [f"closed windows are in memory only (another program closed, removed or moved the file) and {LOST}; {ADVICE}"]
+    assert kept.said == [
+        f"closed windows are in memory only (another program closed, removed or moved the file) and {LOST}; {ADVICE}"
+    ]
 
 
 def test_a_link_in_place_of_a_file_at_the_end_is_left_there(kept: Spoken, tmp_path: Path) -> None:
@@ -115,7 +121,9 @@ def test_a_link_in_place_of_a_file_at_the_end_is_left_there(kept: Spoken, tmp_pa
     assert victim.read_bytes() == VICTIM
 
 
-def test_a_folder_that_is_given_to_another_user_gets_nothing(kept: Spoken, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_given_to_another_user_gets_nothing(
+    kept: Spoken, monkeypatch: pytest.MonkeyPatch
+) -> None:
     me, path = Answers(os.getuid()), kept.path
     path.unlink()
     with monkeypatch.context() as patch:

@@ -1,4 +1,5 @@
-"""A closed window is on disk until it is acknowledged: privately, within bounds, and whatever happens to the file."""
+"""A closed window is on disk until it is acknowledged: privately, within bounds, and whatever
+happens to the file."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def test_a_window_is_there_with_its_bytes_as_soon_as_it_is_closed(tmp_path: Path
     for seq in (1, 2, 3):
         kept.close(seq)
         assert seqs(kept.path) == [(number, number) for number in range(1, seq + 1)]
-    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [(entry.seq, entry.body) for entry in kept.outbox.pending()]
+    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [
+        (entry.seq, entry.body) for entry in kept.outbox.pending()
+    ]
     assert (kept.spool.errors, kept.spool.capability()) == (0, ("yes", ""))
 
 
@@ -39,7 +42,9 @@ def test_file_and_folder_are_this_users_alone(tmp_path: Path) -> None:
     assert kept.path.parent.name == f"compilewatch-{os.getuid()}"
 
 
-def test_without_a_setting_it_is_in_the_users_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_setting_it_is_in_the_users_cache_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     Kept("").close(1)
     assert len(list((tmp_path / "compilewatch" / "spool").glob("*.spool"))) == 1
@@ -94,7 +99,9 @@ def test_a_file_that_grew_to_its_limit_is_written_anew_from_what_is_merged_in_me
         kept.close(seq, calls=seq)
         assert kept.path.stat().st_size <= 100_000
         if seq % 50 == 0:
-            covered = [number for first, last in seqs(kept.path) for number in range(first, last + 1)]
+            covered = [
+                number for first, last in seqs(kept.path) for number in range(first, last + 1)
+            ]
             assert covered == list(range(1, seq + 1))
     reports = [loads(Report, entry.body) for entry in on_disk(kept.path)]
     assert sum(region.calls for report in reports for region in report.regions) == 1000 * 1001 // 2
@@ -123,7 +130,10 @@ def test_a_folder_that_is_full_is_said_and_counted_and_tried_again(tmp_path: Pat
     kept.identity.gpu = "looked up again"
     kept.close(3)
     assert kept.spool.errors == 1
-    assert kept.spool.capability() == ("no", "closed windows are in memory only: the spool folder has reached its limit of 64 MiB")
+    assert kept.spool.capability() == (
+        "no",
+        "closed windows are in memory only: the spool folder has reached its limit of 64 MiB",
+    )
     kept.close(4)
     assert kept.spool.errors == 2
     assert seqs(kept.path) == [(1, 1), (2, 2)]
@@ -160,12 +170,20 @@ print("well")
 
 
 def test_a_write_that_finds_no_room_leaves_no_half_window(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", LIMITED, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.stdout, done.stderr) == ("well\n", "")
 
 
 @pytest.mark.parametrize("kind", ["a file", "a link", "somebody else's", "writable by others"])
-def test_a_folder_that_cannot_be_trusted_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_a_folder_that_cannot_be_trusted_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     folder = tmp_path / f"compilewatch-{os.getuid()}"
     if kind == "a file":
         folder.write_text("mine")
@@ -222,7 +240,9 @@ def test_a_file_that_a_cleaner_removed_is_made_again(tmp_path: Path) -> None:
     assert seqs(kept.path) == [(1, 1), (2, 2), (3, 3)]
 
 
-def test_a_descriptor_that_the_job_closed_and_gave_to_a_file_of_its_own_is_left_alone(tmp_path: Path) -> None:
+def test_a_descriptor_that_the_job_closed_and_gave_to_a_file_of_its_own_is_left_alone(
+    tmp_path: Path,
+) -> None:
     kept = Kept(tmp_path)
     kept.close(1)
     assert kept.spool._file is not None

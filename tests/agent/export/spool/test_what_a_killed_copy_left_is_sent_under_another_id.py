@@ -1,4 +1,5 @@
-"""Windows that a killed process left, and whose numbers another process with the same id has used, are sent under an id of their own."""
+"""Windows that a killed process left, and whose numbers another process with the same id has used,
+are sent under an id of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ WINDOWS = 70
 
 
 class Contested:
-    """The outbound seam: a dashboard that holds other windows of instance `a`, and all that it is sent of others."""
+    """The outbound seam: a dashboard that holds other windows of instance `a`, and all that it is
+    sent of others."""
 
     def __init__(self) -> None:
         self.stored: dict[tuple[str, int], float] = {}
@@ -27,7 +29,9 @@ class Contested:
         who, reports = request["instance"]["id"], request["reports"]
         ranges = [(report["seq"][0], report["seq"][1]) for report in reports]
         if who == "a" * 26:
-            return Answer(200, ack=Ack([], 101, rejected=[Rejected(seq, "range_conflict") for seq in ranges]))
+            return Answer(
+                200, ack=Ack([], 101, rejected=[Rejected(seq, "range_conflict") for seq in ranges])
+            )
         self.stored |= {(who, report["seq"][0]): report["window"][0] for report in reports}
         return Answer(200, ack=Ack(ranges, ranges[-1][1] + 1))
 
@@ -50,7 +54,9 @@ def test_all_of_them_are_stored_once_and_numbered_from_one(tmp_path: Path) -> No
         leftovers.step()
     (other,) = {who for who, _ in dashboard.stored}
     assert (len(other), other[:10]) == (26, "a" * 10)
-    assert dashboard.stored == {(other, number): (30 + number) * 10.0 for number in range(1, WINDOWS + 1)}
+    assert dashboard.stored == {
+        (other, number): (30 + number) * 10.0 for number in range(1, WINDOWS + 1)
+    }
     assert not list(tmp_path.glob("compilewatch-*/*.spool"))
 
 
@@ -60,10 +66,14 @@ def test_a_process_that_is_killed_before_it_says_so_stores_none_twice(tmp_path: 
     first = SpoolRecovery(config(tmp_path), dashboard)
     first.step()
     assert first._current is not None
-    first._current._sender.attempt(first._current._identity)  # stored, and the file does not say so yet
+    first._current._sender.attempt(
+        first._current._identity
+    )  # stored, and the file does not say so yet
     assert len(dashboard.stored) == 32
     first.close()
     following = SpoolRecovery(config(tmp_path), dashboard)
     for _ in range(10):
         following.step()
-    assert sorted(dashboard.stored.values()) == [number * 10.0 for number in range(31, 31 + WINDOWS)]
+    assert sorted(dashboard.stored.values()) == [
+        number * 10.0 for number in range(31, 31 + WINDOWS)
+    ]

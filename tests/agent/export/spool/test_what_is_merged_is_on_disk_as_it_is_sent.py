@@ -1,4 +1,5 @@
-"""Windows that were merged in memory are on disk under their common range before they are sent, or not on disk at all."""
+"""Windows that were merged in memory are on disk under their common range before they are sent, or
+not on disk at all."""
 
 from __future__ import annotations
 
@@ -34,8 +35,12 @@ def test_the_file_holds_what_is_sent(tmp_path: Path) -> None:
     kept = merged(tmp_path)
     sent = send(kept)
     assert any(first < last for first, last in sent)
-    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [(entry.seq, entry.body) for entry in kept.outbox.pending()]
-    calls = [region.calls for entry in on_disk(kept.path) for region in loads(Report, entry.body).regions]
+    assert [(entry.seq, entry.body) for entry in on_disk(kept.path)] == [
+        (entry.seq, entry.body) for entry in kept.outbox.pending()
+    ]
+    calls = [
+        region.calls for entry in on_disk(kept.path) for region in loads(Report, entry.body).regions
+    ]
     assert sum(calls) == 3 * WINDOWS
     assert kept.spool.errors == 0
 
@@ -58,7 +63,9 @@ def test_it_is_not_written_again_while_the_same_windows_are_tried(tmp_path: Path
     assert kept.path.stat().st_ino == before
 
 
-def test_where_the_disk_refuses_nothing_stays_on_it_that_would_count_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_disk_refuses_nothing_stays_on_it_that_would_count_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = merged(tmp_path)
 
     def full(*given: object) -> LockedFile:

@@ -1,4 +1,5 @@
-"""Started as `python -O -X utf8=1 -m as_module --twice`: what the interpreter is told and the program's arguments both arrive."""
+"""Started as `python -O -X utf8=1 -m as_module --twice`: what the interpreter is told and the
+program's arguments both arrive."""
 
 import sys
 
@@ -11,7 +12,12 @@ def step(x: torch.Tensor) -> torch.Tensor:
     return x + 1
 
 
-if not (sys.flags.optimize and sys.flags.utf8_mode and sys.argv[1:] == ["--twice"] and __name__ == "__main__"):
+if not (
+    sys.flags.optimize
+    and sys.flags.utf8_mode
+    and sys.argv[1:] == ["--twice"]
+    and __name__ == "__main__"
+):
     raise SystemExit(f"started wrongly: {sys.flags}, {sys.argv}")
 for _ in range(2):
     step(torch.ones(4))

@@ -1,4 +1,5 @@
-"""A break inside a function that is called from two places of a compiled one, and inside one that that one calls."""
+"""A break inside a function that is called from two places of a compiled one, and inside one that
+that one calls."""
 
 import torch
 

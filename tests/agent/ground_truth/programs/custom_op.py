@@ -20,7 +20,9 @@ def _backward(context: Any, gradient: torch.Tensor) -> torch.Tensor:
     return gradient * 3 * x**2
 
 
-cubed.register_autograd(_backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]))
+cubed.register_autograd(
+    _backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0])
+)
 
 
 @torch.compile(backend="aot_eager", fullgraph=True)

@@ -1,4 +1,5 @@
-"""Two ranks of torchrun with gloo: a compiled module in DistributedDataParallel, and its optimizer."""
+"""Two ranks of torchrun with gloo: a compiled module in DistributedDataParallel, and its
+optimizer."""
 
 import torch
 import torch.distributed as dist
@@ -6,7 +7,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
 torch.manual_seed(dist.get_rank())
-model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)))
+model = DistributedDataParallel(
+    torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+)
 compiled = torch.compile(model, backend="aot_eager")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for _ in range(3):

@@ -1,4 +1,5 @@
-"""torch.compile as a function, a decorator with and without options, on a module, in place, on a method and on a lambda."""
+"""torch.compile as a function, a decorator with and without options, on a module, in place, on a
+method and on a lambda."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""One function compiled again for every kind of reason: type, gradient, mode, an attribute, a global, a number."""
+"""One function compiled again for every kind of reason: type, gradient, mode, an attribute, a
+global, a number."""
 
 import torch
 

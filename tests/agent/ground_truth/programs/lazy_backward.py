@@ -1,4 +1,5 @@
-"""A backward that is compiled only when it first runs, much later than its forward; then one with other inputs."""
+"""A backward that is compiled only when it first runs, much later than its forward; then one with
+other inputs."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""A function that reaches its recompile limit: 20 further shapes run eager, and torch says nothing about them."""
+"""A function that reaches its recompile limit: 20 further shapes run eager, and torch says nothing
+about them."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""Regional compilation: each block of a model compiled in place; the blocks share their code, and so their compilations."""
+"""Regional compilation: each block of a model compiled in place; the blocks share their code, and
+so their compilations."""
 
 import torch
 

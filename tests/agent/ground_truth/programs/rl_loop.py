@@ -1,4 +1,5 @@
-"""A loop as in reinforcement learning: a compiled policy whose actions leave the graph at every step, and rewards that change it."""
+"""A loop as in reinforcement learning: a compiled policy whose actions leave the graph at every
+step, and rewards that change it."""
 
 import random
 
@@ -6,7 +7,9 @@ import torch
 
 random.seed(0)
 torch.manual_seed(0)
-policy = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)).requires_grad_(False)
+policy = torch.nn.Sequential(
+    torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2)
+).requires_grad_(False)
 
 
 def environment(action: int, state: list[float]) -> tuple[list[float], float]:

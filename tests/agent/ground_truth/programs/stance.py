@@ -1,4 +1,5 @@
-"""Compiled code that is told to run eager for a while, by a stance and by `disable`, and a frame with nothing to compile."""
+"""Compiled code that is told to run eager for a while, by a stance and by `disable`, and a frame
+with nothing to compile."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""A training step: mixed precision, two accumulated gradients, forward and backward compiled by inductor."""
+"""A training step: mixed precision, two accumulated gradients, forward and backward compiled by
+inductor."""
 
 import torch
 

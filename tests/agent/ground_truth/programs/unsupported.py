@@ -1,4 +1,5 @@
-"""Operators that torch cannot put into a graph: one with an output of unknown size, one call into C."""
+"""Operators that torch cannot put into a graph: one with an output of unknown size, one call into
+C."""
 
 import torch
 

@@ -1,4 +1,5 @@
-"""compilewatch.watch on functions, methods, coroutines and generators that call compiled code; no `compilewatch run`."""
+"""compilewatch.watch on functions, methods, coroutines and generators that call compiled code; no
+`compilewatch run`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -54,6 +55,8 @@ for _ in range(2):
     service.method(torch.ones(4))
     list(tokens(torch.ones(4)))
 asyncio.run(serve(service))
-module = compilewatch.compile(torch.nn.Linear(4, 4).requires_grad_(False), backend="eager", name="module")
+module = compilewatch.compile(
+    torch.nn.Linear(4, 4).requires_grad_(False), backend="eager", name="module"
+)
 for _ in range(3):
     module(torch.ones(2, 4))

@@ -1,1 +1,2 @@
-"""An OpenID provider in a process of its own, made of Django OAuth Toolkit, and a browser that signs in there and allows what is asked."""
+"""An OpenID provider in a process of its own, made of Django OAuth Toolkit, and a browser that
+signs in there and allows what is asked."""

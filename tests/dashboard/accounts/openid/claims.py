@@ -12,4 +12,9 @@ class Claims(OAuth2Validator):
 
     def get_additional_claims(self, request: Any) -> dict[str, Any]:
         who = request.user
-        return {"preferred_username": who.username, "name": who.get_full_name(), "email": who.email, "email_verified": True}
+        return {
+            "preferred_username": who.username,
+            "name": who.get_full_name(),
+            "email": who.email,
+            "email_verified": True,
+        }

@@ -1,4 +1,5 @@
-"""A front before the real provider: what it is given to change is changed in the answers, and all else passes through."""
+"""A front before the real provider: what it is given to change is changed in the answers, and all
+else passes through."""
 
 from __future__ import annotations
 
@@ -16,12 +17,18 @@ import jwt
 from tests.dashboard.accounts.openid.provider import KEY
 
 Claims = dict[str, Any]
-CONFIG, TOKEN, KEYS, PERSON = "/.well-known/openid-configuration", "/token/", "/.well-known/jwks.json", "/userinfo/"
+CONFIG, TOKEN, KEYS, PERSON = (
+    "/.well-known/openid-configuration",
+    "/token/",
+    "/.well-known/jwks.json",
+    "/userinfo/",
+)
 PLACES = (CONFIG, TOKEN, KEYS, PERSON)
 
 
 class Front:
-    """`changes` has a function for an answer in JSON, by its place; `raw` has one that answers instead, on the open connection."""
+    """`changes` has a function for an answer in JSON, by its place; `raw` has one that answers
+    instead, on the open connection."""
 
     def __init__(self, behind: str) -> None:
         self.behind, self.address = behind, ""
@@ -48,20 +55,37 @@ class Front:
             self.raw[place](handler)
             return
         parts = urlsplit(self.behind)
-        headers = {name: text for name, text in handler.headers.items() if name.lower() not in ("connection", "accept-encoding")}
+        headers = {
+            name: text
+            for name, text in handler.headers.items()
+            if name.lower() not in ("connection", "accept-encoding")
+        }
         there = f"http://{parts.netloc}{handler.path}"
         with self._one:
-            said = httpx.request(handler.command, there, headers=headers | {"Accept-Encoding": "identity"}, content=body, timeout=60)
+            said = httpx.request(
+                handler.command,
+                there,
+                headers=headers | {"Accept-Encoding": "identity"},
+                content=body,
+                timeout=60,
+            )
         told = said.content
         if place in self.changes and said.status_code == 200:
             told = json.dumps(self.changes[place](said.json())).encode()
-        send(handler, said.status_code, told, [(name, text) for name, text in said.headers.multi_items() if name not in _OWN])
+        send(
+            handler,
+            said.status_code,
+            told,
+            [(name, text) for name, text in said.headers.multi_items() if name not in _OWN],
+        )
 
 
 _OWN = ("content-length", "connection", "date", "server", "transfer-encoding")
 
 
-def send(handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: list[tuple[str, str]]) -> None:
+def send(
+    handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: list[tuple[str, str]]
+) -> None:
     """A whole answer."""
     handler.send_response(status)
     for name, text in headers:
@@ -71,10 +95,17 @@ def send(handler: BaseHTTPRequestHandler, status: int, body: bytes, headers: lis
     handler.wfile.write(body)
 
 
-def signed(claims: Claims, *, key: Any = None, algorithm: str = "RS256", kid: str | None = None) -> str:
+def signed(
+    claims: Claims, *, key: Any = None, algorithm: str = "RS256", kid: str | None = None
+) -> str:
     """A token as the provider makes it, with its own key where no other is given."""
     own = KEY.export_to_pem(private_key=True, password=None)
-    return jwt.encode(claims, own if key is None else key, algorithm=algorithm, headers={"kid": kid or KEY.thumbprint()})
+    return jwt.encode(
+        claims,
+        own if key is None else key,
+        algorithm=algorithm,
+        headers={"kid": kid or KEY.thumbprint()},
+    )
 
 
 @contextmanager

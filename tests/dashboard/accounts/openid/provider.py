@@ -16,7 +16,12 @@ from jwcrypto.jwk import JWK
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 CLIENT, SECRET, PASSWORD = "compilewatch", "s" * 40, "a password of the provider"
-PERSON = {"username": "mara", "email": "mara@example.com", "first_name": "Mara", "last_name": "Vogel"}
+PERSON = {
+    "username": "mara",
+    "email": "mara@example.com",
+    "first_name": "Mara",
+    "last_name": "Vogel",
+}
 KEY = JWK.generate(kty="RSA", size=2048)
 _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)"(?: value="([^"]*)")?')
 
@@ -33,7 +38,14 @@ def provider_run(folder: Path, redirect: str) -> Iterator[str]:
     log = folder / "provider.log"
     with (
         log.open("wb") as said,
-        subprocess.Popen(command, cwd=REPOSITORY, env=os.environ | settings, stdout=subprocess.PIPE, stderr=said, text=True) as process,
+        subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env=os.environ | settings,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+        ) as process,
     ):
         try:
             assert process.stdout
@@ -45,12 +57,20 @@ def provider_run(folder: Path, redirect: str) -> Iterator[str]:
 
 
 def answered(asked: str, *, allow: bool = True) -> str:
-    """Where the provider sends a browser that came with this question, once the person has signed in and said yes or no."""
+    """Where the provider sends a browser that came with this question, once the person has signed
+    in and said yes or no."""
     with httpx.Client(follow_redirects=True, timeout=60) as browser:
         page = browser.get(asked)
-        page = browser.post(page.url, data=_hidden(page.text) | {"username": PERSON["username"], "password": PASSWORD})
+        page = browser.post(
+            page.url,
+            data=_hidden(page.text) | {"username": PERSON["username"], "password": PASSWORD},
+        )
         assert 'name="allow"' in page.text, page.text
-        page = browser.post(page.url, data=_hidden(page.text) | ({"allow": "Authorize"} if allow else {}), follow_redirects=False)
+        page = browser.post(
+            page.url,
+            data=_hidden(page.text) | ({"allow": "Authorize"} if allow else {}),
+            follow_redirects=False,
+        )
         return page.headers["Location"]
 
 

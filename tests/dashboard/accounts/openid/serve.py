@@ -1,4 +1,5 @@
-"""The program of the provider: one person, one client that gets its answers at the address given; it prints its port and serves."""
+"""The program of the provider: one person, one client that gets its answers at the address given;
+it prints its port and serves."""
 
 from __future__ import annotations
 

@@ -10,20 +10,38 @@ ROOT_URLCONF = "tests.dashboard.accounts.openid.urls"
 LOGIN_URL = "/login/"
 USE_TZ = True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["OPENID_DATABASE"]}}
-INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "django.contrib.sessions", "oauth2_provider"]
+DATABASES = {
+    "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ["OPENID_DATABASE"]}
+}
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "oauth2_provider",
+]
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
 ]
-LOGIN = '<form method="post">{% csrf_token %}<input type="hidden" name="next" value="{{ next }}">{{ form }}</form>'
+LOGIN = (
+    '<form method="post">{% csrf_token %}<input type="hidden" name="next" value="{{ next '
+    '}}">{{ form }}</form>'
+)
 LOADERS = [
     ("django.template.loaders.locmem.Loader", {"registration/login.html": LOGIN}),
     "django.template.loaders.app_directories.Loader",
 ]
-CONTEXT = ["django.template.context_processors.request", "django.contrib.auth.context_processors.auth"]
-TEMPLATES = [{"BACKEND": "django.template.backends.django.DjangoTemplates", "OPTIONS": {"loaders": LOADERS, "context_processors": CONTEXT}}]
+CONTEXT = [
+    "django.template.context_processors.request",
+    "django.contrib.auth.context_processors.auth",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "OPTIONS": {"loaders": LOADERS, "context_processors": CONTEXT},
+    }
+]
 OAUTH2_PROVIDER = {
     "OIDC_ENABLED": True,
     "OIDC_RSA_PRIVATE_KEY": os.environ["OPENID_KEY"],

@@ -21,13 +21,22 @@ BACK = f"http://testserver{START}callback/"
 
 def configure(settings: LazySettings, address: str) -> None:
     """As the environment would."""
-    app = {"provider_id": "sso", "name": NAME, "client_id": CLIENT, "secret": SECRET, "settings": {"server_url": address}}
+    app = {
+        "provider_id": "sso",
+        "name": NAME,
+        "client_id": CLIENT,
+        "secret": SECRET,
+        "settings": {"server_url": address},
+    }
     settings.OIDC_NAME = NAME
-    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {**settings.SOCIALACCOUNT_PROVIDERS["openid_connect"], "APPS": [app]}}
+    settings.SOCIALACCOUNT_PROVIDERS = {
+        "openid_connect": {**settings.SOCIALACCOUNT_PROVIDERS["openid_connect"], "APPS": [app]}
+    }
 
 
 def callback(client: Client, *, start: str = START, allow: bool = True) -> str:
-    """The address with which the provider sends the browser back, after somebody has said there who they are."""
+    """The address with which the provider sends the browser back, after somebody has said there who
+    they are."""
     away = client.post(start)
     assert away.status_code == 302, away.content
     asked = away.headers["Location"]
@@ -37,13 +46,30 @@ def callback(client: Client, *, start: str = START, allow: bool = True) -> str:
 
 
 def refused(client: Client, path: str, caplog: pytest.LogCaptureFixture, why: str) -> None:
-    """A plain page, one line in the log that says why, and neither a session nor an account is there."""
+    """A plain page, one line in the log that says why, and neither a session nor an account is
+    there."""
     caplog.clear()
     with caplog.at_level(logging.WARNING, "dashboard"):
         answer = client.get(path) if path != START else client.post(path)
     page = answer.content.decode()
-    assert answer.status_code == 401 and "The provider did not vouch for you" in page and "Traceback" not in page
-    [line] = [one.getMessage() for one in caplog.records if one.name == "dashboard.accounts.allauth_adapters"]
-    assert line.startswith("a sign-in at the provider sso was refused: ") and why in line and "\n" not in line
+    assert (
+        answer.status_code == 401
+        and "The provider did not vouch for you" in page
+        and "Traceback" not in page
+    )
+    [line] = [
+        one.getMessage()
+        for one in caplog.records
+        if one.name == "dashboard.accounts.allauth_adapters"
+    ]
+    assert (
+        line.startswith("a sign-in at the provider sso was refused: ")
+        and why in line
+        and "\n" not in line
+    )
     assert not any("_auth_user_id" in session.get_decoded() for session in Session.objects.all())
-    assert not User.objects.exists() and not SocialAccount.objects.exists() and not Member.objects.exists()
+    assert (
+        not User.objects.exists()
+        and not SocialAccount.objects.exists()
+        and not Member.objects.exists()
+    )

@@ -12,7 +12,9 @@ from dashboard.fleet.selectors.versions.version_series import CallPoint, Process
 A, B = 1, 2
 
 
-def calls(minute: int, values: Sequence[float] = (0.01,) * 50, *, version: int = A, **changed: Any) -> CallPoint:
+def calls(
+    minute: int, values: Sequence[float] = (0.01,) * 50, *, version: int = A, **changed: Any
+) -> CallPoint:
     """A minute of calls that took these seconds."""
     sketch = Sketch.of(values)
     facts: dict[str, Any] = {

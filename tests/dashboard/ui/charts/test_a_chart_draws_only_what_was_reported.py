@@ -43,7 +43,11 @@ def test_a_bin_without_a_report_is_absent_in_every_chart() -> None:
 
 
 def test_a_bin_merges_the_sketches_of_its_minutes_strata_and_buckets() -> None:
-    rows = [calls(1000, [0.010] * 90), calls(1001, [0.100] * 10, stratum_id=8), calls(1001, [0.010] * 100, bucket="2^9")]
+    rows = [
+        calls(1000, [0.010] * 90),
+        calls(1001, [0.100] * 10, stratum_id=8),
+        calls(1001, [0.010] * 100, bucket="2^9"),
+    ]
     values = built(rows, [])["p99"]
     assert line(values, 1)[0] == pytest.approx(100.0, rel=0.03) and values.unit == "ms, wall time"
     assert line(built(rows, [])["p50"], 1)[0] == pytest.approx(10.0, rel=0.03)
@@ -64,7 +68,11 @@ def test_a_cache_that_was_not_asked_has_no_hit_share() -> None:
 
 
 def test_compile_seconds_are_per_instance_over_all_gpu_types_of_a_minute() -> None:
-    rows = [process(1000, compile_seconds=30.0), process(1000, compile_seconds=10.0), process(1001, compile_seconds=4.0)]
+    rows = [
+        process(1000, compile_seconds=30.0),
+        process(1000, compile_seconds=10.0),
+        process(1001, compile_seconds=4.0),
+    ]
     assert line(built([], rows)["compile"], 1)[0] == 11.0
 
 
@@ -79,7 +87,9 @@ def test_throughput_stands_only_where_items_are_reported() -> None:
 
 
 def test_memory_keeps_the_highest_instance_and_is_empty_without_a_gpu() -> None:
-    trends = built([], [process(1000, gpu_peak=None, host_rss=3 << 30), process(1001, host_rss=4 << 30)])
+    trends = built(
+        [], [process(1000, gpu_peak=None, host_rss=3 << 30), process(1001, host_rss=4 << 30)]
+    )
     assert trends["gpu_memory"].empty and line(trends["host_memory"], 1)[0] == 4.0
 
 

@@ -1,4 +1,5 @@
-"""The texts of guards as torch writes them, the values that recompilations met, and the ways out that follow."""
+"""The texts of guards as torch writes them, the values that recompilations met, and the ways out
+that follow."""
 
 from __future__ import annotations
 
@@ -21,8 +22,14 @@ from dashboard.ui.charts.guard_advice import (
     ("text", "found"),
     [
         ("tensor 'x' size mismatch at index 0. expected *, actual *", VaryingInput("size", "x", 0)),
-        ("tensor 'L['x']' size mismatch at index 2. expected 8, actual 9", VaryingInput("size", "L['x']", 2)),
-        ("tensor 'x' stride mismatch at index 1. expected *, actual *", VaryingInput("stride", "x", 1)),
+        (
+            "tensor 'L['x']' size mismatch at index 2. expected 8, actual 9",
+            VaryingInput("size", "L['x']", 2),
+        ),
+        (
+            "tensor 'x' stride mismatch at index 1. expected *, actual *",
+            VaryingInput("stride", "x", 1),
+        ),
         ("L['batch']['ids'].size()[1] == *", VaryingInput("size", "L['batch']['ids']", 1)),
         ("candidates.size(0) == 96", VaryingInput("size", "candidates", 0)),
         ("2 <= x.shape[0] <= *", VaryingInput("size", "x", 0)),
@@ -40,11 +47,22 @@ def test_what_varies_is_read_off_the_text(text: str, found: VaryingInput | None)
 
 def test_values_are_those_that_were_met_before_those_that_were_compiled_in() -> None:
     met = count_observed_values(
-        ["size mismatch at index 0. expected 8, actual 9", "size mismatch at index 0. expected 8, actual #", "no value"]
+        [
+            "size mismatch at index 0. expected 8, actual 9",
+            "size mismatch at index 0. expected 8, actual #",
+            "no value",
+        ]
     )
-    assert ([(one.label, one.count) for one in met.buckets], met.hidden, met.compiled_for) == ([("9", 1), ("1,000 and more", 1)], 1, False)
+    assert ([(one.label, one.count) for one in met.buckets], met.hidden, met.compiled_for) == (
+        [("9", 1), ("1,000 and more", 1)],
+        1,
+        False,
+    )
     inside = count_observed_values(["n == 4", "n == 5", "n == 5"])
-    assert ([(one.label, one.count) for one in inside.buckets], inside.compiled_for) == ([("4", 1), ("5", 2)], True)
+    assert ([(one.label, one.count) for one in inside.buckets], inside.compiled_for) == (
+        [("4", 1), ("5", 2)],
+        True,
+    )
     assert not count_observed_values([]).buckets
 
 
@@ -64,10 +82,19 @@ def test_padding_is_offered_only_where_it_leaves_fewer_sizes_and_all_are_known()
     size = VaryingInput("size", "x", 0)
 
     def titles(*values: str) -> list[str]:
-        return [way.title for way in list_guard_remedies(size, count_observed_values(f"expected 1, actual {value}" for value in values))]
+        return [
+            way.title
+            for way in list_guard_remedies(
+                size, count_observed_values(f"expected 1, actual {value}" for value in values)
+            )
+        ]
 
     assert "Pad" in titles("65", "66", "100")
-    assert "Pad" not in titles("64", "128") and "Pad" not in titles("65", "66", "#") and "Pad" not in titles("65")
+    assert (
+        "Pad" not in titles("64", "128")
+        and "Pad" not in titles("65", "66", "#")
+        and "Pad" not in titles("65")
+    )
     assert (
         list_guard_remedies(VaryingInput("stride", "x", 0), count_observed_values([]))
         == []
@@ -79,4 +106,8 @@ def test_names_are_written_as_torch_and_as_the_job_have_them() -> None:
     assert [dynamic_source(name) for name in ("x", "L['x']", "batch['ids']", "self.table")] == [
         "L['x']", "L['x']", "L['batch']['ids']", "L['self'].table",
     ]  # fmt: skip
-    assert [format_argument(name) for name in ("x", "L['x']", "L['batch']['ids']")] == ["x", "x", "batch['ids']"]
+    assert [format_argument(name) for name in ("x", "L['x']", "L['batch']['ids']")] == [
+        "x",
+        "x",
+        "batch['ids']",
+    ]

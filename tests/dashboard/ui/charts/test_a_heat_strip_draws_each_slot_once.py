@@ -1,4 +1,5 @@
-"""The cells of a heat strip: every reported slot is drawn once, in its step, and a gap stays a gap."""
+"""The cells of a heat strip: every reported slot is drawn once, in its step, and a gap stays a
+gap."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ VALUES = st.lists(st.none() | st.floats(0, 3, allow_nan=False), max_size=60)
 
 
 @given(VALUES, st.sampled_from(MEASURES))
-def test_every_reported_slot_is_in_one_piece_of_its_step(values: list[float | None], measure: object) -> None:
+def test_every_reported_slot_is_in_one_piece_of_its_step(
+    values: list[float | None], measure: object
+) -> None:
     assert measure in MEASURES
     known = find_measure(measure.key)  # type: ignore[attr-defined]
     strip = build_heatmap_row(values, known)
@@ -23,12 +26,21 @@ def test_every_reported_slot_is_in_one_piece_of_its_step(values: list[float | No
             for slot in range(int(start), int(start) + int(width)):
                 assert slot not in drawn
                 drawn[slot] = step
-    assert drawn == {slot: known.step(value) for slot, value in enumerate(values) if value is not None}
+    assert drawn == {
+        slot: known.step(value) for slot, value in enumerate(values) if value is not None
+    }
     assert (strip.reported, strip.missing) == (len(drawn), len(values) - len(drawn))
 
 
 def test_bounds_belong_to_the_step_below() -> None:
-    assert [MEASURES[0].step(value) for value in (0.5, 1.05, 1.06, 1.2, 1.4, 9.0)] == [0, 0, 1, 2, 3, 4]
+    assert [MEASURES[0].step(value) for value in (0.5, 1.05, 1.06, 1.2, 1.4, 9.0)] == [
+        0,
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
     assert [MEASURES[1].step(value) for value in (0.0, 0.001, 1.0)] == [0, 1, 4]
 
 

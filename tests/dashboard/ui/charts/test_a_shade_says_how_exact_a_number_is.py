@@ -1,4 +1,5 @@
-"""The shade of a chart: wide where few calls stand behind a number, not there where it is exact, never beside its number."""
+"""The shade of a chart: wide where few calls stand behind a number, not there where it is exact,
+never beside its number."""
 
 import random
 
@@ -54,17 +55,24 @@ def test_a_share_lies_inside_its_shade(of: int, data: st.DataObject) -> None:
     assert span is None or 0 <= span[0] <= hits / of <= span[1] <= 1
 
 
-@pytest.mark.parametrize(("hits", "of", "low", "high"), [(1, 20, 0.0089, 0.2361), (10, 20, 0.299, 0.701), (19, 20, 0.7639, 0.9911)])
+@pytest.mark.parametrize(
+    ("hits", "of", "low", "high"),
+    [(1, 20, 0.0089, 0.2361), (10, 20, 0.299, 0.701), (19, 20, 0.7639, 0.9911)],
+)
 def test_shares_have_wilsons_interval(hits: int, of: int, low: float, high: float) -> None:
     assert share_interval(hits, of) == pytest.approx((low, high), abs=1e-3)
 
 
-POINTS = st.lists(st.floats(-1e9, 1e9), max_size=400).map(lambda values: [(float(x), y) for x, y in enumerate(values)])
+POINTS = st.lists(st.floats(-1e9, 1e9), max_size=400).map(
+    lambda values: [(float(x), y) for x, y in enumerate(values)]
+)
 
 
 @settings(max_examples=50)
 @given(POINTS, st.integers(2, 60))
-def test_fewer_points_are_some_of_them_in_their_order_with_both_ends(points: list[tuple[float, float]], most: int) -> None:
+def test_fewer_points_are_some_of_them_in_their_order_with_both_ends(
+    points: list[tuple[float, float]], most: int
+) -> None:
     kept = decimate(points, most)
     assert kept == sorted(set(kept))
     assert len(kept) == min(len(points), most)

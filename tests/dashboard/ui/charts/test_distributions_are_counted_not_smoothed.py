@@ -16,7 +16,9 @@ SLOW = [0.02 * NOISE.lognormvariate(0, 0.2) for _ in range(3000)]
 
 
 def test_shares_add_up_to_one_and_edges_grow_by_one_factor() -> None:
-    (panel,), left_out = build_panels(merge_cells([calls(1, SLOW), calls(1, SLOW[:500], version=B)], "wall"), {7: "H200"}, A, B)
+    (panel,), left_out = build_panels(
+        merge_cells([calls(1, SLOW), calls(1, SLOW[:500], version=B)], "wall"), {7: "H200"}, A, B
+    )
     assert left_out == [] and [curve.role for curve in panel.curves] == ["baseline", "candidate"]
     widths = set()
     for curve in panel.curves:
@@ -28,13 +30,20 @@ def test_shares_add_up_to_one_and_edges_grow_by_one_factor() -> None:
 
 
 def test_fewer_calls_get_wider_bins_not_a_smoother_line() -> None:
-    many, few = (build_panels(merge_cells([calls(1, SLOW[:n])], "wall"), {}, A, B)[0][0].curves[0] for n in (3000, 60))
+    many, few = (
+        build_panels(merge_cells([calls(1, SLOW[:n])], "wall"), {}, A, B)[0][0].curves[0]
+        for n in (3000, 60)
+    )
     assert few.edges[1] / few.edges[0] > many.edges[1] / many.edges[0]
 
 
 def test_a_side_with_hardly_a_call_is_not_drawn_and_the_panel_says_so() -> None:
-    (panel,), _ = build_panels(merge_cells([calls(1, SLOW), calls(1, SLOW[:19], version=B)], "wall"), {7: "H200"}, A, B)
-    assert [curve.role for curve in panel.curves] == ["baseline"] and panel.facts.startswith("baseline only")
+    (panel,), _ = build_panels(
+        merge_cells([calls(1, SLOW), calls(1, SLOW[:19], version=B)], "wall"), {7: "H200"}, A, B
+    )
+    assert [curve.role for curve in panel.curves] == ["baseline"] and panel.facts.startswith(
+        "baseline only"
+    )
 
 
 def test_what_is_not_drawn_is_named() -> None:
@@ -45,25 +54,51 @@ def test_what_is_not_drawn_is_named() -> None:
 
 def test_every_instance_is_a_mark_and_the_change_is_between_the_means() -> None:
     points = [
-        StripPoint(f"i{n}", arm, "H200", value, 10) for n, (arm, value) in enumerate([("baseline", 0.01)] * 3 + [("candidate", 0.013)] * 2)
+        StripPoint(f"i{n}", arm, "H200", value, 10)
+        for n, (arm, value) in enumerate([("baseline", 0.01)] * 3 + [("candidate", 0.013)] * 2)
     ]
     strip = build_strip_plot("p50", points)
     (row,) = strip.rows
-    assert (len(row.baseline), len(row.candidate), row.change, row.counts) == (3, 2, "+30\u00a0%", "3 and 2\u00a0instances")
+    assert (len(row.baseline), len(row.candidate), row.change, row.counts) == (
+        3,
+        2,
+        "+30\u00a0%",
+        "3 and 2\u00a0instances",
+    )
     assert strip.as_json()["rows"][0]["candidate"]["values"] == [13.0, 13.0]
 
 
 def test_one_side_alone_has_no_change() -> None:
-    assert build_strip_plot("p50", [StripPoint("i", "baseline", "H200", 0.01, 10)]).rows[0].change == "one side only"
+    assert (
+        build_strip_plot("p50", [StripPoint("i", "baseline", "H200", 0.01, 10)]).rows[0].change
+        == "one side only"
+    )
 
 
 def test_dots_that_are_not_whole_are_left_out() -> None:
-    whole = {"instance": "i", "arm": "baseline", "stratum": "H200", "bucket": "2^8", "value": 0.01, "n": 3}
-    dots = [whole, None, whole | {"value": None}, whole | {"arm": "else"}, whole | {"value": float("nan")}]
-    assert points_from_evidence({"dots": dots}) == [StripPoint("i", "baseline", "H200, shapes 2^8", 0.01, 3)]
+    whole = {
+        "instance": "i",
+        "arm": "baseline",
+        "stratum": "H200",
+        "bucket": "2^8",
+        "value": 0.01,
+        "n": 3,
+    }
+    dots = [
+        whole,
+        None,
+        whole | {"value": None},
+        whole | {"arm": "else"},
+        whole | {"value": float("nan")},
+    ]
+    assert points_from_evidence({"dots": dots}) == [
+        StripPoint("i", "baseline", "H200, shapes 2^8", 0.01, 3)
+    ]
 
 
 def test_names_drop_what_all_share() -> None:
-    short, shared = shorten_cohorts(["NVIDIA H200 · default, shapes 1", "NVIDIA H100 · default, shapes 1"])
+    short, shared = shorten_cohorts(
+        ["NVIDIA H200 · default, shapes 1", "NVIDIA H100 · default, shapes 1"]
+    )
     assert (list(short.values()), shared) == (["H200", "H100"], "default, shapes 1")
     assert shorten_cohorts(["NVIDIA H200 · default"])[0] == {"NVIDIA H200 · default": "H200"}

@@ -1,4 +1,5 @@
-"""Rows of evidence in words and in the interval plot: right is worse, red only drives a roll back, missing keys stay unsaid."""
+"""Rows of evidence in words and in the interval plot: right is worse, red only drives a roll back,
+missing keys stay unsaid."""
 
 from __future__ import annotations
 
@@ -55,21 +56,52 @@ def rows(*evidence: dict[str, Any], verdict: str = "roll_back") -> Any:
 
 def test_a_level_in_words_and_on_the_log_scale() -> None:
     (row,) = rows(P50)
-    assert (row.title, row.detail, row.baseline, row.candidate) == ("p50", "GPU time", "14\u00a0ms", "18.4\u00a0ms")
-    assert (row.change, row.spread, row.agreeing, row.matched, row.trend) == ("+31\u00a0%", "24 to 38\u00a0%", "2 of 2", "130", "p50")
+    assert (row.title, row.detail, row.baseline, row.candidate) == (
+        "p50",
+        "GPU time",
+        "14\u00a0ms",
+        "18.4\u00a0ms",
+    )
+    assert (row.change, row.spread, row.agreeing, row.matched, row.trend) == (
+        "+31\u00a0%",
+        "24 to 38\u00a0%",
+        "2 of 2",
+        "130",
+        "p50",
+    )
     assert row.red and row.interval is not None and row.interval.tone == "rollback"
-    assert row.interval.centre == pytest.approx(math.log(1.31)) and row.interval.low < row.interval.centre < row.interval.high
+    assert (
+        row.interval.centre == pytest.approx(math.log(1.31))
+        and row.interval.low < row.interval.centre < row.interval.high
+    )
 
 
 def test_a_count_is_told_in_points_and_instances_and_has_no_interval() -> None:
     (row,) = rows(EAGER)
-    assert (row.change, row.spread, row.interval, row.note) == ("+28.8\u00a0pts", "6 of 6\u00a0instances", None, "0\u00a0% to 28.8\u00a0%")
+    assert (row.change, row.spread, row.interval, row.note) == (
+        "+28.8\u00a0pts",
+        "6 of 6\u00a0instances",
+        None,
+        "0\u00a0% to 28.8\u00a0%",
+    )
 
 
 def test_a_rate_is_told_in_points_and_times_and_stays_out_of_the_plot() -> None:
-    rate = {"metric": "errors", "baseline": 0.001, "candidate": 0.012, "change": 11.0, "low": 4.0, "high": 30.0}
+    rate = {
+        "metric": "errors",
+        "baseline": 0.001,
+        "candidate": 0.012,
+        "change": 11.0,
+        "low": 4.0,
+        "high": 30.0,
+    }
     (row,) = rows(EAGER | rate | {"smallest_effect": 1.0, "times": 2.0, "points": 0.002})
-    assert (row.title, row.change, row.spread, row.interval) == ("Errors", "+1.1\u00a0pts", "5 to 31\u00a0times", None)
+    assert (row.title, row.change, row.spread, row.interval) == (
+        "Errors",
+        "+1.1\u00a0pts",
+        "5 to 31\u00a0times",
+        None,
+    )
     assert row.effect == "matters from 2 times and +0.2\u00a0pts"
 
 
@@ -81,15 +113,32 @@ def test_a_change_that_follows_from_another_names_it_and_is_not_red() -> None:
 
 
 def test_what_one_version_does_not_report_is_said() -> None:
-    silent = {"baseline": 1400.0, "candidate": None, "change": None, "label": "NOT ENOUGH DATA", "reason": "one_sided", "drives": False}
+    silent = {
+        "baseline": 1400.0,
+        "candidate": None,
+        "change": None,
+        "label": "NOT ENOUGH DATA",
+        "reason": "one_sided",
+        "drives": False,
+    }
     (row,) = rows(P50 | {"metric": "throughput", "unit": "items/s"} | silent)
-    assert (row.baseline, row.candidate, row.note) == ("1,400\u00a0items/s", "–", "one version does not report it")
+    assert (row.baseline, row.candidate, row.note) == (
+        "1,400\u00a0items/s",
+        "–",
+        "one version does not report it",
+    )
 
 
 def test_less_throughput_points_right_and_reads_as_less() -> None:
     (row,) = rows(
         P50
-        | {"metric": "throughput", "unit": "items/s", "worse": -1, "baseline": 1400.0, "candidate": 1064.0}
+        | {
+            "metric": "throughput",
+            "unit": "items/s",
+            "worse": -1,
+            "baseline": 1400.0,
+            "candidate": 1064.0,
+        }
         | {"change": 1 / 0.76 - 1, "low": 1 / 0.82 - 1, "high": 1 / 0.71 - 1}
     )
     assert row.interval.centre > 0
@@ -108,7 +157,9 @@ def test_less_throughput_points_right_and_reads_as_less() -> None:
         ({"judged": False}, "roll_back", "open"),
     ],
 )
-def test_red_is_only_what_drives_a_roll_back(changed: dict[str, Any], verdict: str, tone: str) -> None:
+def test_red_is_only_what_drives_a_roll_back(
+    changed: dict[str, Any], verdict: str, tone: str
+) -> None:
     (row,) = rows(P50 | changed, verdict=verdict)
     assert row.interval.tone == tone and row.red == (tone == "rollback")
 
@@ -130,7 +181,13 @@ def test_a_missing_key_is_not_an_error(missing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [{}, {"evidence": None}, {"evidence": [None, 3, {}]}, {"evidence": [{"metric": "new_one", "change": "much"}]}]
+    "odd",
+    [
+        {},
+        {"evidence": None},
+        {"evidence": [None, 3, {}]},
+        {"evidence": [{"metric": "new_one", "change": "much"}]},
+    ],
 )
 def test_odd_evidence_makes_no_claim(odd: dict[str, Any]) -> None:
     assert all(row.interval is None and row.change == "–" for row in build_evidence_rows(odd))
@@ -138,20 +195,36 @@ def test_odd_evidence_makes_no_claim(odd: dict[str, Any]) -> None:
 
 def test_numbers_that_are_none_are_dashes_not_zeros() -> None:
     (row,) = rows(
-        P50 | {"baseline": None, "candidate": None, "change": None, "low": None, "high": None, "label": "NOT ENOUGH DATA", "drives": False}
+        P50
+        | {
+            "baseline": None,
+            "candidate": None,
+            "change": None,
+            "low": None,
+            "high": None,
+            "label": "NOT ENOUGH DATA",
+            "drives": False,
+        }
     )
     assert (row.baseline, row.candidate, row.change, row.interval) == ("–", "–", "–", None)
 
 
 def test_regions_are_named_where_there_are_several() -> None:
-    assert [row.detail for row in rows(P50, P50 | {"region": "encode"})] == ["GPU time, forward", "GPU time, encode"]
+    assert [row.detail for row in rows(P50, P50 | {"region": "encode"})] == [
+        "GPU time, forward",
+        "GPU time, encode",
+    ]
 
 
 def test_at_most_three_proofs_and_the_cause_is_one_of_them() -> None:
     cause = TopEvidence("Cause", "score_batch", "", "")
     proofs = select_top_evidence(rows(P50, EAGER, P50 | {"metric": "p99"}), [cause, cause])
     assert [proof.title for proof in proofs] == ["p50, GPU time", "Eager calls", "Cause"]
-    assert (proofs[0].figure, proofs[1].figure, proofs[1].beside) == ("+31\u00a0%", "28.8\u00a0%", "was 0\u00a0%")
+    assert (proofs[0].figure, proofs[1].figure, proofs[1].beside) == (
+        "+31\u00a0%",
+        "28.8\u00a0%",
+        "was 0\u00a0%",
+    )
 
 
 def test_nothing_worse_is_no_proof() -> None:

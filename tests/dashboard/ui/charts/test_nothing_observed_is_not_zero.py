@@ -1,4 +1,5 @@
-"""Two versions without a judge: what one side did not do in the window is left open, not counted as zero."""
+"""Two versions without a judge: what one side did not do in the window is left open, not counted as
+zero."""
 
 import pytest
 
@@ -11,11 +12,17 @@ def test_a_version_that_started_before_the_window_has_no_compile_time_of_zero() 
         ProcessTotals(covered=3600.0, recompiles=0, compile_seconds=0.0, per_minute={1000: 3}),
         ProcessTotals(covered=3600.0, recompiles=0, compile_seconds=201.0, per_minute={1000: 3}),
     )
-    rows = {row.key: row for row in build_observed_rows((None, before), (None, started), clock="wall", judged=())}
+    rows = {
+        row.key: row
+        for row in build_observed_rows((None, before), (None, started), clock="wall", judged=())
+    }
     assert rows["compile"].baseline == "–"
     assert rows["compile"].change == "–"
     assert rows["compile"].candidate == "1\u00a0min 07\u00a0s"
-    neither = {row.key for row in build_observed_rows((None, before), (None, before), clock="wall", judged=())}
+    neither = {
+        row.key
+        for row in build_observed_rows((None, before), (None, before), clock="wall", judged=())
+    }
     assert "compile" not in neither
     assert "recompiles" in neither
 
@@ -23,21 +30,28 @@ def test_a_version_that_started_before_the_window_has_no_compile_time_of_zero() 
 def test_what_nobody_could_tell_is_left_out_where_it_is_so_on_both_sides() -> None:
     outside = ProcessTotals(covered=3600.0, per_minute={1000: 3})
     assert {"compile", "recompiles"}.isdisjoint(
-        row.key for row in build_observed_rows((None, outside), (None, outside), clock="wall", judged=())
+        row.key
+        for row in build_observed_rows((None, outside), (None, outside), clock="wall", judged=())
     )
 
 
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        (CallTotals(calls=100, reporting=100), CallTotals(calls=100, reporting=100, stalled=12), "stalled calls: 0 and 12"),
+        (
+            CallTotals(calls=100, reporting=100),
+            CallTotals(calls=100, reporting=100, stalled=12),
+            "stalled calls: 0 and 12",
+        ),
         (CallTotals(calls=100, reporting=100), CallTotals(calls=100, reporting=100), ""),
         (CallTotals(calls=100), CallTotals(calls=100, reporting=100, stalled=12), ""),
         (None, CallTotals(calls=100, reporting=100, stalled=12), ""),
     ],
     ids=["one stalls", "none stalls", "one does not report it", "one has no calls"],
 )
-def test_a_rate_of_no_recompiles_names_the_calls_that_waited(before: CallTotals | None, after: CallTotals, said: str) -> None:
+def test_a_rate_of_no_recompiles_names_the_calls_that_waited(
+    before: CallTotals | None, after: CallTotals, said: str
+) -> None:
     still = ProcessTotals(covered=3600.0, recompiles=0, per_minute={1000: 3})
     rows = build_observed_rows((before, still), (after, still), clock="wall", judged=())
     noted = {row.key: row.excluded for row in add_stalled_calls(rows, before, after)}

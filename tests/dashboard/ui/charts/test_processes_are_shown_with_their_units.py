@@ -1,4 +1,5 @@
-"""Rows of processes in words: bytes, seconds, events and percent an hour, and certain facts as lines of their own."""
+"""Rows of processes in words: bytes, seconds, events and percent an hour, and certain facts as
+lines of their own."""
 
 from __future__ import annotations
 
@@ -18,12 +19,45 @@ GIB = 1 << 30
 
 def raw(metric: str, unit: str, **changes: Any) -> dict[str, Any]:
     nothing = dict.fromkeys(("change", "low", "high"))
-    known = {"region": "", "label": "REGRESSED", "judged": True, "hard": False, "drives": True, "candidate_instances": 6}
-    return {"metric": metric, "unit": unit, "matched_minutes": 30, "affected_instances": 2, **nothing, **known, **changes}
+    known = {
+        "region": "",
+        "label": "REGRESSED",
+        "judged": True,
+        "hard": False,
+        "drives": True,
+        "candidate_instances": 6,
+    }
+    return {
+        "metric": metric,
+        "unit": unit,
+        "matched_minutes": 30,
+        "affected_instances": 2,
+        **nothing,
+        **known,
+        **changes,
+    }
 
 
-MEMORY = raw("gpu_memory", "bytes", baseline=30 * GIB, candidate=36 * GIB, change=0.2, low=0.15, high=0.25, hard=True)
-LEAK = raw("leak", "share per hour", baseline=0.0004, candidate=0.0204, change=0.02, low=0.01, high=0.03, smallest_effect=0.005)
+MEMORY = raw(
+    "gpu_memory",
+    "bytes",
+    baseline=30 * GIB,
+    candidate=36 * GIB,
+    change=0.2,
+    low=0.15,
+    high=0.25,
+    hard=True,
+)
+LEAK = raw(
+    "leak",
+    "share per hour",
+    baseline=0.0004,
+    candidate=0.0204,
+    change=0.02,
+    low=0.01,
+    high=0.03,
+    smallest_effect=0.005,
+)
 STORM = raw("recompiles", "per hour", baseline=0.3, candidate=30.3, smallest_effect=10.0)
 CACHE = raw("cache", "share", baseline=0.05, candidate=0.6, smallest_effect=0.1)
 
@@ -38,7 +72,10 @@ def shown(row: dict[str, Any], verdict: str = "watch") -> EvidenceRow:
 
 
 def test_each_unit_is_said_as_people_say_it() -> None:
-    texts = [(one.title, one.baseline, one.candidate, one.change) for one in map(shown, (MEMORY, LEAK, STORM, CACHE))]
+    texts = [
+        (one.title, one.baseline, one.candidate, one.change)
+        for one in map(shown, (MEMORY, LEAK, STORM, CACHE))
+    ]
     assert [plain(row) for row in texts] == [
         ("Peak GPU memory", "30 GiB", "36 GiB", "+20 %"),
         ("GPU memory growth", "0.04 %/h", "2 %/h", "+2 %/h"),
@@ -48,16 +85,28 @@ def test_each_unit_is_said_as_people_say_it() -> None:
 
 
 def test_how_many_instances_show_it_stands_below_a_count() -> None:
-    assert plain((shown(STORM).spread, shown(CACHE).spread)) == ("2 of 6 instances", "2 of 6 instances")
+    assert plain((shown(STORM).spread, shown(CACHE).spread)) == (
+        "2 of 6 instances",
+        "2 of 6 instances",
+    )
     assert "an hour on an instance" in shown(STORM).effect
     assert "compile seconds" in shown(CACHE).effect
 
 
 def test_a_process_beside_one_region_makes_no_second_region() -> None:
-    calls = raw("p50", "s", region="forward", baseline=0.01, candidate=0.011, change=0.1, low=0.0, high=0.2)
-    assert [row.detail for row in build_evidence_rows({"evidence": [calls, MEMORY]})] == ["wall time", "per instance"]
+    calls = raw(
+        "p50", "s", region="forward", baseline=0.01, candidate=0.011, change=0.1, low=0.0, high=0.2
+    )
+    assert [row.detail for row in build_evidence_rows({"evidence": [calls, MEMORY]})] == [
+        "wall time",
+        "per instance",
+    ]
     two = [calls, calls | {"region": "encode"}, MEMORY]
-    assert [row.detail for row in build_evidence_rows({"evidence": two})] == ["wall time, forward", "wall time, encode", "per instance"]
+    assert [row.detail for row in build_evidence_rows({"evidence": two})] == [
+        "wall time, forward",
+        "wall time, encode",
+        "per instance",
+    ]
 
 
 @pytest.mark.parametrize("row", [LEAK, STORM, CACHE])
@@ -69,7 +118,16 @@ def test_what_is_only_watched_is_never_red(row: dict[str, Any]) -> None:
 def test_alert_lists_and_messages_say_the_units_too() -> None:
     found = listed.build_change_rows({"evidence": [STORM, CACHE]}, "watch")
     assert [
-        plain((row.name, row.frozen.baseline_said, row.frozen.candidate_said, row.frozen.change_said, row.interval)) for row in found
+        plain(
+            (
+                row.name,
+                row.frozen.baseline_said,
+                row.frozen.candidate_said,
+                row.frozen.change_said,
+                row.interval,
+            )
+        )
+        for row in found
     ] == [
         ("Recompiles", "0.30 /h", "30.3 /h", "+30 /h", "2 of 6 instances"),
         ("Cache misses", "5 %", "60 %", "+55 pts", "2 of 6 instances"),
@@ -79,29 +137,52 @@ def test_alert_lists_and_messages_say_the_units_too() -> None:
     assert any("of compile seconds" in text for text in texts)
 
 
-FACT = {"kind": "latched_eager", "severity": "watch", "about": "forward", "why": "", "since": 7, "instances": ["a", "b"], "on_baseline": 0}
+FACT = {
+    "kind": "latched_eager",
+    "severity": "watch",
+    "about": "forward",
+    "why": "",
+    "since": 7,
+    "instances": ["a", "b"],
+    "on_baseline": 0,
+}
 
 
 def test_a_fact_is_one_line_with_its_instances() -> None:
     (line,) = fact_lines({"facts": [FACT]})
-    assert plain((line.text, line.where)) == ("`forward` runs eager until its process restarts", "on 2 instances, not on the baseline")
+    assert plain((line.text, line.where)) == (
+        "`forward` runs eager until its process restarts",
+        "on 2 instances, not on the baseline",
+    )
     assert line.since == 7
 
 
 def test_a_fact_that_the_sentence_tells_is_not_told_twice() -> None:
-    assert not fact_lines({"facts": [FACT]}, sentence="Roll back b: 28 % of calls run eager: `forward` reached its recompile limit.")
+    assert not fact_lines(
+        {"facts": [FACT]},
+        sentence="Roll back b: 28 % of calls run eager: `forward` reached its recompile limit.",
+    )
 
 
 def test_what_the_baseline_shows_too_is_marked_as_known() -> None:
     (line,) = fact_lines({"facts": [FACT | {"severity": "known", "on_baseline": 3}]})
-    assert plain((line.mark, line.where)) == ("not_enough_data", "on 2 instances, also on 3 instances of the baseline")
+    assert plain((line.mark, line.where)) == (
+        "not_enough_data",
+        "on 2 instances, also on 3 instances of the baseline",
+    )
 
 
-@pytest.mark.parametrize("stored", [None, {}, {"facts": None}, {"facts": ["x", {}, {"kind": "parity", "instances": 3}]}])
+@pytest.mark.parametrize(
+    "stored", [None, {}, {"facts": None}, {"facts": ["x", {}, {"kind": "parity", "instances": 3}]}]
+)
 def test_rows_of_another_day_do_not_break_the_page(stored: Any) -> None:
     assert len(fact_lines(stored)) <= 1
 
 
 def test_values_are_said_with_their_instances_where_there_are_several() -> None:
     assert format_values([["H100", 3], ["A100", 1]]) == "H100 × 3, A100 × 1"
-    assert (format_values([["2.11.0", 4]]), format_values([["", 4]]), format_values(None)) == ("2.11.0", "unset", "unset")
+    assert (format_values([["2.11.0", 4]]), format_values([["", 4]]), format_values(None)) == (
+        "2.11.0",
+        "unset",
+        "unset",
+    )

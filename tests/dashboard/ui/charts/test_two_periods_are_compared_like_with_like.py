@@ -1,4 +1,5 @@
-"""The last four weeks against the four before: like with like, an interval from weeks, and a clear no where that cannot be had."""
+"""The last four weeks against the four before: like with like, an interval from weeks, and a clear
+no where that cannot be had."""
 
 from __future__ import annotations
 
@@ -8,27 +9,71 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from dashboard.ui.charts.period_comparison.compute import PERIOD_DAYS, CallDay, CallGroup, compare_periods
-from dashboard.ui.charts.period_comparison.text import PeriodCounts, PeriodSummary, direction, summarize_periods
+from dashboard.ui.charts.period_comparison.compute import (
+    PERIOD_DAYS,
+    CallDay,
+    CallGroup,
+    compare_periods,
+)
+from dashboard.ui.charts.period_comparison.text import (
+    PeriodCounts,
+    PeriodSummary,
+    direction,
+    summarize_periods,
+)
 
 TODAY = 20_400
-BEFORE, AFTER = range(TODAY - 2 * PERIOD_DAYS, TODAY - PERIOD_DAYS), range(TODAY - PERIOD_DAYS, TODAY)
-H100, H200 = CallGroup("NVIDIA H100", 1, "forward", "2^8"), CallGroup("NVIDIA H200", 1, "forward", "2^8")
+BEFORE, AFTER = (
+    range(TODAY - 2 * PERIOD_DAYS, TODAY - PERIOD_DAYS),
+    range(TODAY - PERIOD_DAYS, TODAY),
+)
+H100, H200 = (
+    CallGroup("NVIDIA H100", 1, "forward", "2^8"),
+    CallGroup("NVIDIA H200", 1, "forward", "2^8"),
+)
 NOTHING = PeriodCounts(0, 0, 0, None)
 
 
-def day(cell: CallGroup, day: int, p50: float, *, calls: int = 1000, compiled: int | None = None, p99: float | None = None) -> CallDay:
-    return CallDay(cell, day, calls, calls if compiled is None else compiled, calls, calls, p50 * calls, (p99 or 3 * p50) * calls)
+def day(
+    cell: CallGroup,
+    day: int,
+    p50: float,
+    *,
+    calls: int = 1000,
+    compiled: int | None = None,
+    p99: float | None = None,
+) -> CallDay:
+    return CallDay(
+        cell,
+        day,
+        calls,
+        calls if compiled is None else compiled,
+        calls,
+        calls,
+        p50 * calls,
+        (p99 or 3 * p50) * calls,
+    )
 
 
-def days(cell: CallGroup, span: Iterable[int], p50: float | Callable[[int], float], **columns: int) -> Iterator[CallDay]:
+def days(
+    cell: CallGroup, span: Iterable[int], p50: float | Callable[[int], float], **columns: int
+) -> Iterator[CallDay]:
     """A level that goes up and down by 1 % from day to day."""
     for number in span:
-        yield day(cell, number, (p50(number) if callable(p50) else p50) * (1 + 0.01 * (-1) ** number), **columns)
+        yield day(
+            cell,
+            number,
+            (p50(number) if callable(p50) else p50) * (1 + 0.01 * (-1) ** number),
+            **columns,
+        )
 
 
-def said(*parts: Iterable[CallDay], before: PeriodCounts = NOTHING, after: PeriodCounts = NOTHING) -> PeriodSummary:
-    return summarize_periods(compare_periods([row for part in parts for row in part], today=TODAY), before, after)
+def said(
+    *parts: Iterable[CallDay], before: PeriodCounts = NOTHING, after: PeriodCounts = NOTHING
+) -> PeriodSummary:
+    return summarize_periods(
+        compare_periods([row for part in parts for row in part], today=TODAY), before, after
+    )
 
 
 def test_a_faster_model_is_told_with_its_size_interval_and_numbers() -> None:
@@ -39,7 +84,10 @@ def test_a_faster_model_is_told_with_its_size_interval_and_numbers() -> None:
 
 
 def test_a_slower_tail_beside_a_faster_median_is_both() -> None:
-    before, after = days(H100, BEFORE, 0.0121), (day(H100, one, 0.0111, p99=0.06 + one % 2 * 0.001) for one in AFTER)
+    before, after = (
+        days(H100, BEFORE, 0.0121),
+        (day(H100, one, 0.0111, p99=0.06 + one % 2 * 0.001) for one in AFTER),
+    )
     assert said(before, after).answer == "mixed"
 
 
@@ -53,18 +101,25 @@ def test_more_calls_on_the_faster_machine_are_no_faster_model() -> None:
 
 
 def test_work_that_only_one_period_has_is_left_out_and_named() -> None:
-    before, after = days(H100, BEFORE, 0.02), [*days(H100, AFTER, 0.02, calls=800), *days(H200, AFTER, 0.01, calls=200)]
+    before, after = (
+        days(H100, BEFORE, 0.02),
+        [*days(H100, AFTER, 0.02, calls=800), *days(H200, AFTER, 0.01, calls=200)],
+    )
     found = said(before, after)
     assert found.answer == "same"
     assert "NVIDIA H200, shape 2^8 (new, 20\u00a0%)" in found.compared
 
 
 def test_another_mix_is_not_compared() -> None:
-    before, after = days(H100, BEFORE, 0.02), [*days(H100, AFTER, 0.02, calls=300), *days(H200, AFTER, 0.01, calls=700)]
+    before, after = (
+        days(H100, BEFORE, 0.02),
+        [*days(H100, AFTER, 0.02, calls=300), *days(H200, AFTER, 0.01, calls=700)],
+    )
     found = said(before, after)
     assert found.answer == "unknown"
     assert found.sentences[0].startswith(
-        "Only 30\u00a0% of the calls of `forward` have their like in both periods (70\u00a0% of these days ran"
+        "Only 30\u00a0% of the calls of `forward` have their like in both periods "
+        "(70\u00a0% of these days ran"
     )
 
 
@@ -98,20 +153,32 @@ def test_a_jump_that_one_week_makes_alone_is_not_told_as_a_change() -> None:
 
 def test_counts_and_served_calls_stand_beside() -> None:
     before, after = days(H100, BEFORE, 0.02, compiled=900), days(H100, AFTER, 0.02, compiled=998)
-    found = said(before, after, before=PeriodCounts(12, 5, 40, 48.0), after=PeriodCounts(9, 2, 3, 41.0))
+    found = said(
+        before, after, before=PeriodCounts(12, 5, 40, 48.0), after=PeriodCounts(9, 2, 3, 41.0)
+    )
     assert found.answer == "better"
     assert found.sentences[1] == "Served compiled: 90\u00a0% → 99.8\u00a0% of calls."
-    assert found.sentences[2] == "2\u00a0ROLL BACK alerts instead of 5, with 12\u00a0deployments before and 9 since."
+    assert (
+        found.sentences[2]
+        == "2\u00a0ROLL BACK alerts instead of 5, with 12\u00a0deployments before and 9 since."
+    )
     start = next(row for row in found.rows if row.name == "Cold start")
-    assert (start.change, start.how) == ("", "median of 40\u00a0starts and of 3; too few to compare")
+    assert (start.change, start.how) == (
+        "",
+        "median of 40\u00a0starts and of 3; too few to compare",
+    )
 
 
 def test_weeks_that_only_wander_are_called_better_or_worse_as_rarely_as_promised() -> None:
-    """Simulated: weeks 4 % apart, days 2 %. One in twenty is promised; of 600, over 45 would be chance in less than 1 in 300."""
+    """Simulated: weeks 4 % apart, days 2 %. One in twenty is promised; of 600, over 45 would be
+    chance in less than 1 in 300."""
     noise, wrong = random.Random(7), 0
     for _ in range(600):
         weeks = [math.exp(noise.gauss(0, 0.04)) for _ in range(8)]
-        rows = [day(H100, one, 0.02 * weeks[(one - BEFORE[0]) // 7] * math.exp(noise.gauss(0, 0.02))) for one in (*BEFORE, *AFTER)]
+        rows = [
+            day(H100, one, 0.02 * weeks[(one - BEFORE[0]) // 7] * math.exp(noise.gauss(0, 0.02)))
+            for one in (*BEFORE, *AFTER)
+        ]
         level = compare_periods(rows, today=TODAY).regions[0].p50
         assert level
         wrong += bool(direction(level))
@@ -120,15 +187,24 @@ def test_weeks_that_only_wander_are_called_better_or_worse_as_rarely_as_promised
 
 def test_calls_of_today_and_of_days_to_come_are_in_neither_period() -> None:
     rows = [*days(H100, BEFORE, 0.02), *days(H100, AFTER, 0.02)]
-    assert compare_periods([*rows, *days(H100, range(TODAY, TODAY + 400), 0.5)], today=TODAY) == compare_periods(rows, today=TODAY)
+    assert compare_periods(
+        [*rows, *days(H100, range(TODAY, TODAY + 400), 0.5)], today=TODAY
+    ) == compare_periods(rows, today=TODAY)
 
 
 def test_alerts_of_a_time_without_calls_are_not_zero() -> None:
     found = said(days(H100, range(TODAY - 10, TODAY), 0.02), after=PeriodCounts(1, 2, 0, None))
     assert not [sentence for sentence in found.sentences if "ROLL BACK" in sentence]
-    assert [(row.before, row.after) for row in found.rows if row.name == "ROLL BACK alerts"] == [("–", "2")]
+    assert [(row.before, row.after) for row in found.rows if row.name == "ROLL BACK alerts"] == [
+        ("–", "2")
+    ]
 
 
 def test_no_alert_in_either_period_is_said_in_words() -> None:
-    found = said(days(H100, BEFORE, 0.02), days(H100, AFTER, 0.02), before=PeriodCounts(1, 0, 0, None))
-    assert found.sentences[-1] == "No ROLL BACK alert in either period, with 1\u00a0deployment before and 0 since."
+    found = said(
+        days(H100, BEFORE, 0.02), days(H100, AFTER, 0.02), before=PeriodCounts(1, 0, 0, None)
+    )
+    assert (
+        found.sentences[-1]
+        == "No ROLL BACK alert in either period, with 1\u00a0deployment before and 0 since."
+    )

@@ -5,14 +5,19 @@ from dashboard.ui.charts.version_styles import assign_version_styles
 
 
 def test_the_judged_version_its_baseline_and_the_four_newest_others() -> None:
-    drawn = assign_version_styles(judged=3, baseline=2, newest_first=[(id, f"v{id}") for id in range(9, 0, -1)])
+    drawn = assign_version_styles(
+        judged=3, baseline=2, newest_first=[(id, f"v{id}") for id in range(9, 0, -1)]
+    )
     assert [(version.id, version.slot, version.role) for version in drawn] == [
         (3, 2, "judged"), (2, 1, "baseline"), (9, 3, "other"), (8, 4, "other"), (7, 5, "other"), (6, 6, "other"),
     ]  # fmt: skip
 
 
 def test_one_version_alone() -> None:
-    assert [version.slot for version in assign_version_styles(judged=1, baseline=None, newest_first=[(1, "a")])] == [2]
+    assert [
+        version.slot
+        for version in assign_version_styles(judged=1, baseline=None, newest_first=[(1, "a")])
+    ] == [2]
 
 
 def test_a_window_of_hours_falls_on_whole_hours() -> None:
@@ -22,4 +27,10 @@ def test_a_window_of_hours_falls_on_whole_hours() -> None:
 
 def test_a_window_of_minutes_ends_where_it_is_asked_to() -> None:
     window = TimeBins.ending(125, 60, 3)
-    assert (window.first, window.last, window.bin_of(124), window.bin_of(125), window.bin_of(64)) == (65, 125, 19, None, None)
+    assert (
+        window.first,
+        window.last,
+        window.bin_of(124),
+        window.bin_of(125),
+        window.bin_of(64),
+    ) == (65, 125, 19, None, None)
