@@ -10,11 +10,10 @@ import argparse
 import contextlib
 from collections.abc import Callable
 
+import compilewatch
 import torch
 from options import options_read, paced, surroundings
 from ranker import BATCHES, LONGEST, batches, build, compile_options
-
-import compilewatch
 
 WARM_UP_ROUNDS = 3
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 
+import compilewatch
 import torch
 from options import options_read, paced, surroundings
 from ranker import batches, build, compile_options
 from torch.nn import functional
-
-import compilewatch
 
 WARM_UP_STEPS = 20
 

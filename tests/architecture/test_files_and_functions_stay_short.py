@@ -61,12 +61,13 @@ def test_functions_stay_short() -> None:
 
 
 def test_every_exception_is_needed() -> None:
-    lengths = {
-        f"{file}:{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
-        for file in {name.split(":")[0] for name in LONG_FUNCTIONS}
-        for node in ast.walk(ast.parse((REPOSITORY / file).read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    lengths: dict[str, int] = {}
+    for file in {name.split(":")[0] for name in LONG_FUNCTIONS}:
+        for node in ast.walk(ast.parse((REPOSITORY / file).read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                name = f"{file}:{node.name}"
+                lengths[name] = max(lines, lengths.get(name, 0))
     assert [name for name in LONG_FUNCTIONS if lengths.get(name, 0) <= MAX_FUNCTION] == []
     files = {name: len((REPOSITORY / name).read_text().splitlines()) for name in LONG_FILES}
     assert [name for name, lines in files.items() if lines <= MAX_FILE] == []
