@@ -14,7 +14,7 @@ from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import MAX_REPORTS, Request
 from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher
-from django.test import Client
+from django.test import Client, TransactionTestCase
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import user_create
@@ -31,6 +31,7 @@ from dashboard.ingest.services import reports_store
 from dashboard.projects.key_auth import clear_key_cache
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, member_add, project_create
+from tests.dashboard import table_cleanup
 from tests.dashboard.requests import request_make
 from tests.environment import DATA
 
@@ -55,6 +56,14 @@ def _passwords_are_cheap() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, least in (("time_cost", 1), ("memory_cost", 8), ("parallelism", 1)):
             patch.setattr(Argon2PasswordHasher, name, least)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _tables_are_emptied_row_by_row() -> Iterator[None]:
+    """After a test that commits; see table_cleanup.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", table_cleanup.teardown)
         yield
 
 

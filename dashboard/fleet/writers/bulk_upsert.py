@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.db import connection
@@ -155,9 +156,7 @@ def _list_converters(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
         if isinstance(item, DateTimeField):
             found.append((place, _format_time))
         elif isinstance(item, JSONField):
-            found.append(
-                (place, lambda value, item=item: item.get_db_prep_value(value, connection))
-            )  # type: ignore[misc]
+            found.append((place, partial(item.get_db_prep_value, connection=connection)))
     return found
 
 

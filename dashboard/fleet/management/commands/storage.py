@@ -50,8 +50,8 @@ class Command(BaseCommand):
                 size = f"{table.bytes / KIB:>12,.0f}"
                 row = f"{table.name:<28}{table.rows:>12,}{size}{a_row:>13}   {said}"
                 self.stdout.write(row.rstrip())
-        rows, size = sum(table.rows for table in tables), read_database_bytes() / KIB
-        self.stdout.write(f"{'the whole database':<28}{rows:>12,}{size:>12,.0f}")
+        rows, kib = sum(table.rows for table in tables), read_database_bytes() / KIB
+        self.stdout.write(f"{'the whole database':<28}{rows:>12,}{kib:>12,.0f}")
         for of, goal in GOAL_BYTES_A_DAY.items():
             day, minutes = sum_bytes_a_day(tables, of), find_fewest_minutes(tables, of)
             said = (

@@ -1,0 +1,40 @@
+"""Table cleanup: what follows a test that commits; it deletes the rows that are there and leaves everything else as it is."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from django.db import connections, transaction
+from django.test import TransactionTestCase
+
+MADE_BY_MIGRATE = {"django_migrations", "django_content_type", "auth_permission", "django_site"}
+"""Tables whose rows `migrate` writes for every test."""
+
+
+@cache
+def list_tables(alias: str) -> tuple[str, ...]:
+    """The tables of all models. The test database gets no others while the tests run."""
+    names = connections[alias].introspection.django_table_names(
+        only_existing=True, include_views=False
+    )
+    return tuple(sorted(set(names) - MADE_BY_MIGRATE))
+
+
+def delete_rows(alias: str) -> None:
+    """Empties the tables that have rows, in one transaction: foreign keys are checked at its end."""
+    connection = connections[alias]
+    quote = connection.ops.quote_name
+    asked = " UNION ALL ".join(
+        f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {quote(name)})" for name in list_tables(alias)
+    )
+    with transaction.atomic(using=alias), connection.cursor() as cursor:
+        cursor.execute(asked)
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"DELETE FROM {quote(name)}")
+
+
+def teardown(test_case: TransactionTestCase) -> None:
+    """In the place of Django's `flush`. It truncates every table and every partition, and then makes content types and permissions
+    again: over a second for each test on PostgreSQL, where most tests leave some rows in ten tables."""
+    for alias in test_case._databases_names(include_mirrors=False):
+        delete_rows(alias)
