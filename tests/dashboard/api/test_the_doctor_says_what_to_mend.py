@@ -57,7 +57,7 @@ def told(*words: str) -> tuple[int, str]:
 def test_a_dashboard_that_is_well_says_so(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit in ("SLOW", "ALIVE_FOR", "FOLDS_WITHIN"):
+    for limit in ("SLOW_DATABASE_S", "WORKER_GONE_AFTER_S", "FOLD_EXPECTED_WITHIN_S"):
         monkeypatch.setattr(health, limit, 3600.0)  # whatever the machine is busy with
     record_fold_end()
     heartbeat_write(name="worker", kind="worker")

@@ -76,7 +76,7 @@ def test_of_many_threads_that_know_nothing_one_asks(monkeypatch: pytest.MonkeyPa
         return VerifiedKey(1, kind, 1, {}, None)
 
     monkeypatch.setattr(key_auth, "_query_key", find)
-    for name in ("WAITS_FOR_ANOTHER", "TRUSTED_FOR", "TRUSTED_WHILE_ASKING"):
+    for name in ("REFRESH_WAIT_S", "CACHE_FRESH_S", "CACHE_USABLE_DURING_REFRESH_S"):
         monkeypatch.setattr(key_auth, name, 60.0)  # however slow the machine is
     with ThreadPoolExecutor(16) as pool:
         found = list(pool.map(key_check, [made.text] * 16))

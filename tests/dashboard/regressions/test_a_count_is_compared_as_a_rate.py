@@ -6,7 +6,7 @@ from math import exp, log, sqrt
 import pytest
 from scipy.stats import t
 
-from dashboard.regressions.judge import Outcome, evaluate
+from dashboard.regressions.judge import Outcome, judge
 from dashboard.regressions.judge.rate_ratio import Sums, estimate_rate
 from dashboard.regressions.judge.result import Evidence
 from dashboard.regressions.judge.text.verdict import verdict_sentence
@@ -18,7 +18,7 @@ def judged(*phases: tuple[list, int]) -> Outcome:
     for instances, minutes in phases:
         rows += every_minute(instances, minutes, start=start)
         start += minutes
-    return evaluate(rows, now_minute=start, deployed_minute=0)
+    return judge(rows, now_minute=start, deployed_minute=0)
 
 
 def row_of(outcome: Outcome, metric: str = "errors") -> Evidence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.judge import JudgeContext, Outcome, evaluate
+from dashboard.regressions.judge import JudgeContext, Outcome, judge
 from dashboard.regressions.judge.certain_facts import CertainFact, describe_fact
 from tests.bench.fleet_sim import Fleet
 from tests.bench.stall_sim import Stalling, stalling_minutes
@@ -14,7 +14,7 @@ from tests.dashboard.regressions.fleets import every_minute, instance
 
 def judged(fleet: Fleet, stalling: Stalling) -> Outcome:
     rows = [row for minute in stalling_minutes(fleet, stalling) for row in minute]
-    return evaluate(rows, now_minute=fleet.minutes, deployed_minute=0)
+    return judge(rows, now_minute=fleet.minutes, deployed_minute=0)
 
 
 @pytest.mark.parametrize(("calls", "candidates"), [(20.0, 2), (60.0, 1), (300.0, 2)])
@@ -44,7 +44,7 @@ def after_the_baseline_ended(*, baseline_stalls: int) -> CertainFact:
     call."""
     rows = [*every_minute([instance("b1", stalled=baseline_stalls, stalled_sum=5.0)], 60)]
     rows += every_minute([instance("c1", first_minute=0, stalled=50, stalled_sum=30.0)], 120)
-    outcome = evaluate(
+    outcome = judge(
         rows, now_minute=120, deployed_minute=0, known=JudgeContext(stalled_budget=0.02)
     )
     return next(fact for fact in outcome.facts if fact.kind == "stalled_calls")
@@ -85,7 +85,7 @@ def test_what_is_told_adds_up_the_instances_beyond_the_budget(
     rows = [
         instance(name, calls=100, stalled=count, stalled_sum=spent) for name, count, spent in each
     ]
-    outcome = evaluate(
+    outcome = judge(
         every_minute(rows, 60),
         now_minute=60,
         deployed_minute=0,

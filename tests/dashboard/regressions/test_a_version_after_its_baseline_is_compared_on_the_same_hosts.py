@@ -15,8 +15,8 @@ from dashboard.regressions.judge import (
     Evidence,
     InstanceMinute,
     Outcome,
-    evaluate,
     evaluate_comparison,
+    judge,
 )
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -30,7 +30,7 @@ def at(arm: str, host: str, **changes: object) -> InstanceMinute:
 
 
 def judged(rows: Iterable[InstanceMinute], minutes: int = 60) -> Outcome:
-    return evaluate(rows, now_minute=minutes, deployed_minute=0)
+    return judge(rows, now_minute=minutes, deployed_minute=0)
 
 
 def p50_of(outcome: Outcome) -> Evidence:

@@ -20,7 +20,7 @@ from compilewatch.wire.messages import Finding, Report
 from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.fleet.models import Finding as StoredFinding
-from dashboard.regressions.judge import JudgeContext, evaluate
+from dashboard.regressions.judge import JudgeContext, judge
 from dashboard.regressions.judge.certain_facts import ObservedFact, group_certain_facts
 from dashboard.regressions.judge.text.verdict import first_version_sentence, verdict_sentence
 from dashboard.regressions.judge_service import deployments_judge
@@ -38,7 +38,7 @@ OLD, NEW = "2026.11.2", "2026.11.3"
 
 
 def said(*facts: ObservedFact) -> tuple[str, str]:
-    outcome = evaluate(
+    outcome = judge(
         every_minute([instance(name) for name in NAMES], 90),
         now_minute=90,
         deployed_minute=0,

@@ -14,7 +14,7 @@ from compilewatch.wire.numerics import Parity, parity_data
 
 from dashboard.alerts.alert_title import build_alert_title
 from dashboard.demo.simulated_fleet import SimulatedInstance
-from dashboard.regressions.judge import JudgeContext, Outcome, evaluate
+from dashboard.regressions.judge import JudgeContext, Outcome, judge
 from dashboard.regressions.judge.certain_facts import ObservedFact, group_certain_facts
 from dashboard.regressions.judge.text.verdict import first_version_sentence, verdict_sentence
 from dashboard.regressions.judge_service import deployments_judge
@@ -32,7 +32,7 @@ PASSED = ObservedFact("parity", "baseline", "b1", 10, "batch", passed=True)
 
 def outcome_with(*facts: ObservedFact, minutes: int = 90, now: int = 90) -> Outcome:
     calls = every_minute([instance(name) for name in NAMES], minutes)
-    return evaluate(calls, now_minute=now, deployed_minute=0, known=JudgeContext(facts=facts))
+    return judge(calls, now_minute=now, deployed_minute=0, known=JudgeContext(facts=facts))
 
 
 def said(outcome: Outcome) -> str:
@@ -84,7 +84,7 @@ def test_what_passed_is_no_fact() -> None:
 
 def test_a_version_that_makes_no_call_yet_is_told_of_its_wrong_result() -> None:
     calls = every_minute([instance(name) for name in NAMES if name.startswith("b")], 20)
-    outcome = evaluate(
+    outcome = judge(
         calls, now_minute=20, deployed_minute=15, known=JudgeContext(facts=(FAILED, PASSED))
     )
     assert outcome.verdict == "roll_back"

@@ -11,8 +11,8 @@ from dashboard.regressions.judge import (
     Comparison,
     InstanceMinute,
     Settings,
-    evaluate,
     evaluate_comparison,
+    judge,
 )
 from tests.bench.fleet_sim import Fleet, instance_minutes
 
@@ -55,11 +55,11 @@ def instance_minute(draw: st.DrawFn) -> InstanceMinute:
 def test_any_rows_have_an_answer_that_their_order_does_not_change(
     rows: list[InstanceMinute], seed: int
 ):
-    outcome = evaluate(rows, now_minute=91, deployed_minute=0, settings=HASTY).as_dict()
+    outcome = judge(rows, now_minute=91, deployed_minute=0, settings=HASTY).as_dict()
     json.dumps(outcome, allow_nan=False)
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
-    assert evaluate(shuffled, now_minute=91, deployed_minute=0, settings=HASTY).as_dict() == outcome
+    assert judge(shuffled, now_minute=91, deployed_minute=0, settings=HASTY).as_dict() == outcome
     if not any(row.arm == "baseline" for row in rows):
         assert outcome["verdict"] == "not_enough_data"
 
@@ -81,7 +81,7 @@ def test_a_whole_fleet_gives_the_same_bits_in_any_order(seed: int, sequential: b
     rows = [row for minute in instance_minutes(fleet, -history) for row in minute]
     shuffled = list(rows)
     random.Random(seed).shuffle(shuffled)
-    assert evaluate(rows, now_minute=90, deployed_minute=0) == evaluate(
+    assert judge(rows, now_minute=90, deployed_minute=0) == judge(
         shuffled, now_minute=90, deployed_minute=0
     )
 
@@ -95,6 +95,6 @@ def test_a_replay_says_at_every_minute_what_was_said_live():
         live.add_minute(minute, rows)
         if minute % 30 == 29:
             seen = [row for each in minutes[: minute + 1] for row in each]
-            assert evaluate(seen, now_minute=minute + 1, deployed_minute=0) == evaluate_comparison(
+            assert judge(seen, now_minute=minute + 1, deployed_minute=0) == evaluate_comparison(
                 live, now_minute=minute + 1
             )

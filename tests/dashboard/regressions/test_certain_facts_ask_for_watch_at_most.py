@@ -13,7 +13,7 @@ from compilewatch.wire.messages import Report
 
 from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.models import Instance
-from dashboard.regressions.judge import JudgeContext, Outcome, evaluate
+from dashboard.regressions.judge import JudgeContext, Outcome, judge
 from dashboard.regressions.judge.certain_facts import ObservedFact, group_certain_facts
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from dashboard.regressions.judge_service import deployments_judge
@@ -34,7 +34,7 @@ LATCHED = ObservedFact(
 
 def outcome_with(*facts: ObservedFact, minutes: int = 90) -> Outcome:
     calls = every_minute([instance(name) for name in NAMES], minutes)
-    return evaluate(calls, now_minute=minutes, deployed_minute=0, known=JudgeContext(facts=facts))
+    return judge(calls, now_minute=minutes, deployed_minute=0, known=JudgeContext(facts=facts))
 
 
 def test_a_latched_frame_turns_healthy_into_watch_and_is_told():
@@ -70,9 +70,7 @@ def test_another_frame_than_the_baselines_is_news():
 
 def test_facts_of_a_version_that_is_silent_say_nothing_of_today():
     calls = every_minute([instance(name) for name in NAMES], 90)
-    outcome = evaluate(
-        calls, now_minute=150, deployed_minute=0, known=JudgeContext(facts=(LATCHED,))
-    )
+    outcome = judge(calls, now_minute=150, deployed_minute=0, known=JudgeContext(facts=(LATCHED,)))
     assert outcome.verdict == "not_enough_data"
 
 
@@ -94,7 +92,7 @@ def test_a_lack_of_gpu_memory_counts_for_an_hour(last_minute: int, verdict: str)
         for row in rows
     ]
     calls = every_minute([instance(name) for name in NAMES], 90)
-    outcome = evaluate(calls, now_minute=90, deployed_minute=0, states=rows)
+    outcome = judge(calls, now_minute=90, deployed_minute=0, states=rows)
     assert outcome.verdict == verdict
     assert [(fact.kind, fact.count, fact.since) for fact in outcome.facts] == (
         [("out_of_memory", 2, 10)] if verdict == "watch" else []

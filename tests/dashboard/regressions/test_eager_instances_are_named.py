@@ -3,7 +3,7 @@ speak."""
 
 import pytest
 
-from dashboard.regressions.judge import Outcome, evaluate
+from dashboard.regressions.judge import Outcome, judge
 from tests.bench.fleet_sim import Fleet, instance_minutes
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -23,7 +23,7 @@ def judged(before: list, after: list, minutes_after: int, minutes_before: int = 
         *every_minute(before, minutes_before),
         *every_minute(after, minutes_after, start=minutes_before),
     ]
-    return evaluate(rows, now_minute=minutes_before + minutes_after, deployed_minute=0)
+    return judge(rows, now_minute=minutes_before + minutes_after, deployed_minute=0)
 
 
 def row_of(outcome: Outcome):
@@ -56,7 +56,7 @@ def test_a_simulated_eager_instance_is_found_at_its_hold():
         seed=91_000, candidates=2, minutes=120, fault="eager", size=0.5, affected=0.5, onset=60
     )
     rows = [row for minute in instance_minutes(fleet) for row in minute]
-    outcome = evaluate(rows, now_minute=120, deployed_minute=0)
+    outcome = judge(rows, now_minute=120, deployed_minute=0)
     # The second instance starts 20 minutes later, and its onset counts from there; one minute of
     # eager calls is not yet surely over 2 %.
     assert (outcome.verdict, outcome.since) in {("roll_back", 70), ("roll_back", 90)}
@@ -94,7 +94,7 @@ def test_roll_back_is_left_after_half_an_hour_without_an_eager_call(calm_minutes
         *every_minute(ONE_OF_TWO, 20, start=40),
         *every_minute(CALM, calm_minutes, start=60),
     ]
-    outcome = evaluate(rows, now_minute=60 + calm_minutes, deployed_minute=0)
+    outcome = judge(rows, now_minute=60 + calm_minutes, deployed_minute=0)
     assert (outcome.verdict == "roll_back") == (calm_minutes < 30)
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Outcome, evaluate
+from dashboard.regressions.judge import Comparison, Outcome, judge
 from dashboard.regressions.judge.text.verdict import not_enough_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 
 def outcome_of_rows(*rows, minutes: int = 120, now: int | None = None) -> Outcome:
-    outcome = evaluate(
+    outcome = judge(
         list(every_minute(rows, minutes)),
         now_minute=now if now is not None else minutes,
         deployed_minute=0,
@@ -49,7 +49,7 @@ def test_too_few_calls_for_any_bin_is_named():
         for row in every_minute([instance("b1", calls=1), instance("c1", calls=1)], 240)
         if row.minute % 10 == 0
     ]
-    outcome = evaluate(rows, now_minute=240, deployed_minute=0)
+    outcome = judge(rows, now_minute=240, deployed_minute=0)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "too_few_calls")
     assert outcome.not_compared[0].why == "too_few_calls"
     assert outcome.next_step is not None
@@ -81,7 +81,7 @@ def test_versions_that_ran_one_after_the_other_on_other_hosts_are_not_compared(
         *every_minute([hosts[0]], 300),
         *every_minute([replace(hosts[1], first_minute=deployed - 60)], 60, start=deployed),
     ]
-    outcome = evaluate(rows, now_minute=deployed + 60, deployed_minute=deployed)
+    outcome = judge(rows, now_minute=deployed + 60, deployed_minute=deployed)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", reason)
     assert [item.why for item in outcome.not_compared] == [why]
     assert outcome.next_step is not None
@@ -98,7 +98,7 @@ def test_versions_that_are_called_in_turn_are_said_to_be(block: int, pause: int)
         for row in fleet
         if row.minute // block % 2 == (row.arm == "candidate") and row.minute % block >= pause
     ]
-    outcome = evaluate(rows, now_minute=600, deployed_minute=0)
+    outcome = judge(rows, now_minute=600, deployed_minute=0)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "in_turn")
     assert outcome.next_step is not None and outcome.next_step.kind == "run_side_by_side"
     assert "called in turn" in not_enough_sentence(outcome, "v2", "v1", str)
@@ -132,9 +132,9 @@ def test_a_version_whose_minutes_begin_after_the_last_look_is_judged_once_enough
     begins anew."""
     fleet = [instance(f"b{i}") for i in range(6)] + [instance(f"c{i}") for i in range(6)]
     rows = list(every_minute(fleet, 600, start=4000))
-    early = evaluate(rows, now_minute=4500, deployed_minute=0)
+    early = judge(rows, now_minute=4500, deployed_minute=0)
     assert (early.verdict, early.next_look) == ("not_enough_data", None)
-    outcome = evaluate(rows, now_minute=4600, deployed_minute=0)
+    outcome = judge(rows, now_minute=4600, deployed_minute=0)
     assert (outcome.verdict, outcome.look, outcome.since) == ("healthy", 1440, 4539)
 
 
@@ -168,7 +168,7 @@ def test_data_that_stopped_long_before_a_look_does_not_answer_it():
         *every_minute(fleet, 20),
         *every_minute([row for row in fleet if row.arm == "candidate"], 100, start=20),
     ]
-    assert evaluate(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
+    assert judge(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
 
 
 def test_under_half_of_the_traffic_comparable_is_watch_and_says_what_was_left_out():
@@ -188,7 +188,7 @@ def test_a_full_rollout_after_the_canary_is_not_held_against_the_version():
         *every_minute(fleet, 70),
         *every_minute([row for row in fleet if row.arm == "candidate"], 200, start=70),
     ]
-    outcome = evaluate(rows, now_minute=270, deployed_minute=0)
+    outcome = judge(rows, now_minute=270, deployed_minute=0)
     assert (outcome.verdict, outcome.comparable_share) == ("healthy", 1.0)
     assert {item.why for item in outcome.not_compared} == {
         "after_the_baseline_ended",
@@ -210,7 +210,7 @@ def test_an_instance_that_changes_its_gpu_or_its_version_counts_apart():
 
 def test_rows_from_a_clock_ahead_are_counted_and_left_out():
     rows = list(every_minute(PAIR, 120))
-    outcome = evaluate(rows, now_minute=100, deployed_minute=0)
+    outcome = judge(rows, now_minute=100, deployed_minute=0)
     assert (outcome.rows_ignored, outcome.last_candidate_minute) == (40, 99)
 
 

@@ -7,7 +7,7 @@ from math import log
 
 import pytest
 
-from dashboard.regressions.judge import evaluate
+from dashboard.regressions.judge import judge
 from dashboard.regressions.judge.buckets import separates
 from dashboard.regressions.judge.result import Outcome
 from dashboard.regressions.judge.text.verdict import verdict_sentence
@@ -22,7 +22,7 @@ def outcome(
 ) -> Outcome:
     rows = [instance(f"b{n}", p50=before, p99=before, bounds=bounds) for n in range(3)]
     rows += [instance(f"c{n}", p50=after, p99=after, bounds=bounds) for n in range(3)]
-    return evaluate(every_minute(rows, minutes), now_minute=minutes, deployed_minute=0)
+    return judge(every_minute(rows, minutes), now_minute=minutes, deployed_minute=0)
 
 
 CLOSE = {
@@ -79,7 +79,7 @@ def test_a_level_that_stays_in_its_bucket_hides_no_other(bounds: tuple[float, ..
     quiet = [instance(name, stratum="A100", p50=0.4, p99=0.4, bounds=OWN) for name in ("b9", "c9")]
     rows = [instance(f"b{n}", stratum="H100", p50=0.4, p99=0.4, bounds=bounds) for n in range(6)]
     rows += [instance(f"c{n}", stratum="H100", p50=2.2, p99=2.2, bounds=bounds) for n in range(6)]
-    found = evaluate(every_minute([*rows, *quiet], 120), now_minute=120, deployed_minute=0)
+    found = judge(every_minute([*rows, *quiet], 120), now_minute=120, deployed_minute=0)
     assert found.verdict == "roll_back"
     assert {row.metric for row in found.evidence if row.drives} >= {"p50"}
 
@@ -93,7 +93,7 @@ def test_slow_minutes_alone_are_not_compared() -> None:
         for name in ("b0", "b1", "c0", "c1")
     ]
     rows = [*every_minute(quiet, 110), *every_minute(busy, 10, start=110)]
-    assert evaluate(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
+    assert judge(rows, now_minute=120, deployed_minute=0).verdict == "not_enough_data"
 
 
 def test_a_version_does_not_drift_inside_a_bucket() -> None:
@@ -102,12 +102,12 @@ def test_a_version_does_not_drift_inside_a_bucket() -> None:
     late = [instance(f"c{n}", p50=0.75, p99=0.75, bounds=bounds) for n in range(3)]
     measured = [instance(f"c{n}", p50=0.75, p99=0.75) for n in range(3)]
     plain = [instance(f"c{n}", p50=0.55, p99=0.55) for n in range(3)]
-    counted = evaluate(
+    counted = judge(
         [*every_minute(early, day), *every_minute(late, 600, start=day)],
         now_minute=day + 600,
         deployed_minute=0,
     )
-    known = evaluate(
+    known = judge(
         [*every_minute(plain, day), *every_minute(measured, 600, start=day)],
         now_minute=day + 600,
         deployed_minute=0,

@@ -10,8 +10,8 @@ import pytest
 from dashboard.regressions.judge import (
     Comparison,
     InstanceMinute,
-    evaluate,
     evaluate_comparison,
+    judge,
     pooled_estimate,
 )
 from dashboard.regressions.judge.affected_instances import AffectedSeries
@@ -83,7 +83,7 @@ def test_a_large_fleet_that_lives_is_never_let_go(monkeypatch: pytest.MonkeyPatc
 
 def test_a_clock_that_jumps_a_day_ahead_is_a_gap_and_no_change() -> None:
     rows = [*every_minute(FOUR, 60), *every_minute(FOUR, 60, start=60 + 1440)]
-    outcome = evaluate(rows, now_minute=1560, deployed_minute=0)
+    outcome = judge(rows, now_minute=1560, deployed_minute=0)
     assert "roll_back" not in {verdict for _, verdict in outcome.transitions}
     assert outcome.compared_minutes == 120
 
@@ -98,7 +98,7 @@ def test_a_clock_that_jumps_back_is_late_data_and_refused_where_minutes_are_in_o
 def test_values_that_never_change_leave_the_assumed_spread() -> None:
     (row,) = [
         row
-        for row in evaluate(every_minute(FOUR, 90), now_minute=90, deployed_minute=0).evidence
+        for row in judge(every_minute(FOUR, 90), now_minute=90, deployed_minute=0).evidence
         if row.metric == "p50"
     ]
     assert (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from scipy.stats import beta
 
-from dashboard.regressions.judge import InstanceMinute, evaluate
+from dashboard.regressions.judge import InstanceMinute, judge
 from dashboard.regressions.judge.instance_windows import exceeds_threshold
 from dashboard.regressions.judge.settings import EAGER
 from tests.bench.bench_simple_rules import CASES, Case, known, verdicts
@@ -80,7 +80,7 @@ def test_a_lone_eager_call_of_the_baseline_is_no_improvement() -> None:
         *every_minute(once, 1, start=40),
         *every_minute(rows, 5, start=41),
     ]
-    outcome = evaluate(minutes, now_minute=46, deployed_minute=0)
+    outcome = judge(minutes, now_minute=46, deployed_minute=0)
     assert next(row.label for row in outcome.evidence if row.metric == "eager") == "NO CHANGE"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from dashboard.regressions.judge import PRODUCTION, evaluate
+from dashboard.regressions.judge import PRODUCTION, judge
 from dashboard.regressions.judge.settings import Metric
 from dashboard.regressions.judge.settings_overrides import (
     ENOUGH_PAIRS,
@@ -177,9 +177,9 @@ def slow_fleet() -> list[object]:
 
 
 def test_a_muted_metric_is_shown_and_not_judged() -> None:
-    loud = evaluate(slow_fleet(), now_minute=60, deployed_minute=0)  # type: ignore[arg-type]
+    loud = judge(slow_fleet(), now_minute=60, deployed_minute=0)  # type: ignore[arg-type]
     settings = build_settings({"p50.muted": True})
-    quiet = evaluate(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
+    quiet = judge(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
     assert loud.verdict == "roll_back"
     assert quiet.verdict == "not_enough_data"
     row = next(row for row in quiet.evidence if row.metric == "p50")
@@ -192,11 +192,11 @@ def test_a_muted_metric_is_shown_and_not_judged() -> None:
 def test_with_every_level_muted_nothing_is_ever_healthy() -> None:
     every = build_settings({name: True for name in NAMES if name.endswith(".muted")})
     rows = every_minute([instance(name) for name in ("b1", "b2", "b3", "c1", "c2", "c3")], 120)
-    outcome = evaluate(rows, now_minute=120, deployed_minute=0, settings=every)
+    outcome = judge(rows, now_minute=120, deployed_minute=0, settings=every)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "muted")
 
 
 def test_a_larger_smallest_effect_leaves_a_small_change_alone() -> None:
     settings = build_settings({"p50.smallest_effect": 0.9, "p50.tolerated": 0.9})
-    outcome = evaluate(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
+    outcome = judge(slow_fleet(), now_minute=60, deployed_minute=0, settings=settings)  # type: ignore[arg-type]
     assert outcome.verdict != "roll_back"

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from dashboard.regressions.judge import Comparison, Outcome, evaluate, evaluate_comparison
+from dashboard.regressions.judge import Comparison, Outcome, evaluate_comparison, judge
 from dashboard.regressions.judge.call_metrics import STRETCH, stretch_tail
 from dashboard.regressions.judge.result import Evidence
 from dashboard.regressions.judge.text.verdict import verdict_sentence
@@ -21,7 +21,7 @@ def fleet(baseline: dict | None = None, instances: int = 6, **candidate: object)
 
 
 def judged(rows: list, minutes: int = 60) -> Outcome:
-    return evaluate(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
+    return judge(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
 
 
 def rows_of(outcome: Outcome) -> dict[str, Evidence]:
@@ -179,8 +179,8 @@ def test_gpu_p99_stands_in_and_call_time_says_nothing_where_calls_return_early()
 def test_roll_back_is_left_when_the_last_half_hour_is_back(metric: str):
     fault = {"p99": 0.060} if metric == "p99" else {"items": 800.0}
     rows = [*every_minute(fleet(**fault), 60), *every_minute(fleet(), 31, start=60)]
-    assert drivers(evaluate(rows[: 60 * 12], now_minute=60, deployed_minute=0)) == {metric}
-    assert evaluate(rows, now_minute=91, deployed_minute=0).verdict == "watch"
+    assert drivers(judge(rows[: 60 * 12], now_minute=60, deployed_minute=0)) == {metric}
+    assert judge(rows, now_minute=91, deployed_minute=0).verdict == "watch"
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from dashboard.regressions.judge import (
     InstanceProcessMinute,
     InstanceStart,
     Outcome,
-    evaluate,
     evaluate_comparison,
+    judge,
 )
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.bench.fleet_sim import Fleet
@@ -51,7 +51,7 @@ def judged(
     found: Iterable[InstanceProcessMinute], minutes: int, names: list[str] = NAMES
 ) -> Outcome:
     calls = every_minute([instance(name) for name in names], minutes)
-    return evaluate(calls, now_minute=minutes, deployed_minute=0, states=found)
+    return judge(calls, now_minute=minutes, deployed_minute=0, states=found)
 
 
 def side_by_side(minutes: int = 90, **of_candidate: object) -> Outcome:
@@ -220,7 +220,7 @@ def test_memory_that_neither_version_reports_holds_nothing_back():
 
 def test_memory_alone_does_not_make_a_silent_version_healthy():
     found = states(90, *(state(name) for name in NAMES))
-    outcome = evaluate([], now_minute=90, deployed_minute=0, states=found)
+    outcome = judge([], now_minute=90, deployed_minute=0, states=found)
     assert (outcome.verdict, outcome.reason) == ("not_enough_data", "no_candidate")
 
 
@@ -252,7 +252,7 @@ def test_restarts_on_one_host_are_not_so_many_machines_with_more_memory_in_use()
                     life, unit, rows[-1].arm, ("H100", ""), minute, born, gpu_peak=peak, life=life
                 )
             )
-    outcome = evaluate(rows, states=states, now_minute=600, deployed_minute=0)
+    outcome = judge(rows, states=states, now_minute=600, deployed_minute=0)
     assert [verdict for _, verdict in outcome.transitions] == ["not_enough_data"]
     memory = next(row for row in outcome.evidence if row.metric == "gpu_memory")
     assert (memory.baseline_instances, memory.candidate_instances) == (1, 1)
@@ -277,7 +277,7 @@ def test_each_process_of_a_host_has_a_start_of_its_own():
                     life=life,
                 )
             )
-    outcome = evaluate(rows, states=states, now_minute=180, deployed_minute=0)
+    outcome = judge(rows, states=states, now_minute=180, deployed_minute=0)
     compiled = next(row for row in outcome.evidence if row.metric == "compile_time")
     assert (compiled.baseline_instances, compiled.candidate_instances) == (3, 3)
 
@@ -314,7 +314,7 @@ def test_memory_is_compared_with_the_last_day_of_a_baseline_that_has_ended(
             found.append(
                 state(name, minute=minute, first_minute=first, gpu_peak=held, gpu_allocated=held)
             )
-    outcome = evaluate(calls, now_minute=90, deployed_minute=0, states=found)
+    outcome = judge(calls, now_minute=90, deployed_minute=0, states=found)
     memory = next(row for row in outcome.evidence if row.unit == "bytes" and row.hard)
     assert (outcome.verdict, memory.label, memory.layouts) == (verdict, label, ("last_day",))
     assert memory.change == pytest.approx(factor - 1, abs=1e-6)

@@ -18,8 +18,8 @@ from dashboard.regressions.judge import (
     Comparison,
     InstanceProcessMinute,
     InstanceStart,
-    evaluate,
     evaluate_comparison,
+    judge,
 )
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Comparison as Kept
@@ -62,11 +62,11 @@ def test_any_states_have_an_answer_that_their_order_does_not_change(
     states: list[InstanceProcessMinute], seed: int
 ):
     calls = [row for minute in instance_minutes(Fleet(seed=1, minutes=20)) for row in minute]
-    outcome = evaluate(calls, now_minute=91, deployed_minute=0, states=states).as_dict()
+    outcome = judge(calls, now_minute=91, deployed_minute=0, states=states).as_dict()
     json.dumps(outcome, allow_nan=False)
     shuffled = list(states)
     random.Random(seed).shuffle(shuffled)
-    assert evaluate(calls, now_minute=91, deployed_minute=0, states=shuffled).as_dict() == outcome
+    assert judge(calls, now_minute=91, deployed_minute=0, states=shuffled).as_dict() == outcome
 
 
 def test_a_whole_fleet_gives_the_same_bits_in_any_order():
@@ -80,7 +80,7 @@ def test_a_whole_fleet_gives_the_same_bits_in_any_order():
     every_call, every_state = [
         [row for minute in kind for row in minute] for kind in (calls, states)
     ]
-    assert evaluate(
+    assert judge(
         every_call, now_minute=240, deployed_minute=0, states=every_state
     ) == evaluate_comparison(live, now_minute=240)
 

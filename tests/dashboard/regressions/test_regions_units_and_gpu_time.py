@@ -3,12 +3,12 @@ before the device is done."""
 
 import pytest
 
-from dashboard.regressions.judge import evaluate
+from dashboard.regressions.judge import judge
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 
 def rows_of(rows: list, minutes: int = 40) -> dict:
-    outcome = evaluate(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
+    outcome = judge(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
     return {(row.region, row.metric): row for row in outcome.evidence}
 
 

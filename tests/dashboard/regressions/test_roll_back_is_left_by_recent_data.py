@@ -1,7 +1,7 @@
 """Hysteresis: ROLL BACK ends when the last half hour is back, not when the mean since the
 deployment is."""
 
-from dashboard.regressions.judge import evaluate
+from dashboard.regressions.judge import judge
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 BASE = [instance("b1"), instance("b2"), instance("b3")]
@@ -14,7 +14,7 @@ def judged(*phases: tuple[list, int]):
     for instances, minutes in phases:
         rows += every_minute(instances, minutes, start=start)
         start += minutes
-    return evaluate(rows, now_minute=start, deployed_minute=0)
+    return judge(rows, now_minute=start, deployed_minute=0)
 
 
 def test_ten_minutes_with_twenty_matched_minutes_are_needed():
@@ -42,7 +42,7 @@ def test_it_comes_back_when_the_fault_does():
 
 def test_a_pause_without_data_neither_ends_nor_fills_a_hold():
     rows = [*every_minute(SLOW, 16), *every_minute(SLOW, 3, start=40)]
-    assert evaluate(rows, now_minute=43, deployed_minute=0).verdict == "watch"
+    assert judge(rows, now_minute=43, deployed_minute=0).verdict == "watch"
     rows = [*every_minute(SLOW, 16), *every_minute(SLOW, 4, start=40)]
-    outcome = evaluate(rows, now_minute=44, deployed_minute=0)
+    outcome = judge(rows, now_minute=44, deployed_minute=0)
     assert (outcome.verdict, outcome.since) == ("roll_back", 43)

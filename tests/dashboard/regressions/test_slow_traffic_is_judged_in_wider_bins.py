@@ -3,7 +3,7 @@ bin."""
 
 import pytest
 
-from dashboard.regressions.judge import evaluate
+from dashboard.regressions.judge import judge
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 
@@ -18,7 +18,7 @@ def p50_of(calls: int, minutes: int, slower: float = 2.0):
             minutes,
         )
     )
-    outcome = evaluate(rows, now_minute=minutes, deployed_minute=0)
+    outcome = judge(rows, now_minute=minutes, deployed_minute=0)
     return outcome, next(row for row in outcome.evidence if row.metric == "p50")
 
 
@@ -41,9 +41,7 @@ def test_a_verdict_needs_two_wide_bins():
 def test_a_quiet_canary_beside_a_busy_baseline_is_still_matched():
     rows = list(every_minute([instance("b1", calls=500), instance("c1", calls=5, p50=0.02)], 90))
     row = next(
-        row
-        for row in evaluate(rows, now_minute=90, deployed_minute=0).evidence
-        if row.metric == "p50"
+        row for row in judge(rows, now_minute=90, deployed_minute=0).evidence if row.metric == "p50"
     )
     assert row.matched_minutes >= 80
     assert row.change == pytest.approx(1.0)

@@ -5,7 +5,7 @@ from math import exp, log, sqrt
 import pytest
 from scipy.stats import t
 
-from dashboard.regressions.judge import evaluate
+from dashboard.regressions.judge import judge
 from dashboard.regressions.judge.pooled_estimate import t_quantile
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -21,7 +21,7 @@ def two_against_one(small: float = 0.0126, large: float = 0.0252) -> list:
 
 
 def row_of(rows: list) -> object:
-    outcome = evaluate(rows, now_minute=30, deployed_minute=0)
+    outcome = judge(rows, now_minute=30, deployed_minute=0)
     return next(row for row in outcome.evidence if row.metric == "p50")
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.common.numbers import magnitude as percent
-from dashboard.regressions.judge import Outcome, evaluate
+from dashboard.regressions.judge import Outcome, judge
 from dashboard.regressions.judge.text.numbers import format_duration
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
@@ -12,7 +12,7 @@ BASE = [instance(f"b{i}") for i in range(6)]
 
 
 def judged(rows: list, minutes: int = 60) -> Outcome:
-    return evaluate(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
+    return judge(list(every_minute(rows, minutes)), now_minute=minutes, deployed_minute=0)
 
 
 def said(outcome: Outcome, cause: str | None = None) -> str:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from dashboard.regressions.judge import InstanceMinute, Outcome, Settings, evaluate
+from dashboard.regressions.judge import InstanceMinute, Outcome, Settings, judge
 from dashboard.regressions.judge.text.verdict import verdict_sentence
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -46,9 +46,7 @@ def moved(minutes: range) -> list[InstanceMinute]:
 @pytest.mark.parametrize(("until", "verdict"), [(180, "healthy"), (192, "not_enough_data")])
 def test_healthy_ends_when_nothing_stands_beside_the_version_any_more(until: int, verdict: str):
     settings = Settings(comparable_share=0.0)
-    outcome = evaluate(
-        moved(range(70, until)), now_minute=until, deployed_minute=0, settings=settings
-    )
+    outcome = judge(moved(range(70, until)), now_minute=until, deployed_minute=0, settings=settings)
     assert outcome.verdict == verdict
     if verdict != "healthy":
         assert outcome.reason == "no_longer_compared"
@@ -61,7 +59,7 @@ def test_healthy_ends_when_nothing_stands_beside_the_version_any_more(until: int
 
 @pytest.mark.parametrize(("until", "verdict"), [(359, "healthy"), (360, "not_enough_data")])
 def test_healthy_stands_until_the_next_look_once_the_baseline_is_gone(until: int, verdict: str):
-    outcome = evaluate(
+    outcome = judge(
         rows(range(70)) + of("candidate", rows(range(70, until))),
         now_minute=until,
         deployed_minute=0,
@@ -75,7 +73,7 @@ def test_healthy_stands_until_the_next_look_once_the_baseline_is_gone(until: int
 def test_healthy_of_the_last_look_stands_once_the_baseline_is_gone_and_says_since_when():
     settings = Settings(looks=(60,))
     calls = rows(range(70)) + of("candidate", rows(range(70, 300)))
-    outcome = evaluate(calls, now_minute=300, deployed_minute=0, settings=settings)
+    outcome = judge(calls, now_minute=300, deployed_minute=0, settings=settings)
     assert outcome.verdict == "healthy"
     assert said(outcome).endswith("Nothing was compared since minute 69.")
 
@@ -89,9 +87,9 @@ def slower(found: Iterable[InstanceMinute], region: str) -> list[InstanceMinute]
 
 def test_a_roll_back_on_a_region_that_is_no_longer_called_ends_with_the_reason():
     calls = rows(range(240)) + slower(rows(range(60)), "rerank")
-    during = evaluate(calls, now_minute=140, deployed_minute=0)
+    during = judge(calls, now_minute=140, deployed_minute=0)
     assert (during.verdict, during.ended) == ("roll_back", ())
-    after = evaluate(calls, now_minute=240, deployed_minute=0)
+    after = judge(calls, now_minute=240, deployed_minute=0)
     assert (after.verdict, after.ended) == ("not_enough_data", (("rerank", 59),))
     assert said(after).endswith(
         "`rerank`, which was to be rolled back, has not been called since minute 59."
@@ -106,7 +104,7 @@ def test_a_region_that_is_called_again_and_still_slow_asks_for_a_roll_back_again
         + slower(rows(range(60)), "rerank")
         + slower(rows(range(200, 300)), "rerank")
     )
-    outcome = evaluate(calls, now_minute=300, deployed_minute=0)
+    outcome = judge(calls, now_minute=300, deployed_minute=0)
     kinds = [verdict for _, verdict in outcome.transitions if verdict != "watch"]
     assert kinds[-3:] == ["roll_back", "not_enough_data", "roll_back"]
     assert outcome.ended == ()
@@ -114,7 +112,7 @@ def test_a_region_that_is_called_again_and_still_slow_asks_for_a_roll_back_again
 
 def test_a_roll_back_of_a_version_that_is_off_says_that_it_is_over():
     calls = slower(rows(range(60)), "forward") + of("baseline", rows(range(60, 120)))
-    outcome = evaluate(calls, now_minute=120, deployed_minute=0)
+    outcome = judge(calls, now_minute=120, deployed_minute=0)
     assert outcome.verdict == "roll_back"
     assert said(outcome).endswith(
         "It has made no call since minute 59: this is what was said until then."
@@ -123,7 +121,7 @@ def test_a_roll_back_of_a_version_that_is_off_says_that_it_is_over():
 
 def test_regions_that_are_too_small_for_the_bound_are_named():
     calls = rows(range(70), calls=600) + rows(range(70), region="rare", calls=30)
-    outcome = evaluate(calls, now_minute=70, deployed_minute=0)
+    outcome = judge(calls, now_minute=70, deployed_minute=0)
     assert (outcome.verdict, outcome.minor) == ("healthy", ("rare",))
     assert "Not in it, for their few calls: `rare`." in said(outcome)
 
@@ -134,7 +132,7 @@ def test_versions_that_call_in_turn_are_compared():
         for row in slower(rows(range(90)), "forward")
         if (row.minute % 2 == 0) == (row.arm == "baseline")
     ]
-    outcome = evaluate(calls, now_minute=90, deployed_minute=0)
+    outcome = judge(calls, now_minute=90, deployed_minute=0)
     assert outcome.verdict == "roll_back"
     (p50,) = [row for row in outcome.evidence if row.metric == "p50"]
     assert p50.change == pytest.approx(0.5)
@@ -147,7 +145,7 @@ def test_calls_that_are_too_far_apart_in_time_are_not_compared():
         for row in slower(rows(range(120)), "forward")
         if (row.minute // 10 % 2 == 0) == (row.arm == "baseline")
     ]
-    outcome = evaluate(calls, now_minute=120, deployed_minute=0)
+    outcome = judge(calls, now_minute=120, deployed_minute=0)
     assert outcome.verdict == "not_enough_data"
     assert not any(row.matched_minutes for row in outcome.evidence if row.metric == "p50")
 
@@ -169,15 +167,15 @@ def test_one_of_several_instances_is_no_reason_to_roll_back():
     one = [
         replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
     ]
-    outcome = evaluate(one, now_minute=90, deployed_minute=0)
+    outcome = judge(one, now_minute=90, deployed_minute=0)
     assert outcome.verdict == "watch"
     assert "one instance shows nearly all of it" in said(outcome)
     both = [
         replace(row, p50=(row.p50 or 0.0) * 1.3) if row.instance == "c1" else row for row in one
     ]
-    assert evaluate(both, now_minute=90, deployed_minute=0).verdict == "roll_back"
+    assert judge(both, now_minute=90, deployed_minute=0).verdict == "roll_back"
     only = [row for row in one if row.stratum == "H100"]
-    assert evaluate(only, now_minute=90, deployed_minute=0).verdict == "roll_back"
+    assert judge(only, now_minute=90, deployed_minute=0).verdict == "roll_back"
 
 
 def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
@@ -187,18 +185,18 @@ def test_the_only_instance_waits_until_a_busy_neighbour_is_gone():
         replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
     ]
     assert (
-        evaluate([row for row in slow if row.minute < 45], now_minute=45, deployed_minute=0).verdict
+        judge([row for row in slow if row.minute < 45], now_minute=45, deployed_minute=0).verdict
         == "watch"
     )
-    assert evaluate(slow, now_minute=90, deployed_minute=0).verdict == "roll_back"
+    assert judge(slow, now_minute=90, deployed_minute=0).verdict == "roll_back"
     busy = [slowed if slowed.minute < 22 else row for row, slowed in zip(calls, slow, strict=True)]
     assert "roll_back" not in [
-        kind for _, kind in evaluate(busy, now_minute=90, deployed_minute=0).transitions
+        kind for _, kind in judge(busy, now_minute=90, deployed_minute=0).transitions
     ]
-    at_once = evaluate(busy, now_minute=90, deployed_minute=0, settings=Settings(lone_minutes=0))
+    at_once = judge(busy, now_minute=90, deployed_minute=0, settings=Settings(lone_minutes=0))
     assert "roll_back" in [kind for _, kind in at_once.transitions]
     two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
-    early = evaluate([row for row in two if row.minute < 45], now_minute=45, deployed_minute=0)
+    early = judge([row for row in two if row.minute < 45], now_minute=45, deployed_minute=0)
     assert early.verdict == "roll_back"
 
 
@@ -212,20 +210,20 @@ def test_what_one_instance_shows_has_to_stay_before_watch_is_said():
         else row
         for row in calls
     ]
-    assert [kind for _, kind in evaluate(busy, now_minute=90, deployed_minute=0).transitions] == [
+    assert [kind for _, kind in judge(busy, now_minute=90, deployed_minute=0).transitions] == [
         "not_enough_data"
     ]
-    at_once = evaluate(busy, now_minute=90, deployed_minute=0, settings=Settings(narrow_minutes=0))
+    at_once = judge(busy, now_minute=90, deployed_minute=0, settings=Settings(narrow_minutes=0))
     assert "watch" in [kind for _, kind in at_once.transitions]
     slow = [
         replace(row, p50=(row.p50 or 0.0) * 1.5) if row.instance == "c0" else row for row in calls
     ]
     leans_from, narrow = Settings().instance_minutes - 1, Settings().narrow_minutes
-    assert (leans_from + narrow - 1, "watch") in evaluate(
+    assert (leans_from + narrow - 1, "watch") in judge(
         slow, now_minute=90, deployed_minute=0
     ).transitions
     two = [*slow, *(replace(row, instance="c1", unit="c1") for row in slow if row.instance == "c0")]
-    assert (leans_from + Settings().watch_minutes - 1, "watch") in evaluate(
+    assert (leans_from + Settings().watch_minutes - 1, "watch") in judge(
         two, now_minute=90, deployed_minute=0
     ).transitions
 
@@ -236,7 +234,7 @@ def test_of_very_many_instances_the_dots_are_drawn_evenly_and_the_rest_is_counte
         [instance(name, p50=0.010 * (1.0 + 0.0001 * number)) for number, name in enumerate(names)],
         25,
     )
-    outcome = evaluate(calls, now_minute=25, deployed_minute=0)
+    outcome = judge(calls, now_minute=25, deployed_minute=0)
     (p50,) = [row for row in outcome.evidence if row.metric == "p50"]
     values = sorted(dot.value for dot in p50.dots if dot.arm == "candidate")
     assert (len(values), p50.dots_left_out, p50.candidate_instances) == (100, 150, 250)
