@@ -7,7 +7,7 @@ AT_ONCE = $(shell $(PYTHON) -c 'import os; print(min(7, 1 + (os.cpu_count() or 1
 # The tests start hundreds of processes: where a shell forbids to keep bytecode, each of them would compile all anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help demo up test test-machine test-sqlite test-browser test-postgresql faults check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
+.PHONY: help demo up test test-machine test-sqlite test-browser test-postgresql faults frameworks check format bench shots calibrate image-check fuzz gpu gpu-ranks clean
 
 help:  ## this list
 	@echo "compilewatch"
@@ -70,6 +70,9 @@ test-postgresql: $(VENV)/.tests
 
 faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.faults
+
+frameworks: $(VENV)/.tests  ## the long forms of the tests with serving and training frameworks (about ten minutes)
+	COMPILEWATCH_TEST_FRAMEWORKS=full COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) $(SLOWEST) -m frameworks_only tests/agent tests/flow
 
 check: $(VENV)/.tests  ## lint, format, types, imports, sizes, language, templates: exactly what CI checks
 	$(BIN)/ruff check .

@@ -81,9 +81,11 @@ def asks_no_database(item: pytest.Item) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out, without a skip that would look like something missing, what is for the other
     database or for full runs."""
-    left_out = set() if DATABASE == "postgresql" else {"postgresql_only"}
+    left_out = {"sqlite_only"} if DATABASE == "postgresql" else {"postgresql_only"}
     if os.environ.get("COMPILEWATCH_TEST_FAULTS") != "full":
         left_out.add("full_only")
+    if os.environ.get("COMPILEWATCH_TEST_FRAMEWORKS") != "full":
+        left_out.add("frameworks_only")
     mine = [item for item in items if not left_out & {mark.name for mark in item.iter_markers()}]
     if DATABASE == "postgresql":
         mine = [item for item in mine if not asks_no_database(item)]

@@ -144,7 +144,15 @@ def program_runs(board: Board, version: str, program: str) -> str:
     ).stdout
 
 
-def test_the_clients_count_what_the_dashboard_counts(stack: Stack, board: Board) -> None:
+def two_servers_roll(board: Board) -> dict[str, Counts]:
+    words = (*uvicorn.UVICORN, "--workers", "2")
+    return {
+        **servers_roll(board, "uvicorn", uvicorn.JOB, words, None, signal.SIGTERM),
+        **servers_roll(board, "gunicorn", gunicorn.JOB, GUNICORN, None, signal.SIGTERM),
+    }
+
+
+def other_frameworks_roll(board: Board) -> dict[str, Counts]:
     jobs: dict[str, Callable[[Board, str], Counts]] = {
         "Celery": celery_serves,
         "Ray Serve": ray_serves,
@@ -152,16 +160,7 @@ def test_the_clients_count_what_the_dashboard_counts(stack: Stack, board: Board)
         "Lightning": lightning_trains,
         "Trainer": trainer_trains,
     }
-    expected: dict[str, Counts] = {
-        **servers_roll(
-            board,
-            "uvicorn",
-            uvicorn.JOB,
-            (*uvicorn.UVICORN, "--workers", "2"),
-            None,
-            signal.SIGTERM,
-        ),
-        **servers_roll(board, "gunicorn", gunicorn.JOB, GUNICORN, None, signal.SIGTERM),
+    return {
         **servers_roll(board, "LitServe", litserve.JOB, ("job.py",), b"{}", signal.SIGINT),
         **{
             f"{name} {number}": run(board, f"{name} {number}")
@@ -169,6 +168,21 @@ def test_the_clients_count_what_the_dashboard_counts(stack: Stack, board: Board)
             for number in (1, 2)
         },
     }
+
+
+@pytest.mark.parametrize(
+    "roll",
+    [
+        pytest.param(two_servers_roll, id="two servers"),
+        pytest.param(
+            other_frameworks_roll, id="other frameworks", marks=pytest.mark.frameworks_only
+        ),
+    ],
+)
+def test_the_clients_count_what_the_dashboard_counts(
+    stack: Stack, board: Board, roll: Callable[[Board], dict[str, Counts]]
+) -> None:
+    expected = roll(board)
     wait_for("everything is folded", stack.folded, seconds=60)
     counted: dict[str, Counts] = {}
     for version, _, calls in stack.rows(CALLS):

@@ -23,7 +23,7 @@ from tests.hostile.mutations import mutant
 from tests.hostile.schema_cases import full
 from tests.hostile.target import LIVENESS, PATH, Target, processes
 
-MUTANTS = int(os.environ.get("COMPILEWATCH_TEST_MUTANTS", "20000"))
+MUTANTS = int(os.environ.get("COMPILEWATCH_TEST_MUTANTS", "8000"))
 IN_ONE_EXAMPLE = 50
 ANSWERS = {200, 400, 413, 426, 429}
 BUSY, COME_BACK = 503, 10

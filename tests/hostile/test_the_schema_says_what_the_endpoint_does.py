@@ -13,7 +13,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.hostile.target import Target
 
-EXAMPLES = 400
+EXAMPLES = 200
 BEYOND_JSON_SCHEMA = (
     b"holds the character NUL",
     b"expected `int`, got `float`",

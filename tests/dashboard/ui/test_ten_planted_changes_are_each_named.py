@@ -34,7 +34,7 @@ from dashboard.fleet.selectors.compilations.cache_miss_causes import SAME_CONFIG
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import member_add
 
-pytestmark = [pytest.mark.django_db, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.django_db, pytest.mark.timeout(600), pytest.mark.sqlite_only]
 JOB = """
 import sys
 import compilewatch
