@@ -1,1 +1,1 @@
-"""People: users, roles, audit."""
+"""Accounts: users, roles and the audit log."""

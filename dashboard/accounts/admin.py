@@ -1,4 +1,4 @@
-"""People, the record of changes, and what stands under every stage, for operators."""
+"""Admin classes for users, the audit log and heartbeats, for operators of the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dashboard.common.models import Heartbeat
 
 @admin.register(User, site=SITE)
 class UserAdmin(ReadOnlyAdmin):
-    """Everybody who has an account, with what can be mended for them."""
+    """Accounts of the server, with the actions that an operator can take on them."""
 
     list_display = ("username", "email", "is_active", "is_staff", "last_login", "date_joined")
     list_filter = ("is_active", "is_staff")
@@ -41,7 +41,7 @@ class UserAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Close: may not sign in, and is signed out now")
     def close(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """For whoever has left."""
+        """Closes the accounts of people who have left."""
         self._apply_to_each(
             request,
             queryset,
@@ -52,7 +52,7 @@ class UserAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Open again")
     def open_again(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Takes a closing back."""
+        """Reopens closed accounts."""
         self._apply_to_each(
             request,
             queryset,
@@ -63,7 +63,7 @@ class UserAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Take the second step away")
     def second_step(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """For whoever lost the app and the codes."""
+        """Removes the second factor of people who lost their app and recovery codes."""
         self._apply_to_each(
             request,
             queryset,
@@ -74,7 +74,7 @@ class UserAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Sign out everywhere")
     def sign_out(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """Ends every session."""
+        """Ends every session of the selected users."""
         self._apply_to_each(
             request,
             queryset,
@@ -97,7 +97,7 @@ class UserAdmin(ReadOnlyAdmin):
 
 @admin.register(AuditEntry, site=SITE)
 class AuditAdmin(ReadOnlyAdmin):
-    """Every change of the whole server; nothing in it can be changed."""
+    """Audit entries of the whole server, read-only."""
 
     list_display = ("at", "actor_name", "action", "subject", "project_id", "address")
     list_filter = ("action",)
@@ -108,7 +108,7 @@ class AuditAdmin(ReadOnlyAdmin):
 
 @admin.register(Heartbeat, site=SITE)
 class HeartbeatAdmin(ReadOnlyAdmin):
-    """Workers and beats of the last day."""
+    """Heartbeats of workers and beats of the last day."""
 
     list_display = ("name", "kind", "seen_at", "folded_at", "broker")
 

@@ -1,5 +1,7 @@
-"""The administration of the whole server, for its operators: staff look at what there is, and mend
-by the same services as everybody."""
+"""Admin site: the administration of the whole server, for staff.
+
+The site shows rows read-only; its actions call the same services as the other pages.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +23,26 @@ from unfold.sites import UnfoldAdminSite
 from dashboard.accounts.reauthentication import require_reauthentication
 
 ADMIN_CSP = {"script-src": [SELF, UNSAFE_EVAL], "style-src": [SELF, UNSAFE_INLINE]}
-"""What Alpine and unfold's bars of numbers need; everywhere else neither is allowed."""
+"""Alpine and the number bars of unfold need these sources. Every other page forbids both."""
 
 
 def read_user_theme(request: HttpRequest) -> str | None:
-    """The theme the person chose for the pages; none is the system's."""
+    """The theme that the user chose for the pages; None follows the system."""
     theme = getattr(request.user, "theme", "system")
     return None if theme == "system" else theme
 
 
 def theme_script(request: HttpRequest) -> str:
-    """What unfold remembers in the browser would win over that choice: the script puts the choice
-    in its place."""
+    """URL of the script that applies the user's theme.
+
+    Without the script, the theme that unfold keeps in the browser would override the choice.
+    """
     return static("ui/admin-theme.js")
 
 
 class AdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
-    """Staff only, signed in as on every page; who changes something has given the password
-    lately."""
+    """Admin site for staff, with the sign-in of every other page. Each POST requires a recent
+    reauthentication."""
 
     def has_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_staff)
@@ -46,7 +50,8 @@ class AdminSite(UnfoldAdminSite):  # type: ignore[misc]  # unfold has no types
     def admin_view(
         self, view: Callable[..., HttpResponse], cacheable: bool = False
     ) -> Callable[..., HttpResponse]:
-        """Every page but the way in."""
+        """Wraps a page of the site: redirects to sign-in, checks for staff, reauthenticates on
+        POST."""
         inner = csp_replace(ADMIN_CSP)(super().admin_view(view, cacheable))
 
         @wraps(view)
@@ -82,7 +87,7 @@ SITE = AdminSite()
 
 
 class ReadOnlyAdmin(ModelAdmin):  # type: ignore[misc]
-    """Rows to look at: nothing is added, changed or deleted by hand."""
+    """Read-only admin: rows cannot be added, changed or deleted by hand."""
 
     list_per_page = 50
     show_full_result_count = False

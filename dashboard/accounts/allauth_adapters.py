@@ -1,5 +1,5 @@
-"""How django-allauth behaves here: people are invited or come from the operator's own provider, and
-nobody signs up."""
+"""Adapters of django-allauth: people join by invitation or through the operator's provider. Public
+sign-up is closed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNKNOWN_ADDRESS = "0.0.0.0"
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
-    """Sign-in only."""
+    """Account adapter for sign-in only."""
 
     error_messages = DefaultAccountAdapter.error_messages | {
         "username_password_mismatch": "The name or the password is not correct.",
@@ -42,26 +42,33 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return False
 
     def _get_login_attempts_cache_key(self, request: HttpRequest, **credentials: Any) -> str:
-        """A name alone: allauth counts it apart for each Host header, and any port in one is ours.
-        Second steps are counted beside it."""
+        """A cache key by name alone.
+
+        The key of allauth depends on the Host header, and this server accepts any port in that
+        header. Second factors have a counter of their own.
+        """
         return f"name:{credentials.get('username', '')}".lower()
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        """Never nothing: a request over a socket file has no address, and the list of sessions
-        needs one."""
+        """The client address, never empty: the session list requires an address, and a request over
+        a Unix socket has none."""
         return request.META.get("REMOTE_ADDR") or UNKNOWN_ADDRESS
 
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
-    """Whoever the provider vouches for gets an account with which nothing is seen until somebody
-    invites them into a project."""
+    """Social account adapter: a person whom the provider identifies gets an account.
+
+    The account sees no project until a member invites the person.
+    """
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return bool(settings.OIDC_NAME)
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
-        """A new person, once, however many tabs they come in; a name that was taken a moment ago is
-        another one's."""
+        """Stores a new person once, even if the person signs in from several tabs at the same time.
+
+        A name that another account took in the meantime is replaced.
+        """
         account, person = sociallogin.account, sociallogin.user
         with write_transaction():
             acquire_advisory_lock("user names")
@@ -83,8 +90,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         exception: Any = None,
         extra_context: Any = None,
     ) -> None:
-        """A line in the log for each refusal but one: a person who says no at the provider has said
-        so."""
+        """Logs each refusal except a cancellation by the person."""
         why = exception or f"it answered error={request.GET.get('error', '')[:80]!r}"
         if not (extra_context or {}).get("state"):
             why = "no sign-in that began in this browser waits for the answer"
@@ -93,7 +99,7 @@ class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 def refusal_log(provider_id: str, why: object) -> None:
-    """Why somebody was not let in, at most once a minute for each reason, with how often."""
+    """Logs why a sign-in was refused, with a count: at most one line per minute and reason."""
     text = " ".join(str(why).split())[:300]
     kind = f"{type(why).__name__}: " if isinstance(why, Exception) else ""
     if times := _log_throttle.times(text):
@@ -107,8 +113,8 @@ def refusal_log(provider_id: str, why: object) -> None:
 
 
 class MfaAdapter(DefaultMFAAdapter):  # type: ignore[misc]
-    """What codes are made from is stored sealed: a copy of the database alone gives nobody a second
-    factor."""
+    """MFA adapter that encrypts the secrets of second factors. A copy of the database alone yields
+    no second factor."""
 
     def encrypt(self, text: str) -> str:
         return _build_cipher().encrypt(text.encode()).decode()

@@ -1,4 +1,4 @@
-"""Django's entry for this app."""
+"""App configuration of accounts."""
 
 import importlib
 
@@ -6,12 +6,12 @@ from django.apps import AppConfig
 
 
 class AccountsConfig(AppConfig):
-    """People: users, roles, audit."""
+    """Accounts: users, roles and the audit log."""
 
     name = "dashboard.accounts"
     label = "accounts"
 
     def ready(self) -> None:
-        """Begins to listen to what allauth tells."""
+        """Connects the receivers of allauth's signals."""
         for listener in ("audit_signals", "session_expiry"):
             importlib.import_module(f"dashboard.accounts.{listener}")

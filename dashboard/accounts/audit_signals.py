@@ -1,5 +1,4 @@
-"""What people do to their own accounts stands in the record, too: sign-ins, passwords, second
-factors, providers."""
+"""Signal receivers that write the audit log: sign-ins, passwords, second factors and providers."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from dashboard.accounts.services import audit_write
 
 @receiver(user_logged_in)
 def _audit_sign_in(request: HttpRequest, user: User, sociallogin: Any = None, **_: Any) -> None:
-    """A provider's word holds until the browser is closed or idle: whoever is shut out there is to
-    be out here the next day."""
+    """Audits a sign-in. A sign-in through the provider ends when the browser closes or is idle, so
+    that a person removed there loses access within a day."""
     if sociallogin is not None:
         request.session.set_expiry(0)
     _audit(

@@ -1,5 +1,8 @@
-"""An ID token counts only if the provider signed it, for this server, just now, and for the sign-in
-that began in this browser."""
+"""ID token validation: signature, issuer, audience, age and nonce.
+
+A token counts only if the provider signed it recently, for this server. The token must also belong
+to the sign-in that began in this browser (OpenID Connect Core 1.0, 3.1.3.7).
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,19 @@ ALGORITHMS = (
     "ES512",
     "EdDSA",
 )
-"""Those with a key of the provider's own. HS256 is none: its key is the client's secret, or
-whatever an attacker takes for one."""
+"""Algorithms whose signing key belongs to the provider. HS256 is excluded: its key is the client
+secret, or any text that an attacker passes off as the key."""
 CLOCK_SKEW_S = 60
-"""Seconds by which the clocks of the two machines may differ."""
+"""Maximum difference between the clocks of the two machines."""
 MAX_SUBJECT_CHARS = 191
 REQUIRED_CLAIMS = ["iss", "sub", "aud", "exp", "iat"]
 
 
 def derive_nonce(verifier: str) -> str:
-    """What ties an ID token to one sign-in: made of the PKCE verifier, which stays in the session
-    of the browser that began."""
+    """Derives the nonce that ties an ID token to one sign-in.
+
+    The input is the PKCE verifier, which stays in the session of the browser that began.
+    """
     digest = hashlib.blake2b(verifier.encode(), person=b"cw-nonce", digest_size=32).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
@@ -41,8 +46,7 @@ def derive_nonce(verifier: str) -> str:
 def id_token_read(
     text: object, *, keys: Any, issuer: str, client: str, nonce: str
 ) -> dict[str, Any]:
-    """The claims of a token that counts; raises OAuth2Error, whose text says for the log what was
-    wrong."""
+    """Returns the claims of a valid token. Raises OAuth2Error with the reason, for the log."""
     if not isinstance(text, str):
         raise OAuth2Error(
             "its answer has no ID token: expected id_token, which the scope openid asks for"
@@ -66,8 +70,8 @@ def id_token_read(
 
 
 def _find_key(header: dict[str, Any], keys: Any) -> jwt.PyJWK:
-    """The one key that the header names; without a name the provider has to have a single fitting
-    one."""
+    """Finds the key that the header names. Without a name, exactly one key of the provider must
+    match."""
     algorithm, name = header.get("alg"), header.get("kid")
     if algorithm not in ALGORITHMS:
         raise OAuth2Error(
@@ -92,7 +96,7 @@ def _find_key(header: dict[str, Any], keys: Any) -> jwt.PyJWK:
 
 
 def _check(claims: dict[str, Any], client: str, nonce: str) -> None:
-    """What PyJWT does not look at."""
+    """Checks the claims that PyJWT does not check: azp, nonce and sub."""
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if (several or "azp" in claims) and claims.get("azp") != client:
         raise OAuth2Error(

@@ -1,4 +1,4 @@
-"""People and the record of what they changed."""
+"""Models of people and the audit log."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class User(AbstractUser):
-    """A person who signs in; rights come from memberships, not from here."""
+    """A person who signs in. Rights come from memberships."""
 
     theme = models.CharField(
         max_length=8,
@@ -17,7 +17,7 @@ class User(AbstractUser):
 
 
 class AuditEntry(models.Model):
-    """One change made by a person or a command; rows are only ever added."""
+    """One change by a person or a command. Rows are append-only."""
 
     at = models.DateTimeField(db_index=True)
     project_id = models.BigIntegerField(null=True, db_index=True)

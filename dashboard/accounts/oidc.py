@@ -1,5 +1,7 @@
-"""The way to the operator's sign-in provider and back; one that does not answer is a sentence and
-no failure of ours."""
+"""Views of the sign-in through the operator's provider.
+
+A provider that does not answer produces an error page, not a server error.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from dashboard.accounts.allauth_adapters import refusal_log
 from dashboard.accounts.oidc_provider import Adapter
 
 PROVIDER_SIGN_IN_TIMEOUT_S = 3600
-"""Seconds that a person may take at the provider."""
+"""Maximum time a person may spend at the provider."""
 
 
 def _handle_provider_errors(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -37,8 +39,8 @@ def _handle_provider_errors(view: Callable[..., HttpResponse]) -> Callable[..., 
 
 @rate_limit(action="login")  # type: ignore[untyped-decorator]  # allauth has no types
 def _login_view(request: HttpRequest, provider_id: str) -> HttpResponse:
-    """What has to be remembered of a stranger until they come back is kept for an hour, and bounded
-    as tries to sign in are."""
+    """Redirects to the provider. The anonymous session is kept for an hour, and the rate limit of
+    sign-ins bounds the number of such sessions."""
     answer: HttpResponse = OAuth2LoginView.adapter_view(Adapter(request, provider_id))(request)
     if not request.user.is_authenticated and request.session.modified:
         request.session.set_expiry(PROVIDER_SIGN_IN_TIMEOUT_S)

@@ -1,5 +1,7 @@
-"""Signing in at the operator's provider, stricter than allauth: its ID token is verified, and so is
-everything else it answers."""
+"""Provider adapter: OpenID Connect sign-in, stricter than allauth.
+
+The adapter verifies the ID token and every other answer of the provider.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,20 @@ MAX_TEXT_CHARS = 254
 
 
 class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has no types
-    """allauth does not verify the signature of an ID token that it fetched itself, knows no nonce,
-    and takes any person's userinfo."""
+    """OAuth2 adapter that closes three gaps of allauth.
+
+    allauth does not verify the signature of an ID token that it fetched, does not use a nonce, and
+    accepts the userinfo of any person.
+    """
 
     _config: dict[str, Any] | None = None
 
     @property
     def openid_config(self) -> dict[str, Any]:
-        """What the provider says of itself; raises OAuth2Error if that is not the issuer that was
-        set, or sends us to plain http."""
+        """The provider's discovery document.
+
+        Raises OAuth2Error if the issuer differs from the setting, or an endpoint uses plain http.
+        """
         if self._config is None:
             with _refuse_malformed("what it says of itself"):
                 self._config = _check_config(
@@ -53,7 +60,7 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
     def complete_login(
         self, request: HttpRequest, app: Any, token: SocialToken, **kwargs: Any
     ) -> Any:
-        """Who it is: the ID token says so, and userinfo adds names of the same person."""
+        """Identifies the person by the ID token. Userinfo of the same subject adds names."""
         with _refuse_malformed("what it says of the person"):
             claims = id_token_read(
                 kwargs["response"]["id_token"],
@@ -79,24 +86,24 @@ class Adapter(OpenIDConnectOAuth2Adapter):  # type: ignore[misc]  # allauth has 
 
 
 class Provider(OpenIDConnectProvider):  # type: ignore[misc]
-    """Named in the settings; allauth makes it."""
+    """Provider class that the settings name; allauth instantiates it."""
 
     oauth2_adapter_class = Adapter
     supports_token_authentication = False
 
     def get_pkce_params(self) -> dict[str, str]:
-        """A nonce goes with it: allauth lets nothing from the address come after these."""
+        """PKCE parameters and the nonce. allauth lets no query parameter override them."""
         params: dict[str, str] = super().get_pkce_params()
         return params | {"nonce": derive_nonce(params["code_verifier"])}
 
     def get_auth_params_from_request(self, request: HttpRequest, action: str) -> dict[str, Any]:
-        """None: by a link with auth_params a stranger would choose what this server asks the
-        provider."""
+        """Ignores the query: through a link with auth_params, a stranger could choose the
+        parameters of the request to the provider."""
         params: dict[str, Any] = self.get_auth_params()
         return params
 
     def get_scope_from_request(self, request: HttpRequest) -> list[str]:
-        """None from there either."""
+        """Ignores the query, for the same reason."""
         scope: list[str] = self.get_scope()
         return scope
 
@@ -115,7 +122,8 @@ def _check_config(config: dict[str, Any], server: str) -> dict[str, Any]:
 
 
 def _select_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
-    """The claims that an account needs, as texts on one line that any database stores."""
+    """Selects the claims that an account needs, as single-line texts that every database can
+    store."""
     person: dict[str, Any] = {
         "sub": claims["sub"],
         "email_verified": claims.get("email_verified") in (True, "true"),
@@ -129,8 +137,7 @@ def _select_claims(claims: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _refuse_malformed(what: str) -> Iterator[None]:
-    """A stranger's answer may have any form: one that is not as agreed is a refusal, and no failure
-    of ours."""
+    """Turns any error from a malformed answer of the provider into OAuth2Error, a refusal."""
     try:
         yield
     except (

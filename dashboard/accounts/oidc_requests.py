@@ -1,5 +1,4 @@
-"""Requests to the sign-in provider within bounds: seconds for everything together, bytes of the
-answer, and no redirects."""
+"""HTTP session for the sign-in provider: bounded in time and bytes, without redirects."""
 
 from __future__ import annotations
 
@@ -12,18 +11,21 @@ from dashboard.common.call_timeout import call_with_timeout
 
 REQUEST_TIMEOUT_S = 5.0
 MAX_RESPONSE_BYTES = 1 << 20
-"""Bytes of an answer; keys of a provider and what it says of a person are a few KiB."""
+"""Maximum bytes of an answer. Discovery, keys and claims take a few KiB."""
 
 
 class BoundedSession(requests.Session):  # type: ignore[misc]  # requests has no types
-    """The time limit of requests holds for each read alone: a provider that sends a byte now and
-    then held a thread for ever."""
+    """Session with a deadline for the whole answer.
+
+    The timeout of requests applies to each single read. A provider that sends one byte at a time
+    could therefore block a thread without end.
+    """
 
     def request(
         self, method: str | bytes, url: str | bytes, *args: Any, **kwargs: Any
     ) -> requests.Response:
-        """The whole answer; raises RequestException for one that does not come, does not end, or
-        leads elsewhere."""
+        """Returns the whole answer. Raises RequestException for an answer that is late, too large
+        or a redirect."""
         until = time.monotonic() + REQUEST_TIMEOUT_S
         kwargs |= {"timeout": REQUEST_TIMEOUT_S, "allow_redirects": False, "stream": True}
         kwargs["headers"] = {**(kwargs.get("headers") or {}), "Accept-Encoding": "identity"}
@@ -39,7 +41,7 @@ class BoundedSession(requests.Session):  # type: ignore[misc]  # requests has no
 
 
 def _read_body(response: requests.Response, until: float) -> requests.Response:
-    """With its body, which is read piece by piece as it comes."""
+    """Reads the body in pieces until the deadline, and returns the response with it."""
     with response:
         if response.is_redirect:
             raise requests.TooManyRedirects(
@@ -55,5 +57,5 @@ def _read_body(response: requests.Response, until: float) -> requests.Response:
                 )
             if time.monotonic() > until:
                 raise requests.Timeout(f"no whole answer within {REQUEST_TIMEOUT_S:.0f} s")
-    response._content = b"".join(parts)  # where requests keeps a body that was read
+    response._content = b"".join(parts)  # requests keeps a body that was read here
     return response

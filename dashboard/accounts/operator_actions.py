@@ -1,5 +1,4 @@
-"""What an operator of the server mends for a person: a closed account, a lost second step, a stolen
-session."""
+"""Operator actions on an account: close or reopen, remove the second factor, end the sessions."""
 
 from __future__ import annotations
 
@@ -13,11 +12,11 @@ from dashboard.common.write_lock import write_transaction
 
 
 class OperatorActionError(ValueError):
-    """What is not done; the text says why."""
+    """Refused action; the text gives the reason."""
 
 
 def user_active_set(*, user: User, active: bool, actor: User, address: str | None = None) -> None:
-    """Closes an account, which ends its sessions, or opens it again."""
+    """Closes an account and ends its sessions, or reopens the account."""
     if user.pk == actor.pk:
         raise OperatorActionError("Nobody closes or opens their own account.")
     with write_transaction():
@@ -36,8 +35,8 @@ def user_active_set(*, user: User, active: bool, actor: User, address: str | Non
 
 
 def user_second_step_remove(*, user: User, actor: User, address: str | None = None) -> None:
-    """For whoever lost both the app and the recovery codes; from then on the password alone lets
-    them in."""
+    """Removes the second factor of a person who lost the app and the recovery codes. From then on
+    the password alone signs the person in."""
     if user.pk == actor.pk:
         raise OperatorActionError(
             "Your own second step is switched off on the page of your account."
@@ -54,7 +53,7 @@ def user_sign_out(*, user: User, actor: User, address: str | None = None) -> Non
 
 
 def _sessions_end(user: User) -> None:
-    """Those that the list of sessions knows, and those from before there was one."""
+    """Deletes the listed sessions, and older sessions that the list does not contain."""
     with write_transaction():
         known = UserSession.objects.filter(user=user)
         Session.objects.filter(

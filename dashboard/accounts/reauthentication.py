@@ -1,4 +1,4 @@
-"""Sensitive actions ask again who it is, unless that was shown within the last minutes."""
+"""Reauthentication: sensitive actions require a recent proof of identity."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from django.urls import reverse
 
 
 class AnonymousReauthenticationMiddleware:
-    """A page that asks again who it is keeps what was sent until the answer, in the session. Who is
-    not signed in goes to the way in, and nothing is kept: a row with up to a MiB of what a stranger
-    sent would be stored at each request."""
+    """Redirects anonymous requests to sign-in before allauth handles ReauthenticationRequired.
+
+    allauth would store the request in the session until the person has answered. For anonymous
+    requests that would be a database row with up to 1 MiB of a stranger's data per request.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -27,7 +29,7 @@ class AnonymousReauthenticationMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Called before allauth's own, which follows in the list."""
+        """Runs before the middleware of allauth, which follows in the list."""
         if isinstance(exception, ReauthenticationRequired) and not request.user.is_authenticated:
             return redirect_to_login(
                 request.get_full_path() if request.method == "GET" else reverse("home"),
@@ -37,14 +39,15 @@ class AnonymousReauthenticationMiddleware:
 
 
 REAUTHENTICATION_VALID_S = 900
-"""Seconds for which a password, a code or a provider's word is enough."""
+"""Seconds for which a password, a code or a sign-in at the provider remains valid."""
 
 
 def require_reauthentication(request: HttpRequest) -> None:
-    """Leads to the page that asks for the password or a code, which then does what was asked; for
-    GET it comes back here.
+    """Requires a recent authentication, else raises a redirect.
 
-    Who signs in at a provider alone has nothing to type here: they sign in there once more."""
+    The page asks for the password or a code, then performs the action; a GET returns to its page. A
+    person who signs in only through a provider has no password here, and signs in there again.
+    """
     records = get_authentication_records(request, request.user)
     if records and time.time() - records[-1]["at"] < REAUTHENTICATION_VALID_S:
         return

@@ -1,4 +1,4 @@
-"""Writes people and the record of what they changed."""
+"""Services that write users and the audit log."""
 
 from typing import Any
 
@@ -21,8 +21,7 @@ def audit_write(
     after: Any = None,
     address: str | None = None,
 ) -> AuditEntry:
-    """Adds one row to the record; without a person, `actor_name` says which command or machine it
-    was."""
+    """Adds one audit entry. Without an actor, `actor_name` names the command or machine."""
     if actor is None and not actor_name:
         raise ValueError("an audit entry needs an actor or an actor_name")
     return AuditEntry.objects.create(
@@ -48,16 +47,15 @@ def user_create(
     actor_name: str = "",
     address: str | None = None,
 ) -> User:
-    """A person who can sign in; a weak password raises a ValidationError, and rights come from
-    memberships."""
+    """Creates a person who can sign in. Raises ValidationError for a weak password. Rights come
+    from memberships."""
     user = user_build(username=username, password=password, email=email, is_staff=is_staff)
     user_store(user=user, actor=actor, actor_name=actor_name, address=address)
     return user
 
 
 def user_build(*, username: str, password: str, email: str = "", is_staff: bool = False) -> User:
-    """Somebody who is not stored yet. The hash takes half a second: it is made while nobody waits
-    for a lock."""
+    """Builds an unsaved user. Hashing takes about half a second, so it happens outside the lock."""
     user = User(username=username, email=email, is_staff=is_staff)
     validate_password(password, user)
     user.set_password(password)
@@ -68,10 +66,10 @@ def user_build(*, username: str, password: str, email: str = "", is_staff: bool 
 def user_store(
     *, user: User, actor: User | None = None, actor_name: str = "", address: str | None = None
 ) -> None:
-    """Stores whom `user_build` made; a name that is taken raises a ValidationError.
+    """Stores a user from `user_build`. Raises ValidationError if the name is taken.
 
-    Who signs in is found whatever the case of their name: of two names that differ in nothing else
-    neither could."""
+    Sign-in ignores the case of names. Two names that differ only in case would lock out both users.
+    """
     name = user.get_username()
     with write_transaction():
         acquire_advisory_lock("user names")
@@ -92,7 +90,7 @@ def user_store(
 
 
 def user_theme_set(*, user: User, theme: str, address: str | None = None) -> None:
-    """How pages look for this person: as the system, light or dark."""
+    """Sets the theme of the pages: system, light or dark."""
     before = user.theme
     user.theme = theme
     user.full_clean()

@@ -1,5 +1,5 @@
-"""How long a sign-in lasts: 14 days at most, and 12 hours without a look unless somebody asked to
-stay signed in."""
+"""Session expiry: 14 days after sign-in, or 12 idle hours unless the person chose to stay signed
+in."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from dashboard.common.models import CacheEntry
 IDLE_TIMEOUT_S = 12 * 3600
 MAX_SESSION_AGE_S = 14 * 86400
 LAST_SEEN_UPDATE_INTERVAL_S = 600
-"""A look is noted at most this often: pages that refresh themselves would write at each refresh."""
+"""Minimum seconds between two updates of the last activity. Pages that refresh automatically would
+otherwise write at each refresh."""
 
 SIGNED_IN_AT_KEY, SEEN_AT_KEY = "signed_in_at", "seen_at"
 
 
 class SessionExpiryMiddleware:
-    """Ends a sign-in that is too old. What a page fetches by itself is no look: a forgotten tab
-    does not keep anybody signed in."""
+    """Ends expired sessions. Automatic refreshes do not count as activity, so a forgotten tab does
+    not keep a session alive."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Whoever is not signed in passes."""
+        """Checks the session of a signed-in user; anonymous requests pass."""
         session = request.session
         if "_auth_user_id" in session:
             now = clock.unix()
@@ -59,8 +60,7 @@ def _record_sign_in(request: HttpRequest | None, **_: Any) -> None:
 
 
 def delete_expired_sessions() -> int:
-    """Deletes what ended by itself: sessions nobody signed out of, and counts of sign-ins; returns
-    how many sessions."""
+    """Deletes expired sessions and expired counters of sign-ins. Returns the number of sessions."""
     now = clock.now()
     gone, _ = Session.objects.filter(expire_date__lt=now).delete()
     UserSession.objects.exclude(session_key__in=Session.objects.values("session_key")).delete()
@@ -69,5 +69,5 @@ def delete_expired_sessions() -> int:
 
 
 def reset_sign_in_limits() -> None:
-    """As if nobody had tried to sign in."""
+    """Clears the counters of failed sign-ins."""
     cache.clear()

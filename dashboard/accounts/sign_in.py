@@ -1,4 +1,4 @@
-"""Signing somebody in who has just shown who they are, with what allauth notes of it."""
+"""Sign-in of a person who has just proved their identity, recorded for allauth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dashboard.accounts.models import User
 
 
 def sign_in_by_password(request: HttpRequest, user: User) -> None:
-    """As after the sign-in page: the person chose this password a moment ago."""
+    """Signs the person in as the sign-in page does, right after they chose their password."""
     login(request, user)
     request.session.set_expiry(0)
     record_authentication(request, user, method="password", username=user.get_username())

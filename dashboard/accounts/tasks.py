@@ -1,4 +1,4 @@
-"""Celery's way into this app."""
+"""Celery tasks of accounts."""
 
 from celery import shared_task
 
@@ -9,5 +9,5 @@ from dashboard.pipeline import stage_interval_s
 
 @shared_task(name="dashboard.accounts.tasks.sessions")
 def sessions(swept: bool = True) -> None:
-    """Deletes sign-ins that ended by themselves."""
+    """Deletes expired sessions."""
     job_run(name="sessions", interval=stage_interval_s("sessions"), job=delete_expired_sessions)

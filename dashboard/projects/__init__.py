@@ -1,1 +1,1 @@
-"""Projects, their members and keys; the one door in front of every query."""
+"""Projects, their members and keys, and the access check of every query."""

@@ -1,5 +1,5 @@
-"""Projects, members and keys of the whole server, for operators; a key that travelled is revoked
-here, too."""
+"""Admin classes for projects, members, invitations and keys, for operators of the server. An
+exposed key can be revoked here."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dashboard.projects.services import key_revoke
 
 @admin.register(Project, site=SITE)
 class ProjectAdmin(ReadOnlyAdmin):
-    """What differs from the defaults is shown; it is changed by manage.py retention, limits and
-    rate."""
+    """Projects with the settings that differ from the defaults. `manage.py retention`, `limits` and
+    `rate` change the settings."""
 
     list_display = ("name", "slug", "created_at", "time_zone")
     search_fields = ("name", "slug")
@@ -25,7 +25,7 @@ class ProjectAdmin(ReadOnlyAdmin):
 
 @admin.register(Member, site=SITE)
 class MemberAdmin(ReadOnlyAdmin):
-    """Who belongs where; admins of the project change it."""
+    """Memberships, read-only; admins of a project change them."""
 
     list_display = ("user", "project", "role", "created_at")
     list_filter = ("role",)
@@ -35,7 +35,7 @@ class MemberAdmin(ReadOnlyAdmin):
 
 @admin.register(Invitation, site=SITE)
 class InvitationAdmin(ReadOnlyAdmin):
-    """Links that were made; none can be read from here."""
+    """Invitations; the links are not stored."""
 
     list_display = (
         "project",
@@ -53,7 +53,7 @@ class InvitationAdmin(ReadOnlyAdmin):
 
 @admin.register(Key, site=SITE)
 class KeyAdmin(ReadOnlyAdmin):
-    """Keys by what may be shown of them."""
+    """Keys without their secret parts."""
 
     list_display = (
         "lookup",
@@ -86,7 +86,7 @@ class KeyAdmin(ReadOnlyAdmin):
 
     @admin.action(description="Revoke at once")
     def revoke(self, request: HttpRequest, queryset: QuerySet[Key]) -> None:
-        """As on the page of keys; one that is revoked already stays as it is."""
+        """Revokes the selected keys; a revoked key stays unchanged."""
         assert isinstance(request.user, User)
         keys = list(queryset.select_related("project"))
         for key in keys:

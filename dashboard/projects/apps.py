@@ -1,10 +1,10 @@
-"""Django's entry for this app."""
+"""App configuration of projects."""
 
 from django.apps import AppConfig
 
 
 class ProjectsConfig(AppConfig):
-    """Projects, their members and keys; the one door in front of every query."""
+    """Projects, their members and keys, and the access check of every query."""
 
     name = "dashboard.projects"
     label = "projects"

@@ -1,5 +1,4 @@
-"""What a first start needs: a person, a project and a key, made once; a second start finds them and
-makes nothing."""
+"""Bootstrap: the first user, project and key. A second run finds them and creates nothing."""
 
 import secrets
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from dashboard.projects.services import key_create, member_add, project_create
 
 @dataclass(frozen=True, slots=True)
 class SetupResult:
-    """What is there now. `password` and `key` are texts that were just made and are shown once;
-    None means it was there before."""
+    """Result of the bootstrap. `password` and `key` are new texts, shown once; None means that they
+    existed before."""
 
     project: Project
     user: User | None
@@ -30,8 +29,8 @@ def project_setup(
     password: str | None = None,
     actor_name: str = "setup_project",
 ) -> SetupResult:
-    """The project, with a person who administers it if a name is given, and an ingest key if it has
-    none that works."""
+    """Creates the missing parts: a project, an admin if `username` is given, and an ingest key if
+    none is valid."""
     user, made = _find_or_create_user(username, password, actor_name)
     slug = slugify(name)
     project = Project.objects.filter(slug=slug).first() or project_create(

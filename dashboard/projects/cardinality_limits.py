@@ -1,5 +1,5 @@
-"""How many different things a project may report before new ones are counted together under
-`other`; no report is refused for it."""
+"""Cardinality limits: distinct names that a project may report before further names are counted as
+`other`. Reports are never refused for this."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MAX_LIMIT = 1_000_000
 
 
 class LimitError(ValueError):
-    """A limit that cannot be; the text names it and what was expected."""
+    """An invalid limit; the text names the limit and the expected value."""
 
 
 @dataclass(frozen=True)
 class CardinalityLimits:
-    """One number a kind of thing."""
+    """Maximum of distinct names for each kind."""
 
     environment: int = 20
     series: int = 5_000
@@ -25,7 +25,7 @@ class CardinalityLimits:
     finding: int = 2_000
 
     def as_dict(self) -> dict[str, int]:
-        """By name."""
+        """The limits by name."""
         return asdict(self)
 
 
@@ -36,11 +36,11 @@ LIMIT_PERIODS = {
     "instance": "in the last hour",
     "finding": "new today",
 }
-"""Over which time each kind is counted."""
+"""Period over which each kind is counted."""
 
 
 def read_limits(settings: Mapping[str, Any]) -> CardinalityLimits:
-    """What a project's settings say; a number that is absent or out of bounds is the default's."""
+    """The limits from a project's settings. Absent or invalid numbers have their defaults."""
     told = settings.get("limits")
     if not isinstance(told, Mapping):
         return CardinalityLimits()
@@ -54,7 +54,7 @@ def read_limits(settings: Mapping[str, Any]) -> CardinalityLimits:
 
 
 def check_limits(limits: CardinalityLimits, changes: Mapping[str, Any]) -> CardinalityLimits:
-    """The limits with some numbers changed; raises LimitError for what cannot be."""
+    """Returns the limits with some numbers changed. Raises LimitError."""
     for name, number in changes.items():
         if name not in LIMIT_PERIODS:
             raise LimitError(f"{name} has no limit, expected one of {', '.join(LIMIT_PERIODS)}.")
@@ -66,7 +66,7 @@ def check_limits(limits: CardinalityLimits, changes: Mapping[str, Any]) -> Cardi
 
 
 def describe_limit(*, kind: str, limit: int, example: str = "") -> str:
-    """What a page says while a limit is reached."""
+    """Describes a limit that is reached, for pages."""
     named = f", the last was {example}" if example else ""
     return f"{kind}: {limit:,} of {limit:,} {LIMIT_PERIODS[kind]}; new ones go into `other`{named}"
 

@@ -1,8 +1,9 @@
-"""The keys that sign commands to a project's jobs: made from the server's pepper and a nonce in the
-project's settings.
+"""Command keys: sign commands to a project's jobs, derived from the server's pepper and a nonce in
+the project's settings.
 
-The key pair is Ed25519, and jobs hold its public half. The text that `command_key` answers is the
-symmetric key of the release before."""
+The key pair is Ed25519, and jobs hold the public key. `derive_command_key` returns the symmetric
+key of the previous release.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ COMMAND_KEY_SETTING = "command_key"
 
 
 def derive_command_key(project: Project) -> str:
-    """The key as it is now; empty while the project has none."""
+    """The current symmetric key; empty if the project has none."""
     known = project.settings.get(COMMAND_KEY_SETTING)
     return (
         key_text_derive("cmd", settings.KEY_PEPPER, known["nonce"])
@@ -33,13 +34,13 @@ def derive_command_key(project: Project) -> str:
 
 
 def list_public_keys(project: Project) -> list[str]:
-    """In hexadecimal digits: the one that jobs are to be given, then the one before, which still
+    """Public keys in hexadecimal: the current key for jobs, then the previous key, which still
     verifies."""
     return [_public(pair) for pair in _derive_key_pairs(project)]
 
 
 def sign_command(project: Project, message: bytes) -> dict[str, str]:
-    """Signatures of the key pair and of the one before, in base64 by their public keys."""
+    """Signs with the current and the previous key pair. Returns base64 signatures by public key."""
     return {
         _public(pair): base64.b64encode(pair.sign(message)).decode()
         for pair in _derive_key_pairs(project)
@@ -49,9 +50,11 @@ def sign_command(project: Project, message: bytes) -> dict[str, str]:
 def command_key_create(
     *, project: Project, actor: User | None = None, actor_name: str = "", address: str | None = None
 ) -> str:
-    """New keys; the symmetric one is to be shown this once. Jobs with the symmetric key before
-    follow no command from now on, jobs with the public key before follow until the next time: only
-    the server can sign for either."""
+    """Creates new keys. Returns the symmetric key, which is shown once.
+
+    Jobs with the previous symmetric key follow no command from now on. Jobs with the previous
+    public key follow commands until the next renewal. Only the server can sign for either.
+    """
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before, public_before = derive_command_key(stored), list_public_keys(stored)[:1]
@@ -76,8 +79,8 @@ def command_key_create(
 
 
 def _derive_key_pairs(project: Project) -> list[Ed25519PrivateKey]:
-    """The newest first. The project's number is in it: a nonce that is copied to another project
-    makes another key there."""
+    """Key pairs, newest first. The seed includes the project's ID, so a copied nonce yields another
+    key in another project."""
     known = project.settings.get(COMMAND_KEY_SETTING)
     nonces = (
         [known.get(name) for name in ("nonce", "nonce_before")] if isinstance(known, dict) else []

@@ -1,5 +1,5 @@
-"""Invitations: a link that makes whoever opens it a member, once and for a week; only a keyed hash
-of it is stored."""
+"""Invitations: links that add their first visitor to a project, valid for a week. Only a keyed hash
+is stored."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MAX_OPEN_INVITATIONS = 100
 
 
 class InvitationError(ValueError):
-    """An invitation that cannot be made or taken; the text names the field and why."""
+    """An invitation that cannot be created or accepted; the text names the field and the reason."""
 
 
 def invitation_create(
     *, project: Project, role: str, note: str = "", actor: User, address: str | None = None
 ) -> tuple[Invitation, str]:
-    """A new invitation and the text that stands in its link; the text is not stored and cannot be
-    shown again."""
+    """Creates an invitation. Returns the invitation and the secret of its link, which is not stored
+    and cannot be shown again. Raises InvitationError."""
     if role not in Role.values:
         raise InvitationError(f"role: expected one of {', '.join(Role.values)}.")
     if list_open_invitations(project).count() >= MAX_OPEN_INVITATIONS:
@@ -53,8 +53,8 @@ def invitation_create(
 
 
 def find_invitation(text: str) -> Invitation | None:
-    """The invitation behind a link, if it can still be taken: its maker has to administer the
-    project still."""
+    """The open invitation behind a link. None if its creator is no longer an admin of the
+    project."""
     digest = key_digest(text, settings.KEY_PEPPER)
     found = (
         _filter_open(Invitation.objects.filter(digest=digest))
@@ -65,7 +65,7 @@ def find_invitation(text: str) -> Invitation | None:
 
 
 def list_open_invitations(project: Project) -> QuerySet[Invitation]:
-    """What can still be taken, newest first."""
+    """Open invitations, newest first."""
     return (
         _filter_open(for_project(Invitation, project))
         .select_related("made_by")
@@ -74,12 +74,11 @@ def list_open_invitations(project: Project) -> QuerySet[Invitation]:
 
 
 def invitation_accept(*, invitation: Invitation, user: User, address: str | None = None) -> Member:
-    """Makes the person a member, or gives a member the greater role; raises InvitationError when
-    somebody was quicker."""
+    """Adds the person to the project, or raises the role of a member. Raises InvitationError if the
+    invitation is no longer open."""
     with write_transaction():
-        Project.objects.select_for_update().get(
-            pk=invitation.project_id
-        )  # the members change one after the other
+        # The lock serializes changes of members.
+        Project.objects.select_for_update().get(pk=invitation.project_id)
         mine = _filter_open(Invitation.objects.filter(pk=invitation.pk))
         if not _is_maker_admin(invitation) or not mine.update(
             accepted_at=clock.now(), accepted_by=user
@@ -106,7 +105,7 @@ def invitation_accept(*, invitation: Invitation, user: User, address: str | None
 
 
 def invitation_revoke(*, invitation: Invitation, actor: User, address: str | None = None) -> None:
-    """Takes an invitation back; its link leads nowhere from now on."""
+    """Revokes an invitation, so that its link is invalid. Raises InvitationError."""
     with write_transaction():
         if not _filter_open(Invitation.objects.filter(pk=invitation.pk)).update(
             revoked_at=clock.now()
@@ -116,8 +115,8 @@ def invitation_revoke(*, invitation: Invitation, actor: User, address: str | Non
 
 
 def _is_maker_admin(invitation: Invitation) -> bool:
-    """Asked again when it is taken: the right to invite may have ended since the link was
-    opened."""
+    """True if the creator is still an active admin. Acceptance checks this again, since the right
+    may have ended after the link was opened."""
     rows = Member.objects.filter(
         project=invitation.project_id,
         user=invitation.made_by_id,

@@ -1,5 +1,5 @@
-"""Checks presented keys against the database, at most twice a second each: a revoked key stops
-working within a second."""
+"""Key authentication: checks keys against the database at most twice a second per key. A revoked
+key stops working within a second."""
 
 import hashlib
 import hmac
@@ -22,18 +22,18 @@ logger = logging.getLogger(__name__)
 
 CACHE_FRESH_S = 0.5
 CACHE_USABLE_DURING_REFRESH_S = 0.9
-"""Seconds an answer serves other threads while one of them asks again."""
+"""Seconds for which a cached result serves other threads while one thread refreshes it."""
 
 REFRESH_WAIT_S = 1.0
-"""Seconds a thread that has no answer waits for the one that asks: all at once would take more
-connections than there are."""
+"""Seconds that a thread without a cached result waits for a refresh. Without the wait, all threads
+together would need more connections than the pool has."""
 
 MAX_CACHED_KEYS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedKey:
-    """A key that works, and whom it speaks for."""
+    """A valid key and its project."""
 
     id: int
     kind: str
@@ -42,20 +42,20 @@ class VerifiedKey:
     expires_at: datetime | None
 
     def alive(self) -> bool:
-        """Whether it has not expired since it was looked up."""
+        """True if the key has not expired since the lookup."""
         return self.expires_at is None or self.expires_at > clock.now()
 
 
 _valid_cache: dict[bytes, tuple[float, VerifiedKey | None]] = {}
 _invalid_cache: dict[bytes, tuple[float, VerifiedKey | None]] = {}
-"""Keys that the database does not know, apart from those that work: a flood of them makes room
-among its own."""
+"""Keys unknown to the database, apart from valid keys: a flood of unknown keys evicts only unknown
+keys."""
 _salt = secrets.token_bytes(32)
 _refresh_lock = Lock()
 
 
 def key_check(text: str) -> VerifiedKey | None:
-    """The key behind the text, or None if it is unknown, mistyped, revoked or expired."""
+    """The key with this text, or None if the key is unknown, mistyped, revoked or expired."""
     mark = _fingerprint(text)
     known, age = _find_cached(mark)
     if age > CACHE_FRESH_S:
@@ -66,8 +66,8 @@ def key_check(text: str) -> VerifiedKey | None:
 
 
 def key_recall(text: str) -> VerifiedKey | None:
-    """The key behind the text, if it worked when it was last checked. It orders requests and grants
-    no access."""
+    """The key with this text, if it was valid at the last check. Prioritizes requests and grants no
+    access."""
     return _find_cached(_fingerprint(text))[0]
 
 
@@ -76,14 +76,14 @@ def _fingerprint(text: str) -> bytes:
 
 
 def _find_cached(mark: bytes) -> tuple[VerifiedKey | None, float]:
-    """What was found last, and how many seconds ago."""
+    """The last result and its age in seconds."""
     asked, known = _valid_cache.get(mark) or _invalid_cache.get(mark, (float("-inf"), None))
     return known, time.monotonic() - asked
 
 
 def _refresh_single_flight(text: str, mark: bytes, *, patience: float) -> VerifiedKey | None:
-    """What the database says. Of many threads one asks; the others take what they have, or wait for
-    what it hears."""
+    """The current result of the database. One thread queries; the others use the cached result or
+    wait for the query."""
     mine = (
         _refresh_lock.acquire(timeout=patience)
         if patience
@@ -116,7 +116,7 @@ def _refresh(text: str, mark: bytes) -> VerifiedKey | None:
 
 
 def clear_key_cache() -> None:
-    """Asks the database again for every key."""
+    """Clears the cache, so that every key is looked up again."""
     _valid_cache.clear()
     _invalid_cache.clear()
 

@@ -1,5 +1,4 @@
-"""The text of a key: how it is made, checked for typing errors and hashed; nothing here touches the
-database."""
+"""Key format: generation, checksum and hash of key texts, without database access."""
 
 import hmac
 import re
@@ -18,7 +17,7 @@ KEY_SEARCH_PATTERN = re.compile(r"cw_(?:ing|api|dep|cmd)_[0-9A-Za-z]{8}_[0-9A-Za
 
 @dataclass(frozen=True, slots=True)
 class KeyText:
-    """A key as a machine presents it, in its parts."""
+    """The text of a key with its kind and lookup part."""
 
     text: str
     kind: str
@@ -26,14 +25,14 @@ class KeyText:
 
 
 def key_text_generate(kind: str) -> KeyText:
-    """A new key; 43 characters of base 62 hold 256 bits."""
+    """Generates a key; its 43 characters of base 62 hold 256 bits."""
     lookup, secret = _random(8), _random(43)
     body = f"cw_{kind}_{lookup}_{secret}"
     return KeyText(body + _checksum(body), kind, lookup)
 
 
 def key_text_parse(text: str) -> KeyText | None:
-    """The parts of a key, or None if it is not one or was mistyped."""
+    """Parses a key. None if the text is not a key or was mistyped."""
     found = _KEY_PATTERN.fullmatch(text)
     if found is None or found[4] != _checksum(found[1]):
         return None
@@ -41,13 +40,13 @@ def key_text_parse(text: str) -> KeyText | None:
 
 
 def key_digest(text: str, pepper: str) -> bytes:
-    """What is stored of a key."""
+    """The keyed hash of a key, which the database stores."""
     return hmac.digest(pepper.encode(), text.encode(), "sha256")
 
 
 def key_text_derive(kind: str, pepper: str, nonce: str) -> str:
-    """A key that is stored nowhere, not even as a hash: the pepper and the nonce make it again, and
-    neither does alone."""
+    """Derives a key that is not stored, not even as a hash. The derivation requires both the pepper
+    and the nonce."""
 
     def part(name: str, length: int) -> str:
         number = int.from_bytes(
@@ -60,8 +59,8 @@ def key_text_derive(kind: str, pepper: str, nonce: str) -> str:
 
 
 def seed_derive(kind: str, pepper: str, nonce: str) -> bytes:
-    """The 32 bytes that a private key is made of, stored nowhere in the same way; no text of a key
-    reveals them."""
+    """Derives the 32 bytes of a private key, which are not stored. No key text reveals the
+    bytes."""
     return hmac.digest(pepper.encode(), f"{kind} ed25519 {nonce}".encode(), "sha256")
 
 

@@ -1,4 +1,4 @@
-"""A new project made by a person: its place in addresses comes from its name."""
+"""Project creation by a person: the slug is derived from the name."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MAX_SLUG_TRIES = 50
 
 
 class ProjectError(ValueError):
-    """A project that cannot be made; the text says why."""
+    """A project that cannot be created; the text gives the reason."""
 
 
 def project_create_from_name(*, name: str, actor: User, address: str | None = None) -> Project:
-    """A project of this name, administered by its maker; a name that is taken gets a number in its
-    address."""
+    """Creates a project with its creator as admin. A name in use gets a number in its slug. Raises
+    ProjectError."""
     name = visible_name(" ".join(name.split()))
     if not 1 <= len(name) <= 100:
         raise ProjectError("The name has to have 1 to 100 characters.")

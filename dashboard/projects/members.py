@@ -1,5 +1,4 @@
-"""Who belongs to a project: their roles change, people go, and somebody who administers it always
-stays."""
+"""Project members: roles and removal. Every project keeps at least one admin."""
 
 from __future__ import annotations
 
@@ -10,14 +9,13 @@ from dashboard.projects.models import Member, Project, Role
 
 
 class MemberError(ValueError):
-    """What cannot be done to a member; the text names the field and why."""
+    """A refused change of a member; the text names the field and the reason."""
 
 
 def member_role_set(
     *, project: Project, user_id: int, role: str, actor: User, address: str | None = None
 ) -> Member:
-    """Gives a member another role; raises MemberError for a role that is none, and where nobody
-    would administer the project any more."""
+    """Sets the role of a member. Raises MemberError for an unknown role, and for the last admin."""
     if role not in Role.values:
         raise MemberError(f"role: expected one of {', '.join(Role.values)}.")
     with write_transaction():
@@ -35,8 +33,7 @@ def member_role_set(
 def member_remove(
     *, project: Project, user_id: int, actor: User, address: str | None = None
 ) -> Member:
-    """Takes a person out; their next request finds no such project. Raises MemberError for the last
-    one who administers it."""
+    """Removes a member, whose next request gets 404. Raises MemberError for the last admin."""
     with write_transaction():
         member = _lock_member(project, user_id)
         _require_other_admin(project, member)
@@ -46,7 +43,7 @@ def member_remove(
 
 
 def _lock_member(project: Project, user_id: int) -> Member:
-    """The member, while nobody else changes who belongs to the project."""
+    """Locks the project's members and returns the member. Raises MemberError."""
     Project.objects.select_for_update().get(pk=project.pk)
     member = Member.objects.select_related("user").filter(project=project, user_id=user_id).first()
     if member is None:

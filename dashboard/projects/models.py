@@ -1,11 +1,11 @@
-"""Projects, who may see them, and the keys that machines use."""
+"""Models of projects, members, invitations and keys."""
 
 from django.conf import settings
 from django.db import models
 
 
 class Project(models.Model):
-    """A team's fleet: everything else belongs to exactly one."""
+    """A team's fleet. Every other row belongs to exactly one project."""
 
     name = models.CharField(max_length=100)
     slug = models.SlugField(max_length=64, unique=True)
@@ -24,7 +24,7 @@ class Project(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a member may do; each role includes the one before."""
+    """Rights of a member; each role includes the one before."""
 
     VIEWER = "viewer", "Viewer"
     OPERATOR = "operator", "Operator"
@@ -49,7 +49,7 @@ class Member(models.Model):
 
 
 class Invitation(models.Model):
-    """A link that makes whoever opens it a member, once. Only a keyed hash is stored; the link is
+    """A link that adds its first visitor to a project. Only a keyed hash is stored; the link is
     shown once."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
@@ -72,7 +72,7 @@ class Invitation(models.Model):
 
 
 class Key(models.Model):
-    """What a machine presents. Only a keyed hash is stored; the text is shown once."""
+    """API key of a machine. Only a keyed hash is stored; the text is shown once."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="keys")
     kind = models.CharField(

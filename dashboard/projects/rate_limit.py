@@ -1,5 +1,5 @@
-"""The quota of a project: reports a second, and reports that may wait to be folded; above it only
-its own agents are told to wait."""
+"""Rate limit: the quota of a project in reports per second and queued reports. Above the quota,
+only the agents of that project have to wait."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ MAX_QUOTA = {RATE_SETTING: 1_000_000, WAITING_SETTING: 100_000_000}
 
 
 class QuotaError(ValueError):
-    """A quota that cannot be; the text says what was expected."""
+    """An invalid quota; the text gives the expected value."""
 
 
 def read_rate(settings: Mapping[str, object]) -> float:
-    """Reports a second by a project's settings, else the default; each web process counts for
-    itself."""
+    """Reports per second of a project, by its settings or the default. Each web process counts
+    separately."""
     wanted = settings.get(RATE_SETTING)
     return (
         float(wanted)
@@ -28,7 +28,7 @@ def read_rate(settings: Mapping[str, object]) -> float:
 
 
 def read_waiting_limit(settings: Mapping[str, object]) -> int:
-    """How many reports of a project may wait to be folded, by its settings, else the default."""
+    """Maximum queued reports of a project, by its settings or the default."""
     wanted = settings.get(WAITING_SETTING)
     return (
         wanted
@@ -38,12 +38,12 @@ def read_waiting_limit(settings: Mapping[str, object]) -> int:
 
 
 def read_quota(settings: Mapping[str, object]) -> dict[str, float]:
-    """Both numbers in force, by the names of their settings."""
+    """Both quotas in force, by the names of their settings."""
     return {RATE_SETTING: read_rate(settings), WAITING_SETTING: read_waiting_limit(settings)}
 
 
 def check_quota(changes: Mapping[str, int]) -> dict[str, int]:
-    """The new numbers; raises QuotaError for what cannot be one."""
+    """Returns the validated numbers. Raises QuotaError."""
     for name, number in changes.items():
         if name not in MAX_QUOTA:
             raise QuotaError(

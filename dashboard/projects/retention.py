@@ -1,5 +1,5 @@
-"""How many days a project keeps what was counted; findings, verdicts and alerts are kept for
-ever."""
+"""Retention: days for which a project retains its data. Findings, verdicts and alerts are retained
+indefinitely."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 MAX_REPORT_AGE_DAYS = 7
-"""Days after which a report is refused as too old: what is kept for longer can still be added up
-when it arrives late."""
+"""Days after which a report is refused as too old. Data with a longer retention can still include
+late reports."""
 
 
 class RetentionError(ValueError):
-    """A number of days that cannot be kept; the text names the setting and what was expected, a
-    page has its own name for it."""
+    """An invalid number of days. The text names the setting and the expected value; `name`, `given`
+    and `expected` let a page use its own label."""
 
     def __init__(self, name: str, given: str, expected: str) -> None:
         super().__init__(f"{name} is {given}, expected {expected}.")
@@ -23,7 +23,7 @@ class RetentionError(ValueError):
 
 @dataclass(frozen=True)
 class Retention:
-    """Days. What belongs to a day is there until that many whole days have passed after it."""
+    """Retention in days. A day's data remains until that many whole days have passed after it."""
 
     instance_minutes: int = 8
     version_minutes: int = 35
@@ -31,7 +31,7 @@ class Retention:
     compile_events: int = 35
 
     def as_dict(self) -> dict[str, int]:
-        """By name."""
+        """The days by setting name."""
         return asdict(self)
 
 
@@ -52,7 +52,7 @@ RETENTION_BOUNDS_DAYS = {
 
 
 def read_retention(settings: Mapping[str, Any]) -> Retention:
-    """What a project's settings say; a number that is absent or out of bounds is the default's."""
+    """The retention from a project's settings. Absent or invalid numbers have their defaults."""
     told = settings.get("retention")
     if not isinstance(told, Mapping):
         return Retention()
@@ -65,7 +65,7 @@ def read_retention(settings: Mapping[str, Any]) -> Retention:
 
 
 def check_retention(retention: Retention, changes: Mapping[str, int]) -> Retention:
-    """The retention with some numbers changed; raises RetentionError for what is out of bounds."""
+    """Returns the retention with some numbers changed. Raises RetentionError."""
     for name, days in changes.items():
         if name not in RETENTION_BOUNDS_DAYS:
             raise RetentionError(
@@ -83,13 +83,13 @@ def check_retention(retention: Retention, changes: Mapping[str, int]) -> Retenti
 
 
 def describe_day_bounds(name: str) -> str:
-    """The bounds of a number of days, in words."""
+    """Describes the bounds of a number of days."""
     least, most = RETENTION_BOUNDS_DAYS[name]
     return f"{least} to {most} days"
 
 
 def longest_retention(kept: list[Retention]) -> Retention:
-    """Each number as large as any of them has it; without any, the defaults."""
+    """The maximum of each number; the defaults if the list is empty."""
     return Retention(
         **{
             field.name: max(getattr(one, field.name) for one in kept or [Retention()])

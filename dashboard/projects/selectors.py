@@ -1,4 +1,4 @@
-"""Reads projects through the one door: nobody sees a project without being a member of it."""
+"""Selectors of projects, with the access check: only members see a project."""
 
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ _ROLE_ORDER = [Role.VIEWER, Role.OPERATOR, Role.ADMIN]
 
 
 def role_includes(role: Role, at_least: Role) -> bool:
-    """Whether a role may do what another may: viewer < operator < admin."""
+    """True if `role` includes the rights of `at_least`: viewer < operator < admin."""
     return _ROLE_ORDER.index(role) >= _ROLE_ORDER.index(at_least)
 
 
@@ -34,7 +34,8 @@ def find_member_role(user: User | AnonymousUser, project: Project) -> Role | Non
 def get_project_or_404(
     user: User | AnonymousUser, slug: str, at_least: Role = Role.VIEWER
 ) -> Project:
-    """The one door: 404 for whoever is not a member, 403 for a member whose role is too low."""
+    """The access check: Http404 for a person who is not a member, PermissionDenied for a lower
+    role."""
     project = Project.objects.filter(slug=slug).first()
     role = find_member_role(user, project) if project else None
     if project is None or role is None:
@@ -45,28 +46,28 @@ def get_project_or_404(
 
 
 def list_projects(user: User | AnonymousUser) -> QuerySet[Project]:
-    """The projects a person is a member of, by name."""
+    """Projects in which the person is a member, by name."""
     if not user.is_authenticated or not user.is_active:
         return Project.objects.none()
     return Project.objects.filter(members__user_id=user.pk).order_by("name", "pk")
 
 
 def may_create_projects(user: User | AnonymousUser) -> bool:
-    """Staff, and whoever administers a project: somebody who was only let in by a sign-in provider
-    does not fill the server."""
+    """True for staff and for admins of a project. A person whom only the sign-in provider admitted
+    cannot create projects."""
     if not user.is_authenticated or not user.is_active:
         return False
     return user.is_staff or Member.objects.filter(user_id=user.pk, role=Role.ADMIN).exists()
 
 
 def for_project(rows: type[M] | QuerySet[M], project: Project | int) -> QuerySet[M]:
-    """Only the rows of this project; the first step of every query behind the door."""
+    """Only the rows of this project; the first filter of every query after the access check."""
     queryset: QuerySet[Any] = rows._default_manager.all() if isinstance(rows, type) else rows
     return queryset.filter(project_id=project if isinstance(project, int) else project.pk)
 
 
 def read_key_actor_name(*, key_id: int) -> str:
-    """What the audit record calls a key."""
+    """The name of a key in the audit log."""
     key = Key.objects.get(pk=key_id)
     return f"key {key.name or key.lookup}"
 

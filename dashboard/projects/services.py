@@ -1,4 +1,4 @@
-"""Writes projects, members and keys; every change is in the audit record."""
+"""Services that write projects, members and keys. Every change is audited."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ def project_create(
     actor_name: str = "",
     address: str | None = None,
 ) -> Project:
-    """A new project; its creator becomes its administrator."""
+    """Creates a project; its creator becomes an admin."""
     project = Project(name=name, slug=slug, created_at=clock.now())
     project.full_clean(exclude=["settings"])
     with write_transaction():
@@ -54,8 +54,7 @@ def retention_set(
     actor_name: str = "",
     address: str | None = None,
 ) -> Retention:
-    """Keeps some of what the project counts for another number of days; raises RetentionError for a
-    number out of bounds."""
+    """Changes the retention of a project. Raises RetentionError."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before = read_retention(stored.settings)
@@ -89,7 +88,7 @@ def limits_set(
     actor_name: str = "",
     address: str | None = None,
 ) -> CardinalityLimits:
-    """Gives the project other limits; raises LimitError for a number that cannot be one."""
+    """Changes the cardinality limits of a project. Raises LimitError."""
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
         before = read_limits(stored.settings)
@@ -123,7 +122,7 @@ def quota_set(
     actor_name: str = "",
     address: str | None = None,
 ) -> dict[str, float]:
-    """Gives the project another quota; raises QuotaError for what cannot be one."""
+    """Changes the quota of a project. Raises QuotaError."""
     wanted = check_quota(changes)
     with write_transaction():
         stored = Project.objects.select_for_update().get(pk=project.pk)
@@ -146,7 +145,7 @@ def member_add(
     actor_name: str = "",
     address: str | None = None,
 ) -> Member:
-    """Gives a person a role in the project, instead of the one they had."""
+    """Sets a person's role in the project."""
     with write_transaction():
         before = (
             Member.objects.filter(project=project, user=user).values_list("role", flat=True).first()
@@ -180,7 +179,8 @@ def key_create(
     actor_name: str = "",
     address: str | None = None,
 ) -> tuple[Key, str]:
-    """A new key and its text; the text is not stored and cannot be shown again."""
+    """Creates a key. Returns the key and its text, which is not stored and cannot be shown
+    again."""
     made = key_text_generate(kind)
     key = Key(
         project=project,
@@ -209,14 +209,14 @@ def key_create(
 def key_revoke(
     *, key: Key, actor: User | None = None, actor_name: str = "", address: str | None = None
 ) -> None:
-    """The key stops working within a second, in every process."""
+    """Revokes a key, which stops working within a second in every process."""
     with write_transaction():
         if Key.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=clock.now()):
             _audit(key.project, "key.revoke", key_label(key), actor, actor_name, address=address)
 
 
 def key_record_use(*, key_id: int) -> None:
-    """Notes the minute of use; a second call in the same minute writes nothing."""
+    """Records the minute of use; a second call in the same minute writes nothing."""
     minute = clock.now().replace(second=0, microsecond=0)
     unnoted = Key.objects.filter(Q(last_used_at=None) | Q(last_used_at__lt=minute), pk=key_id)
     if unnoted.exists():
@@ -225,8 +225,8 @@ def key_record_use(*, key_id: int) -> None:
 
 
 def key_record_exposure(*, key_id: int, where: str, address: str | None) -> None:
-    """Marks a key that travelled where others can read it; at most one audit row a minute and
-    key."""
+    """Marks a key that was sent where others can read it, with at most one audit entry per minute
+    and key."""
     now = clock.now()
     unnoted = Key.objects.filter(
         Q(exposed_at=None) | Q(exposed_at__lt=now - EXPOSURE_AUDIT_INTERVAL), pk=key_id
@@ -245,7 +245,7 @@ def key_record_exposure(*, key_id: int, where: str, address: str | None) -> None
 
 
 def key_label(key: Key) -> str:
-    """What may be shown of a key."""
+    """The public part of a key."""
     return f"cw_{key.kind}_{key.lookup}"
 
 

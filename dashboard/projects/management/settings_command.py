@@ -1,5 +1,5 @@
-"""What the commands that show and change a project's numbers have in common: `--project`, `--set
-NAME=NUMBER`, and what they say."""
+"""Base of the commands that show and change a project's numbers: `--project` and `--set
+NAME=NUMBER`."""
 
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser
@@ -14,25 +14,26 @@ MAX_DIGITS = 9
 
 
 class SettingsCommand(BaseCommand, ABC):
-    """A command names its numbers, changes some of them, and says in lines what they are."""
+    """Command that lists and changes numbers of projects. A subclass defines the names, the change
+    and the output."""
 
     names: Collection[str]
     example: str
-    """Such as version=400."""
+    """Example of an assignment, such as version=400."""
 
     metavar = "NAME=NUMBER"
     number = "a whole number"
 
     @abstractmethod
     def change(self, project: Project, changes: dict[str, int]) -> None:
-        """Sets them; raises ValueError with a sentence for what cannot be."""
+        """Applies the changes. Raises ValueError with a sentence."""
 
     @abstractmethod
     def lines(self, project: Project) -> Iterator[str]:
-        """What they are now."""
+        """Yields the output lines for the current numbers."""
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Without --project every project is shown."""
+        """Adds `--project` and `--set`. Without `--project`, every project is shown."""
         parser.add_argument(
             "--project",
             metavar="SLUG",
@@ -43,7 +44,7 @@ class SettingsCommand(BaseCommand, ABC):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Says what the numbers are, after the change if there is one."""
+        """Applies the changes, if any, and prints the numbers."""
         projects = Project.objects.order_by("slug")
         if options["project"]:
             projects = projects.filter(slug=options["project"])

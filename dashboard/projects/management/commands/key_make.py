@@ -1,5 +1,5 @@
-"""`manage.py key_make --kind api --name prometheus`: a key from the command line, such as the one
-that Prometheus reads /metrics with."""
+"""Key command: `manage.py key_make --kind api --name prometheus` creates a key, for example for
+Prometheus to read /metrics."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from dashboard.projects.services import key_create
 
 
 class Command(BaseCommand):
-    """Makes a key and prints it this once."""
+    """Creates a key and prints it once."""
 
     help = (
         "Makes a key that reads (api), sends reports (ing) or tells of deployments (dep), and "

@@ -1,5 +1,5 @@
-"""`manage.py rate`: how many reports a second each project may send, how many may wait to be
-folded, and how to change it."""
+"""Rate command: `manage.py rate` shows or changes the quota of each project: reports per second and
+queued reports."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from dashboard.projects.services import quota_set
 
 
 class Command(SettingsCommand):
-    """`manage.py rate --project ranking --set reports_per_second=200`"""
+    """Example: `manage.py rate --project ranking --set reports_per_second=200`."""
 
     help = (
         "Shows or changes the quota of a project: how many reports a second it may send to "
@@ -20,11 +20,11 @@ class Command(SettingsCommand):
     names, example = (RATE_SETTING, WAITING_SETTING), f"{RATE_SETTING}=200"
 
     def change(self, project: Project, changes: dict[str, int]) -> None:
-        """Another quota; web processes know it within a second."""
+        """Sets the quota; web processes apply it within a second."""
         quota_set(project=project, changes=changes, actor_name="rate")
 
     def lines(self, project: Project) -> Iterator[str]:
-        """The quota in force, with what is usual where it differs."""
+        """The quota in force, with the default where it differs."""
         usual = read_quota({})
         for name, number in read_quota(project.settings).items():
             yield f"{name:<18}{number:>9,.15g}" + (

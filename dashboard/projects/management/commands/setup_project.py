@@ -1,5 +1,5 @@
-"""Makes a project with its first key, and a person who may sign in; prints what is shown only
-once."""
+"""Setup command: creates a project with its first key, and a person who may sign in. Prints the
+secrets once."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from dashboard.projects.bootstrap import project_setup
 
 
 class Command(BaseCommand):
-    """`manage.py setup_project --name Ranking --user ada`"""
+    """Example: `manage.py setup_project --name Ranking --user ada`."""
 
     help = __doc__
 
