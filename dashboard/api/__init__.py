@@ -1,1 +1,1 @@
-"""The read API, the deploy gate and metrics."""
+"""HTTP API: read API, deploy gate and Prometheus metrics."""

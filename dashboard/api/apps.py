@@ -1,10 +1,10 @@
-"""Django's entry for this app."""
+"""App configuration of the API."""
 
 from django.apps import AppConfig
 
 
 class ApiConfig(AppConfig):
-    """The read API, the deploy gate and metrics."""
+    """HTTP API: read API, deploy gate and Prometheus metrics."""
 
     name = "dashboard.api"
     label = "api"

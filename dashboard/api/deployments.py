@@ -1,5 +1,7 @@
-"""`POST /api/v1/deployments`: CI tells what it deployed. It is shown as a mark; verdicts follow the
-traffic and not this."""
+"""Deployment marks: `POST /api/v1/deployments` records a deployment that CI reports.
+
+Pages show the mark. Verdicts follow the traffic and ignore the mark.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^\S")
 
 
 class Posted(msgspec.Struct, forbid_unknown_fields=True):
-    """The body. `at` is needed, so that a request that is sent again tells of the same
-    deployment."""
+    """Request body. `at` is required, so that a repeated request identifies the same deployment."""
 
     model: Name
     version: Name
@@ -41,7 +42,7 @@ class Posted(msgspec.Struct, forbid_unknown_fields=True):
 @require_POST
 @with_key("dep")
 def deployments(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
-    """201 for a new mark, 200 for one that is known."""
+    """Stores a deployment mark: 201 for a new mark, 200 for a known one."""
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isascii() or not length.isdecimal() or int(length[:9]) > MAX_BODY_BYTES:
         return error_response(
@@ -81,7 +82,10 @@ def deployments(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
 
 
 def _build_mark(posted: Posted) -> PostedMark:
-    """What shows nothing or turns text round is written as its code; names may grow by that."""
+    """Validates the posted mark and escapes invisible and bidirectional characters.
+
+    Raises ValueError for a time out of range, or for a name that escaping makes too long.
+    """
     at = posted.at.astimezone(clock.now().tzinfo).replace(microsecond=0)
     if not clock.now() - MAX_AGE < at < clock.now() + MAX_AHEAD:
         raise ValueError("at: expected a time of the last 400 days, and none in the future.")

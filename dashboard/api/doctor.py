@@ -1,5 +1,4 @@
-"""What an operator looks at first: settings, database, Redis, workers, clock, disk, mail, the
-outside world; a sentence each."""
+"""Doctor checks: settings, database, Redis, workers, clock, disk, mail and outbound network."""
 
 from __future__ import annotations
 
@@ -26,8 +25,7 @@ from dashboard.common.redis_status import BROKER, broker_address
 from dashboard.ingest.health import quarantine_check
 
 MAX_CLOCK_DIFFERENCE_S = 2.0
-"""Seconds by which the clocks of this machine and the database may differ: minutes are counted by
-both."""
+"""Maximum difference between the clocks of this machine and the database: both count minutes."""
 MAX_PROBED_TARGETS = 10
 FALLBACK_TEXT = (
     "workers go on by their own timer, more slowly. See COMPILEWATCH_REDIS_URL and that server."
@@ -36,7 +34,7 @@ PROVIDER_TIMEOUT_S = 5.0
 
 
 def run_doctor() -> list[Check]:
-    """Every check, whatever the others found."""
+    """Runs every check, including those after a failed check."""
     named: dict[str, Callable[[], Check]] = {
         "settings": settings_check,
         **CHECKS,
@@ -65,8 +63,7 @@ def run_doctor() -> list[Check]:
 
 
 def _explain_no_answer(found: list[Check]) -> str:
-    """Why the database has no answer to a question: what its migrations would have made is not
-    there, or it is not there itself."""
+    """Explains why the database does not answer a check: missing migrations, or no connection."""
     missing = [check for check in found if check.name == "migrations" and check.value]
     return "migrations are not applied" if missing else NO_ANSWER_TEXT
 
@@ -84,7 +81,8 @@ def _report_unusable_database(error: DatabaseError) -> Check:
 
 
 def settings_check() -> Check:
-    """What `manage.py check --deploy` says; embedded on loopback, plain http is as it should be."""
+    """Runs the checks of `manage.py check --deploy`. An embedded server on loopback may use plain
+    http."""
     found = checks.run_checks(include_deployment_checks=not settings.EMBEDDED)
     told = [one for one in found if one.level >= checks.WARNING and not one.is_silenced()]
     if told:
@@ -108,7 +106,8 @@ def settings_check() -> Check:
 
 
 def beat_check() -> Check:
-    """Workers sweep by their own timer without a beat, so it is no failure of the line."""
+    """Checks for a beat. Workers sweep on their own timer without a beat, so the pipeline still
+    works."""
     seen = [
         clock.unix() - beat.seen_at.timestamp() for beat in list_heartbeats() if beat.kind == "beat"
     ]
@@ -132,7 +131,7 @@ def beat_check() -> Check:
 
 
 def redis_check() -> Check:
-    """Written to as a task would be."""
+    """Checks Redis with a write, as a task would do."""
     if settings.EMBEDDED:
         return Check("redis", True, None, None, "", "The embedded mode needs none.")
     waiting = BROKER.probe()
@@ -156,7 +155,7 @@ def redis_check() -> Check:
 
 
 def clock_check() -> Check:
-    """Against the database's own clock."""
+    """Compares this machine's clock with the database's clock."""
     if connection.vendor != "postgresql":
         return Check(
             "clock",
@@ -188,7 +187,7 @@ def clock_check() -> Check:
 
 
 def secrets_check() -> Check:
-    """Files of secrets that others on this machine can read."""
+    """Finds secret files that other users of this machine can read."""
     named = [
         Path(value)
         for name, value in os.environ.items()
@@ -211,7 +210,7 @@ def secrets_check() -> Check:
 
 
 def mail_check() -> Check:
-    """Connects and signs in, and sends nothing."""
+    """Connects and signs in to the mail server without sending a message."""
     if not settings.MAIL_READY:
         return Check(
             "mail",
@@ -241,16 +240,15 @@ def mail_check() -> Check:
 
 
 def provider_check() -> Check:
-    """Reads what the provider of sign-ins says of itself, as a sign-in would."""
+    """Reads the discovery document of the sign-in provider, as a sign-in would."""
     if not settings.ENV.oidc:
         return Check(
             "sign-in", True, None, None, "", "People sign in with passwords; no provider is set."
         )
     address = f"{settings.ENV.oidc.url}/.well-known/openid-configuration"
     try:
-        with urllib.request.urlopen(
-            address, timeout=PROVIDER_TIMEOUT_S
-        ) as answer:  # an address of the operator's, https by its setting
+        # The address is the operator's, https by its setting.
+        with urllib.request.urlopen(address, timeout=PROVIDER_TIMEOUT_S) as answer:
             issuer = json.loads(answer.read(1 << 20)).get("issuer", "")
     except (OSError, ValueError, AttributeError) as error:
         return Check(
@@ -276,7 +274,7 @@ def provider_check() -> Check:
 
 
 def outbound_check() -> Check:
-    """Every place that channels send to, once; nothing is sent."""
+    """Connects once to each address that channels notify, without sending a notification."""
     places: dict[str, str] = {}
     for channel in (
         Channel.objects.filter(enabled=True).exclude(kind__in=("email", "apprise")).order_by("pk")

@@ -1,5 +1,7 @@
-"""The deploy gate: whether a version may go on, as pass, fail or inconclusive. Only data or a
-person's word passes, silence never."""
+"""Deploy gate: whether a version may proceed, as pass, fail or inconclusive.
+
+A version passes only on data or on a person's decision. Missing data never passes.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +21,18 @@ from dashboard.regressions.judge.certain_facts import list_wrong_results
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 
 SILENT_AFTER_MINUTES = 10
-"""Minutes without a report, or without a look of the judge, after which HEALTHY is not taken for an
-answer any more."""
+"""Minutes without a report or an evaluation after which HEALTHY no longer passes the gate."""
 
 PERMANENT_REASONS = {"first_version", "no_baseline", "no_common_stratum", "no_common_host"}
-"""Why there is not enough data, where more of the same does not change it."""
+"""Reasons for NOT ENOUGH DATA that more data cannot remove."""
 
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 
 
 @dataclass
 class GateResult:
-    """The answer before it is JSON. `wait`: whether asking again in a minute may bring another
-    one."""
+    """Gate result before its encoding as JSON. `wait`: another request in a minute may yield
+    another result."""
 
     state: str
     sentence: str
@@ -40,8 +41,7 @@ class GateResult:
     known: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self, asked: dict[str, str]) -> dict[str, Any]:
-        """Everything a reader may rely on; keys are only ever added, and what is not known is
-        null."""
+        """The JSON object of the answer. Keys are only ever added; unknown values are null."""
         unknown = dict.fromkeys(
             (
                 "verdict",
@@ -64,7 +64,7 @@ class GateResult:
 
 
 def evaluate_gate(*, project_id: int, model: str, version: str, environment: str) -> GateResult:
-    """What is known of the newest deployment of this version there."""
+    """Evaluates the newest deployment of this version in the environment."""
     rows = Deployment.objects.filter(
         project_id=project_id, model__name=model, version__name=version, environment=environment
     )
@@ -119,8 +119,8 @@ def _evaluate_deployment(
         .values_list("judged_minute", flat=True)
         .first()
     )
-    # Minute 0 stands for "judge it anew at the next sweep", seconds from now: what was said holds
-    # until then, and not if nothing comes.
+    # Minute 0 requests a re-evaluation at the next sweep, within seconds. Until then the minute of
+    # the verdict counts.
     last = judged or verdict.minute
     if judged is None or last < minute - SILENT_AFTER_MINUTES:
         return _inconclusive(
@@ -139,7 +139,7 @@ def _evaluate_deployment(
 
 
 def _find_alert_decision(verdict: Verdict, alert: Alert) -> dict[str, str] | None:
-    """What a person said about just this; not any more once it got worse than they saw."""
+    """A person's decision on this alert, unless the verdict has become worse since."""
     if alert.state != AlertState.RESOLVED or _is_worse(verdict, alert.worst, alert.verdict):
         return None
     if alert.outcome == AlertOutcome.ACCEPTED:
@@ -150,8 +150,10 @@ def _find_alert_decision(verdict: Verdict, alert: Alert) -> dict[str, str] | Non
 
 
 def _find_acceptance(deployment: Deployment, verdict: Verdict) -> dict[str, str] | None:
-    """An operator's word on the version itself, which may be older than any alert; not any more
-    once it got worse than it was then."""
+    """A person's acceptance of the version, unless the verdict has become worse since.
+
+    The acceptance may be older than any alert.
+    """
     rows = BaselineChoice.objects.filter(
         version_id=deployment.version_id,
         environment=deployment.environment,
@@ -172,15 +174,16 @@ def _find_acceptance(deployment: Deployment, verdict: Verdict) -> dict[str, str]
 
 
 def _is_worse(verdict: Verdict, kind: str, seen: Verdict | None) -> bool:
-    """Whether it is worse than what somebody answered, or says that a result is wrong that was not
-    said to be then."""
+    """True if the verdict is more severe than the one that the person answered, or reports a wrong
+    result that was not reported then."""
     return rank_severity(verdict.kind) > rank_severity(kind) or bool(
         list_wrong_results(verdict.evidence) - list_wrong_results(seen.evidence if seen else None)
     )
 
 
 def _build_unknown(project_id: int, model: str, version: str, environment: str) -> GateResult:
-    """Nothing reported yet is no error: a gate is often asked before the first instance runs."""
+    """A result for missing data. CI often queries the gate before the first instance runs, so this
+    is not an error."""
     if not WatchedModel.objects.filter(project_id=project_id, name=model).exists():
         return _inconclusive(
             "unknown_model",
@@ -225,7 +228,7 @@ def _collect_details(
 
 
 def _evidence(verdict: Verdict) -> list[dict[str, str]]:
-    """The strongest evidence in words, by metric; what the verdict says where there is none."""
+    """The strongest evidence by metric, or the sentence of the verdict if there is none."""
     lines = select_strongest_evidence(verdict.evidence)
     return [_reason(line["metric"], f"{line['name']}: {line['text']}") for line in lines] or [
         _reason(verdict.kind, verdict.sentence)

@@ -1,5 +1,4 @@
-"""The way into the addresses that programs use with a key: the right kind of key in the header, or
-an answer that says what is wrong."""
+"""Key authentication of API views: the right kind of key in the header, or an error answer."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ View = Callable[[HttpRequest, VerifiedKey], HttpResponse]
 
 
 def with_key(kind: str) -> Callable[[View], Callable[[HttpRequest], HttpResponse]]:
-    """Turns a view of (request, key) into one of (request); the key says which project is asked
-    about."""
+    """Turns a view of (request, key) into a view of (request). The key determines the project."""
 
     def wrap(view: View) -> Callable[[HttpRequest], HttpResponse]:
         @wraps(view)

@@ -1,5 +1,5 @@
-"""The one OpenAPI document of everything that programs speak with: reports, what is read, the gate,
-and what CI tells."""
+"""OpenAPI document of every interface for programs: reports, read API, deploy gate, deployment
+marks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _SCHEMES = {"ing": "sends reports", "api": "reads", "dep": "tells of deployments
 _READ_MODULE = re.compile(
     r".*_read_(?:findings_instances|models_versions|timeseries|verdicts_alerts)_|^(?:deployment|reports)_"
 )
-"""What comes before the published name of an operation: names of modules, and of what is posted."""
+"""Prefix of an operation ID before its published name: the module, or the kind of posted body."""
 _TAGS = {
     "/api/v1/reports": "Reports",
     "/api/v1/gate": "Deployments",
@@ -45,7 +45,7 @@ _TAGS = {
 
 @cache
 def build_document() -> dict[str, Any]:
-    """OpenAPI 3.1; made once in a process."""
+    """Builds the OpenAPI 3.1 document, once per process."""
     read, reports = deepcopy(read_document()), deepcopy(build_openapi_document())
     (posted,), components = msgspec.json.schema_components(
         (Posted,), ref_template="#/components/schemas/{name}"

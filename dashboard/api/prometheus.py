@@ -1,5 +1,7 @@
-"""`/metrics` for Prometheus: how the line does, and what is said of versions; read from the
-database, the same in each process."""
+"""Prometheus exporter: `/metrics` with the state of the pipeline and of live versions.
+
+The exporter reads the database, so every process returns the same values.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ Totals = dict[tuple[str, str], float]
 
 @require_safe
 def metrics(request: WSGIRequest) -> HttpResponse:
-    """For whoever is signed in, or sends a key that reads: how the line does as a whole, and the
-    versions of their own projects."""
+    """Serves the metrics to a signed-in user or a key that reads: the whole pipeline, and the
+    versions of the reader's projects."""
     if request.user.is_authenticated:
         projects = list(list_projects(request.user))
     else:
@@ -63,17 +65,17 @@ def metrics(request: WSGIRequest) -> HttpResponse:
 
 
 class PipelineCollector:
-    """What Prometheus' own client asks for all families."""
+    """Prometheus collector of all families."""
 
     def __init__(self, projects: list[Project]) -> None:
         self._projects = projects
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing beforehand: what there is is read when it is asked for."""
+        """Empty: the families are built at collection."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Every family, in the order of the line."""
+        """Yields every family, in the order of the pipeline."""
         totals = totals_read()
         yield InfoMetricFamily(
             "compilewatch", "The version that answers.", value={"version": __version__}
@@ -140,7 +142,7 @@ class PipelineCollector:
 
 
 def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
-    """How long folding and judging took."""
+    """Duration and results of the fold and judge stages."""
     seconds = SummaryMetricFamily(
         "compilewatch_stage_seconds",
         "Seconds of the runs that had something to do.",

@@ -1,5 +1,5 @@
-"""What /metrics says of versions: verdicts and key figures of live deployments, of the projects
-that the reader may see."""
+"""Version metrics of `/metrics`: verdicts and key metrics of live deployments, in the projects of
+the reader."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from dashboard.regressions.selectors import read_latest_verdicts
 
 MAX_PROJECTS = 20
 MAX_DEPLOYMENTS = 200
-"""Of one project: beyond them the newest are told, and how many were left out."""
+"""Maximum deployments of one project. The newest are exported, with the number of those left
+out."""
 HOUR_MINUTES = 60
 VERSION_LABELS = ["project", "model", "version"]
 QUANTILE_METRICS = ("latency_seconds", "latency_below_seconds")
@@ -54,21 +55,22 @@ _METRIC_TEXTS = {
 
 
 class QuantileMetricFamily(Metric):
-    """Quantiles of a model's version. Prometheus reserves the label `quantile` for summaries."""
+    """Quantiles of a model version. Prometheus reserves the label `quantile` for summaries."""
 
     def __init__(self, name: str, documentation: str) -> None:
         super().__init__(name, documentation, "summary")
 
     def add_metric(self, labels: Sequence[str], value: float) -> None:
-        """One quantile; a window of minutes has no count that only rises, so `_count` and `_sum`
-        are left out."""
+        """Adds one quantile. A sliding window has no monotonic count, so `_count` and `_sum` are
+        left out."""
         self.add_sample(
             self.name, dict(zip([*VERSION_LABELS, "quantile"], labels, strict=True)), value
         )
 
 
 class VersionMetrics:
-    """The families, filled project by project, so that each stands once in the answer."""
+    """Metric families, filled project by project, so that each family appears once in the
+    answer."""
 
     def __init__(self) -> None:
         self._figures: dict[str, GaugeMetricFamily | QuantileMetricFamily] = {
@@ -113,7 +115,7 @@ class VersionMetrics:
         )
 
     def add(self, project: Project) -> None:
-        """Reads one project in some ten queries."""
+        """Reads one project with about ten queries and adds its samples."""
         now = clock.minute_of(clock.unix())
         facts = read_fleet(
             project=project, window=BinnedRange(now - HOUR_MINUTES, now, RECENT_MINUTES)
@@ -136,7 +138,7 @@ class VersionMetrics:
         self._add_alerts(project)
 
     def families(self) -> Iterator[Metric]:
-        """Everything that was filled."""
+        """Yields every family."""
         yield self._verdict
         yield self._live
         yield self._age
@@ -161,7 +163,7 @@ class VersionMetrics:
             self._age.add_metric(place, (now - one.last_minute) * 60)
 
     def _add_metrics(self, which: list[str], version: VersionData) -> None:
-        """What is not known is left out: a gap, not a zero."""
+        """Adds the metrics of one version. Unknown values produce a gap, not a zero."""
         self._figures["calls"].add_metric(which, version.recent_calls)
         read = {
             "compiled_share": version.compiled_share,
@@ -209,7 +211,7 @@ class VersionMetrics:
 
 
 def collect_version_metrics(projects: Sequence[Project]) -> Iterator[Metric]:
-    """Of at most so many projects."""
+    """Collects the metrics of the first `MAX_PROJECTS` projects."""
     versions = VersionMetrics()
     for project in projects[:MAX_PROJECTS]:
         versions.add(project)

@@ -1,5 +1,7 @@
-"""`/readyz`: whether this process can do its work, and whether the line behind it does; answered in
-time whatever the database does."""
+"""Readiness endpoint: `/readyz` reports whether this process and the pipeline behind it work.
+
+The endpoint answers in time even if the database does not answer.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,8 @@ NO_ANSWER_TEXT = "the database does not answer"
 
 
 class CheckRun:
-    """One look at everything, on a thread of its own: the database may hold it up, but not whoever
-    waits for it."""
+    """One run of all checks on a thread of its own: a slow database delays the thread, not the
+    request."""
 
     def __init__(self) -> None:
         self.found: dict[str, Check] = {}
@@ -43,11 +45,12 @@ class CheckRun:
 
     @property
     def under_way(self) -> bool:
-        """Whether the database still holds it up."""
+        """True while the checks still run."""
         return self._thread.is_alive()
 
     def wait(self) -> dict[str, Check]:
-        """What is known within the time there is."""
+        """The checks that finish within the timeout, and an unknown check for each of the
+        others."""
         self._thread.join(CHECK_TIMEOUT_S)
         return {name: self.found.get(name) or build_unknown_check(name) for name in CHECKS}
 
@@ -69,8 +72,10 @@ _current_run: CheckRun | None = None
 
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """503 while this process cannot work. With `?line`, as for an alarm, also while the line behind
-    it stands still."""
+    """Answers 503 while this process cannot work.
+
+    With `?line`, meant for alarms, also while the pipeline behind the process is blocked.
+    """
     checks = [committer_check(), *_start_or_join_run().wait().values()]
     serves, well = all(check.serves for check in checks), all(check.ok for check in checks)
     refused = not serves or ("line" in request.GET and not well)
@@ -84,15 +89,17 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def build_unknown_check(name: str, why: str = NO_ANSWER_TEXT) -> Check:
-    """What is said of a check that the database did not answer."""
+    """The check result for a database that does not answer."""
     return Check(
         name, False, None, None, "", f"Not known: {why}.", serves=name not in REQUIRED_CHECKS
     )
 
 
 def _start_or_join_run() -> CheckRun:
-    """A new look, or the one that is still held up: a database that hangs keeps one thread and not
-    one for each who asks."""
+    """Starts a run of the checks, or joins the current one.
+
+    A database that hangs thus blocks one thread, not one thread per request.
+    """
     global _current_run
     with _run_lock:
         if _current_run is None or not _current_run.under_way:

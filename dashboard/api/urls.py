@@ -1,4 +1,4 @@
-"""The addresses that programs read."""
+"""URL patterns for programs."""
 
 from django.urls import path
 

@@ -1,4 +1,4 @@
-"""What programs read: the description of every address, which needs no key, and the deploy gate."""
+"""Views for programs: the OpenAPI document, which needs no key, and the deploy gate."""
 
 import hashlib
 
@@ -20,14 +20,14 @@ MAX_NAME_CHARS = 200
 
 @require_safe
 def openapi(request: HttpRequest) -> HttpResponse:
-    """The OpenAPI document of everything that programs speak with."""
+    """Serves the OpenAPI document of every interface for programs."""
     return json_response(msgspec.json.encode(build_document()))
 
 
 @require_safe
 @with_key("api")
 def gate(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
-    """Whether a version may go on. An answer that did not change has the same ETag."""
+    """Evaluates the deploy gate for a version. Equal answers have equal ETags."""
     asked = {
         "environment": "production",
         **{name: request.GET[name] for name in GATE_PARAMETERS if name in request.GET},
@@ -44,7 +44,7 @@ def gate(request: HttpRequest, key: VerifiedKey) -> HttpResponse:
             else f"{more[0]}: there is no such parameter."
         )
         return error_response(400, "bad_request", detail)
-    # Names are stored as they are shown; CI asks with the one that its job reported.
+    # Names are stored as they are shown, while CI sends the name that its job reported.
     names = {name: visible_name(text) for name, text in asked.items()}
     answer = json_response(
         msgspec.json.encode(evaluate_gate(project_id=key.project_id, **names).as_dict(asked))

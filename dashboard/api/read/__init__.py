@@ -1,2 +1,2 @@
-"""The read API: what the pages show, as JSON for programs. Keys are only ever added; `site.py` puts
-it together."""
+"""Read API: the data of the pages as JSON for programs. Keys are only ever added; `router.py`
+assembles the API."""

@@ -1,5 +1,5 @@
-"""Who may read: a key that reads, or whoever is signed in; each reads its own projects, at a pace
-that leaves room for others."""
+"""Read access: a key that reads, or a session. Each reader sees its own projects, at a limited
+rate."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dashboard.projects.models import Project
 from dashboard.projects.selectors import get_project_or_404, list_projects
 
 MAX_READS_PER_SECOND = 20.0
-"""By one key or person and web process; twice as many may come at once."""
+"""Reads per second of one key or user and web process; the bucket allows twice that at once."""
 MAX_READERS = 4096
 _PATH_CONVERTER_PATTERN = re.compile(r"<(?:[^:>]+:)?([^>]+)>")
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Who asks: the project of a key, or a person with theirs."""
+    """The client of a request: a key with its project, or a user with their projects."""
 
     name: str
     project_id: int = 0
     user: User | None = None
 
     def project(self, slug: str) -> Project:
-        """The project of this name if it may be read; else there is none."""
+        """The project with this slug. Raises Http404 if the reader may not read the project."""
         if self.user is not None:
             return get_project_or_404(self.user, slug)
         project = Project.objects.filter(pk=self.project_id, slug=slug).first()
@@ -44,7 +44,7 @@ class Reader:
         return project
 
     def projects(self) -> list[Project]:
-        """Every project that may be read, by name."""
+        """Every project that the reader may read, by name."""
         rows = (
             list_projects(self.user)
             if self.user is not None
@@ -54,7 +54,7 @@ class Reader:
 
 
 class ReadRequest(HttpRequest):
-    """A request that came through `ReadAccess`."""
+    """A request that passed `ReadAccess`."""
 
     auth: Reader
 
@@ -63,7 +63,8 @@ _buckets: dict[str, TokenBucket] = {}
 
 
 class ReadAccess(AuthBase):
-    """A key in the Authorization header, or a session; the key goes first."""
+    """Authentication by a key in the Authorization header or by a session. A key takes
+    precedence."""
 
     openapi_type = "http"
     openapi_scheme = "bearer"
@@ -77,7 +78,7 @@ class ReadAccess(AuthBase):
         self._described = described
 
     def __call__(self, request: HttpRequest) -> Reader:
-        """Raises Refused, in the one error shape, where nobody may read."""
+        """Identifies the reader, limits the rate and checks the parameters. Raises RefusalError."""
         reader = _identify_reader(request)
         _limit_rate(reader)
         parameters_check(request, self._described())
@@ -108,13 +109,13 @@ def _limit_rate(reader: Reader) -> None:
 
 
 def reset_read_rates() -> None:
-    """Everyone may read at once again."""
+    """Clears the rate limits of every reader."""
     _buckets.clear()
 
 
 def parameters_check(request: HttpRequest, document: dict[str, Any]) -> None:
-    """A parameter that the description does not list is refused: one that is mistyped would be
-    passed over in silence."""
+    """Refuses a parameter that the OpenAPI document does not list: a typo would otherwise have no
+    visible effect. Raises RefusalError."""
     match = request.resolver_match
     path = "/" + _PATH_CONVERTER_PATTERN.sub(r"{\1}", match.route if match else "")
     operation: dict[str, Any] = document["paths"].get(path, {}).get("get", {})

@@ -1,4 +1,4 @@
-"""Findings and instances."""
+"""Endpoints of findings and instances."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class InstancesQuery(PageQuery):
 def findings_list(
     request: ReadRequest, project: Slug, model_id: Id, asked: Query[FindingsQuery]
 ) -> Findings:
-    """Groups of like events, the newest first, with what each version saw of them."""
+    """Lists groups of equal events, newest first, with the counts of each version."""
     model = get_model_or_404(request.auth.project(project), model_id)
     seen = FindingVersion.objects.filter(finding=OuterRef("pk"), environment=asked.environment)
     seen = seen.filter(version_id=asked.version) if asked.version else seen
@@ -92,7 +92,7 @@ def findings_list(
     READ_METHODS, "/projects/{project}/instances", response=Instances, summary="Instances"
 )
 def instances_list(request: ReadRequest, project: Slug, asked: Query[InstancesQuery]) -> Instances:
-    """Processes that report, the newest known first, with their state as of now."""
+    """Lists processes that report, newest first, with their current state."""
     now = clock.now()
     rows = for_project(Instance, request.auth.project(project)).filter(
         last_seen_at__gte=now - timedelta(minutes=asked.minutes)

@@ -1,4 +1,4 @@
-"""Projects, models and versions."""
+"""Endpoints of projects, models and versions."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ class VersionsQuery(Schema):
     READ_METHODS, "/projects", response=Projects, summary="The projects that may be read"
 )
 def projects_list(request: ReadRequest) -> Projects:
-    """One for a key; all of a person's for a session."""
+    """Lists the project of a key, or all projects of a signed-in user."""
     return Projects(items=[_project(project) for project in request.auth.projects()])
 
 
 @router.api_operation(READ_METHODS, "/projects/{project}/models", response=Models, summary="Models")
 def models_list(request: ReadRequest, project: Slug, asked: Query[ModelsQuery]) -> Models:
-    """In the order in which they became known."""
+    """Lists models in the order of their first report."""
     rows = for_project(WatchedModel, request.auth.project(project)).select_related("project")
     rows = rows.filter(name=asked.name) if asked.name else rows
     found, after = paginate_rows(rows, asked, newest_first=False)
@@ -108,7 +108,7 @@ def models_list(request: ReadRequest, project: Slug, asked: Query[ModelsQuery]) 
     READ_METHODS, "/projects/{project}/models/{model_id}", response=OneModel, summary="One model"
 )
 def model_one(request: ReadRequest, project: Slug, model_id: Id) -> OneModel:
-    """With the environments of its deployments."""
+    """Returns one model with the environments of its deployments."""
     model = get_model_or_404(request.auth.project(project), model_id)
     deployments = list_model_deployments(project_id=model.project_id, model_id=model.pk)
     return OneModel(
@@ -125,7 +125,7 @@ def model_one(request: ReadRequest, project: Slug, model_id: Id) -> OneModel:
 def versions_list(
     request: ReadRequest, project: Slug, model_id: Id, asked: Query[VersionsQuery]
 ) -> Versions:
-    """Deployments, verdict and figures of the newest versions of an environment."""
+    """Lists the newest versions of an environment with deployments, verdict and metrics."""
     owner = request.auth.project(project)
     model = get_model_or_404(owner, model_id)
     here = group_deployments_by_version(model, asked.environment, asked.limit)
@@ -157,7 +157,7 @@ def versions_list(
 
 
 def get_model_or_404(project: Project, model_id: int) -> WatchedModel:
-    """The model, if it is of this project."""
+    """The model with this ID. Raises Http404 if the model is not in the project."""
     model = find_model(project_id=project.pk, model_id=model_id)
     if model is None:
         raise Http404("There is no such model in this project.")
@@ -167,7 +167,7 @@ def get_model_or_404(project: Project, model_id: int) -> WatchedModel:
 def group_deployments_by_version(
     model: WatchedModel, environment: str, most: int
 ) -> dict[int, list[Deployment]]:
-    """The newest versions of an environment, each with its deployments there, the newest first."""
+    """The newest versions of an environment, each with its deployments, newest first."""
     found: dict[int, list[Deployment]] = {}
     for row in list_model_deployments(project_id=model.project_id, model_id=model.pk):
         if row.environment == environment:
@@ -176,7 +176,7 @@ def group_deployments_by_version(
 
 
 class VersionRows:
-    """Rows of some versions in one region, each over its own span."""
+    """Rows of several versions in one region, each version over its own span."""
 
     def __init__(
         self,
@@ -200,7 +200,7 @@ class VersionRows:
         self.callers = all_report_stalls(calls)
 
     def figures(self, version_id: int) -> Figures:
-        """Everything as one sum."""
+        """The metrics of one version, over its whole span."""
         mine = [row for row in self.calls if row.version_id == version_id]
         calls: CallTotals | None = sum_calls(mine, self.clock, self.callers) if mine else None
         processes: ProcessTotals | None = None
@@ -229,7 +229,7 @@ def read_version_rows(
     hourly: bool | None = None,
     clock_asked: str = "",
 ) -> VersionRows:
-    """Reads them in four queries; the busiest region where none is named."""
+    """Reads the rows in four queries. Without a region, the busiest region is read."""
     if not spans:
         return VersionRows("", {}, [], [], clock_asked, {})
     if hourly is None:

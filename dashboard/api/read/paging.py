@@ -1,5 +1,4 @@
-"""Pages of rows by a cursor: what was read stays read while rows are added, and no page counts rows
-that come before it."""
+"""Cursor pagination: stable while rows are added, and no page counts the rows before it."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ MAX_ID = 2**53
 
 
 class PageQuery(Schema):
-    """How many rows, and from where on."""
+    """Query parameters of a page: maximum number of rows, and the cursor."""
 
     limit: int = Field(50, ge=1, le=200, description="The most items of one answer.")
     cursor: str = Field(
@@ -31,8 +30,10 @@ class PageQuery(Schema):
 def paginate_rows(
     rows: QuerySet[M], asked: PageQuery, *, by: str = "pk", newest_first: bool = True
 ) -> tuple[list[M], str | None]:
-    """The rows after the cursor in the order of a whole number that is theirs alone, and the cursor
-    of the rows that follow."""
+    """Returns the rows after the cursor and the cursor of the next page, None at the end.
+
+    `by` names a unique integer column, which orders the rows.
+    """
     if asked.cursor:
         rows = rows.filter(
             **{f"{by}__lt" if newest_first else f"{by}__gt": _decode_cursor(asked.cursor)}

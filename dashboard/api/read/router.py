@@ -1,4 +1,4 @@
-"""The read API put together: its addresses, one error shape, and an ETag on every answer."""
+"""Router of the read API: addresses, one error shape, and an ETag on every answer."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ __all__ = ["API", "read_document"]
 
 
 class ReadApi(NinjaAPI):
-    """Answers carry the headers of every JSON answer here, and one that did not change has the same
-    ETag."""
+    """NinjaAPI with the headers of every JSON answer and an ETag of the content."""
 
     def create_response(
         self,
@@ -33,7 +32,7 @@ class ReadApi(NinjaAPI):
         status: int | None = None,
         temporal_response: HttpResponse | None = None,
     ) -> HttpResponse:
-        """What an operation returned, or 304."""
+        """The response of an operation, or 304 if the ETag matches."""
         answer = super().create_response(
             request, data, status=status, temporal_response=temporal_response
         )
@@ -78,7 +77,7 @@ def _answer_refusal(
 def _answer_validation_error(
     request: HttpRequest, error: ValidationError | type[ValidationError]
 ) -> HttpResponse:
-    """Names each field and what was expected."""
+    """Answers 400 with each wrong field and the expected value."""
     assert isinstance(error, ValidationError)
     said = []
     for one in error.errors:
@@ -104,7 +103,7 @@ API.add_exception_handler(Http404, _answer_not_found)
 
 @cache
 def read_document() -> dict[str, Any]:
-    """The OpenAPI description of the addresses here, as plain JSON values; made once."""
+    """The OpenAPI document of the read API as plain JSON values, built once per process."""
     document: dict[str, Any] = json.loads(json.dumps(API.get_openapi_schema(path_prefix="api/v1/")))
     for operations in document["paths"].values():
         operations.pop("head", None)

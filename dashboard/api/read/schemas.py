@@ -1,5 +1,7 @@
-"""What the answers of the read API look like, each field with its unit. Fields are only ever added;
-what is not known is null."""
+"""Schemas of the read API's answers, each field with its unit.
+
+Fields are only ever added; unknown values are null.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 
 
 class Answer(Schema):
-    """What every answer begins with."""
+    """Base of every answer."""
 
     cw: Annotated[int, Field(description="The version of the API.")] = 1
 
 
 class Page(Answer):
-    """What every list has."""
+    """Base of every list."""
 
     next: str | None = Field(
         description="The cursor of the items that follow; null where there are no more."
@@ -81,7 +83,7 @@ class Models(Page):
 
 
 class WhyEagerShape(Schema):
-    """How calls ran. Only compiled, partial and eager calls were looked at."""
+    """Calls by execution mode. The agent sampled only compiled, partial and eager calls."""
 
     compiled: int
     partial: int = Field(description="A part of the call ran eager.")
@@ -95,7 +97,7 @@ BELOW_BOUND_TEXT = "it lies below this, the end of the first bucket in which the
 
 
 class Figures(Schema):
-    """Sums over the span that stands beside them. Null: not reported, which is not zero."""
+    """Metrics over the span next to them. Null: not reported, which is not zero."""
 
     calls: int | None = None
     instances: int | None = Field(None, description="The most that reported in one minute.")
@@ -186,8 +188,8 @@ class VerdictShape(Schema):
 
 
 class EvidenceShape(Schema):
-    """One metric of one region. `change` is a ratio minus 1: 0.05 is 5 % more; the interval is
-    where it lies."""
+    """One metric of one region. `change` is a ratio minus 1: 0.05 is 5% more. `low` and `high`
+    bound the change."""
 
     metric: str
     name: str

@@ -1,5 +1,7 @@
-"""Figures over time, and two versions side by side: what the charts of the Model and Compare pages
-draw, in base units."""
+"""Endpoints of metrics over time and of comparisons of two versions, in base units.
+
+The charts of the Model and Compare pages show the same data.
+"""
 
 from __future__ import annotations
 
@@ -102,8 +104,10 @@ class ComparisonQuery(Schema):
 def series_read(
     request: ReadRequest, project: Slug, model_id: Id, asked: Query[SeriesQuery]
 ) -> Series:
-    """One list of values a metric and version, one value a bin. A bin of a step of whole hours
-    begins on one."""
+    """Returns one list of values per metric and version, one value per bin.
+
+    Bins of whole hours begin on the hour.
+    """
     owner = request.auth.project(project)
     model = get_model_or_404(owner, model_id)
     for name in asked.metric:
@@ -162,7 +166,8 @@ def series_read(
 
 
 def _window(project: Project, asked: SeriesQuery) -> TimeBins:
-    """The bins; what begins before the minutes that are kept has bins of whole hours."""
+    """The bins of the query. A span that begins before the retained minutes needs bins of whole
+    hours. Raises RefusalError."""
     end = clock.minute_of(
         asked.until.timestamp() if asked.until and asked.until.tzinfo else clock.unix()
     )
@@ -196,7 +201,8 @@ def _window(project: Project, asked: SeriesQuery) -> TimeBins:
 
 
 def _versions(model: WatchedModel, asked: SeriesQuery) -> dict[int, str]:
-    """Names by id; one that did not run in this environment is refused by name."""
+    """Version names by ID. Raises RefusalError for a version that did not run in this
+    environment."""
     if not asked.version:
         return {
             id: rows[0].version.name
@@ -217,7 +223,7 @@ def _versions(model: WatchedModel, asked: SeriesQuery) -> dict[int, str]:
 def _find_newest_deployments(
     model: WatchedModel, environment: str, wanted: Iterable[int]
 ) -> dict[int, Deployment]:
-    """The newest deployment of each of these versions there."""
+    """The newest deployment of each of these versions in the environment."""
     found: dict[int, Deployment] = {}
     for row in list_model_deployments(
         project_id=model.project_id, model_id=model.pk, always=tuple(wanted)
@@ -236,8 +242,10 @@ def _find_newest_deployments(
 def comparison_read(
     request: ReadRequest, project: Slug, model_id: Id, asked: Query[ComparisonQuery]
 ) -> ComparisonAnswer:
-    """Figures of both, and what the judge says of them. Figures alone say nothing about cause; the
-    evidence compares like with like."""
+    """Returns the metrics of both versions and the verdict of the pair.
+
+    Plain metrics do not show a cause; the evidence compares equal workloads.
+    """
     owner = request.auth.project(project)
     known = _find_newest_deployments(
         get_model_or_404(owner, model_id), asked.environment, (asked.a, asked.b)

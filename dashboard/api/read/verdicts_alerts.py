@@ -1,4 +1,4 @@
-"""Verdicts and alerts."""
+"""Endpoints of verdicts and alerts."""
 
 from __future__ import annotations
 
@@ -61,8 +61,10 @@ class AlertsQuery(PageQuery):
     READ_METHODS, "/projects/{project}/verdicts", response=Verdicts, summary="Verdicts"
 )
 def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsQuery]) -> Verdicts:
-    """What stands for each deployment, the newest first, without evidence; an open alert keeps the
-    last bad verdict."""
+    """Lists the current verdict of each deployment, newest first, without evidence.
+
+    An open alert keeps the last bad verdict.
+    """
     wanted = {
         "deployment__model_id": asked.model,
         "deployment__version_id": asked.version,
@@ -91,7 +93,7 @@ def verdicts_list(request: ReadRequest, project: Slug, asked: Query[VerdictsQuer
     summary="One verdict with its evidence",
 )
 def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdict:
-    """The evidence is as it was at that moment, the strongest first."""
+    """Returns one verdict with its evidence at that time, strongest first."""
     rows = for_project(Verdict, request.auth.project(project)).filter(pk=verdict_id)
     row = rows.select_related(
         "deployment__version", "deployment__model", "baseline__version"
@@ -103,7 +105,7 @@ def verdict_one(request: ReadRequest, project: Slug, verdict_id: Id) -> OneVerdi
 
 @router.api_operation(READ_METHODS, "/projects/{project}/alerts", response=Alerts, summary="Alerts")
 def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsQuery]) -> Alerts:
-    """The newest first."""
+    """Lists alerts, newest first."""
     rows = list_alerts(project=request.auth.project(project))
     if asked.state:
         unresolved = ~Q(state=AlertState.RESOLVED)
@@ -128,7 +130,7 @@ def alerts_list(request: ReadRequest, project: Slug, asked: Query[AlertsQuery]) 
     summary="One alert with its time line",
 )
 def alert_one(request: ReadRequest, project: Slug, number: Id) -> OneAlert:
-    """By its number within the project."""
+    """Returns one alert by its number within the project."""
     found = (
         find_alert(project=request.auth.project(project), number=number)
         if number < 1 << 31

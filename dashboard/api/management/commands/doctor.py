@@ -1,5 +1,5 @@
-"""`manage.py doctor`: looks at everything that a running dashboard needs, says what is wrong, and
-ends with 1 if anything is."""
+"""Doctor: checks everything that a running dashboard needs, prints each problem, and exits with 1
+if a check fails."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from dashboard.common.log_formatters import redact_secrets
 
 
 class Command(BaseCommand):
-    """Changes nothing and sends nothing."""
+    """Runs the checks; changes nothing and sends nothing."""
 
     help = __doc__ or ""
     requires_system_checks = []
