@@ -1,1 +1,1 @@
-"""What stands under every stage: clock, errors, job slots, the one outbound client."""
+"""Foundations of every stage: clock, errors, job slots, outbound HTTP client."""

@@ -1,5 +1,4 @@
-"""When beat sends the task of a periodic job: as each of its slots begins, in step with what claims
-them."""
+"""Beat schedule aligned to job slots: beat sends a task when its slot begins."""
 
 from datetime import datetime
 from typing import Any
@@ -10,17 +9,21 @@ from celery.schedules import schedstate, schedule
 from dashboard.common import clock
 
 CLOCK_STEP_BACK_S = 1.0
-"""Seconds by which the clock goes back before beat makes its plan again."""
+"""Backward step of the clock after which beat plans again."""
 
 
 class AlignedSchedule(schedule):
-    """Due once in each slot, as it begins. A beat of its own phase comes now just before and now
-    just after a slot ends: of two tasks in one slot the second does nothing, and the slot in
-    between goes unused."""
+    """Schedule that is due once per slot, when the slot begins.
+
+    A free-running beat drifts around the end of a slot. Two tasks in one slot do the work of one,
+    and the next slot stays unused.
+    """
 
     def is_due(self, last_run_at: datetime) -> schedstate:
-        """Whether another slot has begun, and the seconds until the next one; where a clock was
-        ahead, `last_run_at` is ahead."""
+        """Returns whether a new slot has begun, and the seconds until the next slot.
+
+        `last_run_at` may be in the future if a clock was ahead.
+        """
         interval = self.seconds
         now = self.now().timestamp()
         slot = now // interval
@@ -28,13 +31,16 @@ class AlignedSchedule(schedule):
 
 
 class AlignedScheduler(Scheduler):
-    """Celery's plans each task at a moment of the clock: where the clock was set back by hours, it
-    would send nothing for hours."""
+    """Scheduler that survives a backward step of the clock.
+
+    Celery plans each task at an absolute time. After a step back by hours, Celery would send
+    nothing for hours.
+    """
 
     _newest = 0.0
 
     def tick(self, *args: Any, **named: Any) -> float:
-        """Sends what is due; returns the seconds until it should be asked again."""
+        """Sends the due tasks. Returns the seconds until the next call."""
         now = clock.unix()
         if now < self._newest - CLOCK_STEP_BACK_S:
             self._heap = None

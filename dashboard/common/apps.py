@@ -1,4 +1,4 @@
-"""Django's entry for this app."""
+"""App configuration of the foundations."""
 
 from django.apps import AppConfig
 
@@ -7,13 +7,13 @@ from dashboard.common.telemetry import telemetry_start
 
 
 class CommonConfig(AppConfig):
-    """What stands under every stage: clock, errors, job slots, the one outbound client."""
+    """Foundations of every stage: clock, errors, job slots, outbound HTTP client."""
 
     name = "dashboard.common"
     label = "common"
 
     def ready(self) -> None:
-        """Begins to tell Sentry and OpenTelemetry, where their variables ask for it, and reads sums
-        alike on both databases."""
+        """Starts telemetry if configured, and registers loaders that read sums alike on both
+        databases."""
         telemetry_start()
         register_numeric_loaders()

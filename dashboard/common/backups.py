@@ -1,5 +1,5 @@
-"""What a file has to be before it takes the place of the SQLite database: whole, the dashboard's
-own, and of no later release."""
+"""Backup validation: a file replaces the SQLite database only if it is whole, ours, and not of a
+later release."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _FOREIGN_OBJECTS_SQL = (
     " OR type NOT IN ('table', 'index') OR (type = 'table' AND sql NOT LIKE 'CREATE TABLE "
     "%') ORDER BY name LIMIT 1"
 )
-"""Of what runs by itself when rows are read or written; the dashboard's database on SQLite has none
-of it."""
+"""Finds views, triggers and virtual tables: they run code when rows are read or written. The
+dashboard's SQLite database has none."""
 
 
 class BackupError(ValueError):
-    """Why a file is no backup of this dashboard, as the end of a sentence about it."""
+    """Why a file is not a backup of this dashboard, as the end of a sentence about the file."""
 
 
 def header_check(path: Path) -> None:
-    """The first bytes are those of a SQLite database that is as long as it says."""
+    """Checks for a SQLite header whose size matches the file. Raises BackupError."""
     with path.open("rb") as file:
         header, size = file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size
     if len(header) < HEADER_BYTES or not header.startswith(SQLITE_MAGIC):
@@ -43,8 +43,10 @@ def header_check(path: Path) -> None:
 
 
 def backup_check(path: Path) -> None:
-    """The whole file is sound and the dashboard's; nothing in it is run, and no log that lies next
-    to it is read."""
+    """Checks the whole file. Raises BackupError.
+
+    The check runs nothing in the file and reads no write-ahead log next to it.
+    """
     header_check(path)
     try:
         with closing(
@@ -64,7 +66,7 @@ def backup_check(path: Path) -> None:
 
 
 def integrity_check(opened: sqlite3.Connection) -> None:
-    """SQLite finds nothing wrong with its pages, rows and indexes."""
+    """Runs the integrity check of SQLite over pages, rows and indexes. Raises BackupError."""
     [(verdict,)] = opened.execute("PRAGMA integrity_check(1)").fetchall()
     if verdict != "ok":
         raise BackupError(
@@ -91,8 +93,7 @@ def _release_check(opened: sqlite3.Connection) -> None:
 
 
 def _find_unknown_migration(applied: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-    """The first migration of an app we have that we do not know; what became of apps we no longer
-    have is not our business."""
+    """The first unknown migration of an installed app. Migrations of removed apps do not matter."""
     migrations = MigrationLoader(None, ignore_no_migrations=True).disk_migrations or {}
     known = {*migrations, *(old for migration in migrations.values() for old in migration.replaces)}
     ours = {config.label for config in apps.get_app_configs()}

@@ -1,5 +1,7 @@
-"""A PostgreSQL cursor that sends values apart from the statement, in binary; Django's own writes
-them into the text."""
+"""Binary cursor: sends parameters to PostgreSQL apart from the statement, in binary format.
+
+Django's own cursor writes parameters into the text of the statement.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from django.db import connection
 
 @contextmanager
 def open_binary_cursor() -> Iterator[psycopg.Cursor[tuple[Any, ...]]]:
-    """The cursor, on this thread's connection; what goes wrong is raised as Django's errors."""
+    """Opens the cursor on this thread's connection. Errors are raised as Django's errors."""
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         yield cursor

@@ -1,4 +1,5 @@
-"""A port is claimed before anything slow starts, and what is in the way is a sentence."""
+"""Port binding: claims the port before anything slow starts, and explains a conflict in one
+sentence."""
 
 from __future__ import annotations
 
@@ -7,22 +8,22 @@ import resource
 import socket
 
 MAX_CONNECTIONS = 2048
-"""Of a process at once. One that waits for its client costs memory and no thread."""
+"""Maximum connections of one process. An idle connection costs memory but no thread."""
 
 REQUEST_HEAD_TIMEOUT_S = 10
-"""From the last answer, or the first byte of a connection, to the end of the head of a request."""
+"""Seconds from the last answer, or the first byte of a connection, to the end of a request's
+head."""
 
 MAX_DESCRIPTORS = 1 << 16
 
 
 class PortUnavailableError(Exception):
-    """Another process listens on the port that was asked for, or this machine does not have the
-    address."""
+    """The port is in use by another process, or this machine does not have the address."""
 
 
 def port_claim(*, host: str, port: int) -> socket.socket:
-    """A listening socket, bound before anything slow starts; raises PortUnavailableError with a
-    sentence."""
+    """Returns a listening socket, bound before anything slow starts. Raises
+    PortUnavailableError."""
     listener = _bind(host, port, shared=False)
     try:
         listener.listen(MAX_CONNECTIONS)
@@ -33,8 +34,10 @@ def port_claim(*, host: str, port: int) -> socket.socket:
 
 
 def port_probe(*, host: str, port: int) -> str:
-    """The address to listen on, where it could be bound just now; another web process, which shares
-    its port, may listen there."""
+    """Returns the address if it can be bound at present. Raises PortUnavailableError.
+
+    Another web process that shares the port may listen on it.
+    """
     with _bind(host, port, shared=True) as probe:
         return str(probe.getsockname()[0])
 
@@ -52,9 +55,8 @@ def _bind(host: str, port: int, *, shared: bool) -> socket.socket:
         if shared:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if host == "::":
-            bound.setsockopt(
-                socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0
-            )  # IPv4 as well, where there is any
+            # IPv4 as well, if available.
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         bound.bind((host, port))
     except OSError as error:
         bound.close()
@@ -75,8 +77,11 @@ def _explain_bind_error(error: OSError, host: str, port: int) -> PortUnavailable
 
 
 def raise_descriptor_limit() -> None:
-    """Lets this process and its children have as many connections as the system allows them; shells
-    often give 1,024 descriptors."""
+    """Raises the limit of open files to the maximum that the system allows, up to
+    `MAX_DESCRIPTORS`.
+
+    Shells often set 1,024 descriptors.
+    """
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_DESCRIPTORS if most == resource.RLIM_INFINITY else min(most, MAX_DESCRIPTORS)
     if now != resource.RLIM_INFINITY and now < wanted:

@@ -1,5 +1,4 @@
-"""Calls something that knows no time limit of its own, and goes on without it when its time is
-over."""
+"""Call timeout: runs a function that has no timeout of its own, and abandons it at the deadline."""
 
 from __future__ import annotations
 
@@ -14,14 +13,16 @@ T = TypeVar("T")
 
 
 def call_with_timeout(work: Callable[[], T], *, seconds: float) -> T:
-    """What it returns or raises; TimeoutError when that takes too long: nothing can stop it then,
-    and it is left to end by itself."""
+    """Returns or raises the outcome of `work`. Raises TimeoutError after `seconds`.
+
+    Nothing can stop the thread then; it continues until `work` returns.
+    """
     found: queue.SimpleQueue[tuple[list[T], BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
         try:
             found.put(([work()], None))
-        except BaseException as error:  # noqa: BLE001  # raised again by whoever waits
+        except BaseException as error:  # noqa: BLE001  # raised again by the caller
             found.put(([], error))
 
     threading.Thread(target=run, name="compilewatch-bounded", daemon=True).start()

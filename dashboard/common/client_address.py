@@ -1,5 +1,5 @@
-"""Whose address a request came from: behind proxies of ours the one that the outermost of them saw,
-else the connection's own."""
+"""Client address of a request: the address that the outermost trusted proxy saw, else the address
+of the connection."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from django.http import HttpRequest, HttpResponse
 
 
 class ClientAddressMiddleware:
-    """Puts the client's address where everything looks for it: the audit record, the limits on
-    sign-in, the list of sessions."""
+    """Middleware that stores the client's address in REMOTE_ADDR, for the audit log, the sign-in
+    limits and the session list."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """What is no address stays as it came."""
+        """Sets REMOTE_ADDR if the request has a valid client address."""
         if found := find_client_address(request.META):
             request.META["REMOTE_ADDR"] = found
         return self._get_response(request)
 
 
 def find_client_address(environ: Mapping[str, Any]) -> str | None:
-    """The client's address. A header with fewer entries than there are proxies did not pass all of
-    them: it is not believed."""
+    """The client's address.
+
+    The header is ignored if it has fewer entries than there are trusted proxies: such a request
+    bypassed a proxy.
+    """
     if settings.TRUSTED_PROXIES:
         passed = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
         if len(passed) >= settings.TRUSTED_PROXIES and (
@@ -38,7 +41,7 @@ def find_client_address(environ: Mapping[str, Any]) -> str | None:
 
 
 def normalize_address(text: str) -> str | None:
-    """One way to write an address: a socket for IPv6 and IPv4 names an IPv4 address as
+    """The canonical form of an address. A dual-stack socket reports IPv4 addresses as
     ::ffff:192.0.2.1."""
     try:
         found = ip_address(text)
@@ -48,7 +51,7 @@ def normalize_address(text: str) -> str | None:
 
 
 def _parse_forwarded(text: str) -> str | None:
-    """An address without the port that some proxies write behind it."""
+    """Parses an address without the port that some proxies append."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

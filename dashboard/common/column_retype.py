@@ -1,9 +1,17 @@
-"""Another type for columns of a large table while processes of either release write to it, without
-a rewrite and without a long lock.
+"""Online column retype: changes the type of columns while either release writes to the table.
 
-On PostgreSQL each column gets a second one that a trigger keeps equal; what is stored already is
-copied in batches, partition by partition; at the end the second column takes the name of the first.
-On SQLite every integer has 64 bits: only Django's state changes there."""
+The retype neither rewrites a large table nor holds a long lock. On PostgreSQL:
+
+1. Each column gets a replacement column. A trigger keeps the replacement equal to the original.
+2. Batches copy the stored rows, partition by partition. Batch size follows the batch duration.
+3. When no row differs, the original column is dropped and the replacement takes its name.
+
+Invariants: from step 1 on, every write sets both columns, so each row needs one copy at most. A
+restart after a crash continues: it skips step 1 and copies only rows that differ. Writers wait for
+the rows of one batch, or up to `LOCK_TIMEOUT_S` for each table lock (see `lock_retry`).
+
+On SQLite every integer has 64 bits, so only Django's migration state changes.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +24,18 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from dashboard.common.lock_retry import retry_for_lock
 
 INITIAL_BATCH_PAGES, MIN_BATCH_PAGES, MAX_BATCH_PAGES = 50, 4, 2000
-"""Pages of 8 KiB that the first batch copies, and any."""
+"""Pages of 8 KiB per batch: of the first batch, and the bounds of every batch."""
 BATCH_TARGET_S = 0.05
-"""Writers of the rows of a batch wait until it commits: a batch that took longer is followed by one
-of half its size."""
+"""Target duration of a batch. Writers of its rows wait until it commits, so a slower batch halves
+the size."""
 MAX_VALUES = {"integer": 2**31 - 1, "bigint": 2**63 - 1}
 
 
 def columns_retype(
     editor: BaseDatabaseSchemaEditor, table: str, columns: Sequence[str], kind: str
 ) -> None:
-    """Gives the columns another type, a key of BIGGEST; a value that the type cannot hold becomes
-    its largest one."""
+    """Gives the columns the type `kind`, a key of `MAX_VALUES`. Larger values become the maximum of
+    the type."""
     if editor.connection.vendor != "postgresql":
         return
     wanted = [column for column in columns if _read_column_type(editor, table, column) != kind]
@@ -38,8 +46,8 @@ def columns_retype(
     while True:
         parts = _list_partitions(editor, table)
         copied = sum(_copy_rows(editor, part, wanted, kind) for part in parts)
-        # Rows of a day move to a partition that is made meanwhile: one more look, until there is
-        # nothing to copy.
+        # New rows may move to a partition created in the meantime, so the loop ends only when there
+        # is nothing left to copy.
         if not copied and _list_partitions(editor, table) == parts:
             break
     retry_for_lock(editor, _end_statements(table, wanted))
@@ -48,7 +56,7 @@ def columns_retype(
 def columns_retyper(
     table: str, columns: Sequence[str], kind: str
 ) -> Callable[[Any, BaseDatabaseSchemaEditor], None]:
-    """The same as RunPython wants it."""
+    """`columns_retype` as a function for RunPython."""
     return lambda apps, editor: columns_retype(editor, table, columns, kind)
 
 
@@ -95,7 +103,8 @@ def _end_statements(table: str, columns: Sequence[str]) -> list[str]:
 def _copy_rows(
     editor: BaseDatabaseSchemaEditor, part: str, columns: Sequence[str], kind: str
 ) -> int:
-    """Rows of one partition that differed; what is written from now on, the trigger keeps equal."""
+    """Copies the rows of one partition that differ, and returns their number. The trigger covers
+    later writes."""
     given = ", ".join(
         f'"{_replacement_column(column)}" = {_value(f"{chr(34)}{column}{chr(34)}", kind)}'
         for column in columns
@@ -126,7 +135,7 @@ def _copy_rows(
 
 
 def _read_column_type(editor: BaseDatabaseSchemaEditor, table: str, column: str) -> str | None:
-    """As PostgreSQL calls it; None if there is no such column."""
+    """The type name of PostgreSQL; None if the column does not exist."""
     with editor.connection.cursor() as cursor:
         cursor.execute(
             "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = "
@@ -138,7 +147,7 @@ def _read_column_type(editor: BaseDatabaseSchemaEditor, table: str, column: str)
 
 
 def _list_partitions(editor: BaseDatabaseSchemaEditor, table: str) -> list[str]:
-    """The table's partitions; the table itself where it has none."""
+    """The table's partitions, or the table itself if it has none."""
     with editor.connection.cursor() as cursor:
         cursor.execute(
             "SELECT relname FROM pg_class WHERE oid IN (SELECT relid FROM "

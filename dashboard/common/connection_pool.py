@@ -1,5 +1,5 @@
-"""What a web process may take of PostgreSQL: few connections that its threads share, and no wait
-without an end."""
+"""Connection pool of a web process: few shared connections to PostgreSQL, and no wait without
+end."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import psycopg
 from django.conf import settings
 
 LOCK_TIMEOUT_S, STATEMENT_TIMEOUT_S, SERVER_SILENCE_TIMEOUT_S = 2, 10, 12.0
-"""Seconds: PostgreSQL gives up waiting for a lock, then a statement; a server that says nothing at
-all is given up by us."""
+"""Seconds until PostgreSQL aborts a wait for a lock, aborts a statement, and until this process
+gives up on a silent server."""
 
 POLL_INTERVAL_S = 0.1
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
-    """A connection that is closed when the server stops answering: its process may be halted or its
+    """Connection that closes when the server stops answering: its process may be halted or its
     machine gone."""
 
     def wait(
         self, gen: Any, interval: float = POLL_INTERVAL_S, timeout: float | None = None
     ) -> Any:
-        """Called by psycopg whenever it waits for the server."""
+        """Waits for the server, up to the timeout; psycopg calls this for every wait."""
         begun = time.monotonic()
         try:
             return super().wait(
@@ -43,14 +43,16 @@ POOL_OPTIONS = {
     "max_idle": 60.0,
     "connection_class": DeadlineConnection,
 }
-"""A thread that finds none within the timeout answers 503, and so no more threads than connections
-are ever held up. A pool that gives up early asks again with the next request: it is back as soon as
-the database is."""
+"""A thread that gets no connection within the timeout answers 503. The number of blocked threads
+thus stays at the number of connections. A pool that gives up early asks again with the next
+request, so it recovers together with the database."""
 
 
 def configure_connection_pool(database: dict[str, Any]) -> None:
-    """Changes the settings of the database; workers keep theirs: they wait for locks, and fork,
-    which a pool does not survive."""
+    """Adds the pool to the settings of the database.
+
+    Workers have no pool: they wait for locks, and fork, which a pool does not survive.
+    """
     if database["ENGINE"].endswith("postgresql") and not settings.EMBEDDED:
         database["CONN_MAX_AGE"] = 0
         limits = f"-c lock_timeout={LOCK_TIMEOUT_S}s -c statement_timeout={STATEMENT_TIMEOUT_S}s"

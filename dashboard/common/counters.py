@@ -1,5 +1,5 @@
-"""Sums that only ever rise, kept in the database: every process adds to them, so /metrics tells one
-truth whoever is asked."""
+"""Counters: sums in the database that only rise. Every process adds to them, so each process serves
+the same /metrics."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -13,7 +13,7 @@ from dashboard.common.write_lock import write_transaction
 
 P = ParamSpec("P")
 Amounts = Mapping[tuple[str, str], float]
-"""What to add, by name and label."""
+"""Amounts to add, by name and label."""
 
 _ADD_SQL = (
     "INSERT INTO total (name, label, value) VALUES (%s, %s, %s)"
@@ -22,15 +22,14 @@ _ADD_SQL = (
 
 
 def totals_add(amounts: Amounts) -> None:
-    """Adds to the sums, in the order of their keys: two processes that do so never wait for each
-    other in a circle."""
+    """Adds to the sums. The sorted order of keys prevents a deadlock between two processes."""
     with write_transaction(), connection.cursor() as cursor:
         for (name, label), value in sorted(amounts.items()):
             cursor.execute(_ADD_SQL, [name, label, value])
 
 
 def totals_read() -> dict[tuple[str, str], float]:
-    """Every sum there is."""
+    """Reads every sum, by name and label."""
     return {
         (name, label): value
         for name, label, value in Total.objects.values_list("name", "label", "value")
@@ -38,8 +37,8 @@ def totals_read() -> dict[tuple[str, str], float]:
 
 
 def measure_stage(stage: str) -> Callable[[Callable[P, int]], Callable[P, int]]:
-    """Adds the seconds of each run that had something to do, and how much that was: the number that
-    the function returns."""
+    """Decorator that counts the runs of a stage that had work: seconds, runs and the returned
+    number."""
 
     def wrap(run: Callable[P, int]) -> Callable[P, int]:
         @wraps(run)

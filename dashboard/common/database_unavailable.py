@@ -1,5 +1,5 @@
-"""What people hear while the database is away, locked or full: a page that asks no database, and
-503 instead of 500."""
+"""Database outages: a static page or JSON with status 503 while the database is away, locked or
+full."""
 
 import logging
 import sys
@@ -20,8 +20,8 @@ RETRY_AFTER_S = 5
 
 
 class DatabaseUnavailableMiddleware:
-    """Middleware: a page whose database failed is a 503 that says so and when to come back; under
-    /api/ the errors have their own shape."""
+    """Middleware that answers 503 with Retry-After if the database failed. Errors under /api/ have
+    their own shape."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -30,7 +30,7 @@ class DatabaseUnavailableMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Called by Django when a view raised."""
+        """Answers an exception of the database; Django calls this when a view raised."""
         if not isinstance(exception, UNAVAILABLE_ERRORS):
             return None
         logger.warning(
@@ -51,8 +51,8 @@ def unavailable_response(request: HttpRequest) -> HttpResponse:
 
 
 def handle_server_error(request: HttpRequest) -> HttpResponse:
-    """Django's handler of what no view caught: the database may fail in a middleware too, where
-    sessions are read and saved."""
+    """Error handler for exceptions outside views: the database may also fail in a middleware that
+    reads or saves sessions."""
     return (
         unavailable_response(request)
         if isinstance(sys.exc_info()[1], UNAVAILABLE_ERRORS)

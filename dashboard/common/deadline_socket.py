@@ -1,5 +1,4 @@
-"""A socket that keeps one deadline over all of its reads and writes together, and hands out a
-bounded number of bytes."""
+"""Deadline socket: one deadline over all reads and writes, and a bounded number of bytes."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ from typing import Any
 
 
 class ResponseTooLargeError(Exception):
-    """The other side sent more than is read."""
+    """The other side sent more bytes than the allowance."""
 
 
 class BoundedSocket:
-    """As much of a socket as http.client uses."""
+    """Bounded socket with the interface that http.client uses."""
 
     def __init__(
         self, connection: socket.socket, left: Callable[[], float], *, allowance: int
@@ -24,14 +23,14 @@ class BoundedSocket:
         self._allowance = allowance
 
     def sendall(self, data: bytes | bytearray | memoryview) -> None:
-        """Sends everything or raises TimeoutError; a slow reader gets no more than what is left."""
+        """Sends everything or raises TimeoutError. A slow peer gets only the remaining time."""
         rest = memoryview(data)
         while rest:
             self._wait()
             rest = rest[self._connection.send(rest) :]
 
     def receive_into(self, buffer: memoryview) -> int:
-        """Reads what is there, within the deadline and the allowance."""
+        """Reads the available bytes within deadline and allowance. Raises ResponseTooLargeError."""
         if self._allowance <= 0:
             raise ResponseTooLargeError
         self._wait()
@@ -40,11 +39,11 @@ class BoundedSocket:
         return count
 
     def makefile(self, *_: Any, **__: Any) -> io.BufferedReader:
-        """What http.client reads the answer from."""
+        """The reader through which http.client reads the answer."""
         return io.BufferedReader(_Reader(self), buffer_size=4096)
 
     def close(self) -> None:
-        """The owner of the connection closes it."""
+        """Does nothing: the owner of the connection closes it."""
 
     def _wait(self) -> None:
         left = self._left()

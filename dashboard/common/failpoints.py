@@ -1,5 +1,5 @@
-"""Named places at which a test kills this process; nothing outside tests defines the setting that
-says when."""
+"""Failpoints: named places at which a test kills this process. Only tests define the setting that
+triggers a kill."""
 
 import os
 import signal
@@ -8,8 +8,8 @@ from django.conf import settings
 
 
 def crash_point(name: str) -> None:
-    """Dies here as kill -9 would, if CRASH, a function that a test's settings define, says that it
-    is time."""
+    """Kills this process as kill -9 does, if the function `CRASH` of the test settings returns
+    true."""
     due = getattr(settings, "CRASH", None)
     if due is not None and due(name):
         os.kill(os.getpid(), signal.SIGKILL)

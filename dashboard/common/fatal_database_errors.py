@@ -1,5 +1,7 @@
-"""A database that is there and of no use to us, as with a wrong password: no waiting helps, so a
-process says so and ends at once."""
+"""Fatal database errors: a database that refuses this process, for example for a wrong password.
+
+Waiting does not help, so the process reports the error and ends at once.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,15 @@ REFUSAL_TEXTS = (
     "does not exist",
     "not permitted to log in",
 )
-"""PostgreSQL's words for it; libpq hands on no code of a connection that failed. In another
-language it is waited for and logged."""
+"""Messages of PostgreSQL for a refusal; libpq reports no error code for a failed connection. The
+process waits and logs if the server uses another language."""
 
 
 def find_database_refusal() -> str:
-    """A sentence with what PostgreSQL says, which never holds the password; empty where it lets us
-    in, and where it does not answer."""
+    """Returns a sentence with PostgreSQL's message, which never contains the password.
+
+    Empty if the connection succeeds or the database does not answer.
+    """
     try:
         connection.ensure_connection()
     except OperationalError as error:
@@ -38,11 +42,12 @@ def find_database_refusal() -> str:
 
 
 def find_schema_refusal() -> str:
-    """A sentence if migrations of this release are missing; empty where none is, and where the
+    """Returns a sentence if migrations of this release are missing; empty otherwise, or if the
     database does not answer.
 
-    Not asked by web, which says 503 at /readyz until they are there: whoever stops it for that
-    would stop reports being taken."""
+    The web process does not call this. /readyz answers 503 until the migrations are applied; ending
+    the process would stop the intake of reports.
+    """
     from dashboard.common.health import migrations_check  # noqa: PLC0415  # Django is set up only now
 
     try:
@@ -60,12 +65,11 @@ def find_schema_refusal() -> str:
 
 
 def describe_failure(error: DatabaseError, *, command: list[str]) -> str:
-    """What a command that ended with this error says; empty where it is a fault of ours, which
-    nobody else can mend."""
-    # SQLite says of a table or a column that is missing what it says of a full disk: that it is
-    # operational.
+    """Returns the message for a command that failed with this error. Empty for a bug of the
+    dashboard, which needs its traceback."""
+    # SQLite raises OperationalError for a missing table or column, as it does for a full disk.
     missing = isinstance(error, ProgrammingError) or "no such" in str(error)
-    # What goes wrong while migrations run is said as it is.
+    # Failures during migrations are reported as they are.
     if (
         missing
         and command not in (["migrate"], ["serve"], ["demo"])
@@ -83,7 +87,7 @@ def describe_failure(error: DatabaseError, *, command: list[str]) -> str:
 
 
 def exit_on_refusal() -> None:
-    """For worker and beat, which do not start through manage.py."""
+    """Ends a worker or beat that the database refuses; neither starts through manage.py."""
     if refusal := find_database_refusal() or find_schema_refusal():
         sys.stderr.write(f"compilewatch cannot start: {refusal}\n")
         raise SystemExit(BOOT_ERROR_EXIT_CODE)

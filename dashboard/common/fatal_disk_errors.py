@@ -1,5 +1,4 @@
-"""A disk that could not keep what was written: what a later commit would say cannot be believed, so
-the process ends."""
+"""Fatal disk errors: after a lost write, later commits cannot be trusted, so the process ends."""
 
 from __future__ import annotations
 
@@ -19,11 +18,12 @@ LOST_WRITE_CODES = (
 
 
 def exit_on_lost_write(error: OperationalError) -> None:
-    """Ends the process if SQLite says that a write or a sync failed; a full disk is something else,
+    """Ends the process if SQLite reports a failed write or sync. A full disk is a different error
     and passes.
 
-    After a failed sync the kernel may count the pages as written: only a start that reads the file
-    anew knows what is in it."""
+    After a failed sync the kernel may count the pages as written. Only a restart that reads the
+    file again shows its true content.
+    """
     if getattr(error.__cause__, "sqlite_errorcode", None) in LOST_WRITE_CODES:
         logger.critical(
             "the disk did not keep what was written, so this process ends and acknowledges "

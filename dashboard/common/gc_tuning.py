@@ -1,5 +1,7 @@
-"""How often Python looks for garbage in circles, and gives room back: thousands of rows and reports
-are made at once and are gone soon."""
+"""Garbage collection tuning: how often Python collects cycles and returns memory to the system.
+
+The pipeline creates thousands of short-lived rows and reports at once.
+"""
 
 import ctypes
 import gc
@@ -8,18 +10,18 @@ import threading
 import time
 
 GC_THRESHOLDS = 50_000, 20, 50
-"""Python's own are 700, 10 and 10. With those a fold of 2,000 reports spent a fifth of its time
-looking through what lives for long."""
+"""The defaults of Python are 700, 10 and 10. With the defaults, a fold of 2,000 reports spent a
+fifth of its time scanning long-lived objects."""
 FULL_COLLECTION_INTERVAL_S = 60.0
-"""Between two looks through everything that is not frozen: a connection that timed out while it was
-made lies in a circle, and its socket stays open until then."""
+"""Seconds between two full collections. A connection that timed out during setup is part of a
+cycle, and its socket stays open until the next collection."""
 _THREAD_NAME = "compilewatch-garbage"
 _TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 def tune_garbage_collection() -> None:
-    """Of a process that has loaded what it needs: that is never looked through again, the rest
-    seldom, but once a minute. Its forked children do likewise."""
+    """Tunes a process that has loaded its modules: loaded objects are frozen, other objects are
+    collected rarely, with one full collection a minute. Forked children inherit this."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -40,7 +42,10 @@ def _collect_periodically() -> None:
 
 
 def release_free_memory() -> None:
-    """The C library keeps what was freed, most of all between what is still held: a process would
-    stay as large as its largest fold or judgement. musl has no such function, and keeps less."""
+    """Returns freed memory to the system.
+
+    The C library keeps freed memory, above all between live objects. The process would stay as
+    large as its largest fold or evaluation. musl has no such function, and keeps less.
+    """
     if _TRIM:
         _TRIM(0)

@@ -1,5 +1,4 @@
-"""Whether this process lives, and what it stands on: the database, its migrations, and the workers
-behind it."""
+"""Health checks of this process: database, migrations, workers and disk."""
 
 from __future__ import annotations
 
@@ -21,30 +20,31 @@ from dashboard.common.http import json_response
 from dashboard.common.models import Heartbeat
 
 SLOW_DATABASE_S = 0.25
-"""Seconds for the smallest question there is; a healthy database takes a thousandth of that."""
+"""Seconds for the smallest query that count as slow; a healthy database takes a thousandth of
+that."""
 
 WORKER_GONE_AFTER_S = 30.0
-"""Seconds since the last sign of life after which a worker counts as gone: six heartbeats."""
+"""Seconds since the last heartbeat after which a worker counts as gone: six heartbeats."""
 
 FOLD_EXPECTED_WITHIN_S = 60.0
-"""Seconds in which a worker that works has ended a fold: beat asks for one every two seconds."""
+"""Seconds within which a working worker finishes a fold: beat requests one every two seconds."""
 
 MIN_FREE_RATIO, MIN_FREE_BYTES = 0.05, 1 << 30
-"""So much of a disk has to be free; of the two what is less."""
+"""Free space that a disk needs: the smaller of the two."""
 MIN_SERVING_BYTES = 4 << 20
-"""Bytes that have to be free for reports to be stored, where the database is a file here."""
+"""Free bytes that storing reports requires, if the database is a local file."""
 
 _migrated: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was looked at: what was found, how much is too much, and a sentence for
-    people.
+    """Result of one check: value, limit, and a sentence for people.
 
-    `value` is None where it is not known. `serves` is False if this process cannot do its work
-    without it; what is merely behind it makes the line unhealthy, but reports are still taken and
-    pages still open."""
+    `value` is None if unknown. `serves` is False if this process cannot work without the checked
+    part. A failed check with `serves` marks only the pipeline as unhealthy: the server still
+    accepts reports and serves pages.
+    """
 
     name: str
     ok: bool
@@ -57,12 +57,12 @@ class Check:
 
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """The process answers; nothing else is asked."""
+    """Answers that the process is alive, without any check."""
     return json_response(b'{"cw":1,"status":"ok"}')
 
 
 def database_check() -> Check:
-    """How long the database takes to answer at all, and whether its file has room to grow."""
+    """Checks the answer time of the database, and the free space for a database file."""
     begun = time.perf_counter()
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
@@ -84,7 +84,7 @@ def database_check() -> Check:
 
 
 def _describe_full_disk(file: str) -> str:
-    """What is said of a disk on which no report can be stored; empty while there is room."""
+    """Describes a disk that is too full to store reports; empty while there is room."""
     place = Path(file).parent
     if place.is_dir() and shutil.disk_usage(place).free < MIN_SERVING_BYTES:
         return (
@@ -95,7 +95,7 @@ def _describe_full_disk(file: str) -> str:
 
 
 def migrations_check() -> Check:
-    """How many migrations are missing; once there are none that is not asked again."""
+    """Counts missing migrations. A result of zero is cached."""
     name = str(connection.settings_dict["NAME"])
     waiting = 0
     if _migrated.get("database") != name:
@@ -110,14 +110,14 @@ def migrations_check() -> Check:
 
 
 def format_age(seconds: float) -> str:
-    """150 s, 50 min, 3 h: as somebody says it who looks at a clock."""
+    """Formats an age for people: 150 s, 50 min, 3 h."""
     if seconds < 300:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.0f} h"
 
 
 def workers_check() -> Check:
-    """How long ago the last worker was heard of, and whether one still folds."""
+    """Checks the age of the newest worker heartbeat, and whether a worker still folds."""
     workers = [beat for beat in list_heartbeats() if beat.kind == "worker"]
     if not workers:
         return Check(
@@ -152,7 +152,7 @@ def workers_check() -> Check:
 
 
 def disk_check() -> Check:
-    """The disk of the data folder; a database elsewhere has its own."""
+    """Checks the disk of the data folder; a remote database has its own disk."""
     if not settings.EMBEDDED:
         return Check(
             "disk",
@@ -178,12 +178,12 @@ def disk_check() -> Check:
 
 
 def list_heartbeats() -> list[Heartbeat]:
-    """Every worker and every beat that was heard of in the last day."""
+    """Lists every worker and beat of the last day."""
     return list(Heartbeat.objects.order_by("kind", "name"))
 
 
 def worker_state(worker: Heartbeat) -> str:
-    """`works`, `idle` if it lives but folds nothing, or `gone`."""
+    """Returns `works`, `idle` (alive without folds) or `gone`."""
     if _age(worker.seen_at) > WORKER_GONE_AFTER_S:
         return "gone"
     folded = worker.folded_at

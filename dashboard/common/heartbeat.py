@@ -1,5 +1,4 @@
-"""Signs of life of workers and of beat, one row each, so that pages and supervisors see who is
-there and who stopped."""
+"""Heartbeats of workers and of beat: one row each, for pages and supervisors."""
 
 import logging
 import multiprocessing
@@ -24,24 +23,24 @@ _UPSERT_SQL = (
 )
 _DELETE_EXPIRED_SQL = "DELETE FROM heartbeat WHERE seen_at < %s"
 
-# Made before a worker forks: its processes write the same place.
+# Created before a worker forks, so that its processes share the value.
 _fold_ended_at = multiprocessing.RawValue("d", 0.0)
 
 
 def record_fold_end() -> None:
-    """A fold of this worker came to its end, whether or not there was anything to fold: its tasks
-    reach it and its database answers."""
+    """Records the end of a fold, with or without reports: tasks reach this worker, and its database
+    answers."""
     _fold_ended_at.value = clock.unix()
 
 
 def reset_fold_end() -> None:
-    """As in a worker that has not folded yet."""
+    """Resets the record to the state of a worker that has not folded."""
     _fold_ended_at.value = 0.0
 
 
 class HeartbeatThread:
-    """A thread that says every few seconds that its process lives; a database that is away costs
-    the beat and nothing else."""
+    """Thread that writes a heartbeat every few seconds. A database outage affects only the
+    heartbeat."""
 
     def __init__(self, *, name: str, kind: str, broker: Callable[[], str]) -> None:
         self._name, self._kind, self._broker = name[:128], kind, broker
@@ -49,11 +48,11 @@ class HeartbeatThread:
         self._thread = threading.Thread(target=self._run, name="compilewatch-heart", daemon=True)
 
     def start(self) -> None:
-        """Begins to beat."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends it; the row stays and grows old, which is how others see that the process ended."""
+        """Stops the thread. The row remains and ages, which shows that the process ended."""
         self._stopping.set()
 
     def _run(self) -> None:
@@ -65,15 +64,15 @@ class HeartbeatThread:
                     "the heartbeat of %s was not noted: %s", self._name, str(error).strip()
                 )
             finally:
-                # Nothing may be left open here when the pool forks its children.
+                # No connection may be open here when the pool forks its children.
                 connection.close()
             if self._stopping.wait(HEARTBEAT_INTERVAL_S):
                 return
 
 
 def heartbeat_write(*, name: str, kind: str, broker: str = "") -> None:
-    """The process lives, when it last ended a fold, why Redis does not answer it; processes of the
-    day before are forgotten."""
+    """Writes a heartbeat: time, last end of a fold, and the broker that does not answer. Deletes
+    heartbeats older than a day."""
     folded = clock.at(_fold_ended_at.value) if kind == "worker" and _fold_ended_at.value else None
     with write_transaction(), connection.cursor() as cursor:
         cursor.execute(_UPSERT_SQL, [name, kind, clock.now(), folded, broker[:200]])

@@ -1,4 +1,5 @@
-"""The one JSON error shape, and the door that gives it to every answer under /api/."""
+"""JSON errors: the one error shape, and the middleware that gives it to every answer under
+/api/."""
 
 import logging
 from collections.abc import Callable
@@ -27,13 +28,13 @@ API_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
 }
-"""What every answer that is JSON carries."""
+"""Headers of every JSON answer."""
 
 _INTERNAL = ("internal", "The server failed; it has logged why.")
 
 
 def json_response(body: bytes, status: int = 200) -> HttpResponse:
-    """An answer that is JSON and nothing else, whatever a browser may think of it."""
+    """Builds a JSON answer that browsers cannot interpret as anything else."""
     return HttpResponse(
         body, status=status, headers={**API_HEADERS, "Content-Length": str(len(body))}
     )
@@ -42,7 +43,7 @@ def json_response(body: bytes, status: int = 200) -> HttpResponse:
 def error_response(
     status: int, code: str, detail: str, retry_after: int | None = None
 ) -> HttpResponse:
-    """An error in the one shape: `{"cw": 1, "code": ..., "detail": ...}`."""
+    """Builds an error in the one shape: `{"cw": 1, "code": ..., "detail": ...}`."""
     response = json_response(dumps(Error(code=code, detail=detail)), status)
     if retry_after is not None:
         response["Retry-After"] = str(retry_after)
@@ -50,15 +51,15 @@ def error_response(
 
 
 def busy_response(retry_after: int = 5) -> HttpResponse:
-    """What anyone hears while the database does not answer."""
+    """Builds the 503 answer for a database that does not answer."""
     return error_response(
         503, "busy", "The database does not answer right now; nothing was stored.", retry_after
     )
 
 
 class ApiErrorMiddleware:
-    """Middleware: an error under /api/ leaves in the one shape, and a failing database is a 503
-    that says when to come back."""
+    """Middleware that gives errors under /api/ the one shape. A failing database yields 503 with
+    Retry-After."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -81,7 +82,7 @@ class ApiErrorMiddleware:
         return answer
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Called by Django when a view raised."""
+        """Answers an exception of the database; Django calls this when a view raised."""
         if not _is_api(request) or not isinstance(exception, DatabaseError):
             return None
         logger.warning("%s: the database failed: %s", escape_uri_path(request.path), exception)

@@ -1,5 +1,8 @@
-"""Claiming the slots of periodic jobs: whoever inserts the row runs the job, so two beats or none
-do no harm."""
+"""Job slots: exactly one process runs each slot of a periodic job.
+
+A process claims a slot by inserting its row, and runs the job only if the insert succeeds. Any
+number of beats is therefore harmless, including none.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,14 @@ from dashboard.common.write_lock import write_transaction
 
 T = TypeVar("T")
 SLOT_RETENTION = timedelta(hours=1), 24
-"""Slots are forgotten after so long, and after so many of them."""
+"""Retention of slots, by age and by count."""
 CLEANUP_EVERY_CLAIMS = 50
-"""Claims of a job by one process from one look for forgotten slots to the next, where the job runs
-often."""
+"""Claims per process and job between two deletions of old slots, for a job that runs often."""
 MAX_CLOCK_DIFFERENCE_S = 60.0
-"""Seconds that the clocks of machines differ at most; a slot that is claimed further ahead was
-claimed by a clock that was wrong."""
+"""Maximum difference between the clocks of machines. A slot further in the future was claimed by a
+wrong clock."""
 FINISH_RECORDED_FROM_S = 10.0
-"""Seconds between runs from which it is noted that a run ended: more often that would only be more
+"""Minimum interval for which the end of a run is recorded; shorter intervals would only add
 writes."""
 _claims: defaultdict[str, count[int]] = defaultdict(count)
 _CLAIM_SQL = (
@@ -35,10 +37,11 @@ _CLAIM_SQL = (
 
 
 def job_run(*, name: str, interval: float, job: Callable[[], T], nudged: bool = False) -> T | None:
-    """Runs the job and returns what it returns, or None when somebody else has claimed this slot; a
-    job that fails leaves it unfinished.
+    """Runs the job and returns its result, or None if another process claimed this slot. A job that
+    fails leaves the slot unfinished.
 
-    A nudged job has work just now and needs no slot."""
+    A nudged job has work at present and needs no slot.
+    """
     if nudged:
         return job()
     slot = slot_claim(name=name, interval=interval)
@@ -51,15 +54,15 @@ def job_run(*, name: str, interval: float, job: Callable[[], T], nudged: bool = 
 
 
 def is_job_overdue(*, name: str, interval: float, grace: float) -> bool:
-    """Whether no process has claimed a slot of the job for that many seconds beyond its interval;
-    later slots than now do not count."""
+    """True if no process has claimed a slot of the job for `grace` seconds beyond its interval.
+    Slots in the future do not count."""
     begun = JobSlot.objects.filter(name=name, slot__lte=clock.unix() // interval)
     newest = begun.order_by("-slot").values_list("slot", flat=True).first()
     return newest is None or clock.unix() > (newest + 2) * interval + grace
 
 
 def slot_claim(*, name: str, interval: float) -> int | None:
-    """The current slot of the job if nobody has claimed it yet, else None."""
+    """Claims the current slot of the job. Returns the slot, or None if it is already claimed."""
     slot = int(clock.unix() // interval)
     if JobSlot.objects.filter(name=name, slot=slot).exists():
         return None
@@ -67,8 +70,8 @@ def slot_claim(*, name: str, interval: float) -> int | None:
         cursor.execute(_CLAIM_SQL, [name, slot, clock.now()])
         if cursor.rowcount != 1:
             return None
-        # By the number of the slot it would never be the turn of a job that leaves slots out in
-        # step, as it does where a clock runs ahead.
+        # The number of the slot would not do here: a job that skips slots in a regular pattern, as
+        # with a clock ahead, might never delete.
         if next(_claims[name]) % CLEANUP_EVERY_CLAIMS == 0 or interval >= FINISH_RECORDED_FROM_S:
             least, slots = SLOT_RETENTION
             old = Q(claimed_at__lt=clock.now() - max(least, slots * timedelta(seconds=interval)))
@@ -79,6 +82,6 @@ def slot_claim(*, name: str, interval: float) -> int | None:
 
 
 def slot_finish(*, name: str, slot: int) -> None:
-    """Notes that the job ran to its end."""
+    """Records that the job finished."""
     with write_transaction():
         JobSlot.objects.filter(name=name, slot=slot).update(finished_at=clock.now())

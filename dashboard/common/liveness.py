@@ -1,20 +1,20 @@
-"""When this worker last folded something, shared by its processes, on a clock that is never set."""
+"""Liveness of a worker: the time of its last fold on the monotonic clock, shared by its
+processes."""
 
 from __future__ import annotations
 
 import multiprocessing
 import time
 
-# Made before a worker forks: its processes write the same place.
+# Created before a worker forks, so that its processes share the value.
 _LAST_FOLD_AT = multiprocessing.RawValue("d", 0.0)
 
 
 def record_fold() -> None:
-    """This worker folded something just now."""
+    """Records a fold of this worker."""
     _LAST_FOLD_AT.value = time.monotonic()
 
 
 def last_fold_at() -> float:
-    """When any process of this worker last folded something, by the machine's monotonic clock; 0
-    when it has not yet."""
+    """The monotonic time of the last fold by any process of this worker; 0 if there was none."""
     return float(_LAST_FOLD_AT.value)

@@ -1,5 +1,7 @@
-"""Changes of tables that an earlier release reads and writes meanwhile: each waits for its lock in
-short tries, with others in between."""
+"""Lock retry: changes tables while an earlier release reads and writes them.
+
+Each change waits for its lock in short attempts, so that other transactions can run in between.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +16,22 @@ from django.db.migrations.state import ProjectState
 logger = logging.getLogger(__name__)
 
 LOCK_TIMEOUT_S = 0.1
-"""Seconds that a change of a table waits for its lock. Everyone who reads or writes the table waits
-behind it for as long."""
+"""Seconds that a change waits for the lock of its table. Every reader and writer of the table
+queues behind the change for that time."""
 RETRY_PAUSE_S, GIVE_UP_AFTER_S = 0.2, 900.0
-"""Seconds between two tries, and until the migration fails; started again, it continues where it
-was."""
+"""Seconds between two attempts, and until the migration fails. A restarted migration continues
+where it stopped."""
 
 
 class LockTimeoutError(Exception):
-    """The table was in use for so long that its columns could not be changed."""
+    """The table stayed in use until the timeout, so its columns could not be changed."""
 
 
 def retry_for_lock(
     editor: BaseDatabaseSchemaEditor, work: Sequence[str] | Callable[[], None]
 ) -> None:
-    """Does the work, or runs the statements, as one as soon as the locks can be had without holding
-    up others."""
+    """Runs the work or the statements in one transaction, once the locks are free. Raises
+    LockTimeoutError after `GIVE_UP_AFTER_S`."""
     began = time.monotonic()
     while True:
         try:
@@ -53,8 +55,8 @@ def retry_for_lock(
 
 
 class AddColumn(migrations.AddField):
-    """AddField of a migration that is not atomic: no other change shares its lock, and a column
-    that is there already is left alone."""
+    """AddField for a migration that is not atomic: the change has its lock to itself, and skips an
+    existing column."""
 
     def database_forwards(
         self,

@@ -1,5 +1,5 @@
-"""What libraries tell by a traceback at each turn is told by a sentence, at most once a minute,
-with how often it was so."""
+"""Log throttle: replaces repeated tracebacks of libraries with one sentence a minute and a
+count."""
 
 from __future__ import annotations
 
@@ -13,24 +13,22 @@ from django.db import InterfaceError, OperationalError
 
 THROTTLE_INTERVAL_S = 60.0
 MAX_TRACKED_KEYS = 1000
-"""Things of which it is known when they were last told; beyond that all of them may be told
-again."""
+"""Maximum number of log keys remembered before the table is reset."""
 SCHEMA_ERROR_PREFIX = "no such"
-"""How SQLite begins what it says of a table or a column that is missing: a fault of ours, and its
+"""Start of SQLite's message for a missing table or column. That is a bug of the dashboard, so its
 traceback stays."""
 
 
 class LogThrottle:
-    """Whether it is time to tell a thing again, and of how many times that tells; any thread may
-    ask."""
+    """Decides whether to log a repeated event, and how many times it has occurred. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now, self._guard = now, threading.Lock()
         self._told: dict[Hashable, tuple[float, int]] = {}
 
     def times(self, thing: Hashable) -> int:
-        """0 while it was told less than a minute ago, else how often it came since, this time
-        counted."""
+        """Returns 0 if the event was logged less than a minute ago, else the number of occurrences
+        since, including this one."""
         with self._guard:
             if len(self._told) > MAX_TRACKED_KEYS:
                 self._told.clear()
@@ -43,15 +41,15 @@ class LogThrottle:
 
 
 class TracebackSummaryFilter(logging.Filter):
-    """On a handler: a task that the database failed, and a request under a name that is not
-    ours."""
+    """Log filter that shortens two events: a task that the database failed, and a request with an
+    unknown host name."""
 
     def __init__(self) -> None:
         super().__init__()
         self._seldom = LogThrottle()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is written; its text may be another one then."""
+        """Returns whether to write the record, and may replace its text."""
         error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
         if (
             record.name == "celery.app.trace"

@@ -1,4 +1,4 @@
-"""A mail address as it may stand in a header."""
+"""Mail address validation for headers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from django.core.validators import validate_email
 
 
 def mail_address_check(text: str) -> None:
-    """Raises ValueError for what is none. Within quotation marks Django lets control characters
-    through, and a form feed there becomes a line break of the header: what follows it would be a
-    header, or the text of the mail."""
+    """Raises ValueError for an invalid address.
+
+    Django accepts control characters within quotation marks. A form feed there becomes a line break
+    in the header, so an attacker could add headers or text to the mail.
+    """
     try:
         validate_email(text)
         text.rpartition("@")[2].encode("idna")

@@ -1,11 +1,10 @@
-"""What stands under every stage: slots that periodic jobs claim, signs of life, and sums that only
-rise."""
+"""Models of every stage: job slots, heartbeats, totals and cache entries."""
 
 from django.db import models
 
 
 class JobSlot(models.Model):
-    """One run of one periodic job; whoever inserts the row runs it."""
+    """One run of a periodic job; the process that inserts the row runs the job."""
 
     pk = models.CompositePrimaryKey("name", "slot")
     name = models.CharField(max_length=64)
@@ -20,7 +19,7 @@ class JobSlot(models.Model):
 
 
 class Heartbeat(models.Model):
-    """The last sign of life of a worker or of beat, for the health page and for restarts."""
+    """The last heartbeat of a worker or of beat, for the health page and for restarts."""
 
     name = models.CharField(max_length=128, primary_key=True)
     kind = models.CharField(max_length=16)
@@ -38,8 +37,10 @@ class Heartbeat(models.Model):
 
 
 class Total(models.Model):
-    """A sum since the beginning, such as reports accepted; it is never dropped, because Prometheus
-    reads any fall as a restart."""
+    """A sum since the beginning, such as accepted reports.
+
+    Rows are never deleted, because Prometheus reads any decrease as a restart.
+    """
 
     pk = models.CompositePrimaryKey("name", "label")
     name = models.CharField(max_length=32)
@@ -53,8 +54,7 @@ class Total(models.Model):
 
 
 class CacheEntry(models.Model):
-    """A row of Django's cache in the database: counts of tries to sign in, which hold for all
-    processes."""
+    """A row of Django's database cache: counters of sign-in attempts, shared by all processes."""
 
     cache_key = models.CharField(max_length=255, primary_key=True)
     value = models.TextField()

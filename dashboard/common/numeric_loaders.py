@@ -1,8 +1,9 @@
-"""Loaders of PostgreSQL's `numeric`, in which it answers sums and means of 64-bit counters: an int
-where no digits follow the point, else a float.
+"""Numeric loaders: PostgreSQL's `numeric` becomes an int without decimal digits, else a float.
 
-Without them `Sum` of such a counter is a `Decimal` on PostgreSQL and an int on SQLite: other text
-in JSON, and an error next to a float. No column has this type, so that no digits are lost."""
+PostgreSQL returns sums and means of 64-bit counters as `numeric`. Without the loaders, `Sum` of a
+counter is a `Decimal` on PostgreSQL and an int on SQLite. JSON would then differ, and arithmetic
+with a float would fail. No column has the type `numeric`, so no digits are lost.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +16,23 @@ from psycopg.types import numeric
 
 
 class NumericTextLoader(Loader):
-    """The text format: `70` is an int, `70.5`, `70.0` and `NaN` are floats."""
+    """Loader of the text format: `70` is an int; `70.5`, `70.0` and `NaN` are floats."""
 
     def load(self, data: Buffer) -> int | float:
-        """The number."""
+        """Converts one value."""
         return _to_number(Decimal(bytes(data).decode()))
 
 
 class NumericBinaryLoader(numeric.NumericBinaryLoader):
-    """The binary format, which pages ask for."""
+    """Loader of the binary format, which pages use."""
 
     def load(self, data: Buffer) -> int | float:  # type: ignore[override]
-        """The number."""
+        """Converts one value."""
         return _to_number(super().load(data))
 
 
 def register_numeric_loaders() -> None:
-    """Registers both for every connection that is opened from now on."""
+    """Registers both loaders for every connection opened from now on."""
     psycopg.adapters.register_loader("numeric", NumericTextLoader)
     psycopg.adapters.register_loader("numeric", NumericBinaryLoader)
 

@@ -1,4 +1,5 @@
-"""Which sockets a worker's children keep, and what closes those to a Redis that went away."""
+"""Redis sockets of worker children: which sockets a child closes, and the transport that closes
+lost connections."""
 
 import gc
 import socket
@@ -7,20 +8,23 @@ from kombu.transport import TRANSPORT_ALIASES
 
 
 def install_redis_transport() -> None:
-    """From now on every connection to Redis is closed when it is lost."""
+    """Installs a transport that closes every lost connection to Redis."""
     TRANSPORT_ALIASES.update(
         dict.fromkeys(("redis", "rediss"), "dashboard.common.redis_transport:Transport")
     )
 
 
 def close_inherited_sockets() -> None:
-    """Of a child that has opened none yet: all it has are its parent's, which keeps its own; Redis
-    would see them open for as long as this child lives. A connection to PostgreSQL that the parent
-    had at that moment stays: only psycopg knows it."""
+    """Closes the sockets of a new child that has opened none of its own.
+
+    All its sockets are copies of its parent's, which keeps them open. Without this, Redis would
+    count the copies as open while the child lives. A PostgreSQL connection of the parent stays
+    open, because only psycopg holds it.
+    """
     for one in gc.get_objects():
-        # Not `isinstance`, which asks the object: one that is made only when somebody asks would be
-        # made here.
+        # `isinstance` would read `__class__` of the object, and a lazy object would be created
+        # here.
         if issubclass(type(one), socket.socket):
-            # The close of the C type: `socket.close` fails on one that another thread was making at
-            # the fork, and leaves one open that a file reads.
+            # `socket.close` fails on a socket that another thread was creating at the fork, and
+            # keeps a socket open that a file reads. The C type's close does neither.
             socket.SocketType.close(one)

@@ -1,5 +1,5 @@
-"""Whether Redis can be worked with: each process says so once when that changes, instead of
-Celery's tracebacks at every try."""
+"""Broker status: whether Redis works. Each process logs every change once, instead of Celery's
+repeated tracebacks."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from django.conf import settings
 logger = logging.getLogger(__name__)
 
 BACKOFF_S = 10.0
-"""Seconds after a failure in which nothing but a probe is tried."""
+"""Seconds after a failure during which only probes are sent."""
 PROBE_TIMEOUT_S = 1.0
-"""Seconds a probe waits."""
+"""Timeout of a probe."""
 CELERY_QUEUE = "celery"
 
 
 class ConnectionClosed(ConnectionError):
-    """A task was done when its connection to Redis had been closed. It comes back after its
-    visibility timeout, and finds nothing to do."""
+    """A task finished after its connection to Redis was closed. Redis redelivers the task after the
+    visibility timeout, and the task then finds no work."""
 
 
 class BrokerStatus:
-    """What this process knows of its Redis."""
+    """State of Redis as this process knows it."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -35,15 +35,15 @@ class BrokerStatus:
         self._client: object = None
         self.well_since: float | None = None
         self.reason = ""
-        """Why it failed last."""
+        """Reason for the last failure."""
 
     @property
     def is_in_backoff(self) -> bool:
-        """Whether it failed just now, so that trying again would only cost time."""
+        """True shortly after a failure, while another attempt would only cost time."""
         return self._away_since is not None and time.monotonic() - self._failed_at < BACKOFF_S
 
     def failed(self, error: object) -> None:
-        """Something that needs Redis did not work."""
+        """Records a failed use of Redis, and logs the first one."""
         reason = str(error).strip().splitlines() or [type(error).__name__]
         with self._guard:
             self._failed_at, self.well_since, self.reason = time.monotonic(), None, reason[0][:200]
@@ -58,7 +58,7 @@ class BrokerStatus:
         )
 
     def record_success(self) -> None:
-        """Something that needs Redis worked."""
+        """Records a successful use of Redis, and logs a recovery."""
         with self._guard:
             if self.well_since is None:
                 self.well_since = time.monotonic()
@@ -68,9 +68,9 @@ class BrokerStatus:
         logger.warning("Redis at %s can be used again, after %.0f s.", broker_address(), seconds)
 
     def probe(self) -> int | None:
-        """Writes to Redis as a task would; returns how many tasks wait there, None when it cannot
-        be used."""
-        from redis import Redis, RedisError  # noqa: PLC0415  # the web process never talks to it, and does not load it
+        """Writes to Redis as a task would. Returns the number of queued tasks, or None if Redis
+        fails."""
+        from redis import Redis, RedisError  # noqa: PLC0415  # the web process does not load it
 
         try:
             if self._client is None:
@@ -94,27 +94,25 @@ BROKER = BrokerStatus()
 
 
 def broker_address() -> str:
-    """Host and port, never the password."""
+    """Host and port of the broker, without the password."""
     parts = urlsplit(settings.CELERY_BROKER_URL)
     return f"{parts.hostname}:{parts.port or 6379}"
 
 
 class BrokerLogFilter(logging.Filter):
-    """Takes what Celery and kombu say about a broker that is away out of the log: it is said once,
-    by `Broker`."""
+    """Log filter that drops messages of Celery and kombu about a failed broker; `BrokerStatus` logs
+    the failure once."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is about anything else."""
+        """True if the record is not about a broker failure."""
         if record.name == "py.warnings":
-            # Which default later versions of Celery may have for tasks under way says nothing about
-            # this connection.
+            # This warning concerns a default of later Celery versions, not the connection.
             return "worker_cancel_long_running_tasks_on_connection_loss" not in record.getMessage()
         if not record.name.startswith(("celery", "kombu")):
             return True
         error = next((error for error in _iter_errors(record) if _is_broker_error(error)), None)
-        if error is not None and not isinstance(
-            error, ConnectionClosed
-        ):  # that it was closed says nothing about Redis just now
+        # A closed connection is no evidence about Redis.
+        if error is not None and not isinstance(error, ConnectionClosed):
             BROKER.failed(error)
         return error is None
 

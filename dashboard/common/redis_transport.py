@@ -1,5 +1,5 @@
-"""A worker's connections to Redis, which are closed when Redis goes away; loaded only where Redis
-is used."""
+"""Redis transport of a worker: closes connections when Redis fails. Loaded only where Redis is
+used."""
 
 from contextlib import suppress
 from typing import Any
@@ -11,12 +11,15 @@ from dashboard.common.redis_status import ConnectionClosed
 
 
 class Channel(redis.Channel):
-    """Closes its connections whether or not Redis answers: kombu's stops at the first thing that
-    fails, and is then kept for ever, with its sockets, by what it would do when the process
-    ends."""
+    """Channel that closes its connections even if Redis does not answer.
+
+    The close method of kombu stops at the first error. An exit handler then keeps the channel and
+    its sockets until the process ends.
+    """
 
     def close(self) -> None:
-        """What was not acknowledged comes back by itself, after its visibility timeout."""
+        """Closes the channel. Redis redelivers unacknowledged tasks after their visibility
+        timeout."""
         try:
             super().close()
         except (RedisError, OSError):
@@ -26,14 +29,17 @@ class Channel(redis.Channel):
                 virtual.Channel.close(self)
 
     def _connparams(self, *args: Any, **kwargs: Any) -> Any:
-        """Of a connection that is closed kombu 5.7 asks what it no longer has, while a task is
-        acknowledged, which ended the worker."""
+        """Connection parameters. Raises ConnectionClosed if the connection is closed.
+
+        kombu 5.7 reads attributes of a closed connection during an acknowledgement, and the
+        resulting error ended the worker.
+        """
         if getattr(self.connection, "client", None) is None:
             raise ConnectionClosed("the connection to Redis was closed")
         return super()._connparams(*args, **kwargs)  # type: ignore[misc]
 
 
 class Transport(redis.Transport):
-    """kombu's but for its channels."""
+    """Transport of kombu with `Channel` from this module."""
 
     Channel = Channel

@@ -1,5 +1,4 @@
-"""Django's mail backend with one time limit over everything: looking the name up, connecting, and
-every line that is said."""
+"""SMTP backend with one deadline over the lookup, the connection and every command."""
 
 from __future__ import annotations
 
@@ -19,19 +18,19 @@ from dashboard.common.outbound.resolver import resolve_name
 
 
 class EmailBackend(smtp.EmailBackend):
-    """A server that answers a byte at a time is hung up on: the time limit of a socket is one for
-    each read alone."""
+    """Mail backend that hangs up at its deadline. A socket timeout limits only single reads, so a
+    slow server could otherwise block a thread."""
 
     @property
     def connection_class(self) -> Callable[..., smtplib.SMTP]:
-        """What Django opens the connection with."""
+        """The class that Django uses to open the connection."""
         return functools.partial(
             _DeadlineSmtpTls if self.use_ssl else _DeadlineSmtp, seconds=settings.EMAIL_SECONDS
         )
 
 
 class _DeadlineSmtp(smtplib.SMTP):
-    """Hangs up when its time is over, whatever it waits for just then."""
+    """SMTP client that hangs up at its deadline, in every state."""
 
     def __init__(self, *args: Any, seconds: float, **kwargs: Any) -> None:
         self._until = time.monotonic() + seconds
@@ -39,7 +38,7 @@ class _DeadlineSmtp(smtplib.SMTP):
         super().__init__(*args, **kwargs)
 
     def close(self) -> None:
-        """Nobody has to hang up any more."""
+        """Closes the connection and ends the watcher."""
         self._closed.set()
         super().close()
 
@@ -49,8 +48,8 @@ class _DeadlineSmtp(smtplib.SMTP):
                 connection = socket.create_connection((address, port), self._left(timeout))
             except OSError:
                 continue
-            # A second handle, since TLS takes the first one over: what is shut down is the
-            # connection itself.
+            # A second handle of the connection, because TLS takes over the first; shutdown affects
+            # both.
             threading.Thread(
                 target=self._watch, args=[connection.dup()], name="compilewatch-mail", daemon=True
             ).start()
@@ -64,12 +63,12 @@ class _DeadlineSmtp(smtplib.SMTP):
                     connection.shutdown(socket.SHUT_RDWR)
 
     def _left(self, most: float = float("inf")) -> float:
-        """Never zero: a socket takes zero for "do not wait"."""
+        """Seconds left, never zero: a socket treats zero as non-blocking mode."""
         return max(0.001, min(most, self._until - time.monotonic()))
 
 
 class _DeadlineSmtpTls(_DeadlineSmtp, smtplib.SMTP_SSL):
-    """The same with TLS from the first byte."""
+    """The same client with TLS from the first byte."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         return self.context.wrap_socket(

@@ -1,5 +1,4 @@
-"""Sentry and OpenTelemetry, only where their packages are installed and their own standard
-variables say where to send."""
+"""Telemetry: Sentry and OpenTelemetry, if installed and configured by their standard variables."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ logger = logging.getLogger(__name__)
 
 
 def telemetry_start(environ: dict[str, str] | None = None) -> list[str]:
-    """Starts what is asked for, and returns its names; what is asked for but not installed is said
-    once."""
+    """Starts the configured packages and returns their names. Logs each configured package that is
+    not installed."""
     given = os.environ if environ is None else environ
     started = []
     if given.get("SENTRY_DSN"):
@@ -42,14 +41,17 @@ def _start_if_installed(package: str, start: Any) -> list[str]:
 
 
 def _is_installed(package: str) -> bool:
-    """Asking for a part of a package that is not there is an error of its own."""
+    """True if the package is installed. `find_spec` raises for a part of a missing package, so each
+    level is checked."""
     parts = package.split(".")
     return all(find_spec(".".join(parts[: place + 1])) is not None for place in range(len(parts)))
 
 
 def _sentry(package: Any) -> None:
-    """Its variables say where and how much; no bodies, cookies, addresses or values of variables,
-    and every text without secrets."""
+    """Starts Sentry, configured by its variables.
+
+    Events contain no bodies, cookies, addresses or local variables, and every text is redacted.
+    """
     package.init(
         send_default_pii=False,
         max_request_body_size="never",
@@ -61,8 +63,8 @@ def _sentry(package: Any) -> None:
 
 
 def _opentelemetry(package: Any) -> None:
-    """Requests become spans, sent as the variables of the exporter say; a provider that somebody
-    has set up stays."""
+    """Turns requests into spans, exported as the variables of the exporter specify. An existing
+    provider is kept."""
     trace, sdk = import_module("opentelemetry.trace"), import_module("opentelemetry.sdk.trace")
     if not isinstance(trace.get_tracer_provider(), sdk.TracerProvider):
         exporter = import_module(
@@ -73,8 +75,8 @@ def _opentelemetry(package: Any) -> None:
             import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter)
         )
         trace.set_tracer_provider(provider)
-    # It asks for the name in the request: first of all, it would refuse probes, which come by
-    # address.
+    # The instrumentation reads the host name of the request. In first place it would refuse probes,
+    # which address the server by IP.
     place = settings.MIDDLEWARE.index("dashboard.common.probe_hosts.ProbeHostMiddleware") + 1
     package.DjangoInstrumentor().instrument(
         request_hook=_redact_span, response_hook=_redact_span, middleware_position=place
@@ -82,7 +84,8 @@ def _opentelemetry(package: Any) -> None:
 
 
 def _redact_span(span: Any, *_: Any) -> None:
-    """Addresses hold what lets in: a link of an invitation, a provider's answer."""
+    """Redacts attributes: URLs may contain secrets, such as an invitation or a provider's
+    answer."""
     for name, value in dict(getattr(span, "attributes", None) or {}).items():
         if isinstance(value, str) and (clean := redact_secrets(value)) != value:
             span.set_attribute(name, clean)

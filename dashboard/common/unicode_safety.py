@@ -1,5 +1,5 @@
-"""Text of strangers made visible: what shows nothing or turns the rest of a line round is written
-as its code, so nothing is lost."""
+"""Unicode safety: writes invisible and bidirectional characters of foreign text as their codes, so
+nothing is lost."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ _HIDDEN = (
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Controls, marks and overrides of direction, characters without width, fillers, and selectors of
-variants."""
+"""Controls, directional marks and overrides, zero-width characters, fillers and variation
+selectors."""
 
 _HIDDEN_IN_TEXT = re.compile(f"[{_HIDDEN}]")
 _HIDDEN_IN_NAME = re.compile(f"[{_HIDDEN}\t\n]")
 
 
 def visible_name(name: str) -> str:
-    """A name on one line: `a\\u202eb` reads a<U+202E>b, so two names that look alike never are two
-    things."""
+    r"""Escapes a name for one line: `a\\u202eb` becomes a<U+202E>b. Two names that look equal are
+    thus equal."""
     return name if name.isascii() and name.isprintable() else _HIDDEN_IN_NAME.sub(_code, name)
 
 
 def visible_text(text: str) -> str:
-    """A text that may have several lines."""
+    """Escapes a text of several lines."""
     if text.isascii() and text.isprintable():
         return text
     return _HIDDEN_IN_TEXT.sub(_code, text.replace("\r\n", "\n"))

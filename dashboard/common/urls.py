@@ -1,4 +1,4 @@
-"""The address that asks whether the process lives."""
+"""URL patterns of the liveness check."""
 
 from django.urls import path
 

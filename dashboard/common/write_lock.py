@@ -1,4 +1,4 @@
-"""The one process-wide, first-come write lock for SQLite; on PostgreSQL the database does the
+"""Write lock of SQLite: one per process, first come, first served. PostgreSQL does its own
 locking."""
 
 from collections import deque
@@ -12,8 +12,7 @@ from dashboard.common.fatal_disk_errors import exit_on_lost_write
 
 
 class FifoLock:
-    """A lock that is handed over in the order of asking; the thread that holds it may take it
-    again."""
+    """Reentrant lock with first-in, first-out order."""
 
     def __init__(self) -> None:
         self._guard = Lock()
@@ -22,7 +21,7 @@ class FifoLock:
         self._depth = 0
 
     def acquire(self) -> None:
-        """Waits for everyone who asked before."""
+        """Waits until every earlier caller has released the lock."""
         me = get_ident()
         with self._guard:
             if self._owner in (None, me):
@@ -35,7 +34,7 @@ class FifoLock:
         gate.acquire()
 
     def release(self) -> None:
-        """Hands the lock to whoever has waited longest."""
+        """Releases the lock, and passes the lock to the caller that has waited longest."""
         with self._guard:
             self._depth -= 1
             if self._depth:
@@ -53,11 +52,12 @@ _SQLITE_WRITERS = FifoLock()
 
 @contextmanager
 def write_transaction() -> Iterator[None]:
-    """A transaction that writes. On SQLite writers of this process wait in line instead of racing
-    for the file's lock.
+    """Opens a transaction that writes. On SQLite, writers of this process queue instead of racing
+    for the file lock.
 
-    Ask for it before any other transaction is open in this thread: one that holds the file's lock
-    and then waits in line stops the line."""
+    Open it before any other transaction of this thread. A thread that holds the file lock while it
+    queues blocks the queue.
+    """
     if connection.vendor != "sqlite":
         with transaction.atomic():
             yield
@@ -74,8 +74,8 @@ def write_transaction() -> Iterator[None]:
 
 
 def acquire_advisory_lock(what: str) -> None:
-    """Within a transaction: whoever asks for the same waits until it ends. On SQLite there is one
-    writer anyway."""
+    """Takes a lock by name until the transaction ends. SQLite has only one writer and needs
+    none."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"compilewatch {what}"])

@@ -1,8 +1,20 @@
-"""The one HTTP client for the outside world: asks an address that somebody typed in, and is kept
-away from our own network.
+"""Outbound HTTP client: sends requests to addresses that people enter, never to the internal
+network.
 
-OutboundError ├── OutboundRefusal   we do not send there, or nothing could be reached there: the two
-are told alike on purpose └── OutboundFailure    it was reached, and the exchange broke off
+Algorithm: `parse_target` checks the form of the URL. The resolver looks the name up once, and every
+address must be public (`ip_policy`) unless the operator allows the target. The client connects to a
+checked address, compares the peer address, then starts TLS with the name.
+
+Invariants:
+- The checked connection is the only connection: no second lookup, so DNS rebinding has no effect.
+- Redirects are not followed.
+- One deadline covers lookup, connection, TLS and the whole answer; the answer is bounded in bytes.
+- A private address and an unreachable address yield the same text, so errors do not reveal the
+  internal network.
+
+Errors, all subclasses of OutboundError:
+- OutboundRefusal: nothing was sent, because the target is not allowed or not reachable.
+- OutboundFailure: the connection was established, and the exchange failed.
 """
 
 from __future__ import annotations
@@ -27,22 +39,20 @@ UNREACHABLE = "The address could not be reached, or sending to it is not allowed
 
 
 class OutboundError(Exception):
-    """A message could not be sent; the text may be shown to whoever set the address."""
+    """A message could not be sent. The text may be shown to the person who set the address."""
 
 
 class OutboundRefusal(OutboundError):
-    """Nothing was sent. The same text stands for a private address and for one where nobody
-    answers."""
+    """Nothing was sent. A private address and an unreachable address have the same text."""
 
 
 class OutboundFailure(OutboundError):
-    """The connection was made; what came of the message is not known."""
+    """The connection was established, but the outcome of the message is unknown."""
 
 
 @dataclass(frozen=True)
 class OutboundResponse:
-    """What the other side said, cut to the limit; `retry_after` is its Retry-After header as it
-    came."""
+    """Answer of the other side, cut to the limit. `retry_after` is the raw Retry-After header."""
 
     status: int
     text: str
@@ -52,8 +62,7 @@ class OutboundResponse:
 
 @dataclass(frozen=True)
 class OutboundLimits:
-    """Seconds to connect, seconds for everything together, and bytes of the answer that are
-    read."""
+    """Limits of an exchange: seconds to connect, seconds in total, bytes of the answer."""
 
     connect: float = 5.0
     total: float = 10.0
@@ -67,8 +76,8 @@ class _Deadline:
     total: float
 
     def left(self, *, connecting: bool = False) -> float:
-        """Seconds left, never zero: a socket takes zero for "do not wait" and would report
-        something else."""
+        """Seconds left, never zero: a socket treats zero as non-blocking mode and would report
+        another error."""
         return max(
             0.001, (min(self.connect, self.total) if connecting else self.total) - self.clock()
         )
@@ -83,7 +92,10 @@ def outbound_post(
     limits: OutboundLimits = OutboundLimits(),
     clock: Callable[[], float] = time.monotonic,
 ) -> OutboundResponse:
-    """Posts the body and returns the answer, whatever its status; redirects are not followed."""
+    """Posts the body and returns the answer with any status. Redirects are not followed.
+
+    Raises OutboundError.
+    """
     return _send_request("POST", url, body, headers, resolver, limits, clock)
 
 
@@ -95,7 +107,7 @@ def outbound_get(
     limits: OutboundLimits = OutboundLimits(),
     clock: Callable[[], float] = time.monotonic,
 ) -> OutboundResponse:
-    """Reads what is there, in the same bounds."""
+    """Gets the URL within the same limits. Raises OutboundError."""
     return _send_request("GET", url, None, headers, resolver, limits, clock)
 
 
@@ -120,8 +132,10 @@ def _send_request(
 def _open_connection(
     url: str, resolver: Resolver, limits: OutboundLimits, clock: Callable[[], float]
 ) -> tuple[socket.socket, Target, _Deadline]:
-    """A connection to where the address may lead, and the time that is left for it; raises what a
-    message would meet."""
+    """Connects to the checked target. Returns the connection, the target and the deadline.
+
+    Raises OutboundRefusal.
+    """
     started = clock()
     deadline = _Deadline(clock, started + limits.connect, started + limits.total)
     try:
@@ -134,8 +148,8 @@ def _open_connection(
 def outbound_probe(
     *, url: str, resolver: Resolver = resolve_name, limits: OutboundLimits = OutboundLimits()
 ) -> None:
-    """Connects as a message would, certificate and all, and sends nothing; raises what a message
-    would meet."""
+    """Connects as a message would, including TLS, without sending a request. Raises
+    OutboundError."""
     plain, target, deadline = _open_connection(url, resolver, limits, time.monotonic)
     try:
         _wrap_tls(plain, target, deadline).close()
@@ -144,8 +158,7 @@ def outbound_probe(
 
 
 def _connect(target: Target, resolver: Resolver, deadline: _Deadline) -> socket.socket:
-    """A connection to one of the addresses that were checked; the name is looked up exactly
-    once."""
+    """Connects to one of the checked addresses, after exactly one lookup of the name."""
     addresses = resolver(target.host, target.port, deadline.left(connecting=True))
     if not addresses or not (target.allowed or all(is_public(address) for address in addresses)):
         raise OutboundRefusal(UNREACHABLE)
@@ -189,7 +202,7 @@ def _exchange(
 ) -> OutboundResponse:
     bounded = BoundedSocket(connection, deadline.left, allowance=limits.answer + (16 << 10))
     client = http.client.HTTPConnection(target.host, target.port)
-    client.auto_open = 0  # the checked connection is the only one there will be
+    client.auto_open = 0  # only the checked connection may be used
     client.sock = bounded
     wanted = {
         "Host": target.authority,
@@ -214,8 +227,10 @@ def _exchange(
 
 
 def _text(response: http.client.HTTPResponse, limit: int) -> tuple[str, bool]:
-    """What can be read of the body, and whether that is all: once there is a status, a body that
-    breaks off takes nothing back."""
+    """Reads the body up to the limit. Returns the text, and True if the body is complete.
+
+    After a status has arrived, a body that breaks off does not change the outcome.
+    """
     parts: list[bytes] = []
     whole = True
     try:

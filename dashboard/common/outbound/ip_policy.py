@@ -1,11 +1,10 @@
-"""Tells whether an IP address belongs to the public internet, whatever it is wrapped in."""
+"""IP policy: whether an address belongs to the public internet, including embedded addresses."""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-# Python 3.11 calls some of these global. 168.63.129.16 is a cloud's host agent that hides behind a
-# public number.
+# Python 3.11 classifies some of these as global. 168.63.129.16 is the host agent of a cloud.
 _NON_PUBLIC_V4 = tuple(
     ip_network(text)
     for text in (
@@ -25,8 +24,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 
 def is_public(text: str) -> bool:
-    """True only for a public unicast address; one that carries another is public only if that one
-    is too."""
+    """True only for a public unicast address. An embedded IPv4 address must be public too."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Looks a name up once, within a time limit."""
+"""Name resolver: one lookup within a timeout."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Resolver = Callable[[str, int, float], list[str]]
 
 
 def resolve_name(host: str, port: int, seconds: float) -> list[str]:
-    """Every address of the name, in the order to try them; none when it has none or the look-up
-    takes too long."""
+    """Every address of the name in order of preference. Empty if the name has none or the lookup
+    exceeds `seconds`."""
     found: queue.SimpleQueue[list[str]] = queue.SimpleQueue()
-    # getaddrinfo takes no time limit; a look-up that hangs is left to end by itself.
+    # getaddrinfo has no timeout; a lookup that hangs continues on its own thread.
     threading.Thread(target=lambda: found.put(_look_up(host, port)), daemon=True).start()
     try:
         return found.get(timeout=seconds)

@@ -1,5 +1,4 @@
-"""Reads the address of a webhook strictly: what is unusual is refused before anything is looked
-up."""
+"""Webhook URL parser: strict, so that unusual forms are refused before any lookup."""
 
 from __future__ import annotations
 
@@ -15,13 +14,12 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 
 class TargetError(ValueError):
-    """The address is not one we send to; the text says what is wrong with it."""
+    """The address is not an allowed target; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where to connect and what to ask for. `allowed` marks an exception that the operator of the
-    server made."""
+    """Parsed target. `allowed` marks an exception that the operator of the server configured."""
 
     https: bool
     host: str
@@ -31,14 +29,16 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """The Host header."""
+        """The value of the Host header."""
         name = _bracket_ipv6(self.host)
         return name if self.port == (443 if self.https else 80) else f"{name}:{self.port}"
 
 
 def parse_target(url: str, allow: Collection[str]) -> Target:
-    """The checked parts of an address; `allow` holds exact host:port entries, which may be http,
-    private and on any port."""
+    """Checks and splits an address. Raises TargetError.
+
+    `allow` holds exact host:port entries. These may use http, private addresses and any port.
+    """
     if not url or len(url) > 2048 or not all("!" <= letter <= "~" for letter in url) or "\\" in url:
         raise TargetError(
             "The address must be at most 2,048 plain ASCII characters without spaces; "
@@ -67,8 +67,8 @@ def parse_target(url: str, allow: Collection[str]) -> Target:
 
 
 def _host(host: str, *, bracketed: bool) -> str:
-    """The name or address in lower case; numbers that only some programs take for an address are
-    refused."""
+    """The lower-case name or the address. Refuses numeric forms that only some programs accept as
+    an address."""
     try:
         if bracketed:
             return str(IPv6Address(host))

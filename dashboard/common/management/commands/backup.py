@@ -1,5 +1,5 @@
-"""`manage.py backup PATH`: a copy of the SQLite database while it is in use; PostgreSQL has
-pg_dump."""
+"""Backup command: `manage.py backup PATH` copies the SQLite database while it is in use. For
+PostgreSQL, use pg_dump."""
 
 import sqlite3
 from contextlib import closing
@@ -13,8 +13,7 @@ from dashboard.common.backups import BackupError, integrity_check
 
 
 class Command(BaseCommand):
-    """Copies through SQLite's own backup, which sees one moment of a database that others write
-    to."""
+    """Copies through the backup API of SQLite, which reads one consistent snapshot."""
 
     help = "Copies the SQLite database to a new file while the dashboard runs."
     requires_system_checks = []
@@ -51,7 +50,7 @@ class Command(BaseCommand):
 
 
 def _copy(place: Path, unfinished: Path) -> None:
-    """One moment of the database, checked."""
+    """Copies a snapshot of the database and checks the copy."""
     with (
         closing(sqlite3.connect(place, timeout=60)) as here,
         closing(sqlite3.connect(unfinished)) as copy,

@@ -1,5 +1,5 @@
-"""`manage.py restore PATH`: puts a backup in the place of the SQLite database; PostgreSQL has
-pg_restore."""
+"""Restore command: `manage.py restore PATH` replaces the SQLite database with a backup. For
+PostgreSQL, use pg_restore."""
 
 import os
 import shutil
@@ -16,8 +16,10 @@ from dashboard.common.backups import BackupError, backup_check, header_check
 
 
 class Command(BaseCommand):
-    """A file that is put under an open connection leaves it, and whoever opens it next, with the
-    log of another database."""
+    """Replaces the database only after every other connection has closed.
+
+    Otherwise the write-ahead log of the old database would be applied to the new file.
+    """
 
     help = (
         "Puts a backup in the place of the SQLite database, which nothing may have open, "
@@ -69,8 +71,7 @@ class Command(BaseCommand):
 
 
 def _checked(backup: Path, place: Path, copy: Path) -> None:
-    """What can be known before anything is written: a file of another name that says what it is,
-    and room for it."""
+    """Checks before anything is written: another file, a valid header, and enough disk space."""
     if not backup.is_file():
         raise CommandError(f"There is no backup {backup}.")
     for path, what in (
@@ -92,7 +93,7 @@ def _checked(backup: Path, place: Path, copy: Path) -> None:
 
 
 def _copied(backup: Path, copy: Path) -> None:
-    """A checked copy that belongs to this user alone."""
+    """Copies the backup, readable only by this user, and checks the copy."""
     try:
         copy.unlink(missing_ok=True)
         copy.touch(0o600, exist_ok=False)
@@ -115,8 +116,8 @@ def _kept(place: Path, kept: Path) -> None:
 
 
 def _closed(place: Path, wait: float) -> None:
-    """Takes the log of what is there into its file, which works only for the last who has it
-    open."""
+    """Merges the write-ahead log into the database file, which requires that no other process has
+    the file open."""
     deadline = time.monotonic() + wait
     while True:
         try:
@@ -125,7 +126,7 @@ def _closed(place: Path, wait: float) -> None:
             return
         except sqlite3.DatabaseError as error:
             if "locked" not in str(error):
-                break  # it is damaged, which may be why it is replaced
+                break  # the database is damaged, which may be the reason for the restore
         if time.monotonic() >= deadline:
             raise CommandError(
                 "The database is in use: stop the dashboard, and whatever else has it "

@@ -1,5 +1,7 @@
-"""`manage.py web`: the web process of the full stack, under granian; it ends within seconds of
-SIGTERM, and SIGHUP takes new workers."""
+"""Web command: `manage.py web` runs the web process of the full stack under granian.
+
+The process ends within seconds of SIGTERM. SIGHUP replaces its workers.
+"""
 
 import logging
 import os
@@ -21,7 +23,7 @@ from dashboard.environment.settings import ROOT, SettingError
 
 logger = logging.getLogger(__name__)
 LOGS = ROOT / "dashboard/common/server_log"
-"""How the server's own lines look, one file for each form that COMPILEWATCH_LOG has."""
+"""Logging configuration of the server, one file for each value of COMPILEWATCH_LOG."""
 MOST_WORKERS = 4
 OPTIONS = {
     "interface": "asginl",
@@ -37,7 +39,7 @@ OPTIONS = {
 
 
 class Command(BaseCommand):
-    """Becomes the server: the process that was started is the one that takes the signals."""
+    """Replaces this process with the server, so the started process receives the signals."""
 
     help = __doc__ or ""
     requires_system_checks = []
@@ -66,8 +68,7 @@ class Command(BaseCommand):
             raise SettingError(refusal)
         host, port = options["host"], settings.ENV.port
         try:
-            # Granian takes addresses and no names, and says what is in the way as a crash of its
-            # own.
+            # Granian accepts addresses only, and reports a port conflict as a crash.
             host = port_probe(host=host, port=port)
         except PortUnavailableError as error:
             raise SettingError(str(error)) from error
