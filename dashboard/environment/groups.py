@@ -1,5 +1,5 @@
-"""What several environment variables say together: the database, the mail server, the provider of
-sign-ins, our own address."""
+"""Setting groups: settings of several variables each, for database, Redis, mail, sign-in provider
+and base URL."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ RESERVED_PATHS = frozenset(
     )
 )
 RESERVED_PATHS |= {"projects", "readyz", "static", "ui"}
-"""How the paths of the dashboard itself begin: under such a path it could not be told whether a
-proxy took it off."""
+"""First path segments of the dashboard itself. A prefix that starts with one of these would be
+ambiguous: the server could not see whether a proxy had removed the prefix."""
 
 
 HOST_PATTERN = re.compile(r"\*|\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*|\[[0-9A-Fa-f:.]+\]")
-"""What a browser's Host header names, without its port; with a dot in front every name below it, *
-any."""
+"""Pattern of a host name in a Host header, without the port. A leading dot matches every subdomain,
+and * matches any name."""
 
 DATABASE_OPTIONS = (
     *(
@@ -47,17 +47,17 @@ DATABASE_OPTIONS = (
     ),
     "target_session_attrs",
 )
-"""What may stand behind the ? of a database's address; libpq takes them as they are."""
+"""Query options of a PostgreSQL URL, passed to libpq unchanged."""
 SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 
 
 REDIS_OPTIONS = ("ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
-"""What may stand behind the ? of a rediss:// address."""
+"""Query options of a rediss:// URL."""
 
 
 @dataclass(frozen=True)
 class Database:
-    """Where the data lives: `sqlite` with a file, or `postgresql` with an address."""
+    """Database location: `sqlite` with a file, or `postgresql` with an address."""
 
     engine: str
     name: str
@@ -70,7 +70,7 @@ class Database:
 
 @dataclass(frozen=True)
 class Mail:
-    """The server that takes our mail; `tls` is starttls, tls or none."""
+    """Outgoing mail server; `tls` is starttls, tls or none."""
 
     host: str
     port: int
@@ -82,7 +82,7 @@ class Mail:
 
 @dataclass(frozen=True)
 class Oidc:
-    """The provider at which people may sign in; `name` stands on the button."""
+    """Sign-in provider; `name` is the label of the button."""
 
     url: str
     client: str
@@ -91,8 +91,10 @@ class Oidc:
 
 
 def parse_database_url(url: str) -> Database:
-    """What COMPILEWATCH_DATABASE_URL says. Nothing in it is passed over: an address that asks for
-    TLS is not used without."""
+    """Parses COMPILEWATCH_DATABASE_URL. Raises SettingError.
+
+    No option is ignored, so a URL that requests TLS never connects without TLS.
+    """
     parts = parse_url(url)
     if parts and parts.scheme == "sqlite" and parts.path.strip("/"):
         return Database("sqlite", unquote(parts.path))
@@ -131,8 +133,10 @@ def parse_database_url(url: str) -> Database:
 
 
 def parse_redis_url(url: str) -> str:
-    """What COMPILEWATCH_REDIS_URL says. One that asks for TLS looks at the server's certificate
-    unless told otherwise."""
+    """Parses COMPILEWATCH_REDIS_URL. Raises SettingError.
+
+    A TLS connection verifies the server's certificate, unless the URL disables this.
+    """
     parts = parse_url(url)
     if not parts or parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise SettingError(
@@ -166,20 +170,20 @@ def parse_redis_url(url: str) -> str:
 
 
 def local_host(listen: str) -> str:
-    """By which this machine itself reaches what listens there, as an address of a page has it:
-    0.0.0.0 and :: are every address."""
+    """The host by which this machine reaches its own server, in the form of a URL. The wildcards
+    0.0.0.0 and :: become loopback."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(listen, listen)
     return f"[{host}]" if ":" in host else host
 
 
 def local_url(listen: str, port: int) -> str:
-    """The same with its port."""
+    """The URL by which this machine reaches its own server."""
     return f"http://{local_host(listen)}:{port}"
 
 
 def extract_host(url: str) -> str:
-    """As the Host header of a browser's request to this address has it, without its port; empty if
-    no browser would ask for it."""
+    """The host of a URL as a browser sends it in the Host header, without the port. Empty if no
+    browser would send it."""
     host = (urlsplit(url).hostname or "").removesuffix(".")
     try:
         host = f"[{ip_address(host).compressed}]" if ":" in host else host.encode("idna").decode()
@@ -189,7 +193,7 @@ def extract_host(url: str) -> str:
 
 
 def is_loopback(listen: str) -> bool:
-    """Whether nobody but this machine itself can reach what listens there."""
+    """True if only this machine can reach the address."""
     try:
         return ip_address(listen).is_loopback
     except ValueError:
@@ -197,7 +201,7 @@ def is_loopback(listen: str) -> bool:
 
 
 def find_path_error(path: str) -> str:
-    """What is wrong with the path of our own address; empty if nothing is."""
+    """Describes the error in the path of the base URL; empty if the path is valid."""
     if path and not re.fullmatch(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+", path):
         return f"has the path {path!r}, which is not made of letters, digits and . _ ~ - alone"
     first = path.split("/")[1] if path else ""

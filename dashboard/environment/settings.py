@@ -1,5 +1,7 @@
-"""The only reader of the dashboard's environment variables; a wrong value is a sentence that names
-the variable."""
+"""Environment settings: the only reader of the dashboard's environment variables.
+
+An error is one sentence that names the variable.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,12 @@ ROOT = Path(__file__).resolve().parents[2]
 BOOT_ERROR_EXIT_CODE = 3
 
 APPRISE_SCHEMAS = ("tgram", "discord", "pover", "gchat", "opsgenie", "pagerduty")
-"""Services whose hosts are fixed and public, whatever the rest of an address says."""
+"""Apprise schemas whose hosts are fixed and public, independent of the rest of the URL."""
 
 
 @dataclass(frozen=True)
 class Env:
-    """Every setting of the dashboard, checked. docker/env.example explains each."""
+    """Every setting of the dashboard, checked. docker/env.example explains each setting."""
 
     mode: str
     data: Path
@@ -70,18 +72,18 @@ class Env:
 
     @property
     def embedded(self) -> bool:
-        """True when web, workers and beat live in one process on SQLite without Redis."""
+        """True if web, workers and beat run in one process on SQLite without Redis."""
         return self.mode == "embedded"
 
     @property
     def prefix(self) -> str:
-        """The path under which a proxy has the dashboard beside other programs, such as
-        /compilewatch; mostly none."""
+        """The path under which a proxy publishes the dashboard, such as /compilewatch; usually
+        empty."""
         return urlsplit(self.base_url).path
 
 
 def env_read(environ: Mapping[str, str] = os.environ) -> Env:
-    """Reads and checks COMPILEWATCH_*; raises SettingError with a sentence."""
+    """Reads and checks COMPILEWATCH_*. Raises SettingError with a sentence."""
     mode = read_choice(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
     data = Path(environ.get("COMPILEWATCH_DATA") or ROOT / ".var")
     listen, port = _listen(environ), _port(environ)
@@ -131,7 +133,7 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
 
 
 def _mail(environ: Mapping[str, str]) -> Mail | None:
-    """None without a host: then there is no e-mail channel."""
+    """Reads the mail server. None without a host: e-mail channels are then unavailable."""
     host, sender = (
         environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(),
         environ.get("COMPILEWATCH_EMAIL_FROM", "").strip(),
@@ -181,8 +183,8 @@ def _mail(environ: Mapping[str, str]) -> Mail | None:
 
 
 def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Services with fixed public hosts alone: Apprise makes its own connections, past the guard of
-    the outbound client."""
+    """Reads the Apprise schemas. Only services with fixed public hosts are allowed: Apprise
+    connects without the guard of the outbound client."""
     schemas = tuple(
         filter(None, (part.strip() for part in environ.get("COMPILEWATCH_APPRISE", "").split(",")))
     )
@@ -196,7 +198,7 @@ def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _oidc(environ: Mapping[str, str]) -> Oidc | None:
-    """None without an address: then people sign in with passwords alone."""
+    """Reads the sign-in provider. None without a URL: people then sign in with passwords only."""
     url, client = (
         environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"),
         environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip(),
@@ -239,7 +241,7 @@ def _oidc(environ: Mapping[str, str]) -> Oidc | None:
 
 
 def _count(environ: Mapping[str, str], name: str, default: str, what: str, allowed: range) -> int:
-    """A number out of a few."""
+    """Reads an integer from a small range."""
     text = environ.get(name) or default
     if not (text.isascii() and text.isdecimal() and len(text) <= 2 and int(text) in allowed):
         raise SettingError(f"{name} is {text!r}, expected {what}: {allowed[0]} to {allowed[-1]}.")
@@ -247,8 +249,11 @@ def _count(environ: Mapping[str, str], name: str, default: str, what: str, allow
 
 
 def env_check() -> None:
-    """For programs that do not start through manage.py: a wrong setting ends them with one
-    sentence, for gunicorn without another try."""
+    """Checks the settings for programs that do not start through manage.py.
+
+    A wrong setting ends the process with one sentence and exit code 3, which gunicorn does not
+    retry.
+    """
     try:
         env_read()
     except SettingError as error:
@@ -257,7 +262,7 @@ def env_check() -> None:
 
 
 def _listen(environ: Mapping[str, str]) -> str:
-    """An address of this machine without brackets, or a name of it."""
+    """Reads an address of this machine without brackets, or a host name."""
     value = environ.get("COMPILEWATCH_LISTEN") or "127.0.0.1"
     if not set(value.lower()) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-:%_"):
         raise SettingError(
@@ -298,8 +303,8 @@ def _redis(environ: Mapping[str, str], mode: str) -> str:
 
 
 def _secret(environ: Mapping[str, str], name: str, mode: str, data: Path) -> str:
-    """A secret from the variable, from the file NAME_FILE names, or, embedded only, from a file
-    made for it."""
+    """Reads a secret from the variable or from NAME_FILE. Embedded mode generates a file if both
+    are missing."""
     value = read_value_or_file(environ, name)
     if not value and mode == "embedded":
         value = _read_or_create_secret(data / f"{name.removeprefix('COMPILEWATCH_').lower()}.txt")
@@ -329,8 +334,8 @@ def _read_or_create_secret(path: Path) -> str:
 
 
 def _hosts(environ: Mapping[str, str], mode: str, own: str, base_url: str) -> tuple[str, ...]:
-    """The names by which requests may ask; the one in every link that is sent out is one of
-    them."""
+    """Reads the accepted host names, which must include the host of the base URL: every link
+    contains that host."""
     given = tuple(
         host.strip() for host in environ.get("COMPILEWATCH_HOSTS", "").split(",") if host.strip()
     )
@@ -387,8 +392,8 @@ def _base_url(environ: Mapping[str, str], mode: str, here: str) -> str:
 
 
 def _extract_safe_host(url: str) -> str:
-    """What stands in the Host header; empty where the address has spaces or line breaks, which
-    Python would pass over."""
+    """The host of a URL for the Host header. Empty if the URL contains whitespace, which Python
+    would remove silently."""
     return "" if any(sign.isspace() for sign in url) else extract_host(url)
 
 

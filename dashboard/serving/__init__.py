@@ -1,2 +1,2 @@
-"""Requests before and after a thread answers them: deadlines, memory and lanes, the same under
-granian and under waitress."""
+"""Serving: deadlines, memory limits and thread lanes of requests, the same under granian and
+waitress."""

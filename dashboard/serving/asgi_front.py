@@ -1,5 +1,16 @@
-"""The ASGI application that granian serves: it takes a whole body before a thread answers it, and
-gives up what is too slow."""
+"""ASGI front: receives the whole body before a thread handles the request, and drops slow
+transfers.
+
+Flow of a request in granian, on the event loop of its process:
+
+1. Receive the body within a `Transfer` and a `ByteBudget` for senders with or without a known key.
+2. Put a job into the lane of the path; a thread of the lane calls the WSGI application.
+3. Send the answer in chunks within a `Transfer` and the budget of answers.
+
+Invariants: a slow client never holds a thread. Unfinished bodies and large unsent answers stay
+within their budgets, because the oldest transfer is evicted at the limit. A transfer below the
+minimum rate ends: a slow body is refused, and a slow reader is disconnected.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +37,7 @@ from dashboard.serving.wsgi_call import (
 logger = logging.getLogger(__name__)
 
 CHUNK_BYTES = 32 << 10
-"""Bytes of an answer that are handed over at once; a shorter answer fits into the kernel's
-buffer."""
+"""Bytes of an answer that are sent at once; a shorter answer fits into the kernel's buffer."""
 
 FAILURE_RESPONSE = AsgiResponse(
     500, [(b"content-type", b"text/plain")], b"The server failed; it has logged why.\n"
@@ -38,8 +48,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Transfer:
-    """A body or an answer under way: it ends when it falls behind the lowest rate, or makes room
-    for others."""
+    """A body or answer in progress. The transfer ends if it falls below the minimum rate or is
+    evicted."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -55,21 +65,21 @@ class Transfer:
         await self._limit.__aexit__(*error)
 
     def moved(self, total: int) -> None:
-        """Notes that `total` bytes have moved; raises TimeoutError in a transfer that makes
-        room."""
+        """Records that `total` bytes have moved. Raises TimeoutError if the transfer was
+        evicted."""
         if self.evicted:
             raise TimeoutError
         self._limit.reschedule(self._begun + request_limits.allowed_seconds(total))
 
     def evict(self) -> None:
-        """Ends it for others."""
+        """Ends the transfer, to free memory for others."""
         self.evicted = True
         self._limit.reschedule(self._loop.time())
 
 
 class AsgiFront:
-    """Reads, hands over to a lane, and sends; all of it waits on the event loop, where a client
-    that waits costs no thread."""
+    """ASGI application that receives, passes to a lane, and sends. Every wait is on the event loop,
+    so a waiting client costs no thread."""
 
     def __init__(self, application: Application) -> None:
         self._application, self._lanes, self._bound = application, Lanes(), False
@@ -175,7 +185,8 @@ class AsgiFront:
             self._answers.release(transfer)
 
     def _disconnect(self, client: tuple[str, Any]) -> None:
-        """Once a second for all that are due: to find their sockets takes a look at every one."""
+        """Collects clients and disconnects them once a second, because finding their sockets
+        requires a scan of all sockets."""
         if not self._leaving:
             asyncio.get_running_loop().call_later(1.0, self._disconnect_all)
         self._leaving.add((client[0], int(client[1])))

@@ -1,5 +1,5 @@
-"""The sockets of this process, found by what they are connected to: granian shows its applications
-none of them."""
+"""Client sockets: finds the sockets of this process by their peer, since granian does not expose
+them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from dashboard.serving.request_limits import SEND_BUFFER_BYTES, STALL_TIMEOUT_MS
 
 
 def limit_listeners() -> None:
-    """Clients that are accepted from now on have a small buffer in the kernel, which ends their
-    connection once they stall."""
+    """Sets limits on the listeners. Each new connection has a small kernel buffer, and ends when
+    its client stalls."""
     for one in _iter_sockets():
         if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.family != socket.AF_UNIX:
             limit_listener(one)
 
 
 def limit_listener(listener: socket.socket) -> None:
-    """The same for one socket; where the system has no such limit, the lowest rate alone ends a
+    """Sets the limits of one listener. Without TCP_USER_TIMEOUT, only the minimum rate ends a
     connection."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
     if hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -30,7 +30,7 @@ def limit_listener(listener: socket.socket) -> None:
 
 
 def disconnect_clients(addresses: set[tuple[str, int]]) -> None:
-    """Ends the connections of these clients, whatever waits to be sent to them."""
+    """Ends the connections of these clients and discards their unsent data."""
     for one in _iter_sockets():
         with contextlib.suppress(OSError):
             if one.getpeername()[:2] in addresses:

@@ -1,5 +1,5 @@
-"""Refusals of requests that no thread answers: counted as those of the report endpoint, and in the
-same shape."""
+"""Refusal responses for requests without a thread: counted and formatted as those of the report
+endpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dashboard.ingest.request_checks import Environ, find_cached_key
 
 
 def build_refusal(refused: RefusalError, environ: Environ) -> WsgiResponse:
-    """The whole answer; the connection ends with it, for what the client still sends is not
+    """Builds the whole answer. The connection then closes, because the rest of the request is not
     read."""
     key = find_cached_key(environ)
     request_id = set_request_id(environ.get("HTTP_X_REQUEST_ID", ""))
@@ -30,6 +30,6 @@ def build_refusal(refused: RefusalError, environ: Environ) -> WsgiResponse:
 
 
 def record_slow_reader() -> None:
-    """A connection was ended because its client did not take the answer."""
+    """Counts a connection that ended because its client was too slow to read the answer."""
     record_refusal(project_id=0, code="slow_reader")
     COMMITTER.start()

@@ -1,5 +1,5 @@
-"""Limits on a request before a thread answers it: time for its head, a lowest rate for its body and
-its answer, memory for all together."""
+"""Request limits: time for the head, a minimum rate for body and answer, and memory for all
+requests."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from dashboard.ingest.body_decoder import RefusalError
 
 GRACE_SECONDS = 15.0
 MIN_BYTES_PER_SECOND = 1024
-"""A body or an answer may pause for the grace; on the whole it moves at this rate. A report of 64
-kB that takes 60 s is accepted."""
+"""Grace and minimum rate of a transfer. A body or an answer may pause for the grace; on average it
+moves at this rate. A report of 64 kB within 60 s is accepted."""
 
 MAX_BODY_BYTES = max(MAX_WIRE_BYTES, settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 MAX_KEYED_BODY_BYTES, MAX_ANONYMOUS_BODY_BYTES, MAX_RESPONSE_BYTES = 32 << 20, 16 << 20, 64 << 20
-"""For all unfinished bodies of senders whose key worked, of all others, and for all answers that
-wait for their readers; in a process."""
+"""Limits per process: unfinished bodies with a valid key, unfinished bodies of others, and answers
+that wait for their readers."""
 
 SEND_BUFFER_BYTES = 128 << 10
-"""Bytes of an answer that the kernel keeps for a client (it doubles the number); beyond it the
-answer waits here, where it is counted."""
+"""Bytes of an answer that the kernel buffers per client (the kernel doubles the number). The rest
+waits in this process and counts there."""
 
 STALL_TIMEOUT_MS = 30_000
-"""The kernel ends a connection whose client takes nothing for so long."""
+"""Time after which the kernel ends a connection whose client reads nothing."""
 
 
 def allowed_seconds(moved: int) -> float:
-    """Seconds that a transfer may have taken after it moved `moved` bytes."""
+    """Seconds that a transfer may take to move `moved` bytes."""
     return GRACE_SECONDS + moved / MIN_BYTES_PER_SECOND
 
 
 def parse_content_length(headers: dict[str, Any]) -> int:
-    """The length of a body by its head, in the names of WSGI; a body without one, or over the
-    limit, is refused unread."""
+    """The length of a body, from the WSGI variables of the head. Raises RefusalError for a body
+    without a length, or over the limit."""
     text = headers.get("CONTENT_LENGTH") or ""
     if not text and headers.get("HTTP_TRANSFER_ENCODING"):
         raise RefusalError("no_length", "The request has no Content-Length.")
@@ -48,15 +48,15 @@ def parse_content_length(headers: dict[str, Any]) -> int:
 
 
 class ByteBudget:
-    """Bytes that transfers may hold together. One that would exceed them ends the transfer that
-    began first; for one thread."""
+    """Memory budget shared by transfers. At the limit, the oldest transfer is evicted. Not
+    thread-safe."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self.held = limit, 0
         self._holders: dict[Hashable, tuple[int, Callable[[], None]]] = {}
 
     def take(self, holder: Hashable, size: int, evict: Callable[[], None]) -> None:
-        """Adds `size` bytes to what a transfer holds; `evict` ends it."""
+        """Adds `size` bytes to the share of a transfer; `evict` ends the transfer."""
         self._holders[holder] = self._holders.get(holder, (0, evict))[0] + size, evict
         self.held += size
         while self.held > self._limit:
@@ -66,5 +66,5 @@ class ByteBudget:
             evict()
 
     def release(self, holder: Hashable) -> None:
-        """The transfer is over."""
+        """Releases the share of a finished transfer."""
         self.held -= self._holders.pop(holder, (0,))[0]

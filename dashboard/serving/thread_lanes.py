@@ -1,5 +1,5 @@
-"""Lanes: threads of their own for health, probes, reports and pages, so that none of them waits
-behind another kind of request."""
+"""Thread lanes: separate threads for health, probes, reports and pages, so that no kind of request
+waits for another."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dashboard.ingest.body_decoder import RefusalError
 logger = logging.getLogger(__name__)
 
 LANE_THREADS = {"health": 1, "probes": 2, "reports": 32, "pages": 4}
-"""Health asks no database, and neither do refusals. Pages leave connections of the pool and turns
-of the interpreter to reports."""
+"""Threads per lane. Health checks and refusals need no database. The small number for pages leaves
+pool connections and interpreter time to reports."""
 
 LANE_BY_PATH = {
     "/healthz": "health",
@@ -28,14 +28,14 @@ LANE_BY_PATH = {
 }
 MAX_WAITING_REQUESTS, MAX_WAITING_BYTES = 512, 16 << 20
 MAX_WAIT_S = 10.0
-"""Requests and bytes that may wait in a lane, and for how many seconds."""
+"""Maximum requests, bytes and seconds of waiting in a lane."""
 
 BUSY_DETAIL = "Too many requests wait to be answered; try again."
 Job = tuple[float, int, Callable[[bool], None]]
 
 
 class Lane:
-    """A queue and the threads that take from it, started with the first job."""
+    """A queue with its threads, which start with the first jobs."""
 
     def __init__(self, name: str, threads: int) -> None:
         self._name, self._size = name, threads
@@ -45,8 +45,10 @@ class Lane:
         self._bytes = 0
 
     def put(self, run: Callable[[bool], None], size: int = 0) -> None:
-        """A thread calls `run`, with False if it comes too late to answer; raises Refused where too
-        much waits already."""
+        """Queues a job. A thread calls `run`, with False if the job waited too long to be answered.
+
+        Raises RefusalError if the queue is full.
+        """
         with self._lock:
             if self._jobs.qsize() >= MAX_WAITING_REQUESTS or self._bytes + size > MAX_WAITING_BYTES:
                 raise RefusalError("busy", BUSY_DETAIL, retry_after=5)
@@ -61,7 +63,7 @@ class Lane:
         self._jobs.put((time.monotonic(), size, run))
 
     def stop(self, deadline: float) -> None:
-        """Lets what runs finish until then (monotonic); what waits is dropped."""
+        """Lets running jobs finish until the deadline (monotonic), and drops queued jobs."""
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
@@ -85,10 +87,10 @@ class Lanes:
     def __init__(self) -> None:
         self._lanes = {name: Lane(name, threads) for name, threads in LANE_THREADS.items()}
         self.refusing = self._lanes["health"]
-        """What asks no database, and takes no time."""
+        """Lane for answers that need no database and take almost no time."""
 
     def of(self, path: str) -> Lane:
-        """The lane of a path, whether a proxy took our prefix off or left it."""
+        """The lane of a path, with or without the URL prefix."""
         return self._lanes[LANE_BY_PATH.get(path.removeprefix(settings.PREFIX), "pages")]
 
     def stop(self, timeout: float) -> None:

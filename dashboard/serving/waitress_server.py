@@ -1,5 +1,5 @@
-"""The embedded server: waitress with deadlines for each connection, memory for all of them, and
-lanes instead of one pool."""
+"""Embedded server: waitress with deadlines per connection, memory limits and lanes instead of one
+pool."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dashboard.serving.request_limits import (
 from dashboard.serving.thread_lanes import BUSY_DETAIL, Lanes
 
 IDLE_TIMEOUT_S = 30
-"""Between two requests of a connection."""
+"""Seconds between two requests of a connection."""
 
 _ERROR_CODES = {
     400: "bad_request",
@@ -44,7 +44,7 @@ _ERROR_CODES = {
 
 
 class RequestRefusal(Error):  # type: ignore[misc]
-    """A request that gets a refusal of ours instead of an answer of the application."""
+    """A request that gets a refusal instead of an answer of the application."""
 
     def __init__(self, refused: RefusalError) -> None:
         super().__init__(refused.detail)
@@ -52,26 +52,26 @@ class RequestRefusal(Error):  # type: ignore[misc]
 
 
 class Request(HTTPRequestParser):  # type: ignore[misc]
-    """Refuses a request with a length and chunks, and its connection ends: a proxy in front may
-    take the other one (RFC 9112, 6.1)."""
+    """Request parser that refuses a request with both a length and chunks, and ends its connection:
+    a proxy in front may use the other one (RFC 9112, 6.1)."""
 
     def __init__(self, adj: Any) -> None:
         super().__init__(adj)
         self.begun = time.monotonic()
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Reads the head of a request; ParsingError is answered with 400."""
+        """Parses the head of a request. Raises ParsingError, which yields 400."""
         super().parse_header(header_plus)
         if self.chunked and "CONTENT_LENGTH" in self.headers:
             raise ParsingError("A request has Content-Length or Transfer-Encoding, not both")
 
     @property
     def environ(self) -> dict[str, str]:
-        """Its headers in the names of WSGI."""
+        """The headers under their WSGI names."""
         return {f"HTTP_{name}": value for name, value in self.headers.items()}
 
     def late(self, now: float) -> RefusalError | None:
-        """The refusal of a request that is behind its deadline."""
+        """The refusal of a request that missed its deadline, or None."""
         if not self.headers_finished:
             over, what = (
                 now - self.begun > REQUEST_HEAD_TIMEOUT_S,
@@ -87,10 +87,10 @@ class Request(HTTPRequestParser):  # type: ignore[misc]
 
 
 class RefusalTask(ErrorTask):  # type: ignore[misc]
-    """Answers what waitress or the front refuses in the one shape of errors."""
+    """Answers the refusals of waitress and of the front in the one error shape."""
 
     def execute(self) -> None:
-        """Called by a thread of a lane."""
+        """Writes the refusal; called by a thread of a lane."""
         error = self.request.error
         code = _ERROR_CODES.get(error.code)
         refused = (
@@ -117,7 +117,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     parser_class = Request
     error_task_class = RefusalTask
     request: Request | None
-    """What comes in, until it is whole."""
+    """The incomplete request."""
 
     def __init__(self, *args: Any, **more: Any) -> None:
         self.sent = 0
@@ -125,14 +125,14 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         super().__init__(*args, **more)
 
     def send(self, data: bytes, do_close: bool = True) -> int:
-        """Counts what the client takes."""
+        """Sends data and counts the bytes that the client accepted."""
         taken: int = super().send(data, do_close)
         self.sent += taken
         return taken
 
     def received(self, data: bytes) -> bool:
-        """Takes what came from the memory of its kind of sender, and gives it back when the request
-        is whole."""
+        """Charges received bytes to the budget of the sender, and releases them once the request is
+        complete."""
         found: bool = super().received(data)
         request = self.request
         if request is None or not request.headers_finished:
@@ -142,7 +142,7 @@ class Channel(HTTPChannel):  # type: ignore[misc]
         return found
 
     def refuse(self, refused: RefusalError) -> None:
-        """Ends the request that is under way with a refusal; for the main loop."""
+        """Ends the current request with a refusal; called by the main loop."""
         self.server.bodies_release(self)
         with self.requests_lock:
             request, self.request = self.request, None
@@ -154,12 +154,12 @@ class Channel(HTTPChannel):  # type: ignore[misc]
                 self.server.add_task(self)
 
     def handle_close(self) -> None:
-        """Gives back what its body held."""
+        """Releases the memory of an unfinished body."""
         self.server.bodies_release(self)
         super().handle_close()
 
     def is_slow_reader(self, now: float) -> bool:
-        """Whether its client takes the answer more slowly than the lowest rate."""
+        """True if the client reads the answer below the minimum rate."""
         if not self.total_outbufs_len:
             self.writes_since = None
             return False
@@ -168,13 +168,13 @@ class Channel(HTTPChannel):  # type: ignore[misc]
 
 
 class Dispatcher:
-    """What waitress calls to have requests answered: a thread of the lane of each."""
+    """Task dispatcher of waitress that passes each request to the lane of its path."""
 
     def __init__(self) -> None:
         self._lanes = Lanes()
 
     def add_task(self, channel: Channel) -> None:
-        """Called by the main loop, and by threads for the next request of a connection."""
+        """Queues the next request of a connection; called by the main loop and by lane threads."""
         request = channel.requests[0]
         if request.error:
             self._lanes.refusing.put(lambda _: channel.service())
@@ -188,7 +188,7 @@ class Dispatcher:
             self._lanes.refusing.put(lambda _: channel.service())
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> None:
-        """Ends the threads; what waits is dropped."""
+        """Ends the threads and drops queued jobs."""
         self._lanes.stop(timeout)
 
 
@@ -199,8 +199,8 @@ def _answer(channel: Channel, request: Request, in_time: bool) -> None:
 
 
 class LaneServer(TcpWSGIServer):  # type: ignore[misc]
-    """Waits for all clients in one thread; none of them has another one before its request is
-    whole."""
+    """Server that waits for all clients in one thread. A request reaches a lane thread only once it
+    is complete."""
 
     channel_class = Channel
 
@@ -209,7 +209,7 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
         adj = Adjustments(
             sockets=[listener],
             ident="compilewatch",
-            # the settings say which of them are believed, as in full mode
+            # the settings choose the trusted proxy headers, as in full mode
             clear_untrusted_proxy_headers=False,
             max_request_body_size=MAX_BODY_BYTES + 1,
             channel_timeout=IDLE_TIMEOUT_S,
@@ -235,12 +235,12 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
         )
 
     def poll_once(self, timeout: float) -> None:
-        """Moves what can be moved now, or waits for it so long (seconds)."""
+        """Runs one iteration of the event loop, waiting up to `timeout` seconds."""
         self.asyncore.loop(timeout=timeout, map=self._map, use_poll=True, count=1)
 
     def maintenance(self, now: float) -> None:
-        """Called every second: ends what is behind its deadline, and the answers that wait longest
-        where all hold too much."""
+        """Ends late requests and slow readers, and the oldest answers above the memory limit;
+        called every second."""
         super().maintenance(now)
         now = time.monotonic()
         for channel in list(self.active_channels.values()):
@@ -259,7 +259,7 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
                 channel.will_close = True
 
     def body_take(self, channel: Channel, request: Request, size: int) -> None:
-        """A part of a body came."""
+        """Charges a received part of a body to the budget of its sender."""
         budget = self._strangers if find_cached_key(request.environ) is None else self._keyed
         budget.take(
             channel,
@@ -270,6 +270,6 @@ class LaneServer(TcpWSGIServer):  # type: ignore[misc]
         )
 
     def bodies_release(self, channel: Channel) -> None:
-        """The body of this connection is whole, or given up."""
+        """Releases the body of a connection that is complete or dropped."""
         self._keyed.release(channel)
         self._strangers.release(channel)

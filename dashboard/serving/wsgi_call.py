@@ -1,4 +1,4 @@
-"""A WSGI application called for an ASGI request whose body is here."""
+"""WSGI call: runs a WSGI application for an ASGI request with a complete body."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENVIRON_DEFAULTS = {
 
 
 class AsgiResponse(NamedTuple):
-    """Status, headers and the whole body of an answer."""
+    """Status, headers and whole body of an answer."""
 
     status: int
     headers: Headers
@@ -34,7 +34,7 @@ class AsgiResponse(NamedTuple):
 
 
 def build_environ(scope: dict[str, Any]) -> dict[str, Any]:
-    """The request as WSGI describes it, without its body; a header that came twice is joined."""
+    """The WSGI environ of the request, without its body. Repeated headers are joined."""
     environ = {
         **_ENVIRON_DEFAULTS,
         "REQUEST_METHOD": scope["method"],
@@ -66,7 +66,7 @@ def _path(raw: bytes) -> str:
 def call_application(
     application: Application, environ: dict[str, Any], body: bytes
 ) -> AsgiResponse:
-    """What the application answers."""
+    """Calls the application and returns its whole answer."""
     environ["wsgi.input"] = io.BytesIO(body)
     started: list[Any] = []
 
@@ -90,5 +90,5 @@ def call_application(
 
 
 def encode_headers(headers: list[tuple[str, str]]) -> Headers:
-    """As ASGI takes them."""
+    """Encodes headers for ASGI."""
     return [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers]
