@@ -1,2 +1,1 @@
-"""A small simulated fleet for `make demo`: it knows the wire and HTTP, nothing of the dashboard
-behind them."""
+"""Demo: a small simulated fleet for `make demo`. The demo knows only the wire format and HTTP."""

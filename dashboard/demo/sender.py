@@ -1,5 +1,5 @@
-"""Sends the simulated fleet's reports through the real report endpoint: the past first, then
-live."""
+"""Demo sender: posts the reports of the simulated fleet to the report endpoint, first the past,
+then live."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ RESUME_WITHIN_S = 6 * 3600.0
 
 
 class DemoRefusalError(Exception):
-    """The dashboard did not acknowledge what the simulated fleet sent."""
+    """The dashboard did not acknowledge the reports of the simulated fleet."""
 
 
 class Endpoint:
-    """A connection to the report endpoint that is kept open and opened again when it broke."""
+    """Persistent connection to the report endpoint, reopened after a failure."""
 
     def __init__(self, *, host: str = "127.0.0.1", port: int, key: str) -> None:
         self._host, self._port, self._key = host, port, key
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, instance: SimulatedInstance, reports: list[Report]) -> None:
-        """Sends up to 32 reports of one instance and checks that each was acknowledged; waits while
-        the dashboard is busy."""
+        """Sends up to 32 reports of one instance and checks each acknowledgement. Waits while the
+        dashboard is busy, for up to 30 attempts.
+
+        Raises DemoRefusalError.
+        """
         body = gzip.compress(dumps(Request(VERSION, time.time(), instance.identity, reports)), 1)
         for _ in range(30):
             status, answer = self._post(body)
@@ -70,7 +73,7 @@ class Endpoint:
 
 
 def build_past_reports(instance: SimulatedInstance, *, start_minute: int) -> Iterator[Report]:
-    """One window a minute from the instance's first minute to the start of the demo."""
+    """Yields one window per minute from the instance's first minute to the start of the demo."""
     for n in range((instance.last_minute or start_minute) - instance.first_minute):
         begin = (instance.first_minute + n) * 60.0
         yield instance.report(seq=n + 1, start=begin, end=begin + 60.0)
@@ -79,8 +82,8 @@ def build_past_reports(instance: SimulatedInstance, *, start_minute: int) -> Ite
 def build_live_reports(
     instance: SimulatedInstance, *, start_minute: int, since: float, until: float
 ) -> Iterator[Report]:
-    """Windows of 10 s since the start of the demo; whole minutes that were missed come merged, as
-    after an outage."""
+    """Yields windows of 10 s since the start of the demo. Missed whole minutes are merged, as after
+    an outage."""
     first_seq = start_minute - instance.first_minute + 1
     begin = start_minute * 60.0
     k, last = round((since - begin) / LIVE_WINDOW_S), int((until - begin) // LIVE_WINDOW_S)
@@ -100,7 +103,7 @@ def build_live_reports(
 
 
 def batch_reports(reports: Iterator[Report]) -> Iterator[list[Report]]:
-    """The reports in requests of at most 32."""
+    """Groups reports into requests of at most 32."""
     batch: list[Report] = []
     for report in reports:
         batch.append(report)
@@ -112,7 +115,7 @@ def batch_reports(reports: Iterator[Report]) -> Iterator[list[Report]]:
 
 
 class Progress:
-    """Where the demo stands, kept in a file so that the next start continues."""
+    """Progress of the demo, kept in a file so that the next start continues."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -121,8 +124,8 @@ class Progress:
         self.sent_until = 0.0
 
     def load(self, *, now: float) -> None:
-        """Continues a demo that stopped less than 6 h ago; otherwise begins a new fleet at the
-        present minute."""
+        """Continues a demo that stopped less than 6 h ago, else begins a new fleet at the current
+        minute."""
         try:
             found = json.loads(self._path.read_text())
             self.start_minute, self.seeded, self.sent_until = (
@@ -138,7 +141,7 @@ class Progress:
             self.save()
 
     def save(self) -> None:
-        """Writes the file in one step."""
+        """Replaces the file atomically."""
         made = self._path.with_suffix(".new")
         made.write_text(
             json.dumps(
@@ -159,8 +162,10 @@ def send_past_reports(
     *,
     tell: Callable[[int, int], None],
 ) -> int:
-    """Sends the past of every instance; returns the number of reports. `tell(done, total)` is
-    called after each request."""
+    """Sends the past of every instance and returns the number of reports.
+
+    `tell(done, total)` is called after each request.
+    """
     total = sum(
         (instance.last_minute or progress.start_minute) - instance.first_minute
         for instance in fleet
@@ -184,7 +189,7 @@ def send_live_reports(
     progress: Progress,
     stopping: threading.Event,
 ) -> None:
-    """Sends live windows until told to stop."""
+    """Sends live windows until `stopping` is set."""
     while not stopping.is_set():
         until = time.time() // LIVE_WINDOW_S * LIVE_WINDOW_S
         for instance in (one for one in fleet if one.last_minute is None):

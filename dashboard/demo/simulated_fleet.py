@@ -1,7 +1,9 @@
-"""What the simulated fleet consists of, and what one of its instances reports for one window.
+"""Simulated fleet: its models, rollouts and instances, and the report of one instance for one
+window.
 
 Everything is a function of the start time and the instance, so a second start continues where the
-first one stopped."""
+first start stopped.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,17 @@ GIB = 1 << 30
 HISTORY_MINUTES = 24 * 60
 RANKS_PER_HOST = 2
 MAX_STALLS = 4
-"""Compilations in a report: what a real agent sends is cut as well."""
+"""Maximum compilations in a report; a real agent truncates them too."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """How a version is worse: calls take `slower` times as long, `eager` of them run eager because
-    `frame` latched, and `stalled` of them wait for a compilation of `frame`, which takes
-    `stall_seconds` and ends as `outcome`."""
+    """Regression of a version.
+
+    Calls take `slower` times as long. A share `eager` runs eager because `frame` reached the
+    recompile limit. A share `stalled` waits `stall_seconds` for a compilation of `frame`, which
+    ends as `outcome`.
+    """
 
     slower: float = 1.0
     eager: float = 0.0
@@ -49,15 +54,13 @@ class Fault:
 
     @property
     def causes_eager_fallback(self) -> bool:
-        """Whether `frame` runs eager until the process restarts, once it has been compiled too
-        often."""
+        """True if `frame` recompiles too often and then runs eager until the process restarts."""
         return bool(self.frame) and not self.stalled
 
 
 @dataclass(frozen=True)
 class ColdStart:
-    """A start that should have been warm: one component is not what it was, so that everything is
-    compiled and tuned again."""
+    """A cold start that should have been warm: one changed component invalidates the caches."""
 
     component: str
     value: str
@@ -66,8 +69,8 @@ class ColdStart:
 
 @dataclass(frozen=True)
 class Rollout:
-    """One version on some instances, from a number of minutes before the start until so many before
-    it, or the end of the demo."""
+    """One version on some instances. `since` and `until` are minutes before the start of the demo;
+    None means no end."""
 
     version: str
     instances: int
@@ -78,17 +81,17 @@ class Rollout:
     cold: ColdStart | None = None
     environment: str = "production"
     eager: bool = False
-    """Nothing is compiled, on purpose: what compiled calls are compared with."""
+    """True for a deliberate eager reference for the compiled calls."""
     until: int | None = None
     job: str = ""
-    """The instances are the ranks of one training job of this name."""
+    """Name of a training job with the instances as ranks; empty for serving."""
     apart: int | None = None
-    """The rank that meets a shape no other rank does, and compiles once more."""
+    """Rank that receives a shape unique to it and compiles once more."""
 
 
 @dataclass(frozen=True)
 class SimulatedModel:
-    """One model: its region, how fast it is on its GPU, and its rollouts, oldest first."""
+    """One model: region, speed on its GPU, and rollouts, oldest first."""
 
     name: str
     region: str
@@ -115,8 +118,8 @@ EAGER_REFERENCE = Rollout(
 
 
 def build_fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
-    """Three models; the newest version of `ranker` is slower and partly eager, one minute short of
-    `judged_minutes`."""
+    """Builds three models. The newest version of `ranker` is slower and partly eager, since one
+    minute less than `judged_minutes`."""
     shapes = Fault(1.31, 0.28, "score_batch", "ranker/score.py", 118, "candidates.size(0) == 96")
     return (
         SimulatedModel(
@@ -178,11 +181,10 @@ class SimulatedInstance:
         self.model, self.rollout, self.number = model, rollout, number
         self.first_minute = start_minute - rollout.since
         self.tells = True
-        """Whether its agent reports stalled calls; an older one counts them as warm-up."""
+        """True if the agent reports stalled calls; an older agent counts them as warm-up."""
         self.last_minute = start_minute - rollout.until if rollout.until is not None else None
         name = f"{model.name}/{rollout.version}/{number}"
-        # Whatever the time of the start, the hosts differ alike: the story that is promised must
-        # not hang on luck.
+        # Host effects do not depend on the start time, so the demo always shows the same story.
         host = random.Random(name)
         self._host_effect = host.gauss(0.0, 0.006)
         self._phase = host.uniform(0.0, 60.0)
@@ -228,7 +230,7 @@ class SimulatedInstance:
         )
 
     def report(self, *, seq: int, start: float, end: float) -> Report:
-        """What this instance would send for the window from start to end."""
+        """Builds the report of this instance for the window from `start` to `end`."""
         rng = random.Random(f"{self._seed}/{seq}")
         share = (end - start) / 60.0
         age = (start - self.first_minute * 60.0) / 60.0
@@ -389,8 +391,7 @@ class SimulatedInstance:
         ]
 
     def _stalls(self, regions: list[Region], start: float, end: float) -> list[Compile]:
-        """The compilations that stalled calls of the window waited for; a report has room for some
-        of them."""
+        """The compilations that stalled calls of the window waited for, up to `MAX_STALLS`."""
         fault = self.rollout.fault
         stalled = min(
             sum(region.stalled.count for region in regions if region.stalled is not None),
@@ -443,7 +444,8 @@ class SimulatedInstance:
         return facts
 
     def _cold_start(self, end: float) -> Fact:
-        """Nine seconds before the first compilation, then compilations until it is ready."""
+        """The cold start: nine seconds before the first compilation, then compilations until
+        ready."""
         whole, tuning = self._compiling, self.rollout.cold.autotune if self.rollout.cold else 0.0
         compiling = whole - tuning
         stages = {
@@ -486,7 +488,7 @@ def stable_hash(text: str) -> int:
 def build_instances(
     models: tuple[SimulatedModel, ...], *, start_minute: int
 ) -> list[SimulatedInstance]:
-    """Every instance of the fleet."""
+    """Builds every instance of the fleet."""
     return [
         SimulatedInstance(model, rollout, rollout_number * 10 + n, start_minute)
         for model in models

@@ -1,5 +1,4 @@
-"""The training job of the simulated fleet: four ranks on two hosts, of which one compiles once more
-than the others."""
+"""Simulated training job: four ranks on two hosts. One rank compiles once more than the others."""
 
 from __future__ import annotations
 
