@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs a management command; a wrong setting ends it with one sentence instead of a
+    """Runs a management command. A wrong setting ends the command with one sentence instead of a
     traceback."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
     try:

@@ -1,3 +1,3 @@
-"""The dashboard: takes reports, folds them, judges versions, alerts people, shows it all."""
+"""Dashboard: receives reports, folds them, judges versions, alerts people and serves the pages."""
 
 __version__ = "0.1.0"

@@ -1,8 +1,7 @@
-"""The ASGI application that granian serves: the WSGI application behind its front."""
+"""ASGI application that granian serves: the WSGI application behind its front."""
 
-from dashboard.wsgi import (
-    application as _wsgi,
-)  # sets Django up, before the models that the front imports
+# Sets Django up, before the models that the front imports.
+from dashboard.wsgi import application as _wsgi
 
 from dashboard.serving.asgi_front import AsgiFront  # isort: skip
 

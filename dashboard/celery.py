@@ -1,5 +1,4 @@
-"""The Celery application: tasks say "drain what the tables say", so losing the broker loses no
-work."""
+"""Celery application. Tasks drain the tables, so losing the broker loses no work."""
 
 import os
 import socket
@@ -21,29 +20,31 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dashboard.settings")
 install_redis_transport()
 app = Celery("compilewatch")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-# In embedded mode the tasks run in threads of the web process, which would otherwise meet Celery's
-# default application.
+# In embedded mode the tasks run in threads of the web process. Without this call those threads
+# would use Celery's default application.
 app.set_default()
 app.autodiscover_tasks()
 
 
 def find_broker_error() -> str:
-    """Why Redis does not answer, empty if it does or there is none; the web process never asks it,
-    so workers tell."""
+    """Returns the broker's address if Redis does not answer, else an empty string.
+
+    Workers and beat report this, because the web process never contacts Redis.
+    """
     return "" if settings.EMBEDDED or BROKER.probe() is not None else broker_address()
 
 
 class HeartbeatStep(bootsteps.StartStopStep):
-    """A worker says that it lives, from its first process: the children that run tasks may be
+    """Heartbeat of a worker, sent from its main process: the children that run tasks may be
     busy."""
 
     def start(self, worker: Any) -> None:
-        """Called once the worker is up."""
+        """Starts the heartbeat once the worker is up."""
         self._heart = HeartbeatThread(name=worker.hostname, kind="worker", broker=find_broker_error)
         self._heart.start()
 
     def stop(self, worker: Any) -> None:
-        """Called when the worker ends."""
+        """Stops the heartbeat when the worker ends."""
         self._heart.stop()
 
 
@@ -52,7 +53,7 @@ app.steps["worker"].add(HeartbeatStep)
 
 @signals.beat_init.connect
 def start_beat_heartbeat(**_: Any) -> None:
-    """Beat says that it lives."""
+    """Starts the heartbeat of beat."""
     tune_garbage_collection()
     exit_on_refusal()
     HeartbeatThread(
@@ -62,8 +63,10 @@ def start_beat_heartbeat(**_: Any) -> None:
 
 @signals.worker_init.connect
 def prepare_worker(**_: Any) -> None:
-    """A worker has a timer of its own, so that it needs neither beat nor Redis; the processes that
-    it forks are as it is."""
+    """Starts the fallback scheduler of a worker, which then needs neither beat nor Redis.
+
+    Forked processes inherit the settings of the garbage collector.
+    """
     tune_garbage_collection()
     if not settings.EMBEDDED:
         exit_on_refusal()
@@ -74,7 +77,7 @@ def prepare_worker(**_: Any) -> None:
 
 @signals.beat_init.connect
 def start_broker_prober(**_: Any) -> None:
-    """Beat says when Redis is away and when it is back."""
+    """Starts the thread of beat that logs when Redis fails and when Redis is back."""
     if not settings.EMBEDDED:
         from dashboard.fallback_scheduler import BrokerProber  # noqa: PLC0415  # Django is set up only now
 
@@ -83,5 +86,5 @@ def start_broker_prober(**_: Any) -> None:
 
 @signals.worker_process_init.connect
 def close_parent_sockets(**_: Any) -> None:
-    """A process that runs tasks has no use for the connections of the one that forked it."""
+    """Closes the connections that a task process inherits from its parent."""
     close_inherited_sockets()

@@ -1,9 +1,17 @@
-"""A worker's own timer: it sweeps what nobody has swept, says when Redis is away, and ends a worker
-that no longer does its work.
+"""Fallback scheduler: a thread of each worker that runs overdue stages, reports Redis outages and
+ends a stuck worker.
 
-Celery beat and Redis are the quick way from one stage to the next, not a condition: a stage whose
-slots nobody claims is run here, by a thread of the worker, and a worker whose consumer has gone
-deaf ends itself, so that its supervisor starts it anew."""
+Celery beat and Redis are the fast path between stages, not a requirement. Every second the thread:
+
+1. Probes Redis, and logs when Redis fails or recovers.
+2. Runs each stage whose slots no process has claimed within its grace period, one after the other.
+3. Checks the watchdog. A worker whose consumer no longer reads tasks ends, and its supervisor
+   starts a new one.
+
+Invariants: a stage that is active in this worker is not started again here, as far as the worker
+can know without Redis. Slots in the database (`job_slots`) prevent a second run of a slot across
+workers. A failed sweep does not end the thread.
+"""
 
 from __future__ import annotations
 
@@ -27,34 +35,34 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
 GRACE_BOUNDS_S = 4.0, 60.0
-"""Seconds a stage may be late before it is run here: its own interval, but at least and at most so
-much."""
+"""Seconds by which a stage may be late before it runs here: its interval, within these bounds."""
 STUCK_AFTER_S = 60.0
-"""Seconds in which a worker does nothing although there is work, until it ends itself."""
+"""Seconds without progress despite queued work, after which a worker ends."""
 TASK_STATE_STALE_AFTER_S = 10.0
-"""Seconds after which a task is not taken to be under way while Redis is away: the loop that would
-read that it ended waits for Redis."""
+"""Seconds after which a task no longer counts as active while Redis is away: the event loop that
+would record its end waits for Redis."""
 SHUTDOWN_TIMEOUT_S = 15.0
 STUCK_EXIT_CODE = 70
 
 
 class Watchdog:
-    """Whether this worker still does what it is there for; it is asked every second."""
+    """Watchdog: decides whether this worker still makes progress; called every second."""
 
     def __init__(self) -> None:
         self._received = self._idle_since = time.monotonic()
 
     def received(self, **_: Any) -> None:
-        """A task came from Redis."""
+        """Records a task received from Redis."""
         self._received = time.monotonic()
 
     def find_stuck_reason(
         self, *, waiting: int | None, working: bool, oldest: float | None, folded: float
     ) -> str:
-        """Why this worker should be started anew, empty while it should not.
+        """Returns why this worker should restart; empty if it should not.
 
-        `waiting` tasks in Redis, None when it is away; `oldest` is the age of the oldest report in
-        the inbox and `folded` how long ago this worker folded one, in seconds."""
+        `waiting` is the number of tasks in Redis, None during an outage. `oldest` is the age of the
+        oldest report in the inbox, and `folded` the time since this worker's last fold, in seconds.
+        """
         now = time.monotonic()
         if not waiting or working:
             self._idle_since = now
@@ -69,7 +77,7 @@ class Watchdog:
 
 
 class FallbackScheduler(threading.Thread):
-    """The thread."""
+    """The thread of the fallback scheduler."""
 
     def __init__(self, app: Celery) -> None:
         super().__init__(name="compilewatch-sweeper", daemon=True)
@@ -80,7 +88,7 @@ class FallbackScheduler(threading.Thread):
         self.watchdog = Watchdog()
 
     def run(self) -> None:
-        """Until the worker stops."""
+        """Runs until the worker stops."""
         while not self._stopping.wait(TICK_S):
             waiting = BROKER.probe()
             try:
@@ -95,7 +103,7 @@ class FallbackScheduler(threading.Thread):
         connection.close()
 
     def stop(self, *, wait: float = 0.0) -> None:
-        """Begins no further sweep; waits for the one under way."""
+        """Starts no further sweep, and waits up to `wait` seconds for the current one."""
         self._stopping.set()
         if wait:
             self.join(wait)
@@ -104,8 +112,8 @@ class FallbackScheduler(threading.Thread):
         for stage in STAGES:
             if self._stopping.is_set():
                 return
-            # A long task claims no further slots; a second one beside it would only take the
-            # processor from it.
+            # A long task claims no further slots, and a second run would only compete for the
+            # processor.
             if stage.task not in _list_active_tasks(away=away) and is_overdue(stage):
                 self._app.tasks[stage.task].run(swept=True)
 
@@ -120,7 +128,7 @@ class FallbackScheduler(threading.Thread):
             logger.error("this worker ends so that its supervisor starts it anew: %s.", reason)
             self._stopping.set()
             state.should_stop = STUCK_EXIT_CODE  # type: ignore[assignment]
-            # A consumer that hangs does not see that it should stop.
+            # A consumer that hangs ignores the stop flag.
             last = threading.Timer(SHUTDOWN_TIMEOUT_S, os._exit, [STUCK_EXIT_CODE])
             last.daemon = True
             last.start()
@@ -137,22 +145,21 @@ class FallbackScheduler(threading.Thread):
 
 
 class BrokerProber(threading.Thread):
-    """What beat has of it: says when Redis is away and when it is back."""
+    """Thread of beat that logs when Redis fails and when Redis is back."""
 
     def __init__(self) -> None:
         super().__init__(name="compilewatch-prober", daemon=True)
 
     def run(self) -> None:
-        """As long as beat runs."""
+        """Runs while beat runs."""
         while True:
             BROKER.probe()
             time.sleep(TICK_S)
 
 
 def _list_active_tasks(*, away: bool) -> set[str]:
-    """Names of the tasks that this worker's own processes run, as far as it can know without
-    Redis."""
-    # The consumer's thread adds to this set meanwhile: a list is made of it in one step.
+    """Names of the tasks that the processes of this worker run, as far as known without Redis."""
+    # The consumer's thread changes this set concurrently, so list() copies it in one step.
     requests = [reference() for reference in list(state.active_requests.data)]  # type: ignore[attr-defined]
     seen = [request for request in requests if request is not None]
     return {
@@ -163,7 +170,7 @@ def _list_active_tasks(*, away: bool) -> set[str]:
 
 
 def is_overdue(stage: Stage) -> bool:
-    """Whether nobody has begun the stage when somebody should have."""
+    """True if no process has started the stage within its grace period."""
     least, most = GRACE_BOUNDS_S
     return is_job_overdue(
         name=stage.name, interval=stage.every, grace=min(max(stage.every, least), most)
@@ -171,8 +178,8 @@ def is_overdue(stage: Stage) -> bool:
 
 
 def start_fallback_scheduler(app: Celery) -> None:
-    """Starts the timer of this worker; it ends with the worker, after the sweep that is under
-    way."""
+    """Starts the fallback scheduler of this worker. The scheduler ends with the worker, after the
+    current sweep."""
     sweeper = FallbackScheduler(app)
     signals.task_received.connect(sweeper.watchdog.received, weak=False)
     signals.worker_shutting_down.connect(lambda **_: sweeper.stop(), weak=False)

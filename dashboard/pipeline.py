@@ -1,21 +1,21 @@
-"""The stages of the line, their tasks and how often each is swept: the whole flow on one screen.
+"""Pipeline: the stages, their tasks and sweep intervals, as a flow on one screen.
 
-    reports -> ingest (the web process) -> inbox rows
-    engines    -> scrape -> inbox rows, of what runs without an agent
-    inbox rows -> fold   -> minutes, compile events, findings, deployments
-    findings   -> lives  -> what is new, ongoing, gone, back
-    minutes    -> judge  -> verdicts
-    reports    -> ranks  -> verdicts, where the ranks of a job went apart
-    verdicts   -> alert  -> alerts and deliveries that are owed
-    minutes    -> rollbacks -> what was rolled back, and whether the old level came back
-    receipts   -> switch -> commands that ride in the answers to reports
-    deliveries -> deliver -> Slack, webhooks
-    verdicts   -> learn  -> how much healthy instances differ, for the judge of the next day
+    reports    -> ingest (web process) -> inbox rows
+    engines    -> scrape    -> inbox rows of engines without an agent
+    inbox rows -> fold      -> minutes, compile events, findings, deployments
+    findings   -> lives     -> states: new, ongoing, gone, back
+    minutes    -> judge     -> verdicts
+    reports    -> ranks     -> verdicts on diverged ranks of a job
+    verdicts   -> alert     -> alerts and pending deliveries
+    minutes    -> rollbacks -> observed rollbacks, and whether the old level returned
+    receipts   -> switch    -> kill-switch commands in the answers to reports
+    deliveries -> deliver   -> Slack, webhooks
+    verdicts   -> learn     -> variation of healthy instances, for the next day's verdicts
 
-A stage hands rows to the next. A finished stage nudges the next one by its task name; a lost nudge
-costs one interval, never data. A swept task first claims its slot in the database: however many
-beats there are each slot is run once, and where there is none the workers sweep by their own timer
-(`sweeper.py`).
+A stage passes rows to the next stage. A finished stage nudges the next stage by its task name; a
+lost nudge costs one interval, never data. A swept task first claims its slot in the database. Each
+slot therefore runs once, with any number of beats. Without a beat, the workers sweep on their own
+timer (`fallback_scheduler.py`).
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from dashboard.common.aligned_schedule import AlignedSchedule
 
 @dataclass(frozen=True)
 class Stage:
-    """A task that drains what its table says; `every` is the sweep interval in seconds."""
+    """A task that drains its table; `every` is the sweep interval in seconds."""
 
     name: str
     task: str

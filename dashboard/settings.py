@@ -1,4 +1,5 @@
-"""Django's settings, derived from env.py; nothing here reads the environment itself."""
+"""Django settings, derived from `dashboard.environment.settings`. This module does not read the
+environment."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from dashboard.environment.settings import ROOT, env_read
 from dashboard.pipeline import BEAT_SCHEDULE
 
 ENV = env_read()
-# The administration's accent, from light to dark; the seventh is the pages' own.
+# Accent of the admin site, from light to dark; the seventh colour is the accent of the pages.
 ADMIN_BLUES = [
     "#f1f5fd",
     "#dde8fb",
@@ -25,8 +26,8 @@ ADMIN_BLUES = [
     "#1a3b74",
     "#142649",
 ]
-# Its greys are those of the pages, too: text and lines of both themes, last the ground and the
-# surface of the dark one.
+# Greys of the pages: text and lines of both themes, then the background and the surface of the dark
+# theme.
 ADMIN_GREYS = [
     "#f6f7f9",
     "#f1f3f5",
@@ -51,8 +52,7 @@ BASE_URL = ENV.base_url
 EMBEDDED = ENV.embedded
 OUTBOUND_ALLOW = ENV.outbound_allow
 APPRISE = ENV.apprise
-# Mail goes by Django's own backend, within a time limit; without a server there is no e-mail
-# channel.
+# Django's own mail backend with a deadline; without a server, e-mail channels are unavailable.
 MAIL_READY = ENV.mail is not None
 if ENV.mail:
     EMAIL_HOST, EMAIL_PORT = ENV.mail.host, ENV.mail.port
@@ -60,12 +60,12 @@ if ENV.mail:
     EMAIL_USE_TLS, EMAIL_USE_SSL = ENV.mail.tls == "starttls", ENV.mail.tls == "tls"
     DEFAULT_FROM_EMAIL = ENV.mail.sender
 EMAIL_BACKEND = "dashboard.common.smtp_backend.EmailBackend"
-EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # for one step, and for everything together
-PLAIN_HTTP = ENV.allow_http  # every page says so
+EMAIL_TIMEOUT, EMAIL_SECONDS = 10, 30  # seconds for one step, and in total
+PLAIN_HTTP = ENV.allow_http  # every page shows a warning
 ALLOW_HTTP = ENV.allow_http or (EMBEDDED and is_loopback(ENV.listen))
 _HTTPS = urlsplit(BASE_URL).scheme == "https"
 ORIGIN = BASE_URL.removesuffix(ENV.prefix)
-# Where a proxy has the dashboard under a path, links, files and cookies have it as well.
+# Path prefix of a reverse proxy, which links, files and cookies include.
 PREFIX = ENV.prefix
 FORCE_SCRIPT_NAME = PREFIX or None
 
@@ -99,7 +99,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "dashboard.common.log_formatters.RequestIdMiddleware",
     "dashboard.common.client_address.ClientAddressMiddleware",
-    # Outermost, so that no answer leaves without their headers: not an error, not a static file.
+    # Outermost, so that every answer has their headers, including errors and static files.
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -124,7 +124,7 @@ WSGI_APPLICATION = "dashboard.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "ui" / "templates"],  # before allauth's own
+        "DIRS": [BASE_DIR / "ui" / "templates"],  # before the templates of allauth
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -179,12 +179,9 @@ ACCOUNT_ADAPTER = "dashboard.accounts.allauth_adapters.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
-# nobody is found by an address: who a person is at a provider is the provider's own id of them
+# Accounts are not matched by address: a person is identified by the provider's own ID.
 ACCOUNT_UNIQUE_EMAIL = False
-ACCOUNT_REAUTHENTICATION_METHODS = (
-    "password",
-    "mfa",
-)  # no sign-in codes by e-mail, which allauth 65.22 would offer
+ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")  # without the e-mail codes of allauth 65.22
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 ACCOUNT_RATE_LIMITS = {
     "login": "30/m/ip",
@@ -193,7 +190,7 @@ ACCOUNT_RATE_LIMITS = {
     "reauthenticate": "10/m/user",
     "change_password": "5/m/user",
 }
-ALLAUTH_RATE_LIMIT_IPV6_PREFIX = 64  # whoever has one IPv6 address has all of its network
+ALLAUTH_RATE_LIMIT_IPV6_PREFIX = 64  # a client usually controls its whole /64 network
 MFA_ADAPTER = "dashboard.accounts.allauth_adapters.MfaAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 MFA_TOTP_ISSUER = "compilewatch"
@@ -217,9 +214,9 @@ SOCIALACCOUNT_PROVIDERS = {
         else [],
     }
 }
-# The limits on sign-in hold for all processes together, and without Redis: the web process never
-# asks it. Beyond MAX_ENTRIES a third of all counts is forgotten, whose ever they are: Django's own
-# 300 are soon reached by guessing at many names.
+# Rate limits of sign-ins are shared by all processes and do not need Redis, which the web process
+# never contacts. Above MAX_ENTRIES Django deletes a third of all counters. Its default of 300 would
+# be reached by guessing a few hundred names.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
@@ -231,8 +228,8 @@ TRUSTED_PROXIES = ENV.proxies
 
 SESSION_COOKIE_AGE = 14 * 86400
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
-# A browser takes __Host- for the path / alone; under a path of ours what runs beside us on this
-# name is not sent the session.
+# Browsers accept __Host- only for the path /. Under a prefix, the path keeps the session from other
+# programs on the same host.
 _COOKIE_NAME_PREFIX = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (
     f"{_COOKIE_NAME_PREFIX}cw_{name}" for name in ("session", "csrf", "messages")
@@ -244,9 +241,7 @@ SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_TRUSTED_ORIGINS = [ORIGIN]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _HTTPS else None
 SECURE_HSTS_SECONDS = 31536000 if _HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = (
-    False  # names below ours are for their owners to settle
-)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = False  # subdomains belong to their owners
 SECURE_SSL_REDIRECT = False
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -258,7 +253,7 @@ CONTENT_SECURITY_POLICY = {
         "img-src": [SELF, "data:"],
         "connect-src": [SELF],
         "font-src": [SELF],
-        # A browser follows a form's redirect to the provider only where this allows it.
+        # A browser follows a form's redirect to the provider only if this directive allows it.
         "form-action": [
             SELF,
             *(
@@ -294,14 +289,14 @@ STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
     "dashboard.ui.http.static_finders.PackagedAssetsFinder",
 ]
-# Served from where they are installed: nothing to collect, nothing to forget after an upgrade.
+# Served from the installed packages, so nothing needs to be collected after an upgrade.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
 CELERY_BROKER_URL = "memory://localhost/" if EMBEDDED else ENV.redis_url
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # for ever: a worker works without Redis, too
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # no limit: a worker also works without Redis
 CELERY_BROKER_TRANSPORT_OPTIONS = (
     {"polling_interval": 0.2}
     if EMBEDDED
@@ -322,12 +317,10 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_TIME_LIMIT = 300
 CELERY_TASK_SOFT_TIME_LIMIT = 240
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
-CELERY_WORKER_MAX_TASKS_PER_CHILD = (
-    2000  # ten minutes: what a child knows of processes that are gone ends with it
-)
+# About ten minutes: bounds the state that a child keeps about finished processes.
+CELERY_WORKER_MAX_TASKS_PER_CHILD = 2000
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-# A fold under way must not die of Redis' trouble; a task that is handed out again finds what is
-# left.
+# A Redis outage must not cancel a running fold; a redelivered task finds only the remaining rows.
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = False
 
 LANGUAGE_CODE = "en"
@@ -358,12 +351,12 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
         "dashboard": {"level": "INFO"},
-        "apprise": {"level": "CRITICAL"},
-    },  # its lines hold addresses, which are secrets
+        "apprise": {"level": "CRITICAL"},  # its lines contain addresses, which are secrets
+    },
 }
 
-# HSTS of names that are not ours; the proxy redirects to https; secrets have a rule of their own;
-# plain http where it was asked for.
+# Silenced checks: HSTS of subdomains, the redirect to https (done by the proxy), the length of
+# secrets (checked elsewhere), and plain http if configured.
 SILENCED_SYSTEM_CHECKS = [f"security.W0{number}" for number in ("05", "21", "08", "09")]
 if PLAIN_HTTP and not _HTTPS:
     SILENCED_SYSTEM_CHECKS += [f"security.W0{number}" for number in ("04", "12", "16")]

@@ -1,4 +1,4 @@
-"""The embedded mode: web server, Celery worker threads and beat in one process, on SQLite, without
+"""Embedded mode: web server, Celery worker threads and beat in one process, on SQLite, without
 Redis."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddedServer:
-    """The running parts, started together and stopped together."""
+    """Embedded server: starts and stops the three parts together."""
 
     def __init__(self, *, application: Any, listener: socket.socket) -> None:
         self._server = LaneServer(application, listener)
@@ -56,12 +56,12 @@ class EmbeddedServer:
         self.failed = threading.Event()
 
     def start(self) -> None:
-        """Starts serving, working and sweeping; returns at once."""
+        """Starts web server, worker and beat, and returns at once."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, *, timeout: float = 2.0) -> None:
-        """Stops taking work, lets what runs finish within the timeout (seconds), and closes."""
+        """Stops accepting work, waits up to `timeout` seconds for running work, and closes."""
         self._stopping.set()
         self._beat.stop(wait=False)
         state.should_stop = 0  # type: ignore[assignment]

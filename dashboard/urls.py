@@ -1,4 +1,4 @@
-"""Every address of the dashboard."""
+"""URL patterns of the dashboard."""
 
 from allauth.account import urls as account_urls
 from allauth.socialaccount import urls as provider_urls
@@ -7,8 +7,7 @@ from django.urls import include, path
 from dashboard.accounts import oidc
 from dashboard.accounts.admin_site import SITE
 
-# What people need who are invited. The rest of allauth's pages send mail, and a dashboard has no
-# mail server of its own.
+# Pages that invited people need. Other pages of allauth send mail, and a mail server is optional.
 SIGN_IN = (
     "account_login",
     "account_logout",

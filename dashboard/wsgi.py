@@ -1,4 +1,4 @@
-"""The WSGI application that waitress or granian serves."""
+"""WSGI application that waitress or granian serves."""
 
 import os
 
