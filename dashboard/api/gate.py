@@ -92,10 +92,11 @@ def evaluate_gate(*, project_id: int, model: str, version: str, environment: str
 def _evaluate_deployment(
     deployment: Deployment, verdict: Verdict | None, alert: Alert | None
 ) -> GateResult:
-    name, minute = deployment.version.name, clock.minute_of(clock.unix())
     if verdict is None:
         return _inconclusive(
-            "not_judged", f"{name} is not judged yet.", wait=deployment.ended_minute is None
+            "not_judged",
+            f"{deployment.version.name} is not judged yet.",
+            wait=deployment.ended_minute is None,
         )
     if rank_severity(verdict.kind) and (
         word := (alert and _find_alert_decision(verdict, alert))
@@ -104,6 +105,22 @@ def _evaluate_deployment(
         return GateResult(PASS, verdict.sentence, [word])
     if verdict.kind == VerdictKind.ROLL_BACK:
         return GateResult(FAIL, verdict.sentence, _evidence(verdict))
+    if stale := _find_stale_data(deployment, verdict):
+        return stale
+    if verdict.kind == VerdictKind.HEALTHY:
+        return GateResult(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
+    if verdict.kind == VerdictKind.WATCH:
+        return GateResult(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
+    why = verdict.evidence.get("reason", "") if isinstance(verdict.evidence, dict) else ""
+    return _inconclusive(
+        str(why or "not_enough_data"), verdict.sentence, wait=why not in PERMANENT_REASONS
+    )
+
+
+def _find_stale_data(deployment: Deployment, verdict: Verdict) -> GateResult | None:
+    """The result for a deployment without current reports or evaluations; None if both are
+    current."""
+    name, minute = deployment.version.name, clock.minute_of(clock.unix())
     if deployment.ended_minute is not None:
         return _inconclusive(
             "ended", f"{name} has taken no calls since {_format_minute(deployment.last_minute)}."
@@ -128,14 +145,7 @@ def _evaluate_deployment(
             f"{name} was last judged at {_format_minute(last)}: the judge is behind.",
             wait=True,
         )
-    if verdict.kind == VerdictKind.HEALTHY:
-        return GateResult(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
-    if verdict.kind == VerdictKind.WATCH:
-        return GateResult(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
-    why = verdict.evidence.get("reason", "") if isinstance(verdict.evidence, dict) else ""
-    return _inconclusive(
-        str(why or "not_enough_data"), verdict.sentence, wait=why not in PERMANENT_REASONS
-    )
+    return None
 
 
 def _find_alert_decision(verdict: Verdict, alert: Alert) -> dict[str, str] | None:

@@ -94,6 +94,25 @@ def _scheme(kind: str, does: str) -> dict[str, str]:
 
 
 def _gate() -> dict[str, Any]:
+    return {
+        "operationId": "gate",
+        "summary": "Whether a version may go on",
+        "description": "Only data or a person's word passes, silence "
+        "never. A version that nobody knows "
+        "is inconclusive, with 200.",
+        "parameters": [
+            _parameter("model"),
+            _parameter("version"),
+            _parameter("environment", default="production"),
+        ],
+        "responses": {
+            "200": _json({"type": "object", "properties": _gate_fields()}, "The answer.")
+        },
+    }
+
+
+def _gate_fields() -> dict[str, Any]:
+    """The properties of the gate's answer, by name."""
     texts = {
         "state": "pass, fail or inconclusive",
         "sentence": "What was found, for people.",
@@ -120,7 +139,7 @@ def _gate() -> dict[str, Any]:
         "type": "object",
         "properties": {"code": {"type": "string"}, "text": {"type": "string"}},
     }
-    fields |= {
+    return fields | {
         "cw": {"type": "integer"},
         "wait": {
             "type": "boolean",
@@ -129,19 +148,6 @@ def _gate() -> dict[str, Any]:
         "reasons": {"type": "array", "items": reason},
         "simulated": {"type": ["boolean", "null"]},
         "bound": {"description": "What HEALTHY rules out, by metric; null where nothing is said."},
-    }
-    return {
-        "operationId": "gate",
-        "summary": "Whether a version may go on",
-        "description": "Only data or a person's word passes, silence "
-        "never. A version that nobody knows "
-        "is inconclusive, with 200.",
-        "parameters": [
-            _parameter("model"),
-            _parameter("version"),
-            _parameter("environment", default="production"),
-        ],
-        "responses": {"200": _json({"type": "object", "properties": fields}, "The answer.")},
     }
 
 

@@ -80,65 +80,64 @@ class PipelineCollector:
         yield InfoMetricFamily(
             "compilewatch", "The version that answers.", value={"version": __version__}
         )
-        yield _counter(
-            "reports_accepted",
-            "Reports acknowledged; one that is sent again counts again.",
-            totals,
-            "accepted",
-            "reports",
-        )
-        yield _counter(
-            "bytes_accepted",
-            "Bytes of acknowledged requests, as they came over the wire.",
-            totals,
-            "accepted",
-            "bytes",
-        )
-        yield _labelled_counter(
-            "refused", "Requests and reports refused.", "code", totals, "refused"
-        )
-        commits = SummaryMetricFamily(
-            "compilewatch_commit_seconds",
-            "Seconds of commits, each of the requests that came meanwhile.",
-        )
-        commits.add_metric(
-            [],
-            count_value=int(totals.get(("commits", ""), 0)),
-            sum_value=totals.get(("commit_seconds", ""), 0),
-        )
-        yield commits
-        yield _gauge("inbox_rows", "Reports that wait to be folded.", count_inbox_reports())
-        yield _gauge(
-            "inbox_age_seconds", "How long the oldest of them has waited.", read_inbox_age()
-        )
-        lag = SummaryMetricFamily(
-            "compilewatch_fold_lag_seconds", "Seconds from a report's arrival to its fold."
-        )
-        lag.add_metric(
-            [],
-            count_value=int(totals.get(("fold_lag", "reports"), 0)),
-            sum_value=totals.get(("fold_lag", "seconds"), 0),
-        )
-        yield lag
-        yield _gauge(
-            "reports_set_aside",
-            "Reports that could not be folded in three tries and wait for manage.py refold.",
-            count_poison_reports(),
-        )
-        yield _gauge("fold_retries", "Folds that failed and are tried again.", count_fold_retries())
+        yield from _build_intake_metrics(totals)
+        yield from _build_fold_metrics(totals)
         yield from _build_stage_metrics(totals)
         yield _labelled_gauge(
             "deliveries", "Messages, by how far they got.", "state", count_deliveries_by_state()
         )
-        states = Counter(worker_state(beat) for beat in list_heartbeats() if beat.kind == "worker")
-        known = {"works": 0, "idle": 0, "gone": 0}
-        yield _labelled_gauge(
-            "workers",
-            "Workers of the last day: at work, alive without a fold, or gone.",
-            "state",
-            known | states,
-        )
+        yield from _build_worker_metrics()
         yield from collect_version_metrics(self._projects)
+
+
+def _build_intake_metrics(totals: Totals) -> Iterator[Metric]:
+    """Accepted and refused requests, and the commits of accepted reports."""
+    yield _counter(
+        "reports_accepted",
+        "Reports acknowledged; one that is sent again counts again.",
+        totals,
+        "accepted",
+        "reports",
+    )
+    yield _counter(
+        "bytes_accepted",
+        "Bytes of acknowledged requests, as they came over the wire.",
+        totals,
+        "accepted",
+        "bytes",
+    )
+    yield _labelled_counter("refused", "Requests and reports refused.", "code", totals, "refused")
+    commits = SummaryMetricFamily(
+        "compilewatch_commit_seconds",
+        "Seconds of commits, each of the requests that came meanwhile.",
+    )
+    commits.add_metric(
+        [],
+        count_value=int(totals.get(("commits", ""), 0)),
+        sum_value=totals.get(("commit_seconds", ""), 0),
+    )
+    yield commits
+
+
+def _build_fold_metrics(totals: Totals) -> Iterator[Metric]:
+    """The inbox, the delay of folds, and reports that failed to fold."""
+    yield _gauge("inbox_rows", "Reports that wait to be folded.", count_inbox_reports())
+    yield _gauge("inbox_age_seconds", "How long the oldest of them has waited.", read_inbox_age())
+    lag = SummaryMetricFamily(
+        "compilewatch_fold_lag_seconds", "Seconds from a report's arrival to its fold."
+    )
+    lag.add_metric(
+        [],
+        count_value=int(totals.get(("fold_lag", "reports"), 0)),
+        sum_value=totals.get(("fold_lag", "seconds"), 0),
+    )
+    yield lag
+    yield _gauge(
+        "reports_set_aside",
+        "Reports that could not be folded in three tries and wait for manage.py refold.",
+        count_poison_reports(),
+    )
+    yield _gauge("fold_retries", "Folds that failed and are tried again.", count_fold_retries())
 
 
 def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
@@ -154,6 +153,18 @@ def _build_stage_metrics(totals: Totals) -> Iterator[Metric]:
     yield seconds
     yield _labelled_counter(
         "stage_done", "Reports folded, verdicts written.", "stage", totals, "stage_done"
+    )
+
+
+def _build_worker_metrics() -> Iterator[Metric]:
+    """Workers of the last day by state."""
+    states = Counter(worker_state(beat) for beat in list_heartbeats() if beat.kind == "worker")
+    known = {"works": 0, "idle": 0, "gone": 0}
+    yield _labelled_gauge(
+        "workers",
+        "Workers of the last day: at work, alive without a fold, or gone.",
+        "state",
+        known | states,
     )
 
 

@@ -9,18 +9,16 @@ from ninja import Query, Router
 from pydantic import Field
 
 from dashboard.api.read.auth import ReadRequest
-from dashboard.api.read.models_versions import READ_METHODS, get_model_or_404
-from dashboard.api.read.paging import PageQuery, paginate_rows
-from dashboard.api.read.schemas import (
-    MAX_ID,
+from dashboard.api.read.instance_schemas import (
     Findings,
     FindingShape,
-    Id,
     Instances,
     InstanceShape,
     SeenShape,
-    Slug,
 )
+from dashboard.api.read.models_versions import READ_METHODS, get_model_or_404
+from dashboard.api.read.paging import PageQuery, paginate_rows
+from dashboard.api.read.schemas import MAX_ID, Id, Slug
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.fold.roles import is_counted

@@ -18,6 +18,7 @@ from dashboard.api.read.auth import ReadRequest
 from dashboard.api.read.models_versions import (
     MAX_VERSIONS,
     READ_METHODS,
+    VersionRows,
     get_model_or_404,
     group_deployments_by_version,
     read_version_rows,
@@ -127,12 +128,29 @@ def series_read(
         hourly=window.step % 60 == 0,
         clock_asked=asked.clock,
     )
+    return Series(
+        environment=asked.environment,
+        region=rows.region,
+        regions=list(rows.regions),
+        clock=rows.clock,
+        span=span_shape(span),
+        step_seconds=window.step * 60,
+        versions=[NamedVersion(id=id, name=name) for id, name in versions.items()],
+        times=[clock.at_minute(start) for start in window.starts()],
+        series=_build_series(rows, dict.fromkeys(asked.metric), versions, window),
+    )
+
+
+def _build_series(
+    rows: VersionRows, metrics: Iterable[str], versions: Iterable[int], window: TimeBins
+) -> list[SeriesShape]:
+    """One series per metric and version ID, with one value per bin."""
     calls, processes = (
         bin_calls(rows.calls, window, rows.clock, rows.callers),
         bin_processes(rows.processes, window),
     )
     found = []
-    for name in dict.fromkeys(asked.metric):
+    for name in metrics:
         metric, unit = METRICS_BY_NAME[name]
         for id in versions:
             mine, its = calls.get(id, {}), processes.get(id, {})
@@ -152,17 +170,7 @@ def series_read(
                     else None,
                 )
             )
-    return Series(
-        environment=asked.environment,
-        region=rows.region,
-        regions=list(rows.regions),
-        clock=rows.clock,
-        span=span_shape(span),
-        step_seconds=window.step * 60,
-        versions=[NamedVersion(id=id, name=name) for id, name in versions.items()],
-        times=[clock.at_minute(start) for start in window.starts()],
-        series=found,
-    )
+    return found
 
 
 def _window(project: Project, asked: SeriesQuery) -> TimeBins:
@@ -242,10 +250,8 @@ def _find_newest_deployments(
 def comparison_read(
     request: ReadRequest, project: Slug, model_id: Id, asked: Query[ComparisonQuery]
 ) -> ComparisonAnswer:
-    """Returns the metrics of both versions and the verdict of the pair.
-
-    Plain metrics do not show a cause; the evidence compares equal workloads.
-    """
+    """Returns the metrics of both versions and the verdict of the pair. Plain metrics do not show a
+    cause; the evidence compares equal workloads."""
     owner = request.auth.project(project)
     known = _find_newest_deployments(
         get_model_or_404(owner, model_id), asked.environment, (asked.a, asked.b)

@@ -13,20 +13,11 @@ from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_ale
 from dashboard.alerts.links import alert_url
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.alerts.selectors import find_alert, list_alert_events, list_alerts
+from dashboard.api.read.alert_schemas import AlertEventShape, Alerts, AlertShape, OneAlert
 from dashboard.api.read.auth import ReadRequest
 from dashboard.api.read.models_versions import READ_METHODS
 from dashboard.api.read.paging import PageQuery, paginate_rows
-from dashboard.api.read.schemas import (
-    MAX_ID,
-    AlertEventShape,
-    Alerts,
-    AlertShape,
-    Id,
-    OneAlert,
-    OneVerdict,
-    Slug,
-    Verdicts,
-)
+from dashboard.api.read.schemas import MAX_ID, Id, OneVerdict, Slug, Verdicts
 from dashboard.api.read.serializers import evidence_shapes, verdict_shape
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
