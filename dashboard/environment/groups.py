@@ -4,11 +4,18 @@ and base URL."""
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
-from dashboard.environment.parsers import SettingError, parse_url
+from dashboard.environment.parsers import (
+    SettingError,
+    parse_port,
+    parse_url,
+    read_choice,
+    read_value_or_file,
+)
 
 RESERVED_PATHS = frozenset(
     (
@@ -167,6 +174,118 @@ def parse_redis_url(url: str) -> str:
     if parts.scheme == "rediss" and "ssl_cert_reqs" not in options:
         return urlunsplit(parts._replace(query=urlencode({**options, "ssl_cert_reqs": "required"})))
     return url
+
+
+_MAIL_HOST_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
+_DEFAULT_MAIL_PORTS = {"starttls": "587", "tls": "465", "none": "25"}
+
+
+def read_mail(environ: Mapping[str, str]) -> Mail | None:
+    """Reads the mail server. Raises SettingError.
+
+    None without a host: e-mail channels are then unavailable.
+    """
+    host, sender = (
+        environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(),
+        environ.get("COMPILEWATCH_EMAIL_FROM", "").strip(),
+    )
+    if not host:
+        _require_no_mail_settings(environ)
+        return None
+    if not parse_url(f"//{host}") or not set(host.lower()) <= _MAIL_HOST_CHARS:
+        raise SettingError(
+            f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as "
+            "mail.example.com."
+        )
+    if sender.count("@") != 1 or any(letter.isspace() for letter in sender):
+        raise SettingError(
+            f"COMPILEWATCH_EMAIL_FROM is {sender!r}, expected an address such as "
+            "compilewatch@example.com."
+        )
+    tls = read_choice(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
+    user, password = _read_mail_credentials(environ, tls)
+    port = environ.get("COMPILEWATCH_EMAIL_PORT") or _DEFAULT_MAIL_PORTS[tls]
+    return Mail(host, parse_port("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
+
+
+def _require_no_mail_settings(environ: Mapping[str, str]) -> None:
+    for name in (
+        "COMPILEWATCH_EMAIL_FROM",
+        "COMPILEWATCH_EMAIL_USER",
+        "COMPILEWATCH_EMAIL_PASSWORD",
+        "COMPILEWATCH_EMAIL_PORT",
+    ):
+        if environ.get(name) or environ.get(f"{name}_FILE"):
+            raise SettingError(f"COMPILEWATCH_EMAIL_HOST is missing although {name} is set.")
+
+
+def _read_mail_credentials(environ: Mapping[str, str], tls: str) -> tuple[str, str]:
+    """User name and password: both or neither, and a password only over TLS."""
+    user, password = (
+        environ.get("COMPILEWATCH_EMAIL_USER", ""),
+        read_value_or_file(environ, "COMPILEWATCH_EMAIL_PASSWORD"),
+    )
+    if bool(user) != bool(password):
+        raise SettingError(
+            "COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set "
+            "both, or neither."
+        )
+    if password and tls == "none":
+        raise SettingError(
+            "COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not "
+            "sent over an open connection."
+        )
+    return user, password
+
+
+def read_oidc(environ: Mapping[str, str]) -> Oidc | None:
+    """Reads the sign-in provider. Raises SettingError.
+
+    None without a URL: people then sign in with passwords only.
+    """
+    url, client = (
+        environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"),
+        environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip(),
+    )
+    secret = read_value_or_file(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
+    if not url:
+        if client or secret:
+            raise SettingError(
+                "COMPILEWATCH_OIDC_URL is missing although COMPILEWATCH_OIDC_CLIENT_ID or "
+                "its secret is set."
+            )
+        return None
+    _check_oidc_url(url)
+    if not client or not secret:
+        raise SettingError(
+            "COMPILEWATCH_OIDC_CLIENT_ID and COMPILEWATCH_OIDC_CLIENT_SECRET are needed "
+            "with COMPILEWATCH_OIDC_URL."
+        )
+    return Oidc(
+        url,
+        client,
+        secret,
+        environ.get("COMPILEWATCH_OIDC_NAME", "").strip()[:40] or "single sign-on",
+    )
+
+
+def _check_oidc_url(url: str) -> None:
+    parts = parse_url(url)
+    if (
+        not parts
+        or parts.scheme not in ("https", "http")
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+    ):
+        raise SettingError(
+            f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as "
+            "https://login.example.com/realms/team."
+        )
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
+        raise SettingError(
+            "COMPILEWATCH_OIDC_URL is plain http, expected https: who signs in is told over it."
+        )
 
 
 def local_host(listen: str) -> str:

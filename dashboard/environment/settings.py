@@ -27,6 +27,8 @@ from dashboard.environment.groups import (
     local_url,
     parse_database_url,
     parse_redis_url,
+    read_mail,
+    read_oidc,
 )
 from dashboard.environment.parsers import (
     SettingError,
@@ -87,15 +89,7 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
     mode = read_choice(environ, "COMPILEWATCH_MODE", "embedded", ("embedded", "full"))
     data = Path(environ.get("COMPILEWATCH_DATA") or ROOT / ".var")
     listen, port = _listen(environ), _port(environ)
-    secret_key, key_pepper = (
-        _secret(environ, name, mode, data)
-        for name in ("COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER")
-    )
-    if secret_key == key_pepper:
-        raise SettingError(
-            "COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 "
-            "or more other random characters."
-        )
+    secret_key, key_pepper = _read_keys(environ, mode, data)
     base_url = _base_url(environ, mode, local_url(listen, port))
     return Env(
         mode=mode,
@@ -110,76 +104,28 @@ def env_read(environ: Mapping[str, str] = os.environ) -> Env:
         base_url=base_url,
         allow_http=read_flag(environ, "COMPILEWATCH_ALLOW_HTTP"),
         outbound_allow=_outbound_allow(environ),
-        mail=_mail(environ),
+        mail=read_mail(environ),
         apprise=_apprise(environ),
-        oidc=_oidc(environ),
-        proxies=_count(
-            environ,
-            "COMPILEWATCH_TRUSTED_PROXIES",
-            "0",
-            "how many proxies of yours stand in front",
-            range(11),
-        ),
-        concurrency=_count(
-            environ,
-            "COMPILEWATCH_CONCURRENCY",
-            "1",
-            "how many tasks a worker runs at once",
-            range(1, 65),
-        ),
+        oidc=read_oidc(environ),
+        proxies=_read_proxies(environ),
+        concurrency=_read_concurrency(environ),
         log=read_choice(environ, "COMPILEWATCH_LOG", "text", ("text", "json")),
         debug=read_flag(environ, "COMPILEWATCH_DEBUG"),
     )
 
 
-def _mail(environ: Mapping[str, str]) -> Mail | None:
-    """Reads the mail server. None without a host: e-mail channels are then unavailable."""
-    host, sender = (
-        environ.get("COMPILEWATCH_EMAIL_HOST", "").strip(),
-        environ.get("COMPILEWATCH_EMAIL_FROM", "").strip(),
+def _read_keys(environ: Mapping[str, str], mode: str, data: Path) -> tuple[str, str]:
+    """Reads the secret key and the key pepper, which must differ."""
+    secret_key, key_pepper = (
+        _secret(environ, name, mode, data)
+        for name in ("COMPILEWATCH_SECRET_KEY", "COMPILEWATCH_KEY_PEPPER")
     )
-    if not host:
-        for name in (
-            "COMPILEWATCH_EMAIL_FROM",
-            "COMPILEWATCH_EMAIL_USER",
-            "COMPILEWATCH_EMAIL_PASSWORD",
-            "COMPILEWATCH_EMAIL_PORT",
-        ):
-            if environ.get(name) or environ.get(f"{name}_FILE"):
-                raise SettingError(f"COMPILEWATCH_EMAIL_HOST is missing although {name} is set.")
-        return None
-    if not parse_url(f"//{host}") or not set(host.lower()) <= set(
-        "abcdefghijklmnopqrstuvwxyz0123456789.-_"
-    ):
+    if secret_key == key_pepper:
         raise SettingError(
-            f"COMPILEWATCH_EMAIL_HOST is {host!r}, expected a name without a port such as "
-            "mail.example.com."
+            "COMPILEWATCH_KEY_PEPPER is the same as COMPILEWATCH_SECRET_KEY, expected 32 "
+            "or more other random characters."
         )
-    if sender.count("@") != 1 or any(letter.isspace() for letter in sender):
-        raise SettingError(
-            f"COMPILEWATCH_EMAIL_FROM is {sender!r}, expected an address such as "
-            "compilewatch@example.com."
-        )
-    tls = read_choice(environ, "COMPILEWATCH_EMAIL_TLS", "starttls", ("starttls", "tls", "none"))
-    user, password = (
-        environ.get("COMPILEWATCH_EMAIL_USER", ""),
-        read_value_or_file(environ, "COMPILEWATCH_EMAIL_PASSWORD"),
-    )
-    if bool(user) != bool(password):
-        raise SettingError(
-            "COMPILEWATCH_EMAIL_USER and COMPILEWATCH_EMAIL_PASSWORD go together: set "
-            "both, or neither."
-        )
-    if password and tls == "none":
-        raise SettingError(
-            "COMPILEWATCH_EMAIL_TLS is 'none', expected starttls or tls: a password is not "
-            "sent over an open connection."
-        )
-    port = (
-        environ.get("COMPILEWATCH_EMAIL_PORT")
-        or {"starttls": "587", "tls": "465", "none": "25"}[tls]
-    )
-    return Mail(host, parse_port("COMPILEWATCH_EMAIL_PORT", port), user, password, tls, sender)
+    return secret_key, key_pepper
 
 
 def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -197,47 +143,14 @@ def _apprise(environ: Mapping[str, str]) -> tuple[str, ...]:
     return schemas
 
 
-def _oidc(environ: Mapping[str, str]) -> Oidc | None:
-    """Reads the sign-in provider. None without a URL: people then sign in with passwords only."""
-    url, client = (
-        environ.get("COMPILEWATCH_OIDC_URL", "").strip().rstrip("/"),
-        environ.get("COMPILEWATCH_OIDC_CLIENT_ID", "").strip(),
-    )
-    secret = read_value_or_file(environ, "COMPILEWATCH_OIDC_CLIENT_SECRET")
-    if not url:
-        if client or secret:
-            raise SettingError(
-                "COMPILEWATCH_OIDC_URL is missing although COMPILEWATCH_OIDC_CLIENT_ID or "
-                "its secret is set."
-            )
-        return None
-    parts = parse_url(url)
-    if (
-        not parts
-        or parts.scheme not in ("https", "http")
-        or not parts.hostname
-        or parts.query
-        or parts.fragment
-    ):
-        raise SettingError(
-            f"COMPILEWATCH_OIDC_URL is {url!r}, expected the issuer's address such as "
-            "https://login.example.com/realms/team."
-        )
-    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
-        raise SettingError(
-            "COMPILEWATCH_OIDC_URL is plain http, expected https: who signs in is told over it."
-        )
-    if not client or not secret:
-        raise SettingError(
-            "COMPILEWATCH_OIDC_CLIENT_ID and COMPILEWATCH_OIDC_CLIENT_SECRET are needed "
-            "with COMPILEWATCH_OIDC_URL."
-        )
-    return Oidc(
-        url,
-        client,
-        secret,
-        environ.get("COMPILEWATCH_OIDC_NAME", "").strip()[:40] or "single sign-on",
-    )
+def _read_proxies(environ: Mapping[str, str]) -> int:
+    name, what = "COMPILEWATCH_TRUSTED_PROXIES", "how many proxies of yours stand in front"
+    return _count(environ, name, "0", what, range(11))
+
+
+def _read_concurrency(environ: Mapping[str, str]) -> int:
+    name, what = "COMPILEWATCH_CONCURRENCY", "how many tasks a worker runs at once"
+    return _count(environ, name, "1", what, range(1, 65))
 
 
 def _count(environ: Mapping[str, str], name: str, default: str, what: str, allowed: range) -> int:
