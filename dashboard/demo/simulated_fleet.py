@@ -1,5 +1,4 @@
-"""Simulated fleet: its models, rollouts and instances, and the report of one instance for one
-window.
+"""Simulated fleet: its instances, and the report of one instance for one window.
 
 Everything is a function of the start time and the instance, so a second start continues where the
 first start stopped.
@@ -9,9 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass, field
 
-from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN, OTHER_GRAPH, OTHER_INPUTS
 from compilewatch.wire.messages import (
     COLD_START,
     COLD_START_ENDS,
@@ -26,150 +23,25 @@ from compilewatch.wire.messages import (
 )
 from compilewatch.wire.sketch import Sketch
 
-GIB = 1 << 30
-HISTORY_MINUTES = 24 * 60
-RANKS_PER_HOST = 2
-MAX_STALLS = 4
-"""Maximum compilations in a report; a real agent truncates them too."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Regression of a version.
-
-    Calls take `slower` times as long. A share `eager` runs eager because `frame` reached the
-    recompile limit. A share `stalled` waits `stall_seconds` for a compilation of `frame`, which
-    ends as `outcome`.
-    """
-
-    slower: float = 1.0
-    eager: float = 0.0
-    frame: str = ""
-    file: str = ""
-    line: int = 0
-    guard: str = ""
-    stalled: float = 0.0
-    stall_seconds: float = 0.6
-    outcome: str = "ok"
-
-    @property
-    def causes_eager_fallback(self) -> bool:
-        """True if `frame` recompiles too often and then runs eager until the process restarts."""
-        return bool(self.frame) and not self.stalled
-
-
-@dataclass(frozen=True)
-class ColdStart:
-    """A cold start that should have been warm: one changed component invalidates the caches."""
-
-    component: str
-    value: str
-    autotune: float = 0.0
-
-
-@dataclass(frozen=True)
-class Rollout:
-    """One version on some instances. `since` and `until` are minutes before the start of the demo;
-    None means no end."""
-
-    version: str
-    instances: int
-    since: int
-    fault: Fault = Fault()
-    compile_seconds: float = 30.0
-    cached: float = 0.95
-    cold: ColdStart | None = None
-    environment: str = "production"
-    eager: bool = False
-    """True for a deliberate eager reference for the compiled calls."""
-    until: int | None = None
-    job: str = ""
-    """Name of a training job with the instances as ranks; empty for serving."""
-    apart: int | None = None
-    """Rank that receives a shape unique to it and compiles once more."""
-
-
-@dataclass(frozen=True)
-class SimulatedModel:
-    """One model: region, speed on its GPU, and rollouts, oldest first."""
-
-    name: str
-    region: str
-    gpu: str
-    median: float
-    calls_per_minute: int
-    memory: float
-    frames: tuple[str, ...]
-    rollouts: tuple[Rollout, ...]
-    buckets: dict[str, float] = field(default_factory=lambda: {"2^12": 1.0, "2^14": 1.9})
-    torch: str = "2.11.0"
-
-
-EAGER_REFERENCE = Rollout(
-    "eager reference",
-    1,
-    9 * 60,
-    Fault(slower=1.62),
-    compile_seconds=0.0,
-    environment="benchmark",
-    eager=True,
-    until=8 * 60,
+from dashboard.demo.rollouts import Fault, Rollout, SimulatedModel, build_fleet
+from dashboard.demo.simulated_compilations import (
+    list_recompiles,
+    list_stalls,
+    list_start_compiles,
 )
 
+__all__ = [
+    "Fault",
+    "Rollout",
+    "SimulatedInstance",
+    "SimulatedModel",
+    "build_fleet",
+    "build_instances",
+    "stable_hash",
+]
 
-def build_fleet(*, judged_minutes: int) -> tuple[SimulatedModel, ...]:
-    """Builds three models. The newest version of `ranker` is slower and partly eager, since one
-    minute less than `judged_minutes`."""
-    shapes = Fault(1.31, 0.28, "score_batch", "ranker/score.py", 118, "candidates.size(0) == 96")
-    return (
-        SimulatedModel(
-            "ranker",
-            "score_batch",
-            "NVIDIA H200",
-            0.014,
-            240,
-            30.4,
-            ("score_batch", "embed_query", "merge_lists"),
-            (
-                Rollout("2026.11.2", 3, HISTORY_MINUTES),
-                Rollout("2026.11.3", 3, judged_minutes - 1, shapes, 33.0),
-            ),
-        ),
-        SimulatedModel(
-            "llm-7b-chat",
-            "decode_step",
-            "NVIDIA H200",
-            0.041,
-            120,
-            68.2,
-            ("decode_step", "prefill"),
-            (
-                Rollout("2026.11.1", 2, HISTORY_MINUTES, compile_seconds=74.0),
-                Rollout("2026.11.2", 2, 7 * 60, compile_seconds=71.0),
-            ),
-        ),
-        SimulatedModel(
-            "vit-embed",
-            "encode",
-            "NVIDIA H100",
-            0.0042,
-            180,
-            6.1,
-            ("encode",),
-            (
-                Rollout("2026.11.1", 1, 20 * 60, compile_seconds=12.0),
-                Rollout(
-                    "2026.11.1",
-                    2,
-                    5 * 60,
-                    compile_seconds=74.0,
-                    cached=0.0,
-                    cold=ColdStart("triton", "3.6.1", 18.0),
-                ),
-                EAGER_REFERENCE,
-            ),
-        ),
-    )
+GIB = 1 << 30
+RANKS_PER_HOST = 2
 
 
 class SimulatedInstance:
@@ -190,10 +62,14 @@ class SimulatedInstance:
         self._phase = host.uniform(0.0, 60.0)
         self._compiling = rollout.compile_seconds * host.uniform(0.95, 1.1)
         self.rank = number % 10 if rollout.job else 0
-        on_host = number // RANKS_PER_HOST if rollout.job else number
         self._seed = f"{name}/{start_minute}"
+        self.identity = self._build_identity()
+
+    def _build_identity(self) -> Identity:
+        model, rollout = self.model, self.rollout
+        on_host = self.number // RANKS_PER_HOST if rollout.job else self.number
         rng = random.Random(self._seed)
-        self.identity = Identity(
+        return Identity(
             id="".join(rng.choices("0123456789abcdefghjkmnpqrstvwxyz", k=26)),
             started=self.first_minute * 60.0 - self._compiling - 9.0,
             model=model.name,
@@ -248,7 +124,7 @@ class SimulatedInstance:
             regions=regions,
             compiles=self._compiles(rng, start)
             if starting and not self.rollout.eager
-            else self._stalls(regions, start, end),
+            else list_stalls(self.rollout.fault, regions, start, end),
             findings=self._findings() if starting and not self.rollout.eager else [],
             gauges=self._gauges(rng, age),
             facts=self._facts(start) if starting and not self.rollout.eager else [],
@@ -300,120 +176,11 @@ class SimulatedInstance:
         )
 
     def _compiles(self, rng: random.Random, start: float) -> list[Compile]:
-        cold, fault = self.rollout.cold, self.rollout.fault
-        at = start - self._compiling
-        found = []
-        for n, frame in enumerate(self.model.frames):
-            total = (
-                (self._compiling - (cold.autotune if cold else 0.0))
-                / len(self.model.frames)
-                * rng.uniform(0.9, 1.1)
-            )
-            hit = rng.random() < self.rollout.cached
-            seconds = {
-                "total": total,
-                "dynamo": total * 0.2,
-                "aot": total * 0.1,
-                "inductor": total * 0.55,
-                "triton": total * 0.12,
-            }
-            at += total
-            found.append(
-                Compile(
-                    at=at,
-                    id=f"{n}/0",
-                    frame=frame,
-                    file=fault.file if frame == fault.frame else f"{self.model.name}/model.py",
-                    line=fault.line if frame == fault.frame else 40 + 60 * n,
-                    kind="first",
-                    outcome="ok",
-                    seconds=seconds,
-                    cache={"fx": "hit" if hit else "miss", "aot": "hit" if hit else "miss"},
-                    saved=total if hit else None,
-                    key=f"{cold.value if cold else self.model.name}-{frame}"[:16],
-                    miss="" if hit else NO_EARLIER_RUN if cold else OTHER_GRAPH,
-                )
-            )
-        if cold and cold.autotune:
-            tuned = {"total": cold.autotune, "autotune": cold.autotune}
-            file = f"{self.model.name}/model.py"
-            found.append(
-                Compile(
-                    start,
-                    "0/0",
-                    "autotune",
-                    "ok",
-                    frame=self.model.frames[0],
-                    file=file,
-                    line=40,
-                    seconds=tuned,
-                )
-            )
-        found.extend(self._recompiles(rng, start))
-        return found
-
-    def _recompiles(self, rng: random.Random, start: float) -> list[Compile]:
-        fault = self.rollout.fault
-        if self.rollout.job and self.rank == self.rollout.apart:
-            return [
-                Compile(
-                    at=start + 40.0,
-                    id="0/1",
-                    frame=self.model.frames[0],
-                    file=f"{self.model.name}/model.py",
-                    line=40,
-                    kind="recompile",
-                    outcome="ok",
-                    reason="tokens.size(1) == 4096 (actual 3584)",
-                    seconds={"total": 31.0, "dynamo": 6.0, "inductor": 19.0},
-                    cache={"fx": "miss", "aot": "miss"},
-                    miss=OTHER_INPUTS,
-                )
-            ]
-        if not fault.causes_eager_fallback:
-            return []
         return [
-            Compile(
-                at=start + k,
-                id=f"0/{k}",
-                frame=fault.frame,
-                file=fault.file,
-                line=fault.line,
-                kind="recompile",
-                outcome="ok",
-                reason=f"{fault.guard} (actual {96 + 8 * k})",
-                seconds={"total": rng.uniform(2.0, 4.0), "dynamo": 0.8, "inductor": 1.1},
-                cache={"fx": "miss", "aot": "miss"},
-                in_request=True,
-                miss=OTHER_INPUTS,
-            )
-            for k in range(1, 8)
-        ]
-
-    def _stalls(self, regions: list[Region], start: float, end: float) -> list[Compile]:
-        """The compilations that stalled calls of the window waited for, up to `MAX_STALLS`."""
-        fault = self.rollout.fault
-        stalled = min(
-            sum(region.stalled.count for region in regions if region.stalled is not None),
-            MAX_STALLS,
-        )
-        return [
-            Compile(
-                at=start + (end - start) * (k + 1) / (stalled + 1),
-                id=f"0/{k}",
-                frame=fault.frame,
-                file=fault.file,
-                line=fault.line,
-                kind="recompile",
-                outcome=fault.outcome,
-                reason=fault.guard,
-                reason_kind="guard",
-                seconds={"total": fault.stall_seconds},
-                cache={"fx": "miss", "aot": "miss"} if fault.outcome == "ok" else {},
-                in_request=True,
-                miss=OTHER_INPUTS,
-            )
-            for k in range(stalled)
+            *list_start_compiles(
+                self.model, self.rollout, seconds=self._compiling, rng=rng, start=start
+            ),
+            *list_recompiles(self.model, self.rollout, rank=self.rank, rng=rng, start=start),
         ]
 
     def _findings(self) -> list[Finding]:
