@@ -1,7 +1,14 @@
-"""Job slots: exactly one process runs each slot of a periodic job.
+"""Job slots: at most one process runs each slot of a periodic job.
 
-A process claims a slot by inserting its row, and runs the job only if the insert succeeds. Any
-number of beats is therefore harmless, including none.
+The slot number is the Unix time divided by the interval, rounded down. A process claims a slot by
+inserting the row (name, slot); the primary key lets one insert succeed. Any number of beats is
+therefore harmless, including none: the workers then claim the slots (`fallback_scheduler`).
+
+Invariants:
+- A claimed slot is never run again, even if its job failed. The next slot repeats the work, so a
+  job must drain its table instead of relying on single runs.
+- A slot far in the future, claimed by a wrong clock, is deleted and does not count as recent.
+- Old slots are deleted by age and by count, during claims.
 """
 
 from __future__ import annotations

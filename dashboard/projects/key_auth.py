@@ -1,5 +1,16 @@
-"""Key authentication: checks keys against the database at most twice a second per key. A revoked
-key stops working within a second."""
+"""Key authentication: checks keys against the database, and caches each result for half a second. A
+revoked key stops working within a second.
+
+Algorithm: a result is fresh for `CACHE_FRESH_S`. After that, one thread of the process refreshes it
+(single flight). Other threads use the cached result until it is `CACHE_USABLE_DURING_REFRESH_S`
+old. They then wait up to `REFRESH_WAIT_S` for the refresh, and finally query the database.
+
+Invariants:
+- A result older than `CACHE_USABLE_DURING_REFRESH_S` never grants access.
+- Cache entries are found by salted hashes, so the cache holds no key text.
+- Unknown keys have a cache of their own, so a flood of them never evicts valid keys.
+- The expiry of a key is checked at each use, not only at a refresh.
+"""
 
 import hashlib
 import hmac

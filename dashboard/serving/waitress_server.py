@@ -1,5 +1,17 @@
 """Embedded server: waitress with deadlines per connection, memory limits and lanes instead of one
-pool."""
+pool.
+
+The main loop of waitress reads and writes every socket. A complete request becomes a job in the
+lane of its path; a thread of the lane calls the WSGI application. Once a second, `maintenance`
+applies the deadlines.
+
+Invariants:
+- A connection never holds a thread before its request is complete.
+- A late head or body is refused; a client that reads below the minimum rate is disconnected.
+- Unfinished bodies stay within two budgets, for senders with and without a known key. Unsent
+  answers above a third limit are dropped at the next second. The oldest transfer makes room.
+- Budgets belong to the main loop: lane threads do not change them.
+"""
 
 from __future__ import annotations
 
