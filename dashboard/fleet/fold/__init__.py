@@ -1,1 +1,1 @@
-"""Pure folding: acknowledged reports in, facts out; no Django here."""
+"""Fold: pure functions from acknowledged reports to facts, without Django."""

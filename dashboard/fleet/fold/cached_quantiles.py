@@ -1,5 +1,7 @@
-"""Sketches of which all are asked the same, as a page asks every bin for its p99: the answer is
-worked out once, for all of them."""
+"""Quantile cache: sketches in columns that answer each question for all rows at once.
+
+A page asks for the p99 of every bin: the first bin computes the answer, the others read the cache.
+"""
 
 from __future__ import annotations
 
@@ -14,54 +16,55 @@ from dashboard.fleet.fold.sketch_columns import SketchColumns, build_sketch_colu
 
 T = TypeVar("T")
 Question = Callable[[SketchColumns], Sequence[T]]
-"""Has an answer for each row; it is known by what it is, so the same one is asked again and
-again."""
+"""Function with one answer per row. The cache compares functions by identity, so callers must reuse
+the same function."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantileCache:
-    """Sketches as columns, with the answers that were worked out already."""
+    """Sketches as columns, with the answers computed so far."""
 
     columns: SketchColumns
     answers: dict[Any, Sequence[Any]] = field(default_factory=dict)
 
     def rows(self) -> list[CachedSketch]:
-        """Each sketch by itself."""
+        """Return each sketch as a row of the cache."""
         return [CachedSketch(self, place) for place in range(len(self.columns))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CachedSketch:
-    """One of them."""
+    """One sketch of a cache, by its row number."""
 
     among: QuantileCache
     place: int
 
     def answer(self, question: Question[T]) -> T:
-        """What this sketch answers."""
+        """Return the answer for this sketch; compute it for all rows first if needed."""
         known = self.among.answers.get(question)
         if known is None:
             known = self.among.answers[question] = question(self.among.columns)
         return cast(T, known[self.place])
 
     def quantile(self, q: float) -> float | None:
-        """What `Sketch.quantile` says."""
+        """Return the quantile, as `Sketch.quantile` does."""
         return self.answer(_quantile(q))
 
     def upper_bound(self, q: float) -> float | None:
-        """What `Sketch.upper_bound` says."""
+        """Return the upper bound, as `Sketch.upper_bound` does."""
         return self.answer(_upper_bound(q))
 
     @property
     def mean(self) -> float | None:
-        """Seconds of a value on average."""
+        """Mean value in seconds; None without values."""
         return self.answer(SketchColumns.means)
 
 
 def merge_packed_groups(
     groups: Iterable[Iterable[bytes | memoryview[int] | None]],
 ) -> list[CachedSketch]:
-    """One sketch per group, of its packed ones; where nothing is packed it knows no value."""
+    """Merge packed sketches into one sketch per group; a group without packed sketches gives an
+    empty sketch."""
     packed: list[bytes | memoryview[int]] = []
     sizes = []
     for group in groups:
@@ -76,12 +79,14 @@ def merge_packed_groups(
 def merge_cached_sketches(
     rows: Sequence[CachedSketch], groups: Sequence[int], size: int
 ) -> list[CachedSketch]:
-    """One sketch per group, 0 up to `size`, of the rows that `groups` puts into it; all rows are
-    among the same sketches, each once."""
+    """Merge rows of one cache into `size` sketches: row n joins group `groups[n]`, counted from 0.
+
+    All rows belong to the same cache, and each row appears once.
+    """
     if not rows:
         return QuantileCache(build_sketch_columns([]).merged([], size)).rows()
     among = rows[0].among.columns
-    owner = [size] * len(among)  # what is not asked for goes into a group of its own
+    owner = [size] * len(among)  # other rows join an extra group, dropped below
     for row, group in zip(rows, groups, strict=True):
         owner[row.place] = group
     return QuantileCache(among.merged(owner, size + 1)).rows()[:size]
@@ -98,4 +103,4 @@ def _upper_bound(q: float) -> Question[float | None]:
 
 
 EMPTY_SKETCH = merge_packed_groups([()])[0]
-"""The sketch of no value."""
+"""Sketch without values."""

@@ -1,5 +1,7 @@
-"""Many calls at once, as columns of numbers and sketches: made of what reports say or of stored
-rows, added up by group."""
+"""Call columns: calls of many series as arrays of numbers and sketches, added by group.
+
+Built from reports or from stored rows.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ COUNTS = (
 )
 SKETCHES = ("latency", "gpu", "warmup", "stalled")
 STORED_COLUMNS = (*COUNTS, "items", "covered", *SKETCHES, "stalled_count")
-"""What a row has to be read with, so that more can be added to it."""
+"""Columns that a stored row must be read with before more calls can be added to it."""
 
 COLUMNS = (
     *STORED_COLUMNS,
@@ -45,8 +47,11 @@ _SKETCHES_PER_ROW = len(SKETCHES)
 
 @dataclass(frozen=True, slots=True)
 class CallColumns:
-    """One row a series and time. Absent items are NaN; the sketches of row `n` are rows 4n to 4n +
-    3 of `sketches`; `tells` says whether its agents tell stalled calls apart."""
+    """One row per series and time.
+
+    An absent item count is NaN. The sketches of row n are rows 4n to 4n + 3 of `sketches`. `tells`
+    is True where the agents report stalled calls.
+    """
 
     counts: Ints
     items: Floats
@@ -58,7 +63,7 @@ class CallColumns:
         return len(self.items)
 
     def part(self, start: int, end: int) -> CallColumns:
-        """Some of the rows."""
+        """Return the rows from `start` up to `end`."""
         return CallColumns(
             self.counts[start:end],
             self.items[start:end],
@@ -68,10 +73,11 @@ class CallColumns:
         )
 
     def merged(self, groups: Sequence[int], size: int) -> CallColumns:
-        """One row per group, 0 up to `size`: the sum of the rows that `groups` puts into it."""
+        """Return the sums of the rows by group: row n joins group `groups[n]`, from 0 up to
+        `size`."""
         group = np.asarray(groups, np.int64)
-        # Each is at most MOST, and fewer than 8,192 are added at once: the sum fits 64 bits before
-        # it saturates.
+        # Each counter is at most COUNTER_MAX, and fewer than 8,192 rows are added at once. The sum
+        # therefore fits 64 bits before the counter saturates.
         counts = np.zeros((size, len(COUNTS)), np.int64)
         np.add.at(counts, group, self.counts)
         np.minimum(counts, COUNTER_MAX, out=counts)
@@ -91,7 +97,8 @@ class CallColumns:
         )
 
     def saturated(self) -> list[int]:
-        """The rows with a counter that reached MOST, or a sketch that was thinned out at it."""
+        """Return the rows with a counter at COUNTER_MAX, or with a sketch that was scaled down at
+        it."""
         counts = self.counts.max(axis=1, initial=0) >= COUNTER_MAX
         sketches = (
             self.sketches.count.reshape(len(self), _SKETCHES_PER_ROW).max(axis=1, initial=0)
@@ -100,7 +107,7 @@ class CallColumns:
         return [int(row) for row in np.flatnonzero(counts | sketches)]
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """The values of COLUMNS for each row."""
+        """Return the values of COLUMNS for each row."""
         sketches = self.sketches
         filled = (sketches.count > 0).tolist()
         packed = [
@@ -124,7 +131,8 @@ class CallColumns:
         return list(zip(*columns, strict=True))
 
     def _caller_quantiles(self) -> list[list[float | None]]:
-        """Quantiles of what callers waited after warm-up: steady and stalled calls together."""
+        """Return quantiles of the waiting time of callers after warm-up: steady and stalled calls
+        together."""
         size = len(self)
         both = concatenate_sketches(
             self.sketches.every(0, _SKETCHES_PER_ROW), self.sketches.every(3, _SKETCHES_PER_ROW)
@@ -133,7 +141,7 @@ class CallColumns:
 
 
 def build_call_columns(calls: Sequence[CallCounts]) -> CallColumns:
-    """What reports say, as columns."""
+    """Build columns from the call counts of reports."""
     found = [
         sketch for each in calls for sketch in (each.latency, each.gpu, each.warmup, each.stalled)
     ]
@@ -153,7 +161,7 @@ def build_call_columns(calls: Sequence[CallCounts]) -> CallColumns:
 
 
 def parse_stored_rows(rows: Sequence[Sequence[Any]]) -> CallColumns:
-    """Stored rows, the values of STORED, as columns."""
+    """Build columns from stored rows, each with the values of STORED_COLUMNS."""
     width = len(COUNTS)
     found = [data for row in rows for data in row[width + 2 : width + 2 + _SKETCHES_PER_ROW]]
     places = [place for place, data in enumerate(found) if data is not None]
@@ -167,7 +175,7 @@ def parse_stored_rows(rows: Sequence[Sequence[Any]]) -> CallColumns:
 
 
 def concatenate_columns(*parts: CallColumns) -> CallColumns:
-    """The rows of all parts, one after the other."""
+    """Concatenate the rows of all parts."""
     return CallColumns(
         np.concatenate([part.counts for part in parts]),
         np.concatenate([part.items for part in parts]),
@@ -194,11 +202,12 @@ def _build_columns(
 
 
 def _summarize_sketches(sketches: SketchColumns, number: int) -> list[list[Any]]:
-    """Count, sum and quantiles of one of the four sketches of each row."""
+    """Return count, sum and quantiles of one of the four sketches of each row."""
     mine = sketches.every(number, _SKETCHES_PER_ROW)
     return [mine.count.tolist(), mine.total.tolist(), *(mine.quantile(q) for q in QUANTILES)]
 
 
 def _mask_unreported(tells: Sequence[bool], values: Sequence[Any]) -> list[Any]:
-    """The values of rows whose agents tell stalled calls apart; absent is not zero."""
+    """Replace the values by None where the agents do not report stalled calls; absent is not
+    zero."""
     return [value if told else None for told, value in zip(tells, values, strict=True)]

@@ -1,5 +1,4 @@
-"""How a process started: what its agent tells of it, and what its reports show where an agent tells
-nothing."""
+"""Cold start: the stages an agent reports, or bounds derived from its reports."""
 
 from __future__ import annotations
 
@@ -21,8 +20,10 @@ MAX_STAGES = 64
 
 
 def fold_cold_start(facts: Facts, sender: ReportSender, report: Report, window: Window) -> None:
-    """What this report says of the cold start; the first window with compiled calls bounds the
-    first call from above."""
+    """Add the cold start of a report to the facts.
+
+    The end of the first window with compiled calls is an upper bound of the first call.
+    """
     ready = min(
         (window.moment(fact.at) for fact in report.facts if fact.kind == "ready"), default=None
     )
@@ -53,8 +54,7 @@ def fold_cold_start(facts: Facts, sender: ReportSender, report: Report, window: 
 
 
 def parse_cold_start(fact: Fact) -> ColdStartReport | None:
-    """What the agent tells of the start; None for any other fact, and for one that is not what it
-    should be."""
+    """Return the cold start as the agent reports it; None for any other or malformed fact."""
     data = fact.data
     if fact.kind != "mark" or data.get("name") != COLD_START:
         return None
@@ -75,7 +75,7 @@ def parse_cold_start(fact: Fact) -> ColdStartReport | None:
 
 
 def _parse_stages(value: Any) -> list[list[Any]]:
-    """Name, begin and seconds of each stage, in order."""
+    """Return name, start and duration (s) of each stage, in order."""
     found = []
     for name, span in _parse_table(value):
         start, seconds = (
@@ -97,7 +97,7 @@ def _parse_table(value: Any) -> list[tuple[str, Any]]:
 
 
 def _parse_seconds(value: Any) -> float | None:
-    """A number of seconds that can be true."""
+    """Return the value if it is a plausible number of seconds, else None."""
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)

@@ -1,5 +1,7 @@
-"""Text that fits its column, shows all it holds, and stays distinct: long names keep their start
-and gain a hash of the whole."""
+"""Column text: printable text within a column's length.
+
+A long name keeps its start and ends with a hash of the whole name, so that names remain distinct.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from dashboard.common.unicode_safety import visible_name, visible_text
 
 @lru_cache(maxsize=10_000)
 def clip_name(text: str, limit: int) -> str:
-    """A name that is part of a key: two different names stay different when they are cut."""
+    """Clip a name that is part of a key: two different names remain different."""
     clean = visible_name(clip(text, max(len(text), 1)))
     if len(clean) <= limit:
         return clean
@@ -21,5 +23,5 @@ def clip_name(text: str, limit: int) -> str:
 
 
 def clip_label(text: str, limit: int) -> str:
-    """Text that is only shown."""
+    """Clip text for display only."""
     return clip(visible_text(text), limit)

@@ -1,4 +1,4 @@
-"""What an instance tells of the commands that it got."""
+"""Command receipts: the states of commands as an instance reports them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NUMBERS = ("counter", "callables", "refused")
 
 
 def parse_receipts(report: Report, window: Window) -> set[Receipt]:
-    """As many as can be read; what is no receipt is left out."""
+    """Return up to MAX_RECEIPTS valid receipts of a report."""
     found: set[Receipt] = set()
     for fact in report.facts:
         state = fact.data.get("state")

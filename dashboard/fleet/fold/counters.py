@@ -1,5 +1,7 @@
-"""What is counted: every field adds, or keeps the larger value, so that order and grouping change
-nothing."""
+"""Counters: call and process counts of a time span.
+
+Every field adds or keeps the larger value, so order and grouping of reports do not matter.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,18 @@ from compilewatch.wire.sketch import Sketch
 N = TypeVar("N", int, float, tuple[bool, float, str], tuple[float, int, str])
 
 COUNTER_MAX = 1 << 50
-"""Where counters saturate: 10,000 processes with 10,000 calls a second each stay 3,000 times below
-it in an hour. Every such number is exact in a float and in a browser, and two of them never
-overflow 64 bits."""
+"""Saturation limit of counters.
+
+An hour of 10,000 processes with 10,000 calls per second each remains 3,000 times below the limit.
+Each value is exact in a float and in a browser, and the sum of two values fits 64 bits.
+"""
 
 COUNTED_EAGER_CAUSES = ("limit", "stance", "skip", "disabled", "error", "no_graph")
 
 
 @dataclass(slots=True)
 class CallCounts:
-    """Calls of one series in one stretch of time."""
+    """Calls of one series in one time span."""
 
     calls: int = 0
     errors: int = 0
@@ -36,10 +40,10 @@ class CallCounts:
     gpu: Sketch | None = None
     warmup: Sketch | None = None
     stalled: Sketch | None = None
-    """None where the agent does not tell stalled calls apart; empty where there were none."""
+    """None if the agent does not report stalled calls; empty if none occurred."""
 
     def add(self, other: CallCounts) -> None:
-        """Adds other calls of the same series and time; the other one stays as it is."""
+        """Add other calls of the same series and time; `other` does not change."""
         self.calls += other.calls
         self.errors += other.errors
         self.compiled += other.compiled
@@ -59,7 +63,7 @@ class CallCounts:
         self.stalled = merge_sketches(self.stalled, other.stalled)
 
     def copy(self) -> CallCounts:
-        """Calls of its own with the same content."""
+        """Return a copy that shares no mutable state."""
         return replace(
             self,
             eager=list(self.eager),
@@ -71,7 +75,7 @@ class CallCounts:
 
 
 def merge_sketches(mine: Sketch | None, other: Sketch | None) -> Sketch | None:
-    """Adds the other sketch to mine, which is changed in place; the other one never is."""
+    """Merge `other` into `mine` in place and return the result; `other` does not change."""
     if other is None:
         return mine
     if mine is None:
@@ -101,12 +105,12 @@ SUMMED_FIELDS = (
     "recordings",
     "recording_seconds",
 )
-"""The fields of Process that add; the others keep the largest value."""
+"""Fields of ProcessCounts that add; the other fields keep the largest value."""
 
 
 @dataclass(slots=True)
 class ProcessCounts:
-    """What one process did in one stretch of time that belongs to no region; None was not seen."""
+    """Counts of one process in one time span that belong to no region; None if not observed."""
 
     windows: int = 0
     covered: float = 0.0
@@ -139,7 +143,7 @@ class ProcessCounts:
     compiling_for: float | None = None
 
     def add(self, other: ProcessCounts) -> None:
-        """Adds what another window of the same time saw."""
+        """Add another window of the same time span."""
         for name in SUMMED_FIELDS:
             if value := getattr(other, name):
                 setattr(self, name, getattr(self, name) + value)
@@ -149,7 +153,7 @@ class ProcessCounts:
                 setattr(self, name, larger(getattr(self, name), value))
 
     def copy(self) -> ProcessCounts:
-        """Process facts of their own with the same content."""
+        """Return a copy that shares no mutable state."""
         return ProcessCounts(*_values_of(self))
 
 
@@ -160,14 +164,14 @@ LARGEST_FIELDS = tuple(
 
 
 def larger(mine: N | None, other: N | None) -> N | None:
-    """The larger of two values of which either may be absent."""
+    """Return the larger value; either value may be None."""
     if mine is None or (other is not None and other > mine):
         return other
     return mine
 
 
 def smaller(mine: N | None, other: N | None) -> N | None:
-    """The smaller of two values of which either may be absent."""
+    """Return the smaller value; either value may be None."""
     if mine is None or (other is not None and other < mine):
         return other
     return mine

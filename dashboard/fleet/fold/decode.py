@@ -1,5 +1,4 @@
-"""An inbox row as the wire's messages, with the identity's keys made once per identity instead of
-once per report."""
+"""Decoder: inbox rows to wire messages and senders, with one cached sender per identity."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ MAX_INT32 = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class EncodedReport:
-    """An acknowledged report as it lies in the inbox; times are Unix seconds."""
+    """An acknowledged report as stored in the inbox; times are Unix seconds."""
 
     id: int
     project: int
@@ -34,7 +33,7 @@ class EncodedReport:
 
 @dataclass(frozen=True, slots=True)
 class ReportSender:
-    """Who sent a report, as keys and as columns."""
+    """The sender of a report, as keys and as columns."""
 
     source: Source
     identity: Identity
@@ -43,7 +42,7 @@ class ReportSender:
 
 
 def decode_report(row: EncodedReport) -> Report:
-    """The report in a row; raises msgspec.DecodeError, which names the field."""
+    """Decode the report of a row. Raises msgspec.DecodeError, which names the field."""
     return report_read(row.report)
 
 
@@ -58,14 +57,14 @@ def _decode_sender(project: int, instance: str, identity: bytes) -> ReportSender
 
 
 decode_sender = TtlCache(_decode_sender, period=600.0, most=20_000)
-"""The sender in a row, from project, instance and identity: all that the answer depends on."""
+"""Cached sender of a row, by project, instance and identity."""
 
 _clip_label = lru_cache(maxsize=20_000)(clip_label)
-"""Thousands of processes say the same of themselves."""
+"""Cached because thousands of processes report the same labels."""
 
 
 def _build_columns(who: Identity) -> dict[str, Any]:
-    """The identity as the columns of an instance."""
+    """Return the identity as the columns of an instance."""
     whole = {
         key: _clip_if_text(value)
         for key, value in msgspec.to_builtins(who).items()

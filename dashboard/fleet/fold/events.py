@@ -1,4 +1,4 @@
-"""What happened in a report: compilations and findings."""
+"""Event fold: the compilations and findings of a report."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ PARITY_FAILED_TEXT = "another result than eager"
 
 
 def compiles_fold(facts: Facts, sender: ReportSender, report: Report, window: Window) -> None:
-    """One row per compilation, up to the wire's limit; the counts of the process hold all of
-    them."""
+    """Add a row per compilation, up to the wire's limit. The process counts include all
+    compilations."""
     key, day = to_instance_key(sender.source), window.minute // 1440
     for number, compile_ in enumerate(report.compiles[:MAX_COMPILES]):
         at = window.moment(compile_.at)
@@ -83,7 +83,7 @@ def _compile_columns(compile_: Compile) -> dict[str, Any]:
 
 
 def findings_fold(facts: Facts, sender: ReportSender, report: Report, window: Window) -> None:
-    """Findings of the report, and those that certain facts amount to."""
+    """Add the findings of a report, and the findings derived from its facts."""
     version = sender.source.version
     for kind, text, where, seen, values in _iterate_findings(report, window):
         key = FindingKey(version.project, version.model, kind, fingerprint(text, where))
@@ -96,7 +96,7 @@ def findings_fold(facts: Facts, sender: ReportSender, report: Report, window: Wi
 
 
 FindingValues = tuple[frozenset[str], int, str]
-"""The values that a finding names, how many there are, and how they vary."""
+"""Sampled values of a finding, the number of distinct values, and their pattern."""
 NO_VALUES: FindingValues = (frozenset(), 0, "")
 
 
@@ -162,7 +162,7 @@ def _iterate_findings(
             and (parity := parity_of(data)).state == "failed"
             and parity.kind != "finite"
         ):
-            # The figures differ between instances; it is the same finding on all of them.
+            # The measured differences vary between instances; all instances share the finding.
             yield (
                 "parity",
                 clip_label(f"{parity.name}: {parity.why or PARITY_FAILED_TEXT}", MAX_REASON),

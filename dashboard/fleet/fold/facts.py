@@ -1,5 +1,7 @@
-"""The facts of a batch of reports, keyed by natural keys; merging is associative and commutative
-(sums of floats up to rounding)."""
+"""Facts: contents of a batch of reports under natural keys.
+
+Merging is associative and commutative, except that sums of floats vary by rounding.
+"""
 
 from __future__ import annotations
 
@@ -14,30 +16,29 @@ from dashboard.fleet.fold.keys import FindingKey, InstanceKey, RegionKey, Source
 from dashboard.fleet.fold.numerics import ParityFact
 
 Span = tuple[int, int]
-"""First and last minute, both with data."""
+"""First and last minute with data, both inclusive."""
 
 EagerFallback = tuple[float, str]
-"""When a frame latched, and what else is known of it as JSON text."""
+"""Time of an eager fallback, and its other data as JSON text."""
 
 Receipt = tuple[float, str, str, str]
-"""What an instance tells of a command: when, what became of it, the command's id, and the rest as
-JSON text."""
+"""Receipt of a command: time, state, command id, and the other data as JSON text."""
 
 ColdStartReport = tuple[bool, float, str]
-"""A cold start as its agent tells it: whether it is told up to `ready`, its seconds, and its stages
-as JSON text."""
+"""Cold start as the agent reports it: whether it is complete up to `ready`, its seconds, and its
+stages as JSON text."""
 
 ProcessExit = tuple[float, int, str]
-"""When a process ended, its exit code, and the name of the signal that ended it; -1 and empty where
-that is not known."""
+"""Time of a process's end, its exit code (-1 if unknown), and the name of its signal (empty if
+unknown)."""
 
 K = TypeVar("K")
 
 
 @dataclass(slots=True)
 class InstanceFact:
-    """What is known of an instance; `latest` wins by sequence number, so an old report never
-    replaces what a newer one said."""
+    """Facts of an instance. The report with the highest sequence number supplies the identity, so
+    an old report never replaces a newer one."""
 
     source: Source
     seq: int
@@ -45,29 +46,30 @@ class InstanceFact:
     identity: dict[str, Any]
     clock_offset: float
     compiling: tuple[float, str, float | None]
-    """For how many seconds, which frame, and how long that took at most before."""
+    """Seconds since the current compilation began, its frame, and the longest earlier duration of
+    that frame."""
     first_minute: int
     last_minute: int
     last_seen: float
     losses: tuple[int, ...]
-    """Each only grows: the largest is the newest."""
+    """Counters that only grow: the largest value is the newest."""
     calls: tuple[int, int, int] = (0, 0, 0)
-    """Of the newest report that knew of any whether they ran compiled: its number, the calls, and
-    those that ran eager."""
+    """Sequence number of the newest report with calls of known execution mode, the count of these
+    calls, and the count of eager ones."""
     late_windows: int = 0
     ready: float | None = None
     active: int | None = None
-    """The first minute in which it called what is watched, or compiled; None: it only started so
-    far."""
+    """First minute with calls of watched code or with compilations; None while the process only
+    starts."""
     ended: ProcessExit | None = None
     latched: dict[tuple[str, str], EagerFallback] = field(default_factory=dict)
-    """By frame and cause, the first time it was told."""
+    """Earliest report of each eager fallback, by frame and cause."""
     receipts: set[Receipt] = field(default_factory=set)
     parities: dict[str, ParityFact] = field(default_factory=dict)
-    """By the name of the golden batch."""
+    """Golden batches by name."""
 
     def add(self, other: InstanceFact) -> None:
-        """Adds what another report of the same instance says."""
+        """Add another report of the same instance."""
         if (other.seq, other.digest, other.clock_offset) > (
             self.seq,
             self.digest,
@@ -98,7 +100,8 @@ class InstanceFact:
 
 @dataclass(slots=True)
 class CompileFact:
-    """One compilation, with the place it has in its report; together they name it for ever."""
+    """One compilation. Instance, report and position in the report identify a compilation
+    permanently."""
 
     source: Source
     day: int
@@ -110,7 +113,7 @@ class CompileFact:
 
 @dataclass(slots=True)
 class ColdStartFact:
-    """The start of a process as far as its reports tell; moments are Unix seconds by the server's
+    """Start of a process as its reports describe it; times are Unix seconds of the server's
     clock."""
 
     source: Source
@@ -120,10 +123,10 @@ class ColdStartFact:
     first_call: float | None = None
     marks: dict[str, float] = field(default_factory=dict)
     told: ColdStartReport | None = None
-    """What the agent itself says of it: the fullest wins."""
+    """Report of the agent itself; the most complete report wins."""
 
     def add(self, other: ColdStartFact) -> None:
-        """Adds what another report says of the same start."""
+        """Add another report of the same start."""
         self.started = min(self.started, other.started)
         self.ready = smaller(self.ready, other.ready)
         self.first_compile = smaller(self.first_compile, other.first_compile)
@@ -135,16 +138,16 @@ class ColdStartFact:
 
 @dataclass(slots=True)
 class Occurrences:
-    """How often something was seen, and when first and last."""
+    """Count of an event, and the times of its first and last occurrence."""
 
     count: int
     first: float
     last: float
     seconds: float = 0.0
-    """What it cost together, where that is known."""
+    """Total cost in seconds; 0 if unknown."""
 
     def add(self, other: Occurrences) -> None:
-        """Adds another sighting."""
+        """Add other occurrences."""
         self.count += other.count
         self.seconds += other.seconds
         self.first = min(self.first, other.first)
@@ -152,25 +155,26 @@ class Occurrences:
 
 
 def limit_values(values: Iterable[str]) -> frozenset[str]:
-    """As many as the wire holds, the same in whatever order they came."""
+    """Return up to MAX_VALUES values, independent of their order of arrival."""
     return frozenset(sorted(values)[:MAX_VALUES])
 
 
 @dataclass(slots=True)
 class FindingFact:
-    """A group of like events: the earliest sample, and how often it was seen by whom."""
+    """Group of similar events: the earliest sample, and the occurrences by source."""
 
     sample: tuple[float, str, str]
-    """When, the text, and where."""
+    """Time, text and location."""
     seen: dict[Source, Occurrences]
     values: frozenset[str] = frozenset()
-    """Values, classes or names that a guard met; of many the first ones by their text."""
+    """Values, classes or names that a guard observed; at most the first MAX_VALUES in text
+    order."""
     distinct: int = 0
-    """How many different ones one process met at most; 0: the finding is not about values."""
+    """Largest number of distinct values in one process; 0 if the finding has no values."""
     pattern: str = ""
 
     def add(self, other: FindingFact) -> None:
-        """Adds sightings of the same finding."""
+        """Add occurrences of the same finding."""
         self.sample = min(self.sample, other.sample)
         self.values = limit_values(self.values | other.values)
         self.distinct = max(self.distinct, other.distinct)
@@ -184,8 +188,8 @@ class FindingFact:
 
 @dataclass(slots=True)
 class Facts:
-    """Everything a batch of reports says. `hours` holds only windows too long for a minute: the
-    store adds the minutes to them."""
+    """All facts of a batch. `hours` holds only windows too long for a minute; the store adds the
+    minutes to their hours."""
 
     minutes: dict[tuple[Source, RegionKey, int], CallCounts] = field(default_factory=dict)
     hours: dict[tuple[Source, RegionKey, int], CallCounts] = field(default_factory=dict)
@@ -201,8 +205,8 @@ class Facts:
     simulated: set[VersionKey] = field(default_factory=set)
 
     def merge(self, other: Facts) -> None:
-        """Adds the facts of another batch; the other batch must not be used afterwards, its values
-        may be shared."""
+        """Add the facts of another batch. The other batch may share its values and must not be used
+        afterwards."""
         _add_all(self.minutes, other.minutes)
         _add_all(self.hours, other.hours)
         _add_all(self.process_minutes, other.process_minutes)
@@ -220,20 +224,20 @@ class Facts:
             self.note_seen(version, since, until)
 
     def days(self) -> set[int]:
-        """The days since 1970 that rows will be written for."""
+        """Return the days since 1970 that need rows."""
         return {minute // 1440 for _, minute in self.process_minutes} | {
             fact.day for fact in self.compiles.values()
         }
 
     def note_changed(self, version: VersionKey, first: int, last: int) -> None:
-        """Minutes from first to last have new data that the judge looks at."""
+        """Note that minutes `first` to `last` have new data for the judge."""
         known = self.changed.get(version)
         self.changed[version] = (
             (min(known[0], first), max(known[1], last)) if known else (first, last)
         )
 
     def note_seen(self, version: VersionKey, since: float, until: float) -> None:
-        """The version reported about this time."""
+        """Note that the version reported between `since` and `until`."""
         known = self.seen.get(version)
         self.seen[version] = (
             (min(known[0], since), max(known[1], until)) if known else (since, until)
@@ -241,8 +245,7 @@ class Facts:
 
 
 def value_add(table: dict[K, Any], key: K, value: Any) -> None:
-    """Adds a value to what the table holds under the key; the value belongs to the table
-    afterwards."""
+    """Add a value to the table's entry under `key`; the table owns the value afterwards."""
     known = table.setdefault(key, value)
     if known is not value:
         known.add(value)

@@ -1,5 +1,15 @@
-"""Whether a finding is new, ongoing, gone or back: read off when which version showed it and when
-which versions reported."""
+"""Finding state: new, ongoing, gone or back.
+
+Input: the minute of the first sighting per version, and the spans in which versions reported.
+
+1. A version has the finding from its first sighting until its last report.
+2. Spans with the finding join into one interval, unless ABSENCE_MINUTES without it separate them.
+3. Enough absence after the newest interval means "gone".
+4. Several versions in the newest interval mean "ongoing".
+5. One version means "back" after an earlier interval, else "new".
+
+Invariant: the state does not depend on the order in which rows or reports arrive.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 ABSENCE_MINUTES = 60
-"""Minutes of reports without the finding after which its absence means something. What a version
-compiles, it compiles at its start."""
+"""Minutes of reports without the finding before its absence counts. A version compiles mostly at
+its start."""
 
 RULE = (
     "New: one version has shown it. Ongoing: several have. Gone: every version that showed "
@@ -19,7 +29,7 @@ RULE = (
 
 
 class Presence(NamedTuple):
-    """A stretch of minutes since 1970 in which a version reported, both ends with data."""
+    """Minutes since 1970 in which a version reported; first and last minute have data."""
 
     version: int
     first: int
@@ -27,7 +37,7 @@ class Presence(NamedTuple):
 
 
 class FindingState(NamedTuple):
-    """The state, and the minute since when."""
+    """State of a finding, and its start in minutes since 1970."""
 
     state: str
     since: int
@@ -40,8 +50,11 @@ class _Interval(NamedTuple):
 
 
 def derive_finding_state(shown: Mapping[int, int], present: Sequence[Presence]) -> FindingState:
-    """The state of a finding that each of these versions showed first in this minute. The order of
-    arrival of anything plays no part."""
+    """Return the state of a finding.
+
+    `shown` maps each version to the minute of its first sighting. The order of arrival does not
+    matter.
+    """
     silent = _AbsenceMinutes(_list_presence_without(shown, present))
     stretches: list[_Interval] = []
     for version, first, last in sorted(
@@ -63,8 +76,8 @@ def derive_finding_state(shown: Mapping[int, int], present: Sequence[Presence]) 
 
 
 def _list_presence_with(shown: Mapping[int, int], present: Iterable[Presence]) -> list[Presence]:
-    """When versions with the finding reported, from its first sighting on: they have it as long as
-    they run."""
+    """Return the presence of versions with the finding, from the first sighting until the last
+    report."""
     found = [
         Presence(version, max(first, shown[version]), last)
         for version, first, last in present
@@ -81,7 +94,7 @@ def _list_presence_with(shown: Mapping[int, int], present: Iterable[Presence]) -
 def _list_presence_without(
     shown: Mapping[int, int], present: Iterable[Presence]
 ) -> list[tuple[int, int]]:
-    """When versions reported that had not shown it by then."""
+    """Return the spans in which versions reported before any sighting of the finding there."""
     ends = (
         (first, min(last, shown.get(version, last + 1) - 1)) for version, first, last in present
     )
@@ -89,7 +102,7 @@ def _list_presence_without(
 
 
 class _AbsenceMinutes:
-    """Minutes in which somebody reported without the finding, each counted once."""
+    """Minutes with reports but without the finding, each counted once."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
         self.firsts: list[int] = []
@@ -103,11 +116,11 @@ class _AbsenceMinutes:
 
     @property
     def end(self) -> int:
-        """The newest of them."""
+        """Newest minute; 0 if there is none."""
         return self.lasts[-1] if self.lasts else 0
 
     def minutes(self, first: int, last: int) -> int:
-        """How many there are from `first` to `last`."""
+        """Return the number of minutes from `first` to `last`."""
         start = bisect_left(self.lasts, first)
         return sum(
             max(0, min(end, last) - max(begin, first) + 1)

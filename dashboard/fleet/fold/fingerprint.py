@@ -1,5 +1,4 @@
-"""When two texts tell of the same thing: what differs by chance is taken out before they are
-compared."""
+"""Fingerprint: equal for texts that differ only in addresses, hashes and temporary paths."""
 
 from __future__ import annotations
 
@@ -17,15 +16,14 @@ _NORMAL = (
 
 
 def normalise(text: str) -> str:
-    """The text without addresses, long numbers, hashes and temporary paths, its white space
-    collapsed."""
+    """Remove addresses, long numbers, hashes and temporary paths; collapse white space."""
     for pattern, replacement in _NORMAL:
         text = pattern.sub(replacement, text)
     return " ".join(text.split())
 
 
 def fingerprint(text: str, where: str) -> str:
-    """The same for texts and places that differ only by chance."""
+    """Return the hash of the normalised text and location."""
     return hashlib.blake2b(
         f"{normalise(text)}\n{normalise(where)}".encode(), digest_size=16
     ).hexdigest()

@@ -1,4 +1,4 @@
-"""Folds reports into facts, one window at a time."""
+"""Report fold: reports to facts, one window at a time."""
 
 from __future__ import annotations
 
@@ -32,19 +32,20 @@ from dashboard.ingest.numbering import count_windows
 
 
 class FoldResult(NamedTuple):
-    """The facts of the rows that could be read, and the error of each row that could not."""
+    """Facts of the readable rows, and the error of each unreadable row."""
 
     facts: Facts
     failed: dict[int, str]
 
 
 def rows_fold(rows: Sequence[EncodedReport]) -> FoldResult:
-    """Folds a batch; a row that cannot be read steps aside with its error and changes no other."""
+    """Fold a batch. An unreadable row yields its error and leaves the other rows unchanged."""
     facts = Facts()
     try:
         for row in rows:
             _row_add(facts, row)
-    except Exception:  # noqa: BLE001  # one of them is bad, and may have left a part of itself: each by itself then
+    # The failed row may be half folded, so each row is folded separately.
+    except Exception:  # noqa: BLE001
         return _rows_fold_separately(rows)
     return FoldResult(facts, {})
 
@@ -54,7 +55,8 @@ def _rows_fold_separately(rows: Sequence[EncodedReport]) -> FoldResult:
     for row in rows:
         try:
             one = row_fold(row)
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is the row's own: kept with it, shown, and replayable
+        # Any error belongs to its row: the error is stored, shown, and replayable.
+        except Exception as error:  # noqa: BLE001
             failed[row.id] = f"{type(error).__name__}: {error}"
         else:
             facts.merge(one)
@@ -62,7 +64,7 @@ def _rows_fold_separately(rows: Sequence[EncodedReport]) -> FoldResult:
 
 
 def row_fold(row: EncodedReport) -> Facts:
-    """The facts of one report."""
+    """Return the facts of one report."""
     facts = Facts()
     _row_add(facts, row)
     return facts
@@ -75,8 +77,8 @@ def _row_add(facts: Facts, row: EncodedReport) -> None:
     _calls_fold(facts, sender, report, window)
     process = fold_process(report, window)
     if is_uncounted_role(sender.columns["role"]) or (window.long and not _is_active(report)):
-        # The seconds that a version's instances cover: a long window has no minute by which a first
-        # call could be found later.
+        # A long window does not reveal the minute of the first call. Such a window therefore covers
+        # no time before the process is active.
         process.covered = 0.0
     if window.long:
         value_add(facts.process_hours, (sender.source, window.minute // 60), process)
@@ -105,8 +107,11 @@ def _calls_fold(facts: Facts, sender: ReportSender, report: Report, window: Wind
 
 
 def _count_calls(region: Region, window: Window) -> CallCounts:
-    """The numbers were checked when the report was accepted; the sketches stay the report's own,
-    decoded for this fold alone."""
+    """Return the calls of a region.
+
+    Ingestion has checked the numbers. The sketches were decoded for this fold alone and need no
+    copy.
+    """
     by = region.eager_by
     return CallCounts(
         calls=region.calls,
@@ -177,14 +182,14 @@ def _instance_fold(
 
 
 def _is_active(report: Report) -> bool:
-    """Whether the process called what is watched, or compiled: before that it only starts, or
-    helps."""
+    """Return whether the process called watched code or compiled. Before that, the process starts
+    or helps."""
     return bool(report.compiles) or any(region.calls for region in report.regions)
 
 
 def _find_exit(report: Report, window: Window) -> ProcessExit | None:
-    """How the process ended, as its last report says, and the end of that report's window: what
-    reports later did not end."""
+    """Return how the process ended, and the end of its last window. A later report shows that the
+    process did not end."""
     found = None
     for fact in report.facts:
         if fact.kind == "ended":
@@ -200,8 +205,8 @@ def _find_exit(report: Report, window: Window) -> ProcessExit | None:
 
 
 def _count_known_calls(report: Report) -> tuple[int, int, int]:
-    """The calls of outermost regions of which it is known whether they ran compiled, behind the
-    report's number."""
+    """Return the report's number, its outermost calls of known execution mode, and the eager calls
+    among them."""
     regions = [region for region in report.regions if region.outermost]
     eager = sum(
         region.eager_by.get(cause, 0) for region in regions for cause in COUNTED_EAGER_CAUSES
@@ -220,7 +225,7 @@ def _read_compiling(gauges: Gauges) -> tuple[float, str, float | None]:
 
 
 def _find_eager_fallbacks(report: Report, window: Window) -> dict[tuple[str, str], EagerFallback]:
-    """Frames that run eager for good, by frame and cause."""
+    """Return the earliest report of each eager fallback, by frame and cause."""
     found: dict[tuple[str, str], EagerFallback] = {}
     for fact in report.facts:
         if fact.kind == "latched_eager":

@@ -1,18 +1,18 @@
-"""The natural keys that facts are counted under, before any database id exists."""
+"""Natural keys: keys of facts before database ids exist."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 OTHER = "other"
-"""What stands for everything that there is no room for; never judged."""
+"""Collective name for entities over a limit; never evaluated."""
 
 OTHER_INSTANCE_PREFIX = "other-"
-"""How the id of an instance begins that stands for many; ids of processes have no hyphen."""
+"""Prefix of the id of a collective instance; ids of processes have no hyphen."""
 
 
 class VersionKey(NamedTuple):
-    """A version of a model of a project."""
+    """Version of a model of a project."""
 
     project: int
     model: str
@@ -20,14 +20,14 @@ class VersionKey(NamedTuple):
 
 
 class EnvironmentKey(NamedTuple):
-    """Where a project runs something, such as production."""
+    """Environment of a project, such as production."""
 
     project: int
     environment: str
 
 
 class Source(NamedTuple):
-    """Who reports: one instance, with what decides where its numbers are added up."""
+    """Reporting instance, and the properties that decide which series its numbers join."""
 
     version: VersionKey
     instance: str
@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
 
 class RegionKey(NamedTuple):
-    """Which calls: a region, its shape bucket, and how it is compiled."""
+    """Region, shape bucket, and compile mode of calls."""
 
     region: str
     bucket: str
@@ -47,7 +47,7 @@ class RegionKey(NamedTuple):
 
 
 class StratumKey(NamedTuple):
-    """What may be compared with each other."""
+    """Stratum: only calls of the same stratum are compared with each other."""
 
     project: int
     gpu: str
@@ -57,7 +57,7 @@ class StratumKey(NamedTuple):
 
 
 class SeriesKey(NamedTuple):
-    """What a minute of calls of a version is counted under."""
+    """Series of a version's calls per minute."""
 
     version: VersionKey
     environment: str
@@ -68,7 +68,7 @@ class SeriesKey(NamedTuple):
 
 
 class GroupKey(NamedTuple):
-    """What the process facts of a version are added up under."""
+    """Group of a version's process facts."""
 
     version: VersionKey
     environment: str
@@ -83,7 +83,7 @@ class InstanceKey(NamedTuple):
 
 
 class FindingKey(NamedTuple):
-    """A group of like events of a model."""
+    """Group of similar events of a model."""
 
     project: int
     model: str
@@ -92,8 +92,8 @@ class FindingKey(NamedTuple):
 
 
 def to_series_key(source: Source, place: RegionKey) -> SeriesKey:
-    """The series that calls of a source at a place belong to; `other` has one stratum, whatever
-    went into it."""
+    """Return the series of a source's calls at a place. The collective place `other` has one
+    stratum."""
     if place.region == place.bucket == place.mode == OTHER:
         stratum = StratumKey(source.version.project, OTHER, OTHER, OTHER, 1)
         return SeriesKey(source.version, source.environment, stratum, OTHER, OTHER, place.outermost)
@@ -106,10 +106,10 @@ def to_series_key(source: Source, place: RegionKey) -> SeriesKey:
 
 
 def to_group_key(source: Source) -> GroupKey:
-    """The group that process facts of a source belong to."""
+    """Return the group of a source's process facts."""
     return GroupKey(source.version, source.environment, source.gpu)
 
 
 def to_instance_key(source: Source) -> InstanceKey:
-    """The instance behind a source."""
+    """Return the instance of a source."""
     return InstanceKey(source.version.project, source.instance)

@@ -1,5 +1,4 @@
-"""When a version was live: minutes with data joined across gaps, in whatever order they became
-known."""
+"""Live spans: minutes with data, joined across short gaps, in any order of arrival."""
 
 from __future__ import annotations
 
@@ -8,15 +7,15 @@ from collections.abc import Iterable
 from dashboard.fleet.fold.facts import Span
 
 GONE_AFTER_MINUTES = 30
-"""Minutes without data after which traffic that comes back is a new deployment."""
+"""Minutes without data after which returning traffic is a new deployment."""
 
 MAX_AHEAD_MINUTES = 5
-"""Minutes after now that a report may cover: what lies further ahead came while this dashboard's
-clock was ahead."""
+"""Limit of minutes in the future that a report may cover. Later minutes result from a server clock
+that was ahead."""
 
 
 def spans_join(spans: Iterable[Span]) -> list[Span]:
-    """The spans in order, those joined that lie at most GONE_AFTER apart."""
+    """Return the spans in order; spans at most GONE_AFTER_MINUTES apart are joined."""
     joined: list[Span] = []
     for first, last in sorted(spans):
         if joined and first - joined[-1][1] <= GONE_AFTER_MINUTES:

@@ -1,5 +1,4 @@
-"""What an instance tells of its golden batches: of each name what it told last, and when it failed
-first."""
+"""Numerics fold: the latest result of each golden batch of an instance, and its first failure."""
 
 from __future__ import annotations
 
@@ -24,21 +23,21 @@ from dashboard.fleet.fold.report_window import Window
 
 @dataclass(frozen=True, slots=True)
 class ParityFact:
-    """One golden batch of one instance."""
+    """Result of one golden batch on one instance."""
 
     at: float
     told: str
-    """The newest, as JSON text."""
+    """Newest result, as JSON text."""
     failed_at: float | None
 
     def merged(self, other: ParityFact) -> ParityFact:
-        """With what another report says of the same one."""
+        """Return the newest of two results, with the earlier failure."""
         newest = max(self, other, key=lambda one: (one.at, one.told))
         return replace(newest, failed_at=smaller(self.failed_at, other.failed_at))
 
 
 def parse_parities(report: Report, window: Window) -> dict[str, ParityFact]:
-    """By name, as many as one process may tell of."""
+    """Return results by name, up to MAX_GOLDENS."""
     found: dict[str, ParityFact] = {}
     for fact in report.facts:
         if fact.kind != "parity":
@@ -58,7 +57,7 @@ def parse_parities(report: Report, window: Window) -> dict[str, ParityFact]:
 
 
 def clip_parity_texts(told: Parity) -> Parity:
-    """With texts that show all they hold; a name is part of a key, and two different ones stay
+    """Clip all texts for display. The name is part of a key, so different names remain
     different."""
     return replace(
         told,

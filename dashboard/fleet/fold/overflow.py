@@ -1,5 +1,4 @@
-"""Renames what there is no room for to `other`: what it counted is added up there, so that every
-total stays as it was."""
+"""Overflow: renames entities over a limit to `other`, so that every total remains exact."""
 
 from __future__ import annotations
 
@@ -31,23 +30,26 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class OverflowNames:
-    """Versions by their new name, and instances and environments that lose theirs."""
+    """New names of versions; instances and environments that become `other`."""
 
     versions: Mapping[VersionKey, VersionKey] = field(default_factory=dict)
     instances: Collection[InstanceKey] = ()
     environments: Collection[EnvironmentKey] = ()
 
     def version(self, version: VersionKey) -> VersionKey:
-        """The version under its new name, or as it was."""
+        """Return the new name of the version, else its own."""
         return self.versions.get(version, version)
 
     def environment(self, project: int, environment: str) -> str:
-        """The environment under its new name, or as it was."""
+        """Return the new name of the environment, else its own."""
         return OTHER if EnvironmentKey(project, environment) in self.environments else environment
 
     def source(self, source: Source) -> Source:
-        """The source under its new names. One `other` instance stands for all that share what
-        minutes are grouped by."""
+        """Return the source under its new names.
+
+        One `other` instance represents all instances of the same version, environment, GPU and
+        world size.
+        """
         version, environment = (
             self.version(source.version),
             self.environment(source.version.project, source.environment),
@@ -62,8 +64,8 @@ class OverflowNames:
 
 
 def rename_sources(facts: Facts, renamed: OverflowNames) -> Facts:
-    """The facts with other versions, instances and environments; a single process's start, identity
-    and losses are not kept."""
+    """Rename versions, instances and environments. Start, identity and losses of a renamed process
+    are dropped."""
     found = Facts(
         minutes=_rekey(facts.minutes, lambda key: (renamed.source(key[0]), key[1], key[2])),
         hours=_rekey(facts.hours, lambda key: (renamed.source(key[0]), key[1], key[2])),
@@ -98,8 +100,10 @@ def rename_sources(facts: Facts, renamed: OverflowNames) -> Facts:
 
 
 def rename_series(facts: Facts, refused: Collection[SeriesKey]) -> Facts:
-    """The facts with the calls of these series under `other`, those of outermost regions apart:
-    they alone are callers' calls."""
+    """Move the calls of these series to `other`.
+
+    Outermost regions remain separate, because only their calls are calls of callers.
+    """
 
     def moved(key: tuple[Source, RegionKey, int]) -> tuple[Source, RegionKey, int]:
         source, place, at = key
@@ -113,7 +117,7 @@ def rename_series(facts: Facts, refused: Collection[SeriesKey]) -> Facts:
 
 
 def rename_findings(facts: Facts, refused: Collection[FindingKey]) -> Facts:
-    """The facts with these findings in one of their model and kind."""
+    """Merge these findings into one collective finding per model and kind."""
     found: dict[FindingKey, FindingFact] = {}
     for key, fact in facts.findings.items():
         if key in refused:
@@ -167,8 +171,8 @@ def _rename_instance(fact: InstanceFact, renamed: OverflowNames) -> InstanceFact
 
 
 def _rename_compile(fact: CompileFact, renamed: OverflowNames) -> CompileFact:
-    """Two processes number their reports alike, so under `other` a hash of both stands for the
-    number."""
+    """Two processes may use equal report numbers, so under `other` a hash of process and number
+    replaces the number."""
     source = renamed.source(fact.source)
     if source.instance == fact.source.instance:
         return replace(fact, source=source)

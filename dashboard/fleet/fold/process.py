@@ -1,4 +1,4 @@
-"""What a report says of its process as a whole: compilations, caches, memory."""
+"""Process fold: compilations, caches and memory of a process in one window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_BYTES = 1 << 62
 MAX_FINDING_COUNT = 10**9
 MAX_SECONDS = 10.0**9
 MAX_COMPILE_S = 7 * 86400.0
-"""One report with a longer one would stand for all that its fleet compiled."""
+"""Limit of a compilation's seconds. A longer value would dominate the total of the fleet."""
 MAX_FRAMES = 10**6
 
 FAILED_OUTCOMES = ("raised", "suppressed")
@@ -22,7 +22,7 @@ SUCCESS_OUTCOME, RECORDING = "ok", "cuda_graph"
 
 
 def fold_process(report: Report, window: Window) -> ProcessCounts:
-    """The process facts of one window."""
+    """Return the process counts of one window."""
     process = ProcessCounts(windows=count_windows(report), covered=window.seconds)
     for compile_ in report.compiles:
         _compile_count(process, compile_)
@@ -40,8 +40,7 @@ def fold_process(report: Report, window: Window) -> ProcessCounts:
 
 
 def count_ooms(fact: Fact) -> int:
-    """How often the allocator ran out of memory, as the fact tells; an agent that tells no number
-    met it once."""
+    """Return the number of out-of-memory errors of a fact; 1 if the agent reports no number."""
     count = fact.data.get("count", 1)
     return (
         min(max(count, 1), MAX_FINDING_COUNT)
@@ -51,7 +50,10 @@ def count_ooms(fact: Fact) -> int:
 
 
 def classify_compile(compile_: Compile) -> str:
-    """Agents that know no recordings called each an autotune; its seconds say what it was."""
+    """Return the kind of a compilation.
+
+    Older agents report a CUDA graph recording as autotuning; the seconds distinguish the two.
+    """
     graphs, tuned = (compile_.seconds.get(phase, 0.0) for phase in ("cuda_graphs", "autotune"))
     return (
         RECORDING
@@ -61,21 +63,23 @@ def classify_compile(compile_: Compile) -> str:
 
 
 def cache_answer(kind: str, outcome: str, answers: Collection[str]) -> str:
-    """What the caches of graphs together answered: one miss is enough for a miss. Empty when none
-    was asked, and of what cannot miss: a recording of CUDA graphs, and a compilation that failed,
-    for what it did not find was never to be had."""
+    """Return the combined answer of the graph caches: one miss makes a miss.
+
+    Empty if no cache was asked, and for operations that cannot miss. A CUDA graph recording cannot
+    miss, nor can a failed compilation: its result cannot be in a cache.
+    """
     if kind == RECORDING or outcome != SUCCESS_OUTCOME:
         return ""
     return next((answer for answer in ("miss", "hit", "bypass") if answer in answers), "")
 
 
 def clamp_seconds(value: float | None) -> float:
-    """Seconds that can be true; absent ones add nothing."""
+    """Clamp seconds to a plausible range; None becomes 0."""
     return min(max(value or 0.0, 0.0), MAX_SECONDS)
 
 
 def clamp_compile_seconds(value: float | None) -> float | None:
-    """How long a compilation took or was spared; None where that is not told, or cannot be true."""
+    """Return the seconds a compilation took or saved; None if not reported or implausible."""
     return None if value is None or value > MAX_COMPILE_S else clamp_seconds(value)
 
 
@@ -106,7 +110,8 @@ def _compile_count(process: ProcessCounts, compile_: Compile) -> None:
 
 
 def _read_gauges(process: ProcessCounts, gauges: Gauges) -> None:
-    """Of several devices the one that holds most: that is the one that runs out."""
+    """Read the gauges. Of several devices, the largest value counts, because that device runs out
+    of memory first."""
     devices = gauges.devices
     process.gpu_allocated = _find_largest_bytes([device.allocated for device in devices])
     process.gpu_peak = _find_largest_bytes([device.peak for device in devices])
@@ -128,6 +133,6 @@ def _read_gauges(process: ProcessCounts, gauges: Gauges) -> None:
 
 
 def _find_largest_bytes(values: list[int | None]) -> int | None:
-    """The largest, as far as it can be true."""
+    """Return the largest value in bytes, clamped to a plausible range; None without values."""
     seen = [value for value in values if value is not None]
     return min(max(*seen, 0), MAX_BYTES) if seen else None

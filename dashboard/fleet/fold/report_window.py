@@ -1,5 +1,4 @@
-"""A report's window by the server's clock: its minute, its length, and what is too long for a
-minute."""
+"""Report window: the minute and length of a report by the server's clock."""
 
 from __future__ import annotations
 
@@ -9,18 +8,18 @@ from dataclasses import dataclass
 from compilewatch.wire.messages import MAX_JUDGED_WINDOW, Report
 
 SKEW_TOLERANCE_S = 2.0
-"""Seconds: a smaller offset is the network's, and correcting it would move windows for nothing."""
+"""Offsets below this limit result from network delay and are not corrected."""
 
 _ROUND_DIGITS = 3
-"""Of a second, after the point: a float near 1.8e9 is exact to a quarter of a microsecond only."""
+"""Decimal places of a second. A float near 1.8e9 is exact only to a quarter of a microsecond."""
 
 LAST_MOMENT_S = 253_402_300_799.0
-"""The end of the year 9999, beyond which no date can be stored."""
+"""End of the year 9999, the last date that can be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One window; Unix seconds by the server's clock, minutes since 1970."""
+    """One window, in Unix seconds of the server's clock and minutes since 1970."""
 
     start: float
     end: float
@@ -32,20 +31,20 @@ class Window:
 
     @property
     def seconds(self) -> float:
-        """How much time it covers."""
+        """Length in seconds."""
         return self.end - self.start
 
     def moment(self, agent_time: float) -> float:
-        """A time of the agent's by the server's clock, kept to what can be stored as a date."""
+        """Convert an agent's time to the server's clock, clamped to dates that can be stored."""
         return min(max(agent_time + self._shift, 0.0), LAST_MOMENT_S)
 
 
 def correct_window(report: Report, clock_offset: float) -> Window:
-    """The window of a report whose sender's clock is behind by `clock_offset` seconds."""
+    """Return the window of a report from a sender whose clock is `clock_offset` seconds behind."""
     shift = clock_offset if abs(clock_offset) > SKEW_TOLERANCE_S else 0.0
     start, end = report.window[0] + shift, report.window[1] + shift
     minute = minute_of_end(end)
-    # A window merged in an outage is too coarse to be judged by the minute.
+    # A window merged during an outage is too coarse to be evaluated by the minute.
     long = round(end - start, _ROUND_DIGITS) > MAX_JUDGED_WINDOW
     return Window(
         start=start,
@@ -59,6 +58,6 @@ def correct_window(report: Report, clock_offset: float) -> Window:
 
 
 def minute_of_end(end: float) -> int:
-    """The minute that holds the moment just before the end: an end exactly on a boundary closes the
-    minute before."""
+    """Return the minute before the end of a window: an end on a boundary belongs to the minute
+    before."""
     return math.ceil(round(end, _ROUND_DIGITS) / 60.0) - 1

@@ -1,42 +1,43 @@
-"""What a process does in its job, and from when on it counts as an instance. This is the only place
-with these rules.
+"""Process roles: which processes count as instances, and from when. This module alone holds the
+rules.
 
-A process counts from its first call or compilation. A parent and a data worker never count, even if
-they compile: what they compile is added to the totals of their version, and not to its number of
-instances. An auxiliary process that calls or compiles counts like any other. An agent that reports
-no role is taken for a worker."""
+A process counts from its first call or compilation. Parents and data workers never count, even if
+they compile. Their compilations enter the totals of the version, but not its instance count. An
+auxiliary process that calls or compiles counts like any other. An agent without a reported role is
+a worker.
+"""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 UNCOUNTED_ROLES = ("parent", "data worker")
-"""Roles that are never instances."""
+"""Roles that never count as instances."""
 AUXILIARY, WORKER, ENGINE = "auxiliary", "worker", "engine"
 
 
 class RoleColumns(Protocol):
-    """The columns of an instance that these rules read."""
+    """Columns of an instance that the rules read."""
 
     @property
     def role(self) -> str:
-        """A role of the wire."""
+        """Role as defined by the wire."""
 
     @property
     def active_minute(self) -> int | None:
-        """The first minute with calls or compilations."""
+        """First minute with calls or compilations."""
 
 
 def is_uncounted_role(role: str) -> bool:
-    """Whether a process of this role is no instance, whatever it does."""
+    """Return whether a process of this role is never an instance."""
     return role in UNCOUNTED_ROLES
 
 
 def is_helper(one: RoleColumns) -> bool:
-    """Whether the process only helps its job, and is shown there."""
+    """Return whether the process only helps its job and is shown with the job."""
     return is_uncounted_role(one.role) or (one.role == AUXILIARY and one.active_minute is None)
 
 
 def is_counted(one: RoleColumns) -> bool:
-    """Whether the process enters per-instance figures."""
+    """Return whether the process enters per-instance metrics."""
     return one.active_minute is not None and not is_uncounted_role(one.role)

@@ -1,5 +1,19 @@
-"""Many sketches at once, as columns of numbers: read, merged, asked for quantiles and packed
-without a loop over their bins."""
+"""Sketch columns: many sketches as NumPy arrays, without a Python loop over their bins.
+
+Columns hold the same sketches as `compilewatch.wire.sketch` and agree with its results for merging,
+quantiles and packing. One row is one sketch; one entry is one filled bin.
+
+Invariants:
+- Entries are sorted by row, then by bin; every entry counts at least one value.
+- `ends[n]` is the end of row n's entries; its start is `ends[n - 1]`, or 0.
+- `count[n]` is `zero[n]` plus the sum of row n's entries.
+
+`merged` lays out one dense array per group, from its lowest to its highest bin. It adds all entries
+into these arrays at once and keeps the filled bins. Counts are scaled down before a group exceeds
+COUNTER_MAX, so quantiles and means remain.
+
+`merge_packed` works on CHUNK sketches at a time, because larger arrays leave the CPU cache.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +38,8 @@ assert _HEAD.itemsize == HEAD.size
 
 @dataclass(frozen=True, slots=True)
 class SketchColumns:
-    """A row a sketch; an entry a filled bin, in order of row and bin. `ends` is where the entries
-    of each row end."""
+    """One row per sketch, one entry per filled bin, sorted by row and bin. `ends` holds the end of
+    each row's entries."""
 
     count: Ints
     total: Floats
@@ -42,13 +56,13 @@ class SketchColumns:
 
     @property
     def starts(self) -> Ints:
-        """Where the entries of each row start."""
+        """Return the start of each row's entries."""
         return (
             np.concatenate(([0], self.ends[:-1])).astype(np.int64) if len(self.ends) else self.ends
         )
 
     def part(self, start: int, end: int) -> SketchColumns:
-        """Some neighbouring rows."""
+        """Return the rows from `start` up to `end`."""
         first = int(self.ends[start - 1]) if start else 0
         last = int(self.ends[end - 1]) if end else 0
         rows, entries = slice(start, end), slice(first, last)
@@ -65,7 +79,7 @@ class SketchColumns:
         )
 
     def every(self, first: int, step: int) -> SketchColumns:
-        """The rows `first`, `first + step`, and so on."""
+        """Return the rows `first`, `first + step`, and so on."""
         chosen = self.row % step == first
         row = self.row[chosen] // step
         rows = slice(first, None, step)
@@ -83,11 +97,13 @@ class SketchColumns:
         )
 
     def merged(self, groups: Sequence[int] | Ints, size: int) -> SketchColumns:
-        """One sketch per group, 0 up to `size`: the sum of the rows that `groups` puts into it, in
-        their order."""
+        """Return one sketch per group: row n joins group `groups[n]`, from 0 up to `size`.
+
+        Rows of a group are added in their order.
+        """
         group = np.asarray(groups, np.int64)
         if self.count.sum(dtype=np.float64) > COUNTER_MAX:
-            self = self._thin_out(group, size)  # the same rows, with less in them
+            self = self._thin_out(group, size)  # same rows, with smaller counts
         some = self.count > 0
         low, high = np.full(size, np.inf), np.zeros(size)
         np.minimum.at(low, group[some], self.low[some])
@@ -116,8 +132,8 @@ class SketchColumns:
         )
 
     def _thin_out(self, group: Ints, size: int) -> SketchColumns:
-        """The same rows, thinned out where a group would count more than MOST: its quantiles and
-        its mean stay."""
+        """Scale down the rows of groups that would exceed COUNTER_MAX; quantiles and mean
+        remain."""
         sums = np.bincount(group, weights=self.count.astype(np.float64), minlength=size)
         factor = np.ceil(sums / COUNTER_MAX).astype(np.int64).clip(1)[group]
         zero, filled = self.zero // factor, self.filled // factor[self.row]
@@ -125,14 +141,17 @@ class SketchColumns:
         return replace(self, count=count, total=self.total / factor, zero=zero, filled=filled)
 
     def quantile(self, q: float | Floats) -> list[float | None]:
-        """What `Sketch.quantile` says of each row, None in an open bin too; all are asked for one
-        share, or each for its own."""
+        """Return the quantile of each row, as `Sketch.quantile` does.
+
+        `q` is one share for all rows, or an array with one share per row. None for a row without
+        values, and for a quantile in an open bin.
+        """
         if not len(self):
             return []
         rank = q * self.count
         before = np.concatenate(([0], np.cumsum(self.filled)))
-        # The first bin of the row at whose end the share is reached; beyond the last one the
-        # maximum stands.
+        # `reached` is the first bin of the row whose end reaches the share. Beyond the last bin,
+        # the maximum remains.
         reached = np.searchsorted(before[1:], before[self.starts] + rank - self.zero, side="left")
         entry = np.minimum(np.maximum(reached, self.starts), np.maximum(self.ends - 1, 0))
         value = np.array(self.high)
@@ -160,7 +179,7 @@ class SketchColumns:
         ]
 
     def upper_bounds(self, q: float) -> list[float | None]:
-        """What `Sketch.upper_bound` says of each row."""
+        """Return the upper bound of each row, as `Sketch.upper_bound` does."""
         opened = (self.count > self.zero) & (self.zero == 0) & (self.low <= 0)
         found: list[float | None] = [None] * len(self)
         for row in np.flatnonzero(opened).tolist():
@@ -170,14 +189,14 @@ class SketchColumns:
         return found
 
     def means(self) -> list[float | None]:
-        """Seconds of a value on average; None where there is none."""
+        """Return the mean of each row in seconds; None without values."""
         return [
             total / count if count else None
             for total, count in zip(self.total.tolist(), self.count.tolist(), strict=True)
         ]
 
     def packed(self) -> list[bytes]:
-        """What `Sketch.pack` writes of each row."""
+        """Return each row packed, as `Sketch.pack` does."""
         size = len(self)
         heads = np.zeros(size, _HEAD)
         heads["scale"], heads["total"], heads["low"], heads["high"] = (
@@ -196,7 +215,7 @@ class SketchColumns:
         return out
 
     def sketches(self) -> list[Sketch]:
-        """Each row as a sketch of its own."""
+        """Return each row as a sketch."""
         columns = (self.count, self.total, self.low, self.high, self.zero, self.starts, self.ends)
         bins, filled = self.bin.tolist(), self.filled.tolist()
         found = []
@@ -211,8 +230,8 @@ class SketchColumns:
         return found
 
     def _numbers(self) -> tuple[Ints, Ints]:
-        """The whole numbers of all packed rows, one after the other, and where those of each row
-        end."""
+        """Return the integers of all packed rows in sequence, and the end of each row's
+        integers."""
         starts, has = self.starts, self.ends > self.starts
         gap = np.diff(self.bin, prepend=0) - 1
         gap[starts[has]] = 0
@@ -232,7 +251,7 @@ class SketchColumns:
 
 
 def build_sketch_columns(sketches: Sequence[Sketch]) -> SketchColumns:
-    """The sketches as columns."""
+    """Build columns from sketches."""
     width = np.fromiter((len(each.bins) for each in sketches), np.int64, len(sketches))
     filled = np.fromiter(
         chain.from_iterable(each.bins for each in sketches), np.int64, int(width.sum())
@@ -260,8 +279,10 @@ def build_sketch_columns(sketches: Sequence[Sketch]) -> SketchColumns:
 
 
 def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
-    """The sketches that were packed, as columns; raises ValueError if one is of another scale or
-    cut off."""
+    """Build columns from packed sketches.
+
+    Raises ValueError for another scale or a truncated sketch.
+    """
     size = len(packed)
     if not size:
         return build_sketch_columns([])
@@ -274,8 +295,8 @@ def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
         raise ValueError("a packed sketch is cut off")
     zero, offset = numbers[begins], numbers[begins + 1]
     offset = (offset >> 1) ^ -(offset & 1)
-    # After the two numbers of the head, a number counts one bin, and after a zero it says how many
-    # empty ones there are.
+    # Two integers form the head. Then each integer counts one bin; after a zero, the next integer
+    # is the number of empty bins.
     entry = numbers != 0
     entry[begins] = entry[begins + 1] = True
     gaps = np.flatnonzero(~entry)
@@ -296,7 +317,7 @@ def unpack_sketches(packed: Sequence[bytes | memoryview[int]]) -> SketchColumns:
 
 
 def _split_packed(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, Ints]:
-    """The heads of packed sketches, the bytes behind them, and how many of those each has."""
+    """Return the heads, the bytes after the heads, and the number of these bytes per sketch."""
     lengths = np.fromiter(map(len, packed), np.int64, len(packed))
     if lengths.min() < HEAD.size:
         raise ValueError("a packed sketch is cut off")
@@ -310,8 +331,10 @@ def _split_packed(packed: Sequence[bytes | memoryview[int]]) -> tuple[Any, Any, 
 def merge_packed(
     packed: Sequence[bytes | memoryview[int]], groups: Sequence[int] | Ints, size: int
 ) -> SketchColumns:
-    """One sketch per group of any number of packed ones; few at a time, as columns that leave the
-    processor's cache cost ten times more."""
+    """Merge any number of packed sketches into one sketch per group.
+
+    Sketches are merged in chunks: arrays larger than the CPU cache cost ten times more.
+    """
     parts, owners = [build_sketch_columns([])], [np.zeros(0, np.int64)]
     for start in range(0, len(packed), CHUNK):
         mine, places = np.unique(
@@ -325,7 +348,7 @@ def merge_packed(
 def merge_packed_by_key(
     pairs: Iterable[tuple[K, bytes | memoryview[int] | None]],
 ) -> dict[K, Sketch]:
-    """One sketch per key, in the order of their first packed one; what is absent is left out."""
+    """Merge packed sketches by key, in the order of the first sketch per key; None is skipped."""
     places: dict[K, int] = {}
     packed, groups = [], []
     for key, data in pairs:
@@ -336,7 +359,7 @@ def merge_packed_by_key(
 
 
 def concatenate_sketches(*parts: SketchColumns) -> SketchColumns:
-    """The rows of all parts, one after the other."""
+    """Concatenate the rows of all parts."""
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts])
         for name in ("count", "total", "low", "high", "zero", "bin", "filled")
@@ -353,12 +376,12 @@ def concatenate_sketches(*parts: SketchColumns) -> SketchColumns:
 
 
 def sum_by_group(group: Ints, values: Floats, size: int) -> Floats:
-    """Numbers added per group, in their order."""
+    """Return the sum of floats per group, added in order."""
     return np.bincount(group, weights=values, minlength=size).astype(np.float64)
 
 
 def _count_by_group(group: Ints, values: Ints, size: int) -> Ints:
-    """Whole numbers added per group, exactly."""
+    """Return the exact sum of integers per group."""
     sums = np.zeros(size, np.int64)
     np.add.at(sums, group, values)
     return sums

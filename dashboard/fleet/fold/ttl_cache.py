@@ -1,5 +1,5 @@
-"""What was worked out of late: answers that nobody asked for again go, so that processes which come
-and go leave nothing behind."""
+"""TTL cache: a function cache that drops unused answers, so that ended processes free their
+memory."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ T = TypeVar("T")
 
 
 class TtlCache(Generic[*A, T]):
-    """A function that answers the same for the same arguments, with its answers of the present and
-    of the last period.
+    """Cache of a pure function's answers in the current and the previous period.
 
-    An answer is kept for one to two periods (seconds) after it was last asked for, and there are at
-    most twice `most`. Any thread may ask: at worst an answer is worked out twice."""
+    An answer is retained for one to two periods (seconds) after its last use, at most `2 * most`
+    answers in total. Calls from several threads are safe: at worst, two threads compute the same
+    answer.
+    """
 
     def __init__(
         self,
@@ -42,8 +43,8 @@ class TtlCache(Generic[*A, T]):
         return len(self._now.keys() | self._before.keys())
 
     def _turn(self) -> None:
-        """Begins another period where this one is over or full; after two without a question
-        nothing is left."""
+        """Start a new period if the current one is over or full; drop answers unused for two
+        periods."""
         now = self._clock()
         if now < self._until and len(self._now) < self._most:
             return

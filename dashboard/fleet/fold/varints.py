@@ -1,5 +1,4 @@
-"""Whole numbers as varints of seven bits, many at once: what `compilewatch.wire.varint` does number
-by number."""
+"""Varints: vectorised form of `compilewatch.wire.varint`, seven bits per byte."""
 
 from __future__ import annotations
 
@@ -12,7 +11,10 @@ Bools = NDArray[np.bool_]
 
 
 def decode_varints(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]:
-    """The numbers behind varints of seven bits, and how many of them each row has."""
+    """Return the decoded integers of all rows, and their number per row.
+
+    Raises ValueError if a row has fewer than two integers or is truncated.
+    """
     ends = np.flatnonzero(tails < 128)
     rows_end = np.cumsum(lengths)
     up_to = np.searchsorted(ends, rows_end, side="left")
@@ -20,8 +22,8 @@ def decode_varints(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]
     if np.any(counts < 2) or not np.array_equal(ends[up_to - 1], rows_end - 1):
         raise ValueError("a packed sketch is cut off")
     values = tails[ends].astype(np.int64)
-    # The last byte of a number is its highest: from there back to its first, and most numbers have
-    # no other.
+    # The last byte of an integer holds its highest bits. Most integers have one byte only, so the
+    # loop continues with the longer ones.
     first = np.concatenate(([0], ends[:-1] + 1))
     longer = np.flatnonzero(ends > first)
     at, first = ends[longer], first[longer]
@@ -34,8 +36,7 @@ def decode_varints(tails: NDArray[np.uint8], lengths: Ints) -> tuple[Ints, Ints]
 
 
 def encode_varints(numbers: Ints) -> tuple[bytes, Ints]:
-    """Each number in as many bytes as it has groups of seven bits, and where each begins; one more
-    place for the end."""
+    """Return the encoded integers, and the offset of each integer plus the total length."""
     size = np.ones(len(numbers), np.int64)
     for bits in range(7, 63, 7):
         more = numbers >= (1 << bits)

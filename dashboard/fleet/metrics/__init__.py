@@ -1,2 +1,1 @@
-"""What the figures of a version are and how rows add up to them: pure code that the pages and the
-read API share."""
+"""Version metrics: pure functions that add rows up to metrics, for pages and the read API."""

@@ -1,4 +1,4 @@
-"""Adds rows up per version and bin; what no row spoke about stays absent."""
+"""Aggregation: adds rows per version and time bin. A value that no row reports remains absent."""
 
 from __future__ import annotations
 
@@ -30,28 +30,31 @@ class CallTotals:
     calls: int = 0
     errors: int = 0
     told: int = 0
-    """Calls of which it is known whether they failed."""
+    """Calls whose success is reported."""
     eager: int = 0
     known: int = 0
     items: float | None = None
     latency_count: int = 0
     latency_sum: float = 0.0
     wall: float = 0.0
-    """Seconds in which engines that are read from outside made their items; 0 where no call is of
-    such an engine."""
+    """Wall seconds of scraped engines while they produced their items; 0 without such engines."""
     stalled: int = 0
     stalled_seconds: float = 0.0
     reporting: int = 0
-    """Calls of which agents report whether they stalled."""
+    """Calls of agents that report stalls."""
     sketch: CachedSketch = EMPTY_SKETCH
     warmup: int = 0
-    """Calls that compiled or waited for a compilation before warm-up ended: in no quantile."""
+    """Calls that compiled or waited for a compilation before warm-up ended; excluded from
+    quantiles."""
     callers: bool = False
-    """Whether stalled calls are in the sketch."""
+    """Whether the sketch includes stalled calls."""
 
     @property
     def seconds(self) -> float:
-        """How long all calls took: steady ones are timed in part, stalled ones all."""
+        """Total seconds of all calls.
+
+        Steady calls are sampled and extrapolated; stalled calls are all timed.
+        """
         steady = (
             self.latency_sum / self.latency_count * (self.calls - self.stalled)
             if self.latency_count
@@ -60,7 +63,7 @@ class CallTotals:
         return steady + self.stalled_seconds
 
     def merge(self, other: CallTotals) -> None:
-        """Adds the counts of another tally."""
+        """Add the counts of another total; its sketch is not added."""
         self.calls += other.calls
         self.errors += other.errors
         self.told += other.told
@@ -80,7 +83,7 @@ class CallTotals:
 
 @dataclass(slots=True)
 class ProcessTotals:
-    """What the processes of one version did in one bin, or over a whole window."""
+    """Processes of one version in one bin, or over a whole window."""
 
     covered: float = 0.0
     recompiles: int | None = None
@@ -93,11 +96,12 @@ class ProcessTotals:
 
     @property
     def instances(self) -> int:
-        """The most instances that reported in one minute; a minute has one row per GPU type."""
+        """Largest number of instances that reported in one minute; a minute has one row per GPU
+        type."""
         return max(self.per_minute.values(), default=0)
 
     def add(self, row: ProcessRow) -> None:
-        """Adds a row; gauges keep the highest instance."""
+        """Add a row; gauges keep the value of the highest instance."""
         self.covered += row.covered
         if row.recompiles is not None:
             self.recompiles = (self.recompiles or 0) + row.recompiles
@@ -110,7 +114,7 @@ class ProcessTotals:
         self.per_minute[row.minute] = self.per_minute.get(row.minute, 0) + row.instances
 
     def merge(self, other: ProcessTotals) -> None:
-        """Adds another tally."""
+        """Add another total."""
         self.covered += other.covered
         if other.recompiles is not None:
             self.recompiles = (self.recompiles or 0) + other.recompiles
@@ -141,8 +145,10 @@ ProcessGrid = dict[int, dict[int, ProcessTotals]]
 
 
 def choose_clock(rows: Iterable[CallRow]) -> Clock:
-    """GPU time if every version was sampled often enough on the GPU, else wall time: one chart
-    never mixes the two."""
+    """Return "gpu" if every version has enough GPU samples, else "wall".
+
+    One chart never mixes the two clocks.
+    """
     samples: dict[int, int] = {}
     spans: dict[int, set[int]] = {}
     for row in rows:
@@ -157,16 +163,21 @@ def choose_clock(rows: Iterable[CallRow]) -> Clock:
 
 
 def all_report_stalls(rows: Iterable[CallRow]) -> bool:
-    """Whether every row reports stalled calls: quantiles are then of what callers waited, elsewhere
-    of steady calls on all sides."""
+    """Return whether every row with calls reports stalls.
+
+    If so, quantiles include the waiting time of callers; otherwise quantiles cover steady calls on
+    all sides.
+    """
     return all(row.stalled_count is not None for row in rows if row.calls)
 
 
 def bin_calls(
     rows: Iterable[CallRow], window: TimeBins, clock: Clock, callers: bool = False
 ) -> CallGrid:
-    """version -> bin -> calls; a bin without a row is not there. Sketches are of the clock that the
-    charts show."""
+    """Return calls by version and bin; a bin without rows is absent.
+
+    Sketches use the clock of the charts.
+    """
     inside: dict[tuple[int, int], list[CallRow]] = defaultdict(list)
     for row in rows:
         place = window.bin_of(row.minute)
@@ -183,7 +194,7 @@ def bin_calls(
 
 
 def sum_calls(rows: Sequence[CallRow], clock: Clock, callers: bool = False) -> CallTotals:
-    """All rows as one."""
+    """Return the total of all rows."""
     return _sum_rows(
         rows,
         _merge_sketches([rows], clock, callers)[0],
@@ -195,7 +206,7 @@ def sum_calls(rows: Sequence[CallRow], clock: Clock, callers: bool = False) -> C
 def _merge_sketches(
     groups: Iterable[Sequence[CallRow]], clock: Clock, callers: bool
 ) -> list[CachedSketch]:
-    """What the rows of each group say of how long calls took, on the clock that is shown."""
+    """Merge the durations of each group's rows on the displayed clock."""
     packed = attrgetter("gpu" if clock == "gpu" else "latency")
     if clock == "gpu" or not callers:
         return merge_packed_groups(map(packed, rows) for rows in groups)
@@ -205,7 +216,7 @@ def _merge_sketches(
 
 
 def _count_warmups(groups: Iterable[Sequence[CallRow]]) -> list[int]:
-    """How many warm-up calls the rows of each group have."""
+    """Return the number of warm-up calls per group."""
     return [
         row.answer(_list_counts)
         for row in merge_packed_groups(map(attrgetter("warmup"), rows) for rows in groups)
@@ -219,8 +230,10 @@ def _list_counts(sketches: SketchColumns) -> list[int]:
 def _sum_rows(
     rows: Sequence[CallRow], sketch: CachedSketch, warmup: int, callers: bool
 ) -> CallTotals:
-    """The sums of some rows, column by column: one by one they take twice as long, and a day has
-    thousands."""
+    """Return the sums of the rows.
+
+    Summing by column takes half the time of a loop over rows; a day has thousands of rows.
+    """
     if not rows:
         return CallTotals(sketch=sketch, callers=callers)
     calls, errors, eager, known, items, count, seconds, stalled, stalled_sum, wall = zip(
@@ -248,7 +261,7 @@ def _sum_rows(
 
 
 def bin_processes(rows: Iterable[ProcessRow], window: TimeBins) -> ProcessGrid:
-    """version -> bin -> processes; a bin without a window that covers it is not there."""
+    """Return processes by version and bin; a bin without a covering window is absent."""
     grid: ProcessGrid = {}
     for row in rows:
         place = window.bin_of(row.minute)
@@ -261,7 +274,7 @@ def bin_processes(rows: Iterable[ProcessRow], window: TimeBins) -> ProcessGrid:
 
 
 def sum_call_bins(grid: CallGrid) -> dict[int, CallTotals]:
-    """All bins of each version as one, of a grid that `bin_calls` made."""
+    """Return the total of all bins per version, from the result of `bin_calls`."""
     found = {version: CallTotals() for version in grid}
     for version, bins in grid.items():
         for calls in bins.values():
@@ -276,7 +289,7 @@ def sum_call_bins(grid: CallGrid) -> dict[int, CallTotals]:
 
 
 def sum_process_bins(grid: ProcessGrid) -> dict[int, ProcessTotals]:
-    """All bins of each version as one."""
+    """Return the total of all bins per version."""
     found = {version: ProcessTotals() for version in grid}
     for version, bins in grid.items():
         for processes in bins.values():

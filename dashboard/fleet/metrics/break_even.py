@@ -1,5 +1,5 @@
-"""What compiled calls saved against eager ones of the same place, and from which call on that pays
-for compiling."""
+"""Break-even: time that compiled calls saved compared with eager calls, and the calls that repay
+compilation."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 INSTANCE_SPREAD_RATIO = 0.05
-"""Healthy instances of one version differ by so much (one standard deviation)."""
+"""Relative standard deviation between healthy instances of one version."""
 Z_80_PERCENT = 1.28
 MIN_CALLS = 20
 MAX_CALL_S = 86400.0
-"""Seconds: a mean above it is no time of calls, and would stand for all that was saved."""
+"""Limit of a plausible mean in seconds. A larger mean is a fault and would dominate all savings."""
 
 
 class SeriesTimes(Protocol):
-    """Calls of one series. The sums are seconds of those whose time was taken, on the host and on
-    the GPU."""
+    """Calls of one series.
+
+    `latency_sum` and `gpu_sum` are seconds of the timed calls on the host and on the GPU.
+    """
 
     @property
     def version(self) -> str: ...
@@ -40,8 +42,10 @@ class SeriesTimes(Protocol):
 
 @dataclass(frozen=True)
 class Savings:
-    """Seconds that compiled calls took less than eager ones of the same place would have. `on_gpu`
-    are the calls of which the time on the GPU is what was compared."""
+    """Seconds saved compared with eager calls of the same place, with an 80% interval.
+
+    `on_gpu` is the number of calls that were compared by GPU time.
+    """
 
     seconds: float
     low: float
@@ -54,9 +58,11 @@ class Savings:
 
 
 def estimate_savings(calls: Sequence[SeriesTimes], eager: Sequence[SeriesTimes]) -> Savings | None:
-    """Mean against mean in the same region, shape bucket, GPU type and world size; None where no
-    two can be compared. A call whose answer nobody waits for is over on the host before the GPU
-    begins: where both sides have times from the GPU, those are compared."""
+    """Compare means in the same region, shape bucket, GPU type and world size; None without a pair.
+
+    An asynchronous call returns on the host before the GPU starts. GPU times are therefore compared
+    where both sides have them.
+    """
     seconds = variance = 0.0
     compared = used = newest = on_gpu = 0
     versions: dict[str, None] = {}
@@ -81,16 +87,19 @@ def estimate_savings(calls: Sequence[SeriesTimes], eager: Sequence[SeriesTimes])
 
 
 def compute_break_even(spent: float, saved: float, calls: int) -> float | None:
-    """After how many calls what was spent is saved; None where compiled calls are not faster."""
+    """Return the number of calls that repay the spent seconds; None if compiled calls are not
+    faster."""
     return spent / (saved / calls) if saved > 0 and calls else None
 
 
 def _compare_means(
     mine: Sequence[SeriesTimes], theirs: Sequence[SeriesTimes]
 ) -> tuple[float, float, bool] | None:
-    """Seconds per call of both sides, and whether they are the GPU's. Where both sides have times
-    of the GPU, but too few, nothing is compared: host times of such calls say how fast they were
-    begun."""
+    """Return the mean seconds per call of both sides, and whether the means are GPU times.
+
+    If both sides have GPU times but too few, return None: host times of asynchronous calls measure
+    only the launch.
+    """
     there = all(sum(one.gpu_count for one in side) for side in (mine, theirs))
     counts = [
         sum(one.gpu_count if there else one.latency_count for one in side)

@@ -1,4 +1,4 @@
-"""Why calls ran eager: the words for each cause, and the counts by cause of one group of calls."""
+"""Eager causes: the labels of each cause, and the counts per cause of a group of calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
 
 
 class CauseText(NamedTuple):
-    """A cause as a heading, and as a sentence about `{it}`: a region, a frame, or "it"."""
+    """Label of a cause, and a sentence about `{it}`: a region, a frame, or "it"."""
 
     name: str
     sentence: str
@@ -27,18 +27,20 @@ CAUSES = {
 
 
 def cause_name(cause: str) -> str:
-    """A cause as a heading; one of a newer agent under its own name."""
+    """Return the label of a cause; a cause of a newer agent appears under its own name."""
     return CAUSES[cause].name if cause in CAUSES else cause.replace("_", " ").capitalize()
 
 
 def cause_sentence(cause: str, it: str) -> str:
-    """What a cause says of a region or frame; empty where the cause is unknown."""
+    """Return the sentence about a region or frame; empty for an unknown cause."""
     return CAUSES[cause].sentence.format(it=it) if cause in CAUSES else ""
 
 
 def format_causes(counts: Mapping[str, int]) -> str:
-    """`recompile limit reached 4,200, eager stance 12`, the most frequent first; empty without a
-    count."""
+    """Format counts as `recompile limit reached 4,200, eager stance 12`, the largest first.
+
+    Empty without a count.
+    """
     ordered = sorted(
         ((count, cause) for cause, count in counts.items() if count > 0),
         key=lambda pair: (-pair[0], pair[1]),
@@ -47,7 +49,7 @@ def format_causes(counts: Mapping[str, int]) -> str:
 
 
 def parse_causes(stored: object) -> dict[str, int]:
-    """The counts in a stored verdict; a row keeps the shape of the day it was written."""
+    """Return the counts of a stored verdict; older rows may have another shape."""
     counts = stored.items() if isinstance(stored, Mapping) else ()
     return {
         str(cause): count
@@ -58,8 +60,7 @@ def parse_causes(stored: object) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class BreakdownRow:
-    """One row of the breakdown; `share` is of the calls that the agents looked at, None for the
-    calls that they did not."""
+    """One row of the breakdown. `share` is the share of sampled calls; None for unsampled calls."""
 
     name: str
     calls: int
@@ -69,8 +70,8 @@ class BreakdownRow:
 
 @dataclass(frozen=True)
 class EagerBreakdown:
-    """Calls of one group by how they ran. `unknown` are calls that no agent looked at; they are in
-    no share."""
+    """Calls of one group by execution mode. `unknown` counts unsampled calls, which no share
+    includes."""
 
     compiled: int = 0
     partial: int = 0
@@ -79,28 +80,28 @@ class EagerBreakdown:
 
     @property
     def eager(self) -> int:
-        """Calls that ran eager."""
+        """Number of eager calls."""
         return sum(self.by.values())
 
     @property
     def known(self) -> int:
-        """Calls that the agents looked at."""
+        """Number of sampled calls."""
         return self.compiled + self.partial + self.eager
 
     @property
     def share(self) -> float | None:
-        """Eager calls among the known ones; None where none is known."""
+        """Share of eager calls among sampled calls; None without sampled calls."""
         return self.eager / self.known if self.known else None
 
     @property
     def words(self) -> str:
-        """The causes in one line; empty where nothing ran eager."""
+        """The causes in one line; empty without eager calls."""
         return format_causes(self.by)
 
     @property
     def lines(self) -> list[BreakdownRow]:
-        """The causes by count, then partly compiled calls and unknown calls, each only where there
-        are any."""
+        """The causes by count, then partly compiled and unknown calls; rows without calls are
+        absent."""
         ordered = sorted(self.by.items(), key=lambda item: (-item[1], item[0]))
         rows = [(cause_name(cause), count, True) for cause, count in ordered] + [
             ("Partly compiled", self.partial, False)
@@ -115,8 +116,7 @@ class EagerBreakdown:
         )
 
     def as_dict(self) -> dict[str, object]:
-        """The counts under the names of the API; every cause is there, so that zero is not
-        absent."""
+        """Return the counts under the API's names, with zero for causes without calls."""
         return {
             "compiled": self.compiled,
             "partial": self.partial,
@@ -126,7 +126,7 @@ class EagerBreakdown:
 
 
 def sum_breakdowns(groups: Iterable[EagerBreakdown]) -> EagerBreakdown:
-    """All groups as one."""
+    """Return the sum of all groups."""
     found = list(groups)
     by = {cause: sum(one.by.get(cause, 0) for one in found) for cause in COUNTED_EAGER_CAUSES}
     return EagerBreakdown(

@@ -1,5 +1,7 @@
-"""A quantile that lies in an engine's first bucket: where the bucket ends is known, and the mean; a
-value would be made up."""
+"""Quantile bound: the upper bound and mean of a quantile in an engine's first bucket.
+
+The histogram of an engine does not hold a value within its first bucket.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,31 @@ MAX_DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class QuantileBound:
-    """The quantile lies below `bound`; `mean` is that of all calls of the span, of the engine's own
-    sum. Both in seconds."""
+    """Bound of a quantile, in seconds: the quantile is below `bound`. `mean` is the mean of all
+    calls in the span."""
 
     bound: float
     mean: float
 
 
 def find_quantile_bound(sketch: CachedSketch | Sketch, q: float) -> QuantileBound | None:
-    """None where the quantile is known, and where nothing was counted."""
+    """Return the bound; None if the quantile is known, and without values."""
     bound, mean = sketch.upper_bound(q), mean_of(sketch)
     return None if bound is None or mean is None else QuantileBound(round_bound(bound), mean)
 
 
 def mean_of(sketch: CachedSketch | Sketch) -> float | None:
-    """Seconds of a call on average."""
+    """Return the mean seconds per call; None without values."""
     if isinstance(sketch, CachedSketch):
         return sketch.mean
     return sketch.sum / sketch.count if sketch.count else None
 
 
 def round_bound(bound: float) -> float:
-    """The shortest number in the bin that a bound closes: engines have round bounds, and a sketch
-    knows them as well as it knows times."""
+    """Return the shortest number within the bin that the bound closes.
+
+    Engines use round bounds, and the sketch stores a bound with the accuracy of its bins.
+    """
     lowest = lower_bound(index_of(bound))
     for digits in range(1, MAX_DIGITS):
         step = 10.0 ** (math.floor(math.log10(bound)) + 1 - digits)

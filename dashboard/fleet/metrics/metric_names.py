@@ -1,5 +1,4 @@
-"""The figures of a version under the names that programs read them by, each with its unit; pages
-say the same numbers in words."""
+"""Metric names: the names and units of version metrics in the API."""
 
 from __future__ import annotations
 
@@ -37,8 +36,10 @@ METRICS_BY_NAME: dict[str, tuple[Metric, str]] = {
 def list_metrics(
     calls: CallTotals | None, processes: ProcessTotals | None
 ) -> dict[str, float | None]:
-    """Every figure by its name; None where nothing is known. Of a quantile in an engine's first
-    bucket its end is known, and the mean."""
+    """Return every metric by name; None if unknown.
+
+    For a quantile in an engine's first bucket, the upper bound and the mean replace the value.
+    """
     found = {name: metric.read(calls, processes) for name, (metric, _) in METRICS_BY_NAME.items()}
     bounds = {name: metric.below(calls) for name, (metric, _) in METRICS_BY_NAME.items()}
     for name, one in bounds.items():
@@ -48,5 +49,5 @@ def list_metrics(
 
 
 def bound_name(name: str) -> str:
-    """What the bound of a quantile is called: p50_seconds is below p50_below_seconds."""
+    """Return the name of a quantile's bound: `p50_below_seconds` for `p50_seconds`."""
     return name.replace("_seconds", "_below_seconds")

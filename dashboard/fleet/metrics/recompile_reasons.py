@@ -1,5 +1,4 @@
-"""Why a function was compiled again: words for each kind of reason, and what to do where the kind
-alone says it."""
+"""Recompile reasons: the labels of each kind, and a remedy where the kind determines it."""
 
 from __future__ import annotations
 
@@ -7,8 +6,8 @@ from typing import NamedTuple
 
 
 class ReasonText(NamedTuple):
-    """A kind of reason as a heading, as a sentence about `{it}`, and its remedy; empty where the
-    text of the reason has to say it."""
+    """Label of a kind, a sentence about `{it}`, and a remedy. The remedy is empty if it depends on
+    the reason's text."""
 
     name: str
     sentence: str
@@ -37,7 +36,7 @@ REPEAT_REASONS = {
         "torch.compiler.disable: each attempt stalls the call.",
     ),
 }
-"""The same function and place is compiled again, and no guard of it failed."""
+"""Kinds without a failed guard: the same function at the same place is compiled again."""
 REASONS = {
     "guard": GUARD,
     "race": ReasonText(
@@ -52,12 +51,12 @@ REASONS = {
 
 
 def reason_name(kind: str) -> str:
-    """A kind as a heading; one of a newer agent under its own name."""
+    """Return the label of a kind; a kind of a newer agent appears under its own name."""
     return REASONS[kind].name if kind in REASONS else kind.replace("_", " ").capitalize()
 
 
 def reason_sentence(kind: str, it: str, text: str) -> str:
-    """Why it was compiled again; the text of a guard or an error follows it."""
+    """Return the reason as a sentence, followed by the text of the guard or error."""
     said = REASONS.get(kind, GUARD).sentence.format(it=it)
     name = (
         "error"
@@ -70,8 +69,10 @@ def reason_sentence(kind: str, it: str, text: str) -> str:
 
 
 def summarize_reason(kind: str, text: str) -> str:
-    """What a list of reasons shows of one: the kind where no guard failed, else the first line of
-    its text; empty without a reason."""
+    """Return the short form of a reason for lists.
+
+    The label if no guard failed, else the first line of the text; empty without a reason.
+    """
     return (
         reason_name(kind) if kind in REPEAT_REASONS else next(iter(text.strip().splitlines()), "")
     )

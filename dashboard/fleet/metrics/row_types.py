@@ -1,4 +1,4 @@
-"""What the charts need of a row; selectors hand over named tuples with these fields."""
+"""Row types: the fields that charts read; selectors return named tuples with these fields."""
 
 from typing import Protocol
 
@@ -47,7 +47,7 @@ class CallRow(Protocol):
 
 
 class ProcessRow(Protocol):
-    """What the processes of one version on one GPU type did in one minute or hour."""
+    """Processes of one version on one GPU type in one minute or hour."""
 
     @property
     def version_id(self) -> int: ...
@@ -72,7 +72,7 @@ class ProcessRow(Protocol):
 
 
 class StartRow(Protocol):
-    """One process that reported: its version, and how long it took until it served."""
+    """One process with its version, and the seconds until it served."""
 
     @property
     def version_id(self) -> int: ...

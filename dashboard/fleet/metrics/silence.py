@@ -1,5 +1,4 @@
-"""Whether most instances of a model or of a fleet stopped reporting together; it knows no database
-and no clock."""
+"""Silence: detects that most instances of a model or fleet stopped reporting together."""
 
 from __future__ import annotations
 
@@ -9,17 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 GROUP_SPAN_S = 300.0
-"""Seconds between the first and the last of the last reports of instances that fell silent
-together."""
+"""Maximum seconds between the last reports of instances in one silent group."""
 MIN_SILENT = 2
 MIN_SILENT_SHARE = 0.5
-"""More than this part of the instances has to be silent."""
+"""Silence requires a larger share of silent instances than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpan:
-    """A process that counts as an instance and did not report its end: when it started and last
-    reported, in Unix seconds."""
+    """Instance without a reported end: its start and last report, in Unix seconds."""
 
     model: int
     started: float
@@ -29,8 +26,8 @@ class InstanceSpan:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """How many instances stopped reporting, of how many that ran then, and when the first and the
-    last of them last reported."""
+    """Number of silent instances and of all instances then running. `first` and `last` bound the
+    last reports, in Unix seconds."""
 
     silent: int
     of: int
@@ -40,11 +37,12 @@ class Silence:
 
 
 def find_silence(lives: Sequence[InstanceSpan]) -> Silence | None:
-    """The largest group that fell silent together, where it is more than half of what ran; None
-    where it is not.
+    """Return the largest group of instances that stopped together, if it exceeds half of those
+    running.
 
-    A process that started as another of its model stopped takes the place of that one: a rollout is
-    no silence."""
+    None otherwise. A process that started as another of its model stopped replaces it: a rollout is
+    not a silence.
+    """
     group = _find_largest_group(
         sorted((one for one in lives if one.silent), key=lambda one: one.seen)
     )
@@ -70,7 +68,8 @@ def find_silence(lives: Sequence[InstanceSpan]) -> Silence | None:
 
 
 def _find_largest_group(silent: Sequence[InstanceSpan]) -> Sequence[InstanceSpan]:
-    """The most that last reported within TOGETHER; of two groups of one size the newer."""
+    """Return the largest group whose last reports lie within GROUP_SPAN_S; of equal groups, the
+    newer one."""
     best, begin = (0, 0), 0
     for end, one in enumerate(silent, start=1):
         while one.seen - silent[begin].seen > GROUP_SPAN_S:

@@ -1,4 +1,4 @@
-"""The metrics of a version: how each is read from a tally, and in which unit it is shown."""
+"""Version metrics: how each metric is computed from totals, and its unit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ MetricReader = Callable[[CallTotals | None, ProcessTotals | None], float | None]
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a version in a bin; `read` answers None where nothing is known, `worse` says
-    which way is worse."""
+    """One metric of a version in a bin.
+
+    `read` returns None if the value is unknown. `worse` is the direction of a regression.
+    """
 
     key: str
     title: str
@@ -25,10 +27,10 @@ class Metric:
     read: MetricReader
     worse: Literal["up", "down"] = "up"
     share: float | None = None
-    """Of calls, where it is a quantile of them."""
+    """Share of calls below the quantile; None for other metrics."""
 
     def below(self, calls: CallTotals | None) -> QuantileBound | None:
-        """Where a quantile lies in an engine's first bucket and has no value."""
+        """Return the bound of a quantile in an engine's first bucket; None otherwise."""
         return (
             find_quantile_bound(calls.sketch, self.share)
             if calls and self.share is not None
@@ -66,8 +68,7 @@ def _items(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
 
 
 def _eager(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
-    # An agent looks at a part of the calls; where it looked at none, the share is unknown and not
-    # zero.
+    # Agents sample a part of the calls. Without samples the share is unknown, not zero.
     return calls.eager / calls.known if calls and calls.known else None
 
 
@@ -80,7 +81,7 @@ def _stalled(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
 
 
 def _stalled_time(calls: CallTotals | None, _: ProcessTotals | None) -> float | None:
-    # Where an older agent reports some of the calls, their time is in no sketch.
+    # If an older agent reports some of the calls, the total call time excludes their stalls.
     known = calls is not None and 0 < calls.calls == calls.reporting
     return calls.stalled_seconds / calls.seconds if calls and known and calls.seconds else None
 
@@ -108,8 +109,8 @@ P99 = _quantile("p99", 0.99)
 TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
 THROUGHPUT = Metric("throughput", "Throughput", "items/s of call time", "rate", _items, "down")
 ENGINE_THROUGHPUT = replace(THROUGHPUT, unit="items/s of wall time, per engine")
-"""An engine that is read from outside makes many items at a time: the sum of its requests' times
-says nothing of its speed."""
+"""Unit of engines that are scraped from outside. An engine produces several items at once, so the
+sum of request times does not measure its speed."""
 EAGER = Metric("eager", "Eager share", "% of calls", "share", _eager)
 RECOMPILES = Metric("recompiles", "Recompiles", "per hour and instance", "count", _recompiles)
 ERRORS = Metric("errors", "Errors", "% of calls", "share", _errors)
