@@ -1,5 +1,4 @@
-"""The facts of a fleet: what runs (catalogue), what it did each minute (minutes), what happened to
-it (events)."""
+"""Fleet models: catalogue (entities), values per minute (time series), and events."""
 
 from dashboard.fleet.models.commands import CommandReceipt
 from dashboard.fleet.models.entities import (

@@ -1,4 +1,4 @@
-"""What instances tell of the commands that they got."""
+"""Command receipts: the states of commands on instances."""
 
 from django.db import models
 
@@ -7,8 +7,8 @@ from dashboard.projects.models import Project
 
 
 class CommandReceipt(models.Model):
-    """One thing that became of a command on one instance: would be followed, is taken, is in force,
-    is over, or was refused and why."""
+    """State of a command on one instance: ready, accepted, applied, ended, or refused with a
+    reason."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="receipts")

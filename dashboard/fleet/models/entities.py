@@ -1,5 +1,4 @@
-"""What runs: models, versions, deployments, instances, and the series that minutes are counted
-in."""
+"""Entities: models, versions, deployments, instances, and the series of their calls."""
 
 from django.db import models
 
@@ -8,7 +7,7 @@ from dashboard.projects.models import Project
 
 
 class WatchedModel(models.Model):
-    """What a team deploys."""
+    """A deployed model."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     name = models.CharField(max_length=200)
@@ -42,7 +41,7 @@ class WatchedModel(models.Model):
 
 
 class ModelVersion(models.Model):
-    """One version of a model, in whatever environments it runs."""
+    """One version of a model, in all its environments."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="versions")
@@ -69,13 +68,13 @@ class ModelVersion(models.Model):
 
     @property
     def is_other(self) -> bool:
-        """Whether it stands for versions that there was no room for."""
+        """Whether the version is the collective `other` of versions over the limit."""
         return self.name == OTHER
 
 
 class Deployment(models.Model):
-    """One version live in one environment from a start to an end; deploying it again is a new
-    one."""
+    """Time span in which one version is live in one environment; a later rollout is another
+    deployment."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="deployments")
@@ -114,7 +113,7 @@ class Deployment(models.Model):
 
 
 class InstanceState(models.TextChoices):
-    """How an instance is, as its reports tell."""
+    """State of an instance, derived from its reports."""
 
     STARTING = "starting", "starting"
     WARMING = "warming", "warming"
@@ -167,8 +166,7 @@ class Instance(models.Model):
     )
     started_at = models.DateTimeField(help_text="Process start, by the agent's clock.")
     first_minute = models.BigIntegerField(help_text="The first minute with data.")
-    # While one release follows another, the earlier one still writes instances, and does not know
-    # this column.
+    # During an upgrade, the previous release still writes instances and does not know this column.
     active_minute = models.BigIntegerField(
         null=True,
         default=None,
@@ -242,7 +240,7 @@ class Instance(models.Model):
 
 
 class Stratum(models.Model):
-    """What may be compared with each other: GPU type x mode x runtime x world size."""
+    """Calls that may be compared with each other: GPU type x mode x runtime x world size."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     gpu = models.CharField(max_length=100)
@@ -260,8 +258,7 @@ class Stratum(models.Model):
 
 
 class Series(models.Model):
-    """What a minute of calls is counted under: version, environment, stratum, region and shape
-    bucket."""
+    """Key of a minute of calls: version, environment, stratum, region and shape bucket."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="series")

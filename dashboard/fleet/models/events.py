@@ -1,4 +1,4 @@
-"""What happened: compilations, cold starts, and findings."""
+"""Events: compilations, cold starts, and findings."""
 
 from django.db import models
 
@@ -82,7 +82,7 @@ class CompileEvent(models.Model):
 
 
 class ColdStart(models.Model):
-    """From process start to the first compiled call, with what is not accounted for."""
+    """Time from process start to the first compiled call, with the unaccounted part."""
 
     instance = models.OneToOneField(
         Instance, on_delete=models.CASCADE, primary_key=True, related_name="cold_start"
@@ -107,8 +107,8 @@ class ColdStart(models.Model):
 
 
 class Finding(models.Model):
-    """A group of like events of a model, known by the fingerprint of its normalised text and
-    place."""
+    """Group of similar events of a model, identified by the fingerprint of its text and
+    location."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="findings")
@@ -152,8 +152,10 @@ class Finding(models.Model):
 
 
 class FindingLife(models.Model):
-    """What has become of a finding in one environment; a job reads it off sightings and deployments
-    (fold/finding_life.py)."""
+    """State of a finding in one environment.
+
+    A job derives the state from sightings and deployments (`fold/finding_state.py`).
+    """
 
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="lives")
     environment = models.CharField(max_length=64)
@@ -172,7 +174,7 @@ class FindingLife(models.Model):
 
 
 class FindingVersion(models.Model):
-    """A finding in one version and environment."""
+    """Occurrences of a finding in one version and environment."""
 
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="versions")
     version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="findings")
@@ -194,7 +196,7 @@ class FindingVersion(models.Model):
 
 
 class FindingInstance(models.Model):
-    """A finding on one instance, so that a page can say on how many."""
+    """Occurrences of a finding on one instance, for the number of affected instances."""
 
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="instances")
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="findings")

@@ -1,4 +1,4 @@
-"""Which limits of a project were reached, and when."""
+"""Reached limits: cardinality limits that a project reached, per day."""
 
 from django.db import models
 
@@ -9,8 +9,7 @@ LIMIT_KINDS = ("environment", "series", "version", "instance", "finding", COUNTE
 
 
 class LimitReached(models.Model):
-    """Something of which there was no room for more on one day: names that were counted under
-    `other`, or a counter that saturated."""
+    """A limit reached on one day: names counted under `other`, or a saturated counter."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     kind = models.CharField(max_length=16, choices=[(kind, kind) for kind in LIMIT_KINDS])

@@ -1,4 +1,4 @@
-"""What others say happened, beside what the reports show."""
+"""Deployment marks: deployments reported by CI, in addition to those seen in traffic."""
 
 from django.db import models
 
@@ -6,8 +6,10 @@ from dashboard.projects.models import Project
 
 
 class DeploymentMark(models.Model):
-    """A deployment as CI tells it. It names a model and a version that may never report; what is
-    judged follows the traffic alone."""
+    """Deployment reported by CI.
+
+    Its model and version may never send reports; verdicts depend on traffic alone.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model_name = models.CharField(max_length=200)

@@ -1,4 +1,4 @@
-"""What instances tell of their golden batches."""
+"""Parity results: results of golden batches on instances."""
 
 from django.db import models
 
@@ -7,7 +7,7 @@ from dashboard.projects.models import Project
 
 
 class ParityResult(models.Model):
-    """How one golden batch came out on one instance, as it was told last."""
+    """Latest result of one golden batch on one instance."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="parities")

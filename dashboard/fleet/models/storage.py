@@ -1,11 +1,13 @@
-"""What a day of something takes in the database, as it was last measured."""
+"""Storage measures: database bytes per day of an instance and of a version."""
 
 from django.db import models
 
 
 class StorageMeasure(models.Model):
-    """Of an instance, or of a version. Measuring reads whole tables, so pages show what a job
-    found."""
+    """Latest measurement for an instance or a version.
+
+    A job measures, because a measurement reads whole tables; pages show the stored result.
+    """
 
     of = models.CharField(
         primary_key=True, max_length=16, choices=[("instance", "instance"), ("version", "version")]

@@ -1,8 +1,9 @@
-"""What was counted per minute and hour. Keys begin with the project and hold the day, by which
-PostgreSQL partitions.
+"""Time series: calls and process values per minute and hour.
 
-Every column adds (64-bit counts, seconds, sketches) or takes the larger value (gauges), so late and
-repeated folding order changes nothing. No foreign key points at these rows or from them."""
+Keys begin with the project and include the day, which partitions the tables on PostgreSQL. Every
+column adds (64-bit counts, seconds, sketches) or keeps the larger value (gauges). The order of late
+and repeated folds therefore does not matter. No foreign key refers to these rows or from them.
+"""
 
 from django.db import models
 
@@ -10,8 +11,10 @@ from dashboard.fleet.models.entities import Series
 
 
 class CallColumns(models.Model):
-    """The columns of a minute or hour of calls. NULL means not reported; quantiles are seconds,
-    computed from the sketches at the fold."""
+    """Columns of a minute or hour of calls.
+
+    NULL means not reported. Quantiles are in seconds, computed from the sketches during the fold.
+    """
 
     calls = models.BigIntegerField(default=0)
     errors = models.BigIntegerField(default=0)
@@ -61,8 +64,10 @@ class CallColumns(models.Model):
 
 
 class ProcessColumns(models.Model):
-    """The columns that have no region: compilations, caches, memory. Gauges keep the largest value;
-    NULL means not seen."""
+    """Columns without a region: compilations, caches, memory.
+
+    Gauges keep the largest value; NULL means not observed.
+    """
 
     windows = models.BigIntegerField(default=0)
     covered = models.FloatField(default=0.0, help_text="Seconds of windows in it.")
@@ -109,7 +114,7 @@ class ProcessColumns(models.Model):
 
 
 class RegionMinute(CallColumns):
-    """Calls of one instance in one series in one minute: what is judged."""
+    """Calls of one instance in one series in one minute: the input of verdicts."""
 
     pk = models.CompositePrimaryKey("project_id", "day", "instance_id", "series_id", "minute")
     project_id = models.BigIntegerField()
@@ -128,7 +133,7 @@ class RegionMinute(CallColumns):
 
 
 class ProcessMinute(ProcessColumns):
-    """What one instance did in one minute that belongs to no region."""
+    """Process values of one instance in one minute, without a region."""
 
     pk = models.CompositePrimaryKey("project_id", "day", "instance_id", "minute")
     project_id = models.BigIntegerField()
@@ -141,7 +146,7 @@ class ProcessMinute(ProcessColumns):
 
 
 class VersionMinute(CallColumns):
-    """All instances of a series together in one minute: what trends draw."""
+    """Calls of all instances of a series in one minute, for trends."""
 
     pk = models.CompositePrimaryKey("project_id", "day", "series_id", "minute")
     project_id = models.BigIntegerField()
@@ -154,7 +159,7 @@ class VersionMinute(CallColumns):
 
 
 class VersionHour(CallColumns):
-    """All instances of a series together in one hour, for ranges of days to a year."""
+    """Calls of all instances of a series in one hour, for ranges of days to a year."""
 
     pk = models.CompositePrimaryKey("project_id", "day", "series_id", "hour")
     project_id = models.BigIntegerField()
@@ -167,8 +172,10 @@ class VersionHour(CallColumns):
 
 
 class VersionProcessMinute(ProcessColumns):
-    """The process facts of all instances of a version in one environment in one minute; gauges are
-    those of the highest instance."""
+    """Process values of all instances of a version in one environment in one minute.
+
+    Gauges hold the value of the highest instance.
+    """
 
     pk = models.CompositePrimaryKey(
         "project_id", "day", "version_id", "environment", "gpu_type", "minute"
@@ -186,7 +193,7 @@ class VersionProcessMinute(ProcessColumns):
 
 
 class VersionProcessHour(ProcessColumns):
-    """The same per hour; `instances` is the largest number in any of its minutes."""
+    """Process values per hour; `instances` is the largest number in any minute of the hour."""
 
     pk = models.CompositePrimaryKey(
         "project_id", "day", "version_id", "environment", "gpu_type", "hour"
@@ -204,8 +211,7 @@ class VersionProcessHour(ProcessColumns):
 
 
 for _table in (VersionMinute, VersionHour):
-    # A way to join, as `series` in queries; no column, no constraint and no field that a migration
-    # would know of.
+    # Allows joins as `series` in queries. Migrations see no column, constraint or field.
     models.ForeignObject(
         Series,
         on_delete=models.DO_NOTHING,

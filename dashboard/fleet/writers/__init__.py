@@ -1,1 +1,1 @@
-"""The parts of the store: one file per kind of row that facts become."""
+"""Writers: one module per kind of row that facts become."""

@@ -1,5 +1,17 @@
-"""Many rows at once, in key order: reading them by key, and upserts that replace, add, or keep the
-larger value."""
+"""Bulk upsert: reads many rows by key, and merges many rows by replacing, adding, or keeping an
+extreme.
+
+PostgreSQL: one statement receives all rows as one array per column (`unnest`), in binary format.
+SQLite: one statement per row on the raw connection is fastest there.
+
+Invariants:
+- Rows are inserted in key order, so that concurrent folds lock rows in the same order.
+- Keys within a batch are distinct: an upsert must not change a row twice.
+- Integers that add saturate at COUNTER_MAX instead of overflowing.
+- NULL means not reported; an extreme is never replaced by NULL.
+
+Reads use one lookup of the whole key per row. PostgreSQL reads a single partition per lookup.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +33,11 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Table:
-    """A table as the store writes it; columns outside `key`, `added` and `largest` are replaced.
-    Integers that add saturate at MOST."""
+    """A table as the store writes it.
+
+    Columns outside `key`, `added`, `largest` and `smallest` are replaced. Integers that add
+    saturate at COUNTER_MAX.
+    """
 
     model: type[Model]
     key: tuple[str, ...]
@@ -42,20 +57,20 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The table's name in the database."""
+        """Name of the table in the database."""
         return self.model._meta.db_table
 
     def type_of(self, column: str) -> str:
-        """The column's type as PostgreSQL calls it."""
+        """Return the PostgreSQL type of a column."""
         return str(self._fields[column].db_type(connection))
 
     def fields(self) -> list[Field[Any, Any]]:
-        """The fields in the order of the columns."""
+        """Return the fields in the order of the columns."""
         return list(self._fields.values())
 
     def _assignment(self, column: str, new: str) -> str:
-        """What becomes of a column of a row that is there already. An absent value never wins over
-        one that was seen."""
+        """Return the new value of a column in an existing row, as SQL. NULL never replaces an
+        observed extreme."""
         mine = f'"{self.name}"."{column}"'
         greatest, least = (
             ("GREATEST", "LEAST") if connection.vendor == "postgresql" else ("MAX", "MIN")
@@ -73,7 +88,7 @@ class Table:
         return new
 
     def changes(self, new: Mapping[str, str]) -> str:
-        """What an update sets, given where the new value of each column stands."""
+        """Return the assignments of an update; `new` holds the SQL of each column's new value."""
         return ", ".join(
             f'"{column}" = {self._assignment(column, new[column])}'
             for column in self.columns
@@ -81,14 +96,13 @@ class Table:
         )
 
     def insert(self, source: str) -> str:
-        """The statement that inserts what `source` yields, and leaves rows alone that are there
-        already."""
+        """Return the statement that inserts the rows of `source` and ignores existing keys."""
         names = ", ".join(f'"{column}"' for column in self.columns)
         return f'INSERT INTO "{self.name}" ({names}) {source} ON CONFLICT DO NOTHING'
 
     def upsert(self, source: str) -> str:
-        """The statement that inserts what `source` yields, or merges it into the row with the same
-        key."""
+        """Return the statement that inserts the rows of `source` or merges each into the row with
+        its key."""
         names = ", ".join(f'"{column}"' for column in self.columns)
         changes = self.changes({column: f'excluded."{column}"' for column in self.columns})
         key = ", ".join(f'"{column}"' for column in self.key)
@@ -99,13 +113,15 @@ class Table:
 
 
 def rows_upsert(table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()) -> list[Row]:
-    """Writes the rows, whose values are in the order of the table's columns and whose keys differ
-    from each other."""
+    """Upsert rows with values in the order of the table's columns and with distinct keys.
+
+    Return the columns `returning` of the written rows.
+    """
     return _write(table, table.upsert, rows, returning)
 
 
 def rows_insert(table: Table, rows: Sequence[Row], *, returning: tuple[str, ...] = ()) -> list[Row]:
-    """The same of rows that are new: what is there already stays as it is, and is not returned."""
+    """Insert new rows; existing rows do not change and are not returned."""
     return _write(table, table.insert, rows, returning)
 
 
@@ -122,7 +138,7 @@ def _write(
         else ""
     )
     if connection.vendor == "postgresql":
-        # One statement with one array a column: the database takes the rows in one piece.
+        # One statement with one array per column transfers all rows at once.
         arrays, source = _unnest(table, ordered)
         with open_binary_cursor() as cursor:
             cursor.execute(statement(source) + tail, arrays)
@@ -136,8 +152,10 @@ def _write(
 
 
 def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -> list[Row]:
-    """Row by row, as SQLite is fastest; on the raw connection, for Django would write the marks of
-    the statement anew for each."""
+    """Write row by row, the fastest way on SQLite.
+
+    The raw connection avoids Django's conversion of placeholders for each row.
+    """
     forms = _list_converters(table)
     prepared = [_convert_row(row, forms) for row in rows]
     connection.ensure_connection()
@@ -150,7 +168,7 @@ def _write_each(table: Table, statement: str, rows: Sequence[Row], tail: bool) -
 
 
 def _list_converters(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
-    """What turns dates and JSON into what SQLite keeps, by their places."""
+    """Return the converters of dates and JSON for SQLite, with their column numbers."""
     found: list[tuple[int, Callable[[Any], Any]]] = []
     for place, item in enumerate(table.fields()):
         if isinstance(item, DateTimeField):
@@ -161,13 +179,12 @@ def _list_converters(table: Table) -> list[tuple[int, Callable[[Any], Any]]]:
 
 
 def _format_time(moment: datetime | None) -> str | None:
-    """The same text as Django's, which finds out anew for every moment what it is and how this
-    database keeps it."""
+    """Format a time as Django does, without Django's per-value lookup of type and backend."""
     return None if moment is None else str(moment.astimezone(UTC).replace(tzinfo=None))
 
 
 def _convert_row(row: Row, forms: list[tuple[int, Callable[[Any], Any]]]) -> Row:
-    """The row with dates and JSON as SQLite keeps them."""
+    """Convert dates and JSON of a row for SQLite."""
     if not forms:
         return row
     values = list(row)
@@ -177,7 +194,7 @@ def _convert_row(row: Row, forms: list[tuple[int, Callable[[Any], Any]]]) -> Row
 
 
 def _unnest(table: Table, rows: Sequence[Row]) -> tuple[list[list[Any]], str]:
-    """The rows as one array a column, and the SELECT that makes rows of them again."""
+    """Return the rows as one array per column, and the SELECT that turns the arrays into rows."""
     arrays: list[list[Any]] = []
     selected = []
     for item, values in zip(table.fields(), zip(*rows, strict=True), strict=True):
@@ -193,8 +210,10 @@ def _unnest(table: Table, rows: Sequence[Row]) -> tuple[list[list[Any]], str]:
 
 
 def rows_read(table: Table, keys: Iterable[Row], *, constants: int = 2) -> list[Row]:
-    """The rows with these keys, in no order; so many columns of the key have few different values,
-    such as project and day."""
+    """Return the rows with these keys, in no particular order.
+
+    The first `constants` columns of the key have few distinct values, such as project and day.
+    """
     wanted = sorted(keys)
     if not wanted:
         return []
@@ -202,8 +221,7 @@ def rows_read(table: Table, keys: Iterable[Row], *, constants: int = 2) -> list[
     if connection.vendor == "postgresql":
         return _load_rows(table, _read_arrays(table, names, wanted, constants))
     where = " AND ".join(f'"{column}" = ?' for column in table.key)
-    # One look-up a key is SQLite's fastest way, and the raw connection spares Django's wrapping of
-    # each.
+    # One lookup per key on the raw connection is fastest on SQLite.
     execute = connection.connection.execute
     statement = f'SELECT {names} FROM "{table.name}" WHERE {where}'
     return _load_rows(
@@ -212,8 +230,7 @@ def rows_read(table: Table, keys: Iterable[Row], *, constants: int = 2) -> list[
 
 
 def _load_rows(table: Table, rows: list[Row]) -> list[Row]:
-    """The rows with JSON as what it stands for, and with the zone of dates, which SQLite leaves
-    out."""
+    """Parse the JSON of rows, and add the time zone to dates, which SQLite omits."""
     loaders: list[tuple[int, Callable[[Any], Any]]] = []
     for place, item in enumerate(table.fields()):
         if isinstance(item, JSONField):
@@ -231,9 +248,11 @@ def _load_rows(table: Table, rows: list[Row]) -> list[Row]:
 
 
 def _read_arrays(table: Table, names: str, wanted: list[Row], constants: int) -> list[Row]:
-    """One look-up of the whole key per row. Project and day are constants, so that one partition is
-    looked into; OFFSET 0 keeps the planner from turning the look-ups round into a walk over the
-    day, which it prefers while the day is young and has no statistics."""
+    """Read each row by one lookup of the whole key.
+
+    Project and day are constants, so that the planner reads a single partition. OFFSET 0 keeps the
+    lookups: without statistics of a new day, the planner would scan the whole day instead.
+    """
     found: list[Row] = []
     first, rest = table.key[:constants], table.key[constants:]
     columns = ", ".join(f'"{column}"' for column in rest)
@@ -259,7 +278,7 @@ def _read_arrays(table: Table, names: str, wanted: list[Row], constants: int) ->
 
 
 def rows_update(table: Table, rows: Sequence[Row]) -> None:
-    """Changes rows that exist, found by the table's one key column, as an upsert would."""
+    """Update existing rows as an upsert would, found by the table's single key column."""
     if not rows:
         return
     (key,) = table.key

@@ -1,5 +1,7 @@
-"""Calls to rows: minutes of instances, and minutes and hours of versions, each merged with what is
-stored."""
+"""Call writer: adds calls to the stored minutes of instances, and minutes and hours of versions.
+
+Sketches cannot be added in SQL, so stored rows are read, merged and written.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from dashboard.fleet.writers.bulk_upsert import Row, Table, rows_read, rows_upse
 from dashboard.fleet.writers.dimension_ids import DimensionIds
 
 CHUNK_ROWS = 100
-"""Rows that are added up at once: columns that leave the processor's cache cost ten times more."""
+"""Number of rows per merge; arrays larger than the CPU cache cost ten times more."""
 
 
 def _make_table(model: type[Model], *key: str) -> Table:
@@ -37,15 +39,17 @@ VERSION_MINUTES = _make_table(VersionMinute, "project_id", "day", "series_id", "
 VERSION_HOURS = _make_table(VersionHour, "project_id", "day", "series_id", "hour")
 
 SaturatedCounter = tuple[int, str]
-"""A project, and what a counter of it counts that reached its largest value."""
+"""Project, and the description of a saturated counter."""
 
 KeyedColumns = tuple[list[Row], CallColumns]
-"""Keys that differ from each other, and what there is to add to the row of each."""
+"""Distinct keys, and the columns to add to the row of each key."""
 
 
 def calls_store(facts: Facts, ids: DimensionIds) -> list[SaturatedCounter]:
-    """Adds the facts' calls to the minutes and hours that are stored; returns the hours that
-    saturated, which hold every minute."""
+    """Add the facts' calls to the stored minutes and hours.
+
+    Return the saturated counters of hours; an hour includes all its minutes.
+    """
     places, owners, series = [], [], []
     for source, place, minute in facts.minutes:
         project, number = source.version.project, ids.series[to_series_key(source, place)]
@@ -88,7 +92,7 @@ def _build_columns(calls: Iterable[CallCounts]) -> CallColumns:
 
 
 def _merge_by_key(keys: Sequence[Row], columns: CallColumns) -> KeyedColumns:
-    """What belongs to the same key, added up."""
+    """Add the columns of equal keys."""
     different = sorted(set(keys))
     order = {key: place for place, key in enumerate(different)}
     parts, owners = [build_call_columns([])], list[int]()
@@ -106,9 +110,10 @@ def _merge_by_key(keys: Sequence[Row], columns: CallColumns) -> KeyedColumns:
 
 
 def _add_to_stored(table: Table, keyed: KeyedColumns) -> list[Row]:
-    """Reads what is stored, adds it, writes the whole; returns the keys of rows that saturated.
+    """Read the stored rows, add the columns, and write the sums; return the keys of saturated rows.
 
-    No other process writes these rows at the same time: a version has one folder at a time."""
+    No other process writes these rows concurrently: the shard locks allow one worker per version.
+    """
     keys, columns = keyed
     width = len(table.key)
     stored = {

@@ -1,4 +1,4 @@
-"""Cold starts to rows: what reports tell of how a process began."""
+"""Cold start writer: merges the starts of processes into their rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dashboard.fleet.writers.bulk_upsert import Table, rows_insert
 from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 CompileTime = tuple[float, float]
-"""When a compilation was over, and how long it took, in seconds."""
+"""End of a compilation and its duration, in seconds."""
 
 _CHANGING_COLUMNS = (
     "ready_at",
@@ -31,17 +31,17 @@ _NEW_TABLE = Table(ColdStart, ("instance_id",), _COLUMNS)
 
 MAX_KNOWN_FIRST_CALLS = 200_000
 _first_calls: dict[int, float] = {}
-"""The first compiled call of instances, as it was committed: it only ever moves to earlier, so a
-later one tells nothing new."""
+"""Cache of committed first calls by Instance.id. A first call only moves to an earlier time, so a
+later one adds nothing."""
 
 
 def clear_first_calls() -> None:
-    """Looks everything up again, as a restart does."""
+    """Clear the cache, as a restart does."""
     _first_calls.clear()
 
 
 def cold_starts_store(facts: Facts, ids: DimensionIds) -> None:
-    """Completes the cold starts that these facts tell more of."""
+    """Merge the facts' cold starts into their rows."""
     compiled = {ids.instances[key] for key, _, _ in facts.compiles}
     owners = {ids.instances[key]: key for key, fact in facts.cold_starts.items()}
     owners = {
@@ -74,8 +74,10 @@ def cold_starts_store(facts: Facts, ids: DimensionIds) -> None:
 
 
 def _may_add(id: int, fact: ColdStartFact) -> bool:
-    """Whether the fact may hold more than what is stored: most reports only say once more that
-    calls are compiled."""
+    """Return whether the fact may change the row.
+
+    Most reports only repeat that calls run compiled.
+    """
     known = _first_calls.get(id)
     only_a_call = (
         fact.told is None and not fact.marks and fact.ready is None and fact.first_compile is None
@@ -101,7 +103,7 @@ def _build_cold_start(facts: Facts, ids: DimensionIds, key: InstanceKey) -> Cold
 
 
 def _merge(start: ColdStart, fact: ColdStartFact) -> bool:
-    """Takes over what is earlier than what was known; True if anything was."""
+    """Merge a fact into a start: the earlier times win; return whether anything changed."""
     before = (start.ready_at, start.first_compile_at, start.first_call_at, json.dumps(start.phases))
     start.ready_at = _earlier(start.ready_at, fact.ready)
     start.first_compile_at = _earlier(start.first_compile_at, fact.first_compile)
@@ -131,8 +133,8 @@ def _until_ready(start: ColdStart) -> bool:
 
 
 def _apply_report(start: ColdStart, told: ColdStartReport) -> None:
-    """Takes over what the agent itself says: it saw every compilation and the process before its
-    first report."""
+    """Apply the agent's own report, which covers all compilations and the time before the first
+    report."""
     _, start.total, text = told
     said = json.loads(text)
     start.unaccounted = said.pop("unaccounted")
@@ -146,7 +148,7 @@ def _earlier(known: datetime | None, seconds: float | None) -> datetime | None:
 
 
 def _compute_phases(starts: dict[int, ColdStart]) -> None:
-    """The total of each start, its phases in order, and what no phase explains."""
+    """Compute total, phases and unaccounted time of each start."""
     events = _read_events(
         {id: start for id, start in starts.items() if start.first_compile_at is not None}
     )
@@ -161,7 +163,7 @@ def _compute_phases(starts: dict[int, ColdStart]) -> None:
 
 
 def _read_events(starts: dict[int, ColdStart]) -> dict[int, list[CompileTime]]:
-    """Moment and seconds of the compilations of these instances."""
+    """Return time and seconds of the compilations of these instances."""
     found: dict[int, list[CompileTime]] = {}
     if starts:
         projects, since = (
@@ -177,8 +179,10 @@ def _read_events(starts: dict[int, ColdStart]) -> dict[int, list[CompileTime]]:
 
 
 def _compute_start_phases(start: ColdStart, end: datetime, events: list[CompileTime]) -> None:
-    """Compilations that ran side by side can explain more than there was; then nothing is
-    unaccounted for."""
+    """Compute total, phases and unaccounted time of a start.
+
+    Parallel compilations can exceed the total; the unaccounted time is then 0.
+    """
     start.total = max(0.0, (end - start.started_at).total_seconds())
     phases: dict[str, Any] = {"marks": start.phases["marks"]}
     if events:

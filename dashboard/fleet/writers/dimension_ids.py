@@ -1,5 +1,4 @@
-"""Ids of what facts are counted under: models, versions, strata and series are found, or made when
-they are new."""
+"""Dimension ids: ids of models, versions, strata and series, created if new."""
 
 from __future__ import annotations
 
@@ -23,20 +22,21 @@ class DimensionIds:
     strata: dict[StratumKey, int] = field(default_factory=dict)
     series: dict[SeriesKey, int] = field(default_factory=dict)
     series_minutes: dict[int, int] = field(default_factory=dict)
-    """The newest minute that is noted of each series."""
+    """Newest stored minute of each series."""
     instances: dict[InstanceKey, int] = field(default_factory=dict)
     new_instances: set[int] = field(default_factory=set)
-    """Those that this fold made: nothing else is known of them yet."""
+    """Instances created by this fold; they have no other rows yet."""
     active: dict[InstanceKey, int | None] = field(default_factory=dict)
-    """From which minute on each counts; None: it only starts, or only helps."""
+    """First minute that counts, by instance; None while it only starts or helps."""
     woken: dict[InstanceKey, tuple[int, int | None]] = field(default_factory=dict)
-    """Those of which this fold knows an earlier such minute than the one that was known, which is
-    second."""
+    """Instances with an earlier first minute than stored: the new minute, and the stored one."""
 
 
 def resolve_ids(facts: Facts) -> DimensionIds:
-    """The ids of all that the facts name but instances; what is new is inserted in key order, so
-    that folders never wait in a circle."""
+    """Return the ids of all entities in the facts except instances.
+
+    New entities are inserted in key order, so that concurrent workers cannot deadlock.
+    """
     ids = DimensionIds()
     _models_find(ids, facts)
     _versions_find(ids, facts)
@@ -53,7 +53,7 @@ def resolve_ids(facts: Facts) -> DimensionIds:
 
 
 def to_datetime(seconds: float) -> datetime:
-    """Unix seconds as a date."""
+    """Convert Unix seconds to a UTC datetime."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -153,7 +153,10 @@ def _strata_find(ids: DimensionIds, wanted: list[StratumKey]) -> None:
 
 
 def _series_find(ids: DimensionIds, keys: Iterable[SeriesKey]) -> None:
-    """The one place where a series comes to be, and so where their number is limited."""
+    """Find or create series.
+
+    No other code creates series, so their limit is enforced before this call.
+    """
     wanted = {
         (
             ids.versions[key.version],

@@ -1,4 +1,4 @@
-"""Compilations to rows."""
+"""Event writer: compilations to rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 
 def compiles_store(facts: Facts, ids: DimensionIds) -> None:
-    """One row per compilation; its key is its place in its report, so that a repeat is the same
-    row."""
+    """Insert one row per compilation.
+
+    The key is the position in its report, so a repeated report changes nothing.
+    """
     rows = [
         CompileEvent(
             project_id=fact.source.version.project,

@@ -1,5 +1,4 @@
-"""Findings to rows: one per fingerprint and model, with how often which version and which instance
-saw it."""
+"""Finding writer: one row per model and fingerprint, with occurrences per version and instance."""
 
 from __future__ import annotations
 
@@ -37,13 +36,13 @@ UPDATED_FIELDS = (
 )
 
 _Sighting = tuple[datetime, str, int]
-"""When, by which version, and its id; the name settles what happened at the same moment, whoever is
-folded first."""
+"""Time, version name and version id of an occurrence. The name breaks ties of equal times
+independent of the fold order."""
 
 
 @dataclass(frozen=True)
 class _Range:
-    """How often a finding was seen in these facts, and the first and the last sighting."""
+    """Count of a finding in these facts, and its first and last occurrence."""
 
     count: int
     first: _Sighting
@@ -54,8 +53,10 @@ class _Range:
 
 
 def findings_store(facts: Facts, ids: DimensionIds, *, today: int) -> None:
-    """Adds the sightings. Versions share findings, so their rows are locked, in order of id, until
-    the fold commits."""
+    """Add the occurrences.
+
+    Versions share findings, so the fold locks their rows, ordered by id, until it commits.
+    """
     if not facts.findings:
         return
     known = _find_or_create(facts, ids, today)
@@ -78,7 +79,10 @@ def findings_store(facts: Facts, ids: DimensionIds, *, today: int) -> None:
 
 
 def _find_or_create(facts: Facts, ids: DimensionIds, today: int) -> dict[FindingKey, int]:
-    """Ids of the findings; a new one starts with no count, which the update adds like any other."""
+    """Return the ids of the findings.
+
+    A new finding starts with count 0; the update then adds the occurrences.
+    """
     wanted = {
         (ids.models[key.project, key.model], key.kind, key.fingerprint): key
         for key in sorted(facts.findings)
@@ -139,8 +143,10 @@ def _range(fact: FindingFact, ids: DimensionIds) -> _Range:
 
 
 def _update(finding: Finding, seen: _Range) -> None:
-    """Adds what was seen; the text is that of the first sighting, so that it is the same in
-    whatever order reports arrive."""
+    """Add occurrences to a finding.
+
+    The text is the one of the first occurrence, so it does not depend on the order of reports.
+    """
     finding.count = min(finding.count + seen.count, COUNTER_MAX)
     finding.values = sorted(limit_values(seen.fact.values.union(finding.values)))
     finding.distinct = max(finding.distinct, seen.fact.distinct)

@@ -1,5 +1,4 @@
-"""Instances to rows: new ones whole, known ones only what moves, and the identity when it
-changed."""
+"""Instance writer: new instances as whole rows, known ones by their changed columns."""
 
 from __future__ import annotations
 
@@ -81,8 +80,10 @@ CHANGED_TABLE = Table(Instance, ("id",), ("id", *IDENTITY_COLUMNS))
 
 
 def instances_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> None:
-    """Writes what the facts say of each instance and notes the ids. What adds up is added to new
-    rows as to known ones."""
+    """Write the instances of the facts and store their ids in `ids`.
+
+    Values that add up are added to new rows and known rows alike.
+    """
     known = _read_known(facts.instances)
     fresh = [key for key in facts.instances if key not in known]
     if fresh:
@@ -97,7 +98,8 @@ def instances_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> None
             ids.active[InstanceKey(project, instance)] = facts.instances[
                 InstanceKey(project, instance)
             ].active
-    # A new row holds all that was said; what another folder made meanwhile is read, and added to.
+    # A new row contains all facts. If another worker inserted the row meanwhile, read and update
+    # that row.
     known |= _read_known([key for key in fresh if key not in ids.instances])
     moved, changed = [], []
     for key, row in known.items():
@@ -116,8 +118,7 @@ def instances_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> None
 def _activity_note(
     ids: DimensionIds, key: InstanceKey, said: int | None, known: int | None
 ) -> None:
-    """Notes from which minute on the instance counts, and whether that is earlier than was known
-    before."""
+    """Store the first minute that counts, and whether it is earlier than the stored one."""
     ids.active[key] = smaller(said, known)
     if said is not None and (known is None or said < known):
         ids.woken[key] = (said, known)
@@ -141,7 +142,7 @@ def _receipts_store(facts: Facts, ids: DimensionIds) -> None:
 
 
 def _read_known(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, Any]]:
-    """The instances that have a row."""
+    """Return the rows of known instances."""
     rows = [
         dict(zip(KNOWN_TABLE.columns, row, strict=True))
         for row in rows_read(KNOWN_TABLE, keys, constants=1)
@@ -153,7 +154,7 @@ def _read_known(keys: Collection[InstanceKey]) -> dict[InstanceKey, dict[str, An
 
 
 def _build_row(key: InstanceKey, fact: InstanceFact, ids: DimensionIds, now_minute: int) -> Row:
-    """A row as NEW wants it."""
+    """Return a row for NEW_TABLE."""
     return (
         *key,
         *_identity_values(fact, ids),
@@ -175,7 +176,7 @@ def _build_row(key: InstanceKey, fact: InstanceFact, ids: DimensionIds, now_minu
 
 
 def _identity_values(fact: InstanceFact, ids: DimensionIds) -> Row:
-    """The values of IDENTITY."""
+    """Return the values of IDENTITY_COLUMNS."""
     columns = {
         **fact.identity,
         "model_id": ids.models[fact.source.version.project, fact.source.version.model],
@@ -192,7 +193,7 @@ def _moving_values(row: dict[str, Any]) -> Row:
 
 
 def _merge_moving(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> Row:
-    """The row's moving columns after the fact, in the order of MOVING."""
+    """Return the row merged with the fact, in the order of MOVING_TABLE's columns."""
     seen, latest = to_datetime(fact.last_seen), clock.at_minute(now_minute + MAX_AHEAD_MINUTES)
     newer = fact.seq > row["last_seq"]
     ready = _to_datetime(fact.ready)
@@ -210,7 +211,7 @@ def _merge_moving(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> R
         ),
         max(fact.last_minute, row["last_minute"]),
         max(fact.last_minute, row["live_minute"]),
-        # Seen ahead of now, while the clock was ahead, it would not be missed for hours.
+        # A time in the future, from a clock that was ahead, would hide a silence for hours.
         seen if row["last_seen_at"] > latest else max(seen, row["last_seen_at"]),
         min((at for at in (ready, row["ready_at"]) if at is not None), default=None),
         _merge_eager_fallbacks(row["latched_eager"], fact)
@@ -223,7 +224,7 @@ def _merge_moving(row: dict[str, Any], fact: InstanceFact, now_minute: int) -> R
 
 
 def _exit_values(fact: InstanceFact) -> Row:
-    """The values of ENDED."""
+    """Return the values of EXIT_COLUMNS."""
     if fact.ended is None:
         return None, None, ""
     at, code, signal = fact.ended
@@ -239,7 +240,7 @@ def _to_datetime(seconds: float | None) -> datetime | None:
 
 
 def _merge_eager_fallbacks(known: list[dict[str, Any]], fact: InstanceFact) -> list[dict[str, Any]]:
-    """Every frame and cause once, as it was told first, in order of time."""
+    """Return each frame and cause once, with its earliest report, ordered by time."""
     found = {(entry["frame"], entry["cause"]): entry for entry in known}
     for (frame, cause), (at, details) in fact.latched.items():
         entry = found.get((frame, cause))

@@ -1,5 +1,7 @@
-"""What exists and how much of it counts against a project's limits: one query each, asked only when
-something new is met."""
+"""Limit usage: existing entities, and the number that counts towards a project's limits.
+
+One query each, needed only for new entities.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,11 @@ from dashboard.fleet.writers.dimension_ids import to_datetime
 
 _INSTANCES = Table(Instance, ("project_id", "instance_id"), ("project_id", "instance_id"))
 ENVIRONMENT_DAYS, VERSION_DAYS, SERIES_DAYS, INSTANCE_MINUTES = 30, 30, 7, 60
-"""An environment, a version, a series and an instance count for so long after their last report; a
-report can be 7 days late."""
+"""Time for which an entity counts after its last report. A report may arrive up to 7 days late."""
 
 
 def find_existing_environments(keys: Collection[EnvironmentKey]) -> set[EnvironmentKey]:
-    """Those of the environments in which something was deployed."""
+    """Return the environments with a deployment."""
     rows = Deployment.objects.filter(
         project_id__in={key.project for key in keys},
         environment__in={key.environment for key in keys},
@@ -37,7 +38,7 @@ def find_existing_environments(keys: Collection[EnvironmentKey]) -> set[Environm
 
 
 def count_used_environments(project: int, now: float) -> int:
-    """Environments that something reported from in the last 30 days."""
+    """Return the number of environments with reports in the last 30 days."""
     rows = Deployment.objects.filter(
         project_id=project, last_minute__gte=int(now // 60) - ENVIRONMENT_DAYS * 1440
     )
@@ -45,7 +46,7 @@ def count_used_environments(project: int, now: float) -> int:
 
 
 def find_existing_versions(keys: Collection[VersionKey]) -> set[VersionKey]:
-    """Those of the versions that have a row."""
+    """Return the versions that have a row."""
     rows = ModelVersion.objects.filter(
         project_id__in={key.project for key in keys}, name__in={key.version for key in keys}
     )
@@ -55,7 +56,7 @@ def find_existing_versions(keys: Collection[VersionKey]) -> set[VersionKey]:
 
 
 def count_used_versions(project: int, now: float) -> int:
-    """Versions that reported in the last 30 days."""
+    """Return the number of versions with reports in the last 30 days."""
     rows = ModelVersion.objects.filter(
         project_id=project, last_seen_at__gte=to_datetime(now - VERSION_DAYS * 86400)
     )
@@ -63,12 +64,12 @@ def count_used_versions(project: int, now: float) -> int:
 
 
 def find_existing_instances(keys: Collection[InstanceKey]) -> set[InstanceKey]:
-    """Those of the instances that have a row."""
+    """Return the instances that have a row."""
     return {InstanceKey(*row) for row in rows_read(_INSTANCES, keys, constants=1)}
 
 
 def count_used_instances(project: int, now: float) -> int:
-    """Instances that reported, or became known, in the last hour."""
+    """Return the number of instances that reported or appeared in the last hour."""
     rows = Instance.objects.filter(
         project_id=project, live_minute__gte=int(now // 60) - INSTANCE_MINUTES
     )
@@ -76,7 +77,7 @@ def count_used_instances(project: int, now: float) -> int:
 
 
 def find_existing_series(keys: Collection[SeriesKey]) -> set[SeriesKey]:
-    """Those of the series that have a row."""
+    """Return the series that have a row."""
     found: set[SeriesKey] = set()
     rows = Series.objects.filter(
         project_id__in={key.version.project for key in keys},
@@ -115,7 +116,7 @@ def find_existing_series(keys: Collection[SeriesKey]) -> set[SeriesKey]:
 
 
 def count_used_series(project: int, now: float) -> int:
-    """Series with calls in the last seven days."""
+    """Return the number of series with calls in the last seven days."""
     rows = Series.objects.filter(
         project_id=project, last_minute__gte=int(now // 60) - SERIES_DAYS * 1440
     )
@@ -123,7 +124,7 @@ def count_used_series(project: int, now: float) -> int:
 
 
 def find_existing_findings(keys: Collection[FindingKey]) -> set[FindingKey]:
-    """Those of the findings that have a row."""
+    """Return the findings that have a row."""
     rows = Finding.objects.filter(
         project_id__in={key.project for key in keys},
         fingerprint__in={key.fingerprint for key in keys},
@@ -135,7 +136,7 @@ def find_existing_findings(keys: Collection[FindingKey]) -> set[FindingKey]:
 
 
 def count_used_findings(project: int, now: float) -> int:
-    """Findings that became known today (UTC)."""
+    """Return the number of findings that appeared today (UTC)."""
     return (
         Finding.objects.filter(project_id=project, made_day=int(now // 86400))
         .exclude(fingerprint=OTHER)

@@ -1,10 +1,14 @@
-"""Lets in as many new things as a project's limits leave room for; the values of the rest go to
-`other`, and the day's counter rises.
+"""Limits: admits new entities up to a project's limits and moves the rest to `other`.
 
-Nearly every fold names only what it has met before and asks the database nothing. What is new is
-let in under a lock of its project and kind, held until the fold commits: workers let in one after
-the other, and what several shards add to one `other` is never lost. Locks are taken in the order of
-KINDS and of projects, before the fold writes anything, so no two folds wait for each other."""
+Most folds contain known entities only and need no query.
+
+1. New keys are checked under a lock of their project and kind, held until the fold commits.
+2. Keys over the limit are renamed to `other`, and the overflow counter of the day increases.
+3. A fold that adds to `other` holds the same lock, so that no concurrent update of `other` is lost.
+
+Invariant: locks are taken in the order of KINDS, then projects, before the fold writes any row. Two
+folds therefore cannot deadlock.
+"""
 
 from __future__ import annotations
 
@@ -32,18 +36,19 @@ from dashboard.projects.cardinality_limits import read_limits
 from dashboard.projects.models import Project
 
 _LOCK_CLASS = 0x43574C00
-"""Tells these advisory locks from others in the same database; the number of the kind is added."""
+"""Separates these advisory locks from others in the same database; the kind's number is added."""
 
 MAX_KNOWN_KEYS, KNOWN_TTL_S = 200_000, 3600.0
 
 Key = Any
-"""An EnvironmentKey, VersionKey, InstanceKey, SeriesKey or FindingKey: all name a project."""
+"""Natural key of a limited entity: EnvironmentKey, VersionKey, InstanceKey, SeriesKey or
+FindingKey."""
 
 
 @dataclass
 class LimitKind:
-    """Something that may become too many: which of some keys exist, how many count now, and how a
-    key is called."""
+    """Kind of limited entity: functions that find existing keys, count used ones, and describe a
+    key."""
 
     name: str
     number: int
@@ -55,7 +60,10 @@ class LimitKind:
     since: float = 0.0
 
     def unknown(self, keys: Iterable[Key]) -> list[Key]:
-        """The keys that no row was seen of; rows are looked up once, and again after a while."""
+        """Return the keys without a row.
+
+        Known keys are cached and queried again after KNOWN_TTL_S.
+        """
         if len(self.known) > MAX_KNOWN_KEYS or time.monotonic() - self.since > KNOWN_TTL_S:
             self.known, self.since = set(), time.monotonic()
         missing = [key for key in keys if key not in self.known]
@@ -108,8 +116,7 @@ KINDS = (ENVIRONMENT, VERSION, INSTANCE, SERIES, FINDING)
 
 
 def record_saturation(saturated: Iterable[tuple[int, str]], *, now: float) -> None:
-    """Counts rows with a counter that stays at its largest value, by project and what it counts:
-    Health shows them."""
+    """Count rows with a saturated counter by project and counter, for the Health page."""
     found: dict[int, list[str]] = {}
     for project, word in saturated:
         found.setdefault(project, []).append(word)
@@ -118,13 +125,13 @@ def record_saturation(saturated: Iterable[tuple[int, str]], *, now: float) -> No
 
 
 def clear_known_keys() -> None:
-    """Looks everything up again, as a restart does."""
+    """Clear the caches, as a restart does."""
     for kind in KINDS:
         kind.known = set()
 
 
 def limit_facts(facts: Facts, *, now: float) -> Facts:
-    """The facts with what there is no room for under `other`."""
+    """Return the facts with entities over the limits moved to `other`."""
     environments = _find_overflow(
         ENVIRONMENT,
         {
@@ -158,8 +165,11 @@ def limit_facts(facts: Facts, *, now: float) -> Facts:
 
 
 def _find_overflow(kind: LimitKind, keys: Collection[Key], now: float) -> set[Key]:
-    """The keys that are new and find no room; what is named `other` by its job shares rows with
-    what others put there."""
+    """Return the new keys over the limit.
+
+    A version that a job itself names `other` shares rows with the collective version, so it needs
+    the lock too.
+    """
     missing = kind.unknown(keys)
     shared = [key for key in keys if key.version == OTHER] if kind is VERSION else []
     refused: set[Key] = set()
@@ -183,8 +193,10 @@ def _find_overflow(kind: LimitKind, keys: Collection[Key], now: float) -> set[Ke
 def _map_versions_to_other(
     facts: Facts, refused: Collection[VersionKey]
 ) -> dict[VersionKey, VersionKey]:
-    """Into `other` of their model; a model without a version that was let in is not let in
-    either."""
+    """Map refused versions to `other` of their model.
+
+    A model without an admitted version becomes `other` as well.
+    """
     models = set(
         WatchedModel.objects.filter(project_id__in={key.project for key in refused}).values_list(
             "project_id", "name"

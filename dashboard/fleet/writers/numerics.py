@@ -1,4 +1,4 @@
-"""Golden batches to rows: one a name and instance, the newest wins."""
+"""Numerics writer: one row per golden batch and instance; the newest result wins."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from dashboard.fleet.writers.dimension_ids import DimensionIds, to_datetime
 
 
 def parities_store(facts: Facts, ids: DimensionIds) -> None:
-    """Writes what instances told; of names beyond the limit of an instance the first stay. Asks
-    nothing where nobody told anything."""
+    """Write the results of golden batches.
+
+    Beyond an instance's limit, the first names remain. No query if the facts have no results.
+    """
     told = {
         ids.instances[key]: (key.project, fact.parities)
         for key, fact in facts.instances.items()

@@ -1,4 +1,11 @@
-"""Process facts to rows. They hold no sketch, so the database itself adds: no row is read first."""
+"""Process writer: adds process counts in SQL.
+
+Process counts have no sketch, so no row is read first.
+
+Invariant: an instance and its covered seconds count from its first call or compilation, in any
+order of reports. A late report may move that minute back. Stored minutes after the new minute are
+then added to the totals of the version.
+"""
 
 from __future__ import annotations
 
@@ -45,12 +52,10 @@ Group = tuple[GroupKey, int]
 
 
 def processes_store(facts: Facts, ids: DimensionIds) -> list[tuple[int, str]]:
-    """Adds the facts' process minutes to what is stored, for instances and for versions; returns
-    the project and the name of each counter of an hour that saturated.
+    """Add the facts' process counts to the stored minutes and hours of instances and versions.
 
-    An instance and the seconds that it covers count from its first call or compilation on. A report
-    that comes late may move that minute back: what was stored after it and did not count is counted
-    then, so that the order of reports makes no difference."""
+    Return the project and name of each saturated counter of an hour.
+    """
     minutes: dict[Group, ProcessCounts] = {}
     instances: dict[Group, int] = {}
     for group, covered in _find_newly_active(facts, ids):
@@ -87,8 +92,8 @@ def processes_store(facts: Facts, ids: DimensionIds) -> list[tuple[int, str]]:
 
 
 def _find_newly_active(facts: Facts, ids: DimensionIds) -> Iterator[tuple[Group, float]]:
-    """Stored minutes of instances that did not count when they were stored and do now, with the
-    seconds that they cover."""
+    """Yield stored minutes of instances that count only since this fold, with their covered
+    seconds."""
     woken = {
         ids.instances[key]: (to_group_key(facts.instances[key].source), *span)
         for key, span in ids.woken.items()
@@ -110,8 +115,10 @@ def _find_newly_active(facts: Facts, ids: DimensionIds) -> Iterator[tuple[Group,
 
 
 def _instances_store(facts: Facts, ids: DimensionIds) -> set[tuple[Source, int]]:
-    """Writes the minutes of instances; returns those of which nothing was covered before, by which
-    instances are counted."""
+    """Write the minutes of instances; return the minutes that covered no time before.
+
+    These minutes increase the instance count of their version.
+    """
     rows: dict[Row, ProcessCounts] = {}
     owner: dict[Row, tuple[Source, int]] = {}
     for (source, minute), process in facts.process_minutes.items():
@@ -128,7 +135,7 @@ def _instances_store(facts: Facts, ids: DimensionIds) -> set[tuple[Source, int]]
         [(*key, *_columns_of(p)) for key, p in rows.items()],
         returning=(*_INSTANCE, "covered"),
     )
-    # A row that covers no more than what was just added covered nothing before.
+    # If a row covers exactly the added seconds, it covered none before.
     return {
         owner[tuple(key)] for *key, covered in written if covered == rows[tuple(key)].covered > 0
     }
@@ -137,8 +144,8 @@ def _instances_store(facts: Facts, ids: DimensionIds) -> set[tuple[Source, int]]
 def _version_minutes_store(
     ids: DimensionIds, minutes: dict[Group, ProcessCounts], instances: dict[Group, int]
 ) -> dict[Group, int]:
-    """Writes the minutes of versions; returns the largest number of instances in any touched minute
-    of each hour."""
+    """Write the minutes of versions; return the largest instance count of the written minutes per
+    hour."""
     rows = {(*_key(ids, key, minute // 1440), minute): (key, minute) for key, minute in minutes}
     written = rows_upsert(
         VERSION_MINUTES,

@@ -1,5 +1,4 @@
-"""What a fold says of models, versions, series and deployments: when they were seen, and what
-changed for the judge."""
+"""Version writer: updates models, versions, series and deployments after a fold."""
 
 from __future__ import annotations
 
@@ -33,8 +32,10 @@ DEPLOYMENT_TABLE = Table(Deployment, ("id",), ("id", "last_minute"))
 
 
 def versions_store(facts: Facts, ids: DimensionIds, *, late_before: int) -> None:
-    """Raises the revision of each version; minutes before `late_before` come late and have the
-    judge build its comparisons anew."""
+    """Increase the revision of each version.
+
+    Data of minutes before `late_before` is late, and makes the judge rebuild its comparisons.
+    """
     rows = []
     for key, (since, until) in facts.seen.items():
         first, last = facts.changed.get(key, (late_before, 0))
@@ -52,7 +53,8 @@ def versions_store(facts: Facts, ids: DimensionIds, *, late_before: int) -> None
 
 
 def series_store(facts: Facts, ids: DimensionIds) -> None:
-    """Notes the newest minute of each series, by which live ones are told from dead ones."""
+    """Update the newest minute of each series, which distinguishes live series from inactive
+    ones."""
     newest: dict[int, int] = {}
     for table, length in ((facts.minutes, 1), (facts.hours, 60)):
         for source, place, at in table:
@@ -65,15 +67,17 @@ def series_store(facts: Facts, ids: DimensionIds) -> None:
 
 
 def models_store(facts: Facts, ids: DimensionIds) -> None:
-    """Widens when a model was seen. Versions of a model fold side by side and share this row, so it
-    comes last."""
+    """Extend the first and last time of each model.
+
+    Folds of several versions share the row of their model, so it is written last.
+    """
     seen: dict[int, tuple[datetime, datetime]] = {}
     for key, (since, until) in facts.seen.items():
         id, first, last = ids.models[key.project, key.model], to_datetime(since), to_datetime(until)
         known = seen.get(id, (first, last))
         seen[id] = (min(first, known[0]), max(last, known[1]))
-    # Locked in order first: an update of many rows promises none, and two folds must not wait for
-    # each other.
+    # Lock the rows in order first: an update of several rows guarantees no order, and two folds
+    # must not deadlock.
     list(
         WatchedModel.objects.select_for_update()
         .filter(id__in=seen)
@@ -87,8 +91,7 @@ def models_store(facts: Facts, ids: DimensionIds) -> None:
 
 
 def deployments_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> None:
-    """Opens, lengthens, joins and ends the deployments of each version and environment that the
-    facts have data of."""
+    """Start, extend, join and end the deployments of each version and environment in the facts."""
     known: dict[tuple[int, str], list[Deployment]] = {}
     versions = {ids.versions[version] for version, _ in facts.presence}
     for row in Deployment.objects.filter(version_id__in=versions, last_minute__gte=0).order_by(
@@ -107,8 +110,8 @@ def deployments_store(facts: Facts, ids: DimensionIds, *, now_minute: int) -> No
 
 
 def _only_lengthens(rows: list[Deployment], joined: list[Span], now_minute: int) -> bool:
-    """Whether all that is new is the end of the newest deployment, which is live and stays so: so
-    it is with nearly every fold."""
+    """Return whether the fold only extends the newest deployment, which remains live. Nearly all
+    folds do."""
     if (
         not rows
         or rows[-1].ended_minute is not None
@@ -134,8 +137,8 @@ def _deployments_store(
     kept: list[Deployment] = []
     for first, last in joined:
         inside = [row for row in known if first <= row.started_minute <= last]
-        # Data that closes the gap between two deployments shows that they were one: the newest row
-        # stays, as it is the one being judged.
+        # Data in the gap between two deployments shows that they are one. The newest row remains,
+        # because the judge evaluates it.
         row = inside[-1] if inside else _build_deployment(ids, version, environment)
         for other in inside[:-1]:
             deployments_joined.send(Deployment, gone=other, kept=row)
@@ -150,8 +153,10 @@ def _deployments_store(
 
 
 def _drop_ahead(kept: list[Deployment], now_minute: int) -> list[Deployment]:
-    """A clock that was ahead began deployments that have not begun: the one of now is the same
-    traffic, and gets what was said of them."""
+    """Remove deployments that a wrong clock started in the future.
+
+    They belong to the current deployment, which inherits their references.
+    """
     begun = [row for row in kept if row.started_minute <= now_minute + MAX_AHEAD_MINUTES]
     if not begun:
         return kept
