@@ -1,1 +1,1 @@
-"""What other stages may read of the fleet, a file for each page or question."""
+"""Selectors: queries of the fleet facts for other packages, one file per page or question."""

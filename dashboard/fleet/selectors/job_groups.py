@@ -1,5 +1,5 @@
-"""Which processes belong together: those of one job, and on one host those of one engine, which
-together are one server."""
+"""Job groups: processes grouped by job, and by server, which is an engine's processes on one
+host."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from dashboard.fleet.fold.roles import ENGINE, WORKER, is_helper
 from dashboard.fleet.models import Instance
 
 Server = tuple[int, str, str]
-"""ModelVersion.id, job and host; without a job all engines of a version on a host."""
+"""ModelVersion.id, job and host. Without a job, all engines of a version on a host form one
+server."""
 NO_SERVER: Server = (0, "", "")
 
 
 class Groups:
-    """The processes of one list by where they belong."""
+    """Processes of a list, grouped by server, job or host."""
 
     def __init__(self, processes: Iterable[Instance]) -> None:
         everyone = list(processes)
@@ -27,22 +28,22 @@ class Groups:
             table[self.group_of(one)][one.role or WORKER] += 1
 
     def server_of(self, one: Instance) -> Server | None:
-        """The server that the process is a part of; None where there is none, or where it is the
-        whole of it."""
+        """Return the server of the process; None without a server, or if the process is the entire
+        server."""
         server = _on_host(one)
         return server if server in self._servers and self._size(server) > 1 else None
 
     def group_of(self, one: Instance) -> Server:
-        """Its server, else its job wherever that runs, else its host."""
+        """Return the group of the process: its server, else its job on all hosts, else its host."""
         server = _on_host(one)
         return (one.version_id, one.job, "") if one.job and server not in self._servers else server
 
     def roles_of(self, group: Server) -> Counter[str]:
-        """Its processes that are instances, by role."""
+        """Return the number of the group's instances by role."""
         return self._roles[group]
 
     def helpers_of(self, group: Server) -> Counter[str]:
-        """Its processes that only help, by role."""
+        """Return the number of the group's helper processes by role."""
         return self._helpers[group]
 
     def _size(self, group: Server) -> int:

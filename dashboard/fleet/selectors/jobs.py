@@ -1,4 +1,4 @@
-"""Jobs, and what each rank of one compiled: the newest process of every rank counts."""
+"""Jobs: jobs with several ranks, and the compilations of each rank's newest process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_JOBS, MOST_RANKS, MOST_EVENTS = 60, 1024, 20_000
 
 @dataclass(frozen=True)
 class Job:
-    """Instances that started together; `ranks` have reported, of `world_size`."""
+    """A job: `ranks` of its `world_size` ranks have reported."""
 
     name: str
     version: str
@@ -30,8 +30,8 @@ class Job:
 
 
 class LiveRank(NamedTuple):
-    """A process of a job of several ranks, as much of it as ranks are compared by; the fields are
-    Instance's."""
+    """A process of a job with several ranks, with the columns of Instance that rank comparison
+    needs."""
 
     pk: int
     project_id: int
@@ -56,7 +56,7 @@ R = TypeVar("R", Instance, LiveRank)
 
 
 def list_jobs(*, project_id: int, model_id: int, environment: str) -> list[Job]:
-    """The jobs of several ranks, those that reported last first; one query."""
+    """Return the jobs with several ranks, the most recent report first; one query."""
     rows = Instance.objects.filter(
         project_id=project_id, model_id=model_id, environment=environment, world_size__gt=1
     )
@@ -78,7 +78,7 @@ def list_jobs(*, project_id: int, model_id: int, environment: str) -> list[Job]:
 
 
 def list_job_ranks(*, project_id: int, model_id: int, environment: str, job: str) -> list[Instance]:
-    """The newest process of every rank, in order of rank; one query."""
+    """Return the newest process of every rank, ordered by rank; one query."""
     rows = Instance.objects.filter(
         project_id=project_id, model_id=model_id, environment=environment, job=job, world_size__gt=1
     )
@@ -90,7 +90,7 @@ def list_job_ranks(*, project_id: int, model_id: int, environment: str, job: str
 
 
 def select_newest_ranks(instances: Iterable[R]) -> list[R]:
-    """Of the processes of one job the newest of each rank, in order of rank."""
+    """Return the newest process of every rank of one job, ordered by rank."""
     newest: dict[int, R] = {}
     for row in sorted(instances, key=lambda one: (one.started_at, one.pk)):
         newest[row.rank] = row
@@ -98,11 +98,11 @@ def select_newest_ranks(instances: Iterable[R]) -> list[R]:
 
 
 def list_live_ranks(*, since_minute: int) -> list[LiveRank]:
-    """Processes of jobs of several ranks that count and reported since then, of every project; one
-    query.
+    """Return the counted processes of multi-rank jobs of all projects since a minute; one query.
 
-    Every few seconds it reads all of them, so it makes no models: with thousands of ranks those
-    took half of its time."""
+    Runs every few seconds, so it builds no model objects. With thousands of ranks, model objects
+    took half of the time.
+    """
     rows = Instance.objects.filter(
         where_counted(),
         world_size__gt=1,
@@ -116,7 +116,7 @@ def list_live_ranks(*, since_minute: int) -> list[LiveRank]:
 def read_rank_compile_events(
     *, project_id: int, instances: Collection[Instance]
 ) -> dict[int, list[CompileEvent]]:
-    """What these processes compiled, oldest first, by Instance.id; one query."""
+    """Return the compilations of these processes by Instance.id, oldest first; one query."""
     if not instances:
         return {}
     found: dict[int, list[CompileEvent]] = {}
@@ -129,7 +129,7 @@ def read_rank_compile_events(
 
 
 class CompilationRow(NamedTuple):
-    """One compilation of one of these processes, as much of it as ranks are compared by."""
+    """One compilation with the columns that rank comparison needs."""
 
     instance: int
     at: datetime
@@ -145,14 +145,16 @@ class CompilationRow(NamedTuple):
 def read_compile_watermark(
     *, project_id: int, instances: Collection[R]
 ) -> tuple[int, datetime | None]:
-    """How much these processes compiled, and when last: what was read once is as it was while this
-    is."""
+    """Return the count and latest time of the compilations.
+
+    While both remain equal, an earlier result of `read_compilation_rows` remains valid.
+    """
     found = _events(project_id, instances).aggregate(count=Count("seq"), newest=Max("at"))
     return found["count"], found["newest"]
 
 
 def read_compilation_rows(*, project_id: int, instances: Collection[R]) -> list[CompilationRow]:
-    """What these processes compiled, the newest first; one query."""
+    """Return the compilations of these processes, the newest first; one query."""
     rows = _events(project_id, instances).order_by("-at", "-seq", "-number")
     values = rows.values_list(
         "instance_id",

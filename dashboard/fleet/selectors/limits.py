@@ -1,4 +1,4 @@
-"""Which limits a project reached of late, and how often."""
+"""Limit overflows: limits that a project reached recently, with counts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from dashboard.fleet.models import LimitReached
 from dashboard.fleet.models.limits import COUNTER
 
 SHOWN_FOR_S = 86400.0
-"""Seconds after the last name there was no room for."""
+"""Seconds to show a limit after its last overflow."""
 
 DAYS = 7
 
 
 @dataclass(frozen=True)
 class LimitOverflow:
-    """How often folds met a name of a kind that there was no room for: today (UTC), and in seven
-    days with today."""
+    """Overflows of one kind of limit: today (UTC), and in the seven days including today."""
 
     kind: str
     today: int
@@ -28,7 +27,7 @@ class LimitOverflow:
 
 
 def list_reached_limits(*, project_id: int, now: float) -> list[LimitReached]:
-    """The newest row of each kind of name, within a day."""
+    """Return the newest row of each kind of name within a day."""
     rows = (
         LimitReached.objects.exclude(kind=COUNTER)
         .filter(project_id=project_id, last_at__gte=clock.at(now - SHOWN_FOR_S))
@@ -38,8 +37,7 @@ def list_reached_limits(*, project_id: int, now: float) -> list[LimitReached]:
 
 
 def count_limit_overflows(*, project_id: int, now: float) -> list[LimitOverflow]:
-    """By kind, for each that was over its limit within seven days; counters that saturated are a
-    kind, too."""
+    """Return the overflows of seven days by kind, including saturated counters."""
     today = int(now // 86400)
     found: dict[str, list[LimitReached]] = {}
     for row in LimitReached.objects.filter(project_id=project_id, day__gt=today - DAYS).order_by(

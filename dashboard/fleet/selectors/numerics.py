@@ -1,4 +1,4 @@
-"""How golden batches came out on the instances of versions."""
+"""Numerics: results of golden batches on the instances of versions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_ROWS = 2000
 
 @dataclass(frozen=True)
 class ParityRow:
-    """One golden batch on one instance."""
+    """Result of one golden batch on one instance."""
 
     instance: int
     version_id: int
@@ -30,7 +30,7 @@ class ParityRow:
 def list_version_parities(
     *, project_id: int, environment: str, version_ids: Collection[int]
 ) -> list[ParityRow]:
-    """What instances of these versions told, the newest first; one query."""
+    """Return the results on instances of these versions, the newest first; one query."""
     rows = ParityResult.objects.filter(
         project_id=project_id,
         instance__version_id__in=version_ids,
@@ -52,7 +52,7 @@ def list_version_parities(
 
 
 class JudgedParity(NamedTuple):
-    """The same for the judge; `place` is the name of the instance."""
+    """Result for the judge; `place` is the name of the instance."""
 
     instance: str
     place: str
@@ -64,8 +64,10 @@ class JudgedParity(NamedTuple):
 def list_deployment_parities(
     *, deployment: Deployment, live_from: int | None
 ) -> list[JudgedParity]:
-    """What instances of a version told in its environment, the newest first; those alone that
-    report since that minute; one query."""
+    """Return the results on instances of a deployment, the newest first; one query.
+
+    `live_from` restricts the result to instances that reported since that minute.
+    """
     rows = ParityResult.objects.filter(
         project_id=deployment.project_id,
         instance__version_id=deployment.version_id,
@@ -85,5 +87,5 @@ def list_deployment_parities(
 
 
 def parse_parity(told: Any, name: str) -> Parity:
-    """What was kept, under the name that it has in the row."""
+    """Parse a stored result under the name of its row."""
     return parity_of({**(told if isinstance(told, dict) else {}), "name": name})

@@ -1,5 +1,5 @@
-"""What the compile caches answered to the versions of a model, by count and by seconds, and why
-compilations were not in them."""
+"""Cache answers: answers of the compile caches per version, in counts and seconds, with miss
+causes."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ MOST_UNEXPLAINED, MOST_STARTS = 40, 60
 
 
 class VersionCacheAnswers(NamedTuple):
-    """Compilations of one version that got the same answers, and missed for one cause if they
-    missed; seconds are those of the whole compilations."""
+    """Compilations of one version with equal cache answers and an equal miss cause.
+
+    `seconds` and `saved` cover the whole compilations.
+    """
 
     version_id: int
     answers: dict[str, str]
@@ -41,7 +43,7 @@ class UnexplainedMiss(NamedTuple):
 
 
 class StartMisses(NamedTuple):
-    """Compilations of one instance that were in no cache, by cause."""
+    """Compilations of one instance that missed the caches, by cause."""
 
     cause: str
     compilations: int
@@ -51,9 +53,12 @@ class StartMisses(NamedTuple):
 def read_cache_answers(
     *, within: Mapping[str, Any], project_id: int, started: Collection[int], since: datetime | None
 ) -> tuple[list[VersionCacheAnswers], dict[int, list[StartMisses]]]:
-    """In one query: what the compilations `within` (as `filter_compile_events` takes it) got for an
-    answer, and by instance of those that `started` why its compilations were in no cache, the most
-    costly cause first. `since` is before all of their starts."""
+    """Return the cache answers of the compilations `within`, and the miss causes of the instances
+    in `started`.
+
+    Takes one query. `within` holds the arguments of `filter_compile_events`. `since` is before the
+    start of each instance in `started`. Causes are ordered by cost, the highest first.
+    """
     answered, missed = fetch_rows_together(
         _query_version_answers(within), _query_start_misses(project_id, started, since)
     )
@@ -87,7 +92,7 @@ def _query_version_answers(within: Mapping[str, Any]) -> QuerySet[Any, Any]:
 
 
 def list_unexplained_misses(within: Mapping[str, Any]) -> list[UnexplainedMiss]:
-    """The instances whose agents could not compare; the newest first."""
+    """Return the instances whose agents knew no earlier run, the newest first."""
     rows = (
         filter_compile_events(**within)
         .filter(CACHE_LOOKUP, miss=NO_EARLIER_RUN)

@@ -1,5 +1,12 @@
-"""Why an instance missed the caches, by comparison with the last warm instance of the same model on
-the same type of GPU."""
+"""Cache miss causes: compares an instance with the last warm instance of the same model and GPU
+type.
+
+1. The reference is the latest earlier process that was warm, of the same rank if there is one.
+2. If both asked for mostly equal keys, the entry was missing: another folder, an unwritable folder,
+or an empty folder.
+3. Otherwise the first difference between the configurations is the cause.
+4. Without a difference, the graph or its inputs differ.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +40,13 @@ CANDIDATES = 300
 CAUSE_BY_ACCESS = defaultdict(
     lambda: LACKING_FOLDER, {READ_ONLY: UNWRITABLE_FOLDER, WRITTEN: EMPTY_FOLDER}
 )
-"""Why the same folder lacks what was asked for, by what the agent told of its access."""
+"""Cause of a missing entry in the same folder, by the access that the agent reports."""
 SAME_CONFIGURATION = "graph or its inputs: nothing that we can see of the configuration differs"
 
 
 @dataclass
 class CacheClient:
-    """One instance as far as it matters here."""
+    """One instance, as far as the comparison needs it."""
 
     id: int
     name: str
@@ -50,17 +57,17 @@ class CacheClient:
     misses: int = 0
     components: dict[str, str] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
-    """What it asked the caches for."""
+    """Cache keys that the instance asked for."""
 
     @property
     def warm(self) -> bool:
-        """Whether the caches served it."""
+        """Whether the caches served the instance."""
         return self.hits > 0 and self.hits >= self.misses
 
 
 @dataclass(frozen=True)
 class MissExplanation:
-    """A cause, and the instance that it was found against; empty where there was none."""
+    """Cause of the misses, and the name of the compared instance; empty without one."""
 
     cause: str
     against: str
@@ -70,7 +77,8 @@ class MissExplanation:
 def find_miss_causes(
     *, project_id: int, model_id: int, instance_ids: Collection[int]
 ) -> dict[int, MissExplanation]:
-    """The cause for each of these instances; a handful of queries, none where nothing is asked."""
+    """Return the cause for each of these instances; a handful of queries, or none without
+    instances."""
     if not instance_ids:
         return {}
     known = _processes(project_id, model_id, instance_ids)
@@ -84,9 +92,11 @@ def find_miss_causes(
 
 
 def choose_reference(process: CacheClient, others: Iterable[CacheClient]) -> CacheClient | None:
-    """The last warm process on the same type of GPU that started before, of the same rank if there
-    is one: ranks compile for devices of different numbers. Without a warm one the last that
-    compiled at all."""
+    """Return the latest earlier process on the same GPU type, warm processes first.
+
+    The same rank is preferred, because ranks compile for different device numbers. Without a warm
+    process, return the latest that compiled.
+    """
     before = [
         other
         for other in others
@@ -102,8 +112,10 @@ def choose_reference(process: CacheClient, others: Iterable[CacheClient]) -> Cac
 
 
 def explain_miss(process: CacheClient, other: CacheClient | None) -> MissExplanation:
-    """Torch asked for the same and it was not there, or it asked for something else and the
-    configuration says why."""
+    """Explain the misses of a process by comparison with another one.
+
+    With equal keys, the entry was missing. With other keys, the configuration differs.
+    """
     if other is None:
         return MissExplanation(NO_EARLIER_RUN, "")
     same = len(process.keys & other.keys)
@@ -118,8 +130,11 @@ def explain_miss(process: CacheClient, other: CacheClient | None) -> MissExplana
 
 
 def _explain_missing_entry(mine: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    """Why a process looked where nothing is: an engine by its own key, or in another folder. An
-    engine's own folder is no component."""
+    """Explain why an entry was missing: a difference of the engine's own key, another folder, or
+    the folder's access.
+
+    The folder of an engine is not a component.
+    """
     if any(engine_differences(mine, theirs)):
         return first_difference(mine, theirs)
     if FOLDER in mine and FOLDER in theirs and is_changed(FOLDER, mine, theirs):
@@ -134,7 +149,7 @@ def _without_folder(components: Mapping[str, str]) -> dict[str, str]:
 def _processes(
     project_id: int, model_id: int, instance_ids: Collection[int]
 ) -> dict[int, CacheClient]:
-    """These instances, and the newest others of the model."""
+    """Return these instances and the newest other instances of the model."""
     rows = Instance.objects.filter(project_id=project_id, model_id=model_id)
     columns = ("id", "gpu", "started_at", *NAME_COLUMNS)
     newest = list(rows.order_by("-started_at", "-id").values_list(*columns)[:CANDIDATES])

@@ -1,4 +1,4 @@
-"""Which causes of cache misses cost most over all models of a project."""
+"""Cache miss costs: the most expensive causes of cache misses in a project."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from dashboard.fleet.selectors.instances.cold_starts import count_gpus
 
 DAYS = 7
 MAX_ROWS = 900
-"""Processes and causes that are added up, those that lost most."""
+"""Maximum number of processes and causes in the sum, the most expensive first."""
 
 
 @dataclass
 class MissCost:
-    """What compilations that missed for one cause took, and of which models they were, the one that
-    lost most first."""
+    """Cost of one miss cause, and its models, the most expensive first."""
 
     cause: str
     seconds: float = 0.0
@@ -29,7 +28,7 @@ class MissCost:
 
 
 def read_miss_costs(*, project_id: int, now: datetime) -> list[MissCost]:
-    """Of the last days, the most costly first; two queries."""
+    """Return the costs of the last DAYS days, the highest first; two queries."""
     since = now - timedelta(days=DAYS)
     day = int(since.timestamp() // 86400)
     rows = CompileEvent.objects.filter(

@@ -1,9 +1,9 @@
-"""What of the stored compilations is a compilation, and what the caches answered to it: the one
-definition that all queries use.
+"""Cache outcomes: definitions of compilation, cache lookup, hit and miss for all queries.
 
-Recordings of CUDA graphs come as compilations do, and are none. A compilation that failed left
-nothing for a cache to hold: what it asked for counts neither as a hit nor as a miss. Of the two
-caches that hold a graph one miss is enough: torch compiles that part once more."""
+CUDA graph recordings are stored as compilations, but do not count. A failed compilation leaves no
+cache entry, so its lookups count neither as hits nor as misses. Two caches hold a graph; a miss in
+one of them makes a miss, because torch compiles that part again.
+"""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ HIT = (
 
 
 def derive_cache_answer(event: CompileEvent) -> str:
-    """The same of one compilation: hit, miss, bypass, or empty where no cache answered."""
+    """Return hit, miss, bypass, or empty where no cache answered."""
     return cache_answer(event.kind, event.outcome, (event.cache_fx, event.cache_aot))

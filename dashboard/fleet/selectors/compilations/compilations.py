@@ -1,5 +1,4 @@
-"""The compilations of one version in the order in which they ended, and what the caches answered to
-processes of its model."""
+"""Compilations: the compilations of one version by time, and the cache answers of processes."""
 
 from __future__ import annotations
 
@@ -39,8 +38,10 @@ _COLUMNS = (
 
 
 class VersionCompilation(NamedTuple):
-    """One compilation, by when it ended; `total` and `saved` are seconds, None where no agent could
-    see them."""
+    """One compilation, by the time it ended.
+
+    `total` and `saved` are seconds, None if not reported.
+    """
 
     instance_id: int
     at: datetime
@@ -56,19 +57,18 @@ class VersionCompilation(NamedTuple):
     reason_kind: str
     miss: str
     entries: int | None
-    """Cache entries that its code object held afterwards; None: not reported."""
+    """Cache entries of the code object afterwards; None if not reported."""
     entry_limit: int | None
-    """How many it may hold; None where nothing limits them, or that is not known."""
+    """Limit of the entries; None if unlimited or unknown."""
 
     @property
     def seconds(self) -> float:
-        """How long it took, as far as that is known."""
+        """Duration in seconds, 0 if unknown."""
         return self.total or 0.0
 
 
 class ProcessCacheAnswers(NamedTuple):
-    """Compilations of one process that asked the caches for the same and missed for the same cause,
-    if they missed."""
+    """Compilations of one process with an equal cache key and an equal miss cause."""
 
     instance_id: int
     key: str
@@ -81,7 +81,7 @@ class ProcessCacheAnswers(NamedTuple):
 
 
 class Recordings(NamedTuple):
-    """How many CUDA graphs were recorded, and how long that took: no compilations."""
+    """Number of recorded CUDA graphs, and their seconds; recordings are no compilations."""
 
     graphs: int
     seconds: float
@@ -93,8 +93,8 @@ NO_RECORDINGS = Recordings(0, 0.0)
 def read_version_compilations(
     *, project_id: int, version_id: int, environment: str, since: datetime
 ) -> tuple[list[VersionCompilation], bool, Recordings]:
-    """The newest of them, oldest first, whether there were more, and what was recorded meanwhile;
-    one query."""
+    """Return the newest compilations, oldest first, whether more exist, and the recordings; one
+    query."""
     day = int(since.timestamp() // 86400)
     of: dict[str, Any] = {
         "project_id": project_id,
@@ -124,7 +124,10 @@ def read_version_compilations(
 def read_process_answers(
     *, project_id: int, instance_ids: Collection[int], since: datetime
 ) -> list[ProcessCacheAnswers]:
-    """By process, key and cause; one query. `since` is before all of their starts."""
+    """Return the answers by process, key and cause; one query.
+
+    `since` is before the start of each process.
+    """
     if not instance_ids:
         return []
     day = int(since.timestamp() // 86400)

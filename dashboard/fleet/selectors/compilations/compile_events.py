@@ -1,4 +1,4 @@
-"""The compilations of some versions within a time: all of them, or the newest."""
+"""Compile events: queries of the compilations of versions within a time span."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from dashboard.fleet.selectors.compilations.cache_outcomes import COMPILATION
 def filter_compile_events(
     *, project_id: int, version_ids: Collection[int], environment: str, first: int, last: int
 ) -> QuerySet[CompileEvent]:
-    """The compilations of versions in an environment within minutes since 1970, the last excluded;
-    recordings of CUDA graphs are none."""
+    """Return a query of the compilations of versions in an environment.
+
+    `first` and `last` are minutes since 1970, `last` exclusive. CUDA graph recordings are excluded.
+    """
     since, until = (datetime.fromtimestamp(minute * 60, UTC) for minute in (first, last))
     return CompileEvent.objects.filter(
         COMPILATION,
@@ -38,7 +40,7 @@ def list_newest_compile_events(
     last: int,
     most: int,
 ) -> QuerySet[CompileEvent]:
-    """The newest compilations within minutes since 1970, newest first."""
+    """Return the newest compilations within minutes since 1970, newest first."""
     rows = filter_compile_events(
         project_id=project_id,
         version_ids=version_ids,

@@ -1,4 +1,4 @@
-"""What a version compiled again of late, by function and reason."""
+"""Recent recompiles: recompiles of a version within the last hour, by function and reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_REASONS = 500
 
 
 class RecompileCount(NamedTuple):
-    """Recompiles of one function for one kind of reason; `text` is the first line of the most
+    """Recompiles of one function for one kind of reason. `text` is the first line of the most
     frequent reason."""
 
     frame: str
@@ -24,7 +24,7 @@ class RecompileCount(NamedTuple):
 
 
 def count_recompiles(*, deployment: Deployment, now_minute: int) -> list[RecompileCount]:
-    """The recompiles of the last hour, the most frequent first; one query."""
+    """Return the recompiles of the last hour, the most frequent first; one query."""
     since = max(deployment.started_minute, now_minute - RECENT_MINUTES)
     rows = CompileEvent.objects.filter(
         project_id=deployment.project_id,

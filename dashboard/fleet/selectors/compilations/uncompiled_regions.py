@@ -1,5 +1,7 @@
-"""Regions for which compilation was requested and whose calls never ran compiled, and whether
-another version served them compiled."""
+"""Uncompiled regions: regions with requested compilation whose calls never ran compiled.
+
+Also reports whether another version served such a region compiled.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ from dashboard.fleet.selectors.versions.compiled_share import EAGER_RUNTIME
 FACT_KIND = "compiled_nothing"
 DEFAULT_REASON = "compilation was requested, and no call ran compiled"
 _REASON_PREFIX = "no call met compiled code: "
-"""What stands before the agent's own reason."""
+"""Text before the agent's own reason."""
 BASELINE_HOURS = 24
-"""How long before its last minute a baseline is asked whether it served a region compiled."""
+"""Hours before a baseline's last minute in which it may have served a region compiled."""
 
 
 class _Text(NamedTuple):
@@ -34,7 +36,7 @@ class _Text(NamedTuple):
         )
 
     def why(self) -> str:
-        """The first clause of the agent's reason, and the place."""
+        """Return the first clause of the agent's reason, and the location."""
         reason = self.text.partition(_REASON_PREFIX)[2].partition(":")[0]
         return f"{reason} ({self.where})" if reason and self.where else reason or DEFAULT_REASON
 
@@ -45,13 +47,12 @@ class _InstanceReport(NamedTuple):
     texts: tuple[_Text, ...] = ()
 
     def why(self, region: str) -> str | None:
-        """Why the region compiled nothing; None where no report names it."""
+        """Return why the region compiled nothing; None if no report names the region."""
         return next((text.why() for text in self.texts if text.names(region)), None)
 
 
 def list_uncompiled_regions(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
-    """One row for each live instance and region; one query where no instance reported it, else
-    two."""
+    """Return one row per live instance and region; one query without reports, else two."""
     first = now_minute - LIVE_MINUTES
     here = {
         "instance__version_id": deployment.version_id,
@@ -76,7 +77,7 @@ def list_uncompiled_regions(*, deployment: Deployment, now_minute: int) -> list[
     for pk, one in reported.items():
         regions = eager.get(pk, {})
         named = {region: why for region in regions if (why := one.why(region)) is not None}
-        # Of regions that no report names, those that run eager on purpose are left out.
+        # Among regions that no report names, exclude those that run eager on purpose.
         others = {
             region: DEFAULT_REASON for region, on_purpose in regions.items() if not on_purpose
         }
@@ -88,9 +89,11 @@ def list_uncompiled_regions(*, deployment: Deployment, now_minute: int) -> list[
 
 
 def read_compiled_regions(*, deployment: Deployment, regions: Collection[str]) -> dict[str, bool]:
-    """The regions of which a version served compiled calls in its last day, and whether its agents
-    tell those without a graph apart: those that do not report stalled calls count them as compiled.
-    One query."""
+    """Return the regions that a version served compiled on its last day; one query.
+
+    The value is True if the agents distinguish calls without a graph. Agents that do not report
+    stalled calls count calls without a graph as compiled.
+    """
     last = deployment.last_minute // 60
     first = max(deployment.started_minute // 60, last - BASELINE_HOURS)
     series = dict(
@@ -114,9 +117,11 @@ def read_compiled_regions(*, deployment: Deployment, regions: Collection[str]) -
 def _eager_regions(
     deployment: Deployment, instances: Collection[int], first: int, last: int
 ) -> dict[int, dict[str, bool]]:
-    """By instance the regions that it called lately and that never ran compiled there, not even in
-    part, and of each whether its calls count as those of an eager runtime: so do calls that never
-    met the compiler, whatever was asked for."""
+    """Return the called regions by instance that never ran compiled, not even in part.
+
+    The value is True if all calls of the region count as eager runtime. Calls that never met the
+    compiler count as eager too, even if compilation was requested.
+    """
     here = {"version_id": deployment.version_id, "environment": deployment.environment}
     series = Series.objects.filter(**here, last_minute__gte=first).exclude(region=OTHER)
     names = {

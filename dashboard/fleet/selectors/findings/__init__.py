@@ -1,1 +1,1 @@
-"""Selectors: findings."""
+"""Selectors: findings and their states."""

@@ -1,5 +1,4 @@
-"""Findings over time: how many were first seen on each day, and since which day those that are gone
-or back are so."""
+"""Finding days: counts of findings per day that are new, gone or back."""
 
 from __future__ import annotations
 
@@ -20,8 +19,11 @@ EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 
 @dataclass
 class FindingDay:
-    """One day, in days since 1970, UTC. `new` is what was first seen then; `gone` and `back` are in
-    that state since then until now."""
+    """One day, in days since 1970, UTC.
+
+    `new` counts findings first seen on the day. `gone` and `back` count findings in this state
+    since the day.
+    """
 
     day: int
     new: int = 0
@@ -30,7 +32,7 @@ class FindingDay:
 
 
 def count_findings_by_day(*, project_id: int, wanted: FindingFilter) -> list[FindingDay]:
-    """The last days with those of today, whatever state is asked for; two queries."""
+    """Return the last DAYS days including today, ignoring the state filter; two queries."""
     today = clock.minute_of(clock.unix()) // DAY_MINUTES
     days = {day: FindingDay(day) for day in range(today - DAYS + 1, today + 1)}
     matching = filter_findings(project_id, wanted, but="state")

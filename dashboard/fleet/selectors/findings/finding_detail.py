@@ -1,5 +1,5 @@
-"""One finding with everything that is known of it: by version, by instance, what compiled at its
-place, and who ran without it."""
+"""Finding detail: one finding by version and instance, with compilations at its location and
+versions without it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SOURCE_LOCATION = re.compile(r"^(?P<file>.+?):(?P<line>\d+)(?: in (?P<frame>.+)
 
 @dataclass(frozen=True)
 class VersionSighting:
-    """How often a version showed it in an environment."""
+    """Occurrences in one version and environment."""
 
     version_id: int
     version: str
@@ -42,7 +42,7 @@ class VersionSighting:
 
 @dataclass(frozen=True)
 class InstanceSighting:
-    """How often one process showed it."""
+    """Occurrences in one process."""
 
     instance_id: str
     label: str
@@ -60,12 +60,12 @@ class InstanceSighting:
 
     @property
     def name(self) -> str:
-        """How people call it."""
+        """Display name of the process."""
         return process_name(self)
 
 
 class FrameCompilation(NamedTuple):
-    """One compilation at the place of the finding."""
+    """One compilation at the location of the finding."""
 
     version_id: int
     environment: str
@@ -82,7 +82,7 @@ class FrameCompilation(NamedTuple):
 
 
 class VersionRun(NamedTuple):
-    """A version that reported, in minutes since 1970; `last` is None while it runs."""
+    """A version that reported, in minutes since 1970; `live` is True while it runs."""
 
     version_id: int
     version: str
@@ -94,7 +94,7 @@ class VersionRun(NamedTuple):
 
 @dataclass(frozen=True)
 class FindingDetail:
-    """Everything its page shows."""
+    """All data of the finding page."""
 
     finding: Finding
     lives: list[FindingLife]
@@ -106,18 +106,18 @@ class FindingDetail:
 
     @property
     def place(self) -> tuple[str, int] | None:
-        """File and line, where its place is one."""
+        """File and line of the location, None if it is another kind of text."""
         return parse_source_location(self.finding.where)
 
 
 def parse_source_location(where: str) -> tuple[str, int] | None:
-    """File and line of a place as agents tell it."""
+    """Parse file and line of a location in the agents' format."""
     found = _SOURCE_LOCATION.match(where)
     return (found["file"], int(found["line"])) if found and len(found["line"]) < 10 else None
 
 
 def read_finding_detail(*, project_id: int, finding_id: int) -> FindingDetail | None:
-    """None where the project has no such finding; else seven queries."""
+    """Return the finding, or None if the project does not have it; seven queries."""
     rows = Finding.objects.filter(project_id=project_id, pk=finding_id).select_related(
         "model", "first_version", "last_version"
     )
@@ -176,8 +176,7 @@ def _instances(finding: Finding) -> list[InstanceSighting]:
 
 
 def _read_compilations(finding: Finding) -> list[FrameCompilation]:
-    """The newest compilations of the frame that the finding names, of every version of the
-    model."""
+    """Return the newest compilations of the finding's frame, of all versions of the model."""
     place = parse_source_location(finding.where)
     if place is None:
         return []
@@ -210,8 +209,10 @@ def _read_compilations(finding: Finding) -> list[FrameCompilation]:
 
 
 def _read_runs(finding: Finding) -> list[VersionRun]:
-    """Every deployment of the model since the finding was seen first, newest first; the version
-    that stands for many is none."""
+    """Return the deployments of the model since the first sighting, newest first.
+
+    The collective version `other` is excluded.
+    """
     since = clock.minute_of(finding.first_seen_at.timestamp())
     rows = Deployment.objects.filter(
         model_id=finding.model_id, last_minute__gte=since

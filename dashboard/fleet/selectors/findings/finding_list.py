@@ -1,5 +1,5 @@
-"""The findings of a project as a list that can be filtered, sorted and paged, however many there
-are; a fixed number of queries."""
+"""Finding list: the findings of a project, filtered, sorted and paged, with a fixed number of
+queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_CHOICES = 200
 
 @dataclass(frozen=True)
 class FindingFilter:
-    """What the address asks for; empty means any."""
+    """Filters and order of the list; an empty filter matches all findings."""
 
     model_id: int | None = None
     version_id: int | None = None
@@ -44,7 +44,7 @@ class FindingFilter:
 
 @dataclass(frozen=True)
 class EnvironmentState:
-    """What has become of a finding in an environment."""
+    """State of a finding in an environment."""
 
     environment: str
     state: str
@@ -53,8 +53,8 @@ class EnvironmentState:
 
 @dataclass(frozen=True)
 class ListedFinding:
-    """One finding of the list; `times` is within the version and environment that were asked
-    for."""
+    """One finding of the list. `times` counts occurrences within the requested version and
+    environment."""
 
     id: int
     kind: str
@@ -77,8 +77,7 @@ class ListedFinding:
 
 @dataclass(frozen=True)
 class FindingList:
-    """One page of the list, how long the whole list is, and what else may be chosen with how many
-    each would show."""
+    """One page of the list, the total number of rows, and the filter choices with counts."""
 
     rows: list[ListedFinding]
     total: int
@@ -91,8 +90,10 @@ class FindingList:
 def read_finding_list(
     *, project_id: int, wanted: FindingFilter, page: int, size: int
 ) -> FindingList:
-    """One page of so many rows, the last one where there are fewer; six queries, seven where a
-    model is chosen."""
+    """Return one page of `size` rows, or the last page if the list is shorter.
+
+    Six queries, or seven with a chosen model.
+    """
     matching = filter_findings(project_id, wanted)
     total = matching.count()
     first = (min(page, max(1, -(-total // size))) - 1) * size
@@ -114,7 +115,7 @@ def read_finding_list(
 
 
 def filter_findings(project_id: int, wanted: FindingFilter, *, but: str = "") -> QuerySet[Finding]:
-    """The findings that fit, one of the filters left out."""
+    """Return the findings that match the filters; `but` names a filter to ignore."""
     rows = Finding.objects.filter(project_id=project_id)
     if wanted.model_id is not None:
         rows = rows.filter(model_id=wanted.model_id)
@@ -143,7 +144,8 @@ def _filter_states(wanted: FindingFilter) -> QuerySet[FindingLife]:
 
 
 def _states(project_id: int, wanted: FindingFilter) -> dict[str, int]:
-    """Findings by state; one that is new here and gone there counts in both."""
+    """Return the number of findings by state; a finding in several environments may count in
+    several states."""
     matching = filter_findings(project_id, wanted, but="state").values("pk")
     rows = (
         _filter_states(wanted)

@@ -1,4 +1,4 @@
-"""Findings of a model, by version: what is new, what goes on, what is gone."""
+"""Findings: the findings of a model by version, with their states."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ CERTAIN_KINDS = ("latched_eager", "oom", "parity", "compile_error", "compiled_no
 
 @dataclass(frozen=True)
 class FindingSighting:
-    """A finding in one version and environment."""
+    """Occurrences of a finding in one version and environment."""
 
     count: int
     instances: int
     first_seen_at: datetime
     last_seen_at: datetime
     seconds: float = 0.0
-    """What it cost together, where that is known."""
+    """Total cost in seconds; 0 if unknown."""
 
 
 @dataclass(frozen=True)
 class FindingHistory:
-    """What has become of a finding in an environment, who showed it first, and who last; machines
-    are named by host."""
+    """State of a finding in an environment, and its first and last version and host."""
 
     state: str
     since_minute: int
@@ -41,7 +40,7 @@ class FindingHistory:
 
 @dataclass(frozen=True)
 class FindingData:
-    """A finding, and what each version saw of it."""
+    """A finding, and its occurrences by version."""
 
     id: int
     kind: str
@@ -50,14 +49,14 @@ class FindingData:
     first_version_id: int
     versions: dict[int, FindingSighting]
     life: FindingHistory | None = None
-    """None until the job that reads lives has come by."""
+    """None until the job has derived the state."""
     values: list[str] = field(default_factory=list)
     distinct: int = 0
     pattern: str = ""
 
     @property
     def certain(self) -> bool:
-        """True for facts that need no statistics."""
+        """Whether the finding is a fact that needs no statistics."""
         return self.kind in CERTAIN_KINDS
 
 
@@ -70,8 +69,10 @@ def list_version_findings(
     finding_ids: Collection[int] | None = None,
     with_lives: bool = True,
 ) -> list[FindingData]:
-    """The findings that some versions (None: all) saw in an environment, the newest first, or just
-    some findings; two queries, one without what became of them."""
+    """Return the findings of versions (None: all) in an environment, the newest first.
+
+    `finding_ids` restricts the result. Two queries, or one without states.
+    """
     same = Q(
         finding__instances__instance__version=F("version"),
         finding__instances__instance__environment=F("environment"),

@@ -1,1 +1,1 @@
-"""Selectors: instances, their states, memory, cold starts and budgets."""
+"""Selectors: instances with their states, memory, cold starts and budgets."""

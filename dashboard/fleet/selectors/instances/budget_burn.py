@@ -1,5 +1,7 @@
-"""Instances whose calls run compiled less often than their budget allows, over the last half hour
-and beyond what chance explains."""
+"""Budget burn: instances whose share of compiled calls violates the budget.
+
+Measured over the last BURNING_MINUTES, and only beyond the range of chance.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,21 @@ from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 
 BURNING_MINUTES = 30
 WARM_UP_MINUTES = 5
-"""An instance's first minutes are left out, as the judge does; one that has run for less after them
-is not held against the budget."""
+"""Warm-up minutes to exclude, as the judge does. The budget also ignores instances with a shorter
+history after warm-up."""
 SINCE_WITHIN_MINUTES = 6 * 60
-"""Minutes in which the begin is looked for."""
+"""Minutes to search for the start of the burn."""
 MIN_CALLS = 200
 BUDGET_MULTIPLE, MIN_SIGMAS, EXTRA_CALLS = 2.0, 3.0, 3.0
-"""Calls that did not run compiled are more than twice what the budget allows, and by three standard
-deviations and three calls."""
+"""The calls that did not run compiled must exceed twice the budget, and the budget by three
+standard deviations plus three calls."""
 
 
 def list_budget_burns(*, deployment: Deployment, now_minute: int) -> list[CertainRow]:
-    """One row an instance that burns the budget; no query where none is set, else two, and a third
-    where it burns."""
+    """Return one row per instance that burns the budget.
+
+    No query without a budget, else two, and a third one if an instance burns the budget.
+    """
     budget = resolve_budgets_with(deployment.model, deployment.project.settings).served
     if budget is None:
         return []
@@ -81,8 +85,8 @@ def list_budget_burns(*, deployment: Deployment, now_minute: int) -> list[Certai
 
 
 def exceeds_budget(looked: int, served: int, budget: float) -> bool:
-    """Whether so few of the calls that were looked at ran compiled that neither the budget nor
-    chance explains it."""
+    """Return whether the calls that did not run compiled exceed both the budget and the range of
+    chance."""
     allowed = looked * (1 - budget)
     return looked >= MIN_CALLS and looked - served > max(
         BUDGET_MULTIPLE * allowed, allowed + MIN_SIGMAS * math.sqrt(allowed) + EXTRA_CALLS
@@ -94,8 +98,11 @@ def _describe_burn(share: float, budget: float) -> str:
 
 
 def _percent(share: float) -> str:
-    """Rounded down, so that nothing short of a budget looks like it; two places where budgets
-    lie."""
+    """Format a share as a percentage, rounded down so that a value below the budget never appears
+    equal to it.
+
+    Two decimal places from 99%, where budgets lie.
+    """
     if share < 0.99:
         return f"{significant(math.floor(share * 1e3) / 1e1)} %"
     return f"{significant(math.floor(share * 1e4) / 1e2, 4)} %"

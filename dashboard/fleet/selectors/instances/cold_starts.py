@@ -1,5 +1,5 @@
-"""How processes of a model started, with what they hold and how they are configured: a version, its
-baseline, and the newest others."""
+"""Cold starts: the starts of a version, its baseline, and the newest other processes of the
+model."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ MAX_STARTS, MOST_OTHERS = 400, 120
 
 @dataclass(frozen=True)
 class ProcessStart:
-    """One process. `gpus` is how many GPUs it holds while it compiles; `start` is None until its
-    start is known."""
+    """One process with its resources and configuration.
+
+    `gpus` is the number of GPUs it holds while it compiles. `start` is None until the start is
+    known.
+    """
 
     id: int
     name: str
@@ -46,8 +49,10 @@ class ProcessStart:
 def read_process_starts(
     *, project_id: int, model_id: int, environment: str, version_ids: Collection[int]
 ) -> list[ProcessStart]:
-    """The processes of these versions in an environment that count as instances, and the newest
-    others of the model in any, newest first; one query."""
+    """Return the counted processes of these versions in an environment, newest first, in one query.
+
+    The newest other processes of the model follow, in any environment.
+    """
     wanted = Q(version_id__in=version_ids, environment=environment)
     rows = Instance.objects.filter(
         where_counted(), project_id=project_id, model_id=model_id
@@ -66,7 +71,7 @@ def read_process_starts(
 
 
 def count_gpus(gpu: str, world_size: int, identity: Any) -> int:
-    """A rank works on one GPU; a process alone holds those that it sees."""
+    """Return the number of GPUs that a process holds: one for a rank, else all visible GPUs."""
     count = identity.get("gpu_count") if isinstance(identity, dict) else None
     if not gpu:
         return 0

@@ -1,5 +1,5 @@
-"""One instance: its regions beside those of the others of its version, what it compiled and showed,
-and how long a frame usually takes."""
+"""Instance detail: an instance's regions compared with other instances, its compilations and
+findings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MAX_EVENTS, MAX_FINDINGS, MAX_HISTORY = 40, 60, 2000
 
 @dataclass(frozen=True)
 class SeriesNumbers:
-    """What one instance did in one series."""
+    """Values of one instance in one series."""
 
     calls: int
     p50: float | None
@@ -40,13 +40,15 @@ class SeriesNumbers:
     why: EagerBreakdown
     p50_below: QuantileBound | None = None
     p99_below: QuantileBound | None = None
-    """Where the quantile of an engine has no value."""
+    """Bounds of quantiles in an engine's first bucket, which have no value."""
 
 
 @dataclass(frozen=True)
 class RegionVsOthers:
-    """One instance in one series, and the median of the others of its version; `others` is how many
-    there are."""
+    """One instance in one series, and the median of the other instances of its version.
+
+    `others` is the number of other instances.
+    """
 
     series: SeriesInfo
     own: SeriesNumbers
@@ -55,12 +57,12 @@ class RegionVsOthers:
     p99: float | None
     eager: float | None
     slower_than: int
-    """Of the others, how many are known to have a lower p50."""
+    """Number of other instances with a lower p50."""
 
 
 @dataclass(frozen=True)
 class FrameHistory:
-    """How long compilations of a frame took on every instance of the model."""
+    """Durations in seconds of a frame's compilations on all instances of the model."""
 
     count: int
     typical: float
@@ -80,7 +82,7 @@ class InstanceFinding:
 
 
 def read_regions_vs_others(instance: Instance) -> list[RegionVsOthers]:
-    """The newest hour that it reported, its busiest series first; two queries."""
+    """Return the regions of the newest reported hour, the busiest series first; two queries."""
     project, span = (
         instance.project_id,
         Span(instance.last_minute - WINDOW_MINUTES + 1, instance.last_minute + 1),
@@ -122,8 +124,8 @@ def _numbers(
         **SUMS,
     }
     found = list(rows.values("instance_id", "series_id").annotate(**summed).order_by())
-    # What callers waited is shown where every instance reports it, else how long steady calls took
-    # on all of them.
+    # Use the waiting time of callers if every instance reports it, else the duration of steady
+    # calls for all.
     of = "" if any(row["silent"] for row in found) else "caller_"
     return {(row["instance_id"], row["series_id"]): _make_numbers(row, of) for row in found}
 
@@ -134,8 +136,11 @@ def _read_scraped_numbers(
     span: Span,
     found: Mapping[tuple[int, int], SeriesNumbers],
 ) -> dict[tuple[int, int], SeriesNumbers]:
-    """Of engines that are read from outside: a minute whose quantile lies in the first bucket has
-    none, and is in no mean of minutes."""
+    """Return the values of scraped engines.
+
+    A minute with a quantile in the first bucket has no value, so the mean of minutes would omit it.
+    Merged sketches give the quantile or its bound.
+    """
     if not series:
         return {}
     rows = RegionMinute.objects.filter(
@@ -185,7 +190,7 @@ def _compare_region(
         series=facts,
         own=own,
         others=len(others),
-        # A median of those alone that have a value would be of the slow ones.
+        # The median of the known values alone would represent only the slow instances.
         p50=median(levels) if levels and not bounds else None,
         p99=median(tails) if tails and not any(one.p99_below for one in others) else None,
         eager=median(shares) if shares else None,
@@ -196,7 +201,7 @@ def _compare_region(
 
 
 def list_instance_events(instance: Instance) -> list[CompileEvent]:
-    """Its newest compilations."""
+    """Return the newest compilations of the instance."""
     since = int(instance.started_at.timestamp() // 86400) - 1
     rows = CompileEvent.objects.filter(
         COMPILATION, project_id=instance.project_id, instance_id=instance.pk, day__gte=since
@@ -205,7 +210,7 @@ def list_instance_events(instance: Instance) -> list[CompileEvent]:
 
 
 def list_instance_findings(instance: Instance) -> list[InstanceFinding]:
-    """What it showed, the newest first."""
+    """Return the findings of the instance, the newest first."""
     rows = FindingInstance.objects.filter(instance=instance).order_by("-last_seen_at", "-pk")
     columns = (
         "finding_id",
@@ -219,8 +224,11 @@ def list_instance_findings(instance: Instance) -> list[InstanceFinding]:
 
 
 def read_frame_history(instance: Instance) -> FrameHistory | None:
-    """Of the frame that it compiles, as far as the newest compilations of the model tell; None
-    where it compiles none or none is known."""
+    """Return the durations of the frame that the instance compiles, from the newest compilations of
+    the model.
+
+    None if the instance compiles nothing, and without earlier compilations.
+    """
     if not instance.compiling_frame:
         return None
     rows = CompileEvent.objects.filter(

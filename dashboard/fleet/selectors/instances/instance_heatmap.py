@@ -1,5 +1,7 @@
-"""How instances did beside their version, in slots of time: latency, eager calls, time spent
-compiling, and where nothing was reported."""
+"""Instance heatmap: instances compared with their version per time slot.
+
+Shows latency, eager calls, compile time, and missing reports.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,23 @@ from dashboard.fleet.selectors.versions.version_series import (
 
 @dataclass(frozen=True)
 class Slots:
-    """A span of minutes since 1970 cut into equal slots."""
+    """Span in minutes since 1970, divided into equal slots."""
 
     span: Span
     step: int
 
     @property
     def count(self) -> int:
-        """How many slots."""
+        """Number of slots."""
         return -(-(self.span.last - self.span.first) // self.step)
 
 
 @dataclass
 class HeatmapCell:
-    """One instance in one slot; `ratio` is its p50 over its version's, in the same series and
-    minutes. None is no report."""
+    """One instance in one slot; None means no report.
+
+    `ratio` is its p50 divided by the p50 of its version in the same series and minutes.
+    """
 
     covered: float = 0.0
     calls: int = 0
@@ -44,37 +48,36 @@ class HeatmapCell:
     _weight: int = 0
 
     def add_ratio(self, ratio_times_calls: float, calls: int) -> None:
-        """Adds the calls of one series."""
+        """Add the calls of one series."""
         self._logs += ratio_times_calls
         self._weight += calls
 
     @property
     def ratio(self) -> float | None:
-        """1 is as fast as the version; calls weigh it, so that shapes count by how often they
-        come."""
+        """Mean ratio weighted by calls; 1 equals the version."""
         return self._logs / self._weight if self._weight else None
 
     @property
     def eager_share(self) -> float | None:
-        """Of the calls of which it is known."""
+        """Share of eager calls among calls of known execution mode."""
         return self.eager / self.known if self.known else None
 
     @property
     def compiling_share(self) -> float | None:
-        """Of the time that its reports cover; compilations side by side can take more than all of
-        it."""
+        """Share of compile time in the reported time, at most 1, because parallel compilations can
+        exceed it."""
         return min(1.0, self.compiling / self.covered) if self.covered else None
 
 
 @dataclass
 class Heatmap:
-    """By instance id and slot; a slot that is missing was not reported."""
+    """Cells by instance id and slot; a missing slot has no report."""
 
     slots: Slots
     cells: dict[int, dict[int, HeatmapCell]] = field(default_factory=dict)
 
     def cell(self, instance: int, slot: int) -> HeatmapCell:
-        """The cell, made where there is none."""
+        """Return the cell, created if missing."""
         return self.cells.setdefault(instance, {}).setdefault(slot, HeatmapCell())
 
 
@@ -85,7 +88,7 @@ def read_heatmap(
     series: Mapping[int, SeriesInfo],
     slots: Slots,
 ) -> Heatmap:
-    """Everything about these instances; three queries, none where there is no instance."""
+    """Return the heatmap of these instances; three queries, none without instances."""
     levels = Heatmap(slots)
     if not instance_ids:
         return levels
@@ -133,8 +136,8 @@ def _add_calls(
     own = list(
         rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by()
     )
-    # What callers waited is compared where every instance reports it, else how long steady calls
-    # took.
+    # Compare the waiting time of callers if every instance reports it, else the duration of steady
+    # calls.
     of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
     for row in own:
         cell = levels.cell(row["instance_id"], row["slot"])

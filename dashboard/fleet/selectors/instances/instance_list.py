@@ -1,5 +1,5 @@
-"""The instances of a model that reported since some time, however many, for a list that is
-filtered, sorted and paged."""
+"""Instance list: the instances of a model that reported since a time, for filters, sorting and
+paging."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ MAX_INSTANCES = 10_000
 def list_instances_since(
     *, project_id: int, model_id: int, environment: str, since: datetime
 ) -> list[Instance]:
-    """The newest first, with their versions; what stands for many processes is none. One query."""
+    """Return the instances with their versions, the newest first; one query.
+
+    Collective instances `other` are excluded.
+    """
     rows = Instance.objects.filter(
         project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since
     )
@@ -29,14 +32,13 @@ def list_instances_since(
 
 
 def count_missing_windows(*, project_id: int, instance_ids: Collection[str]) -> dict[str, int]:
-    """How many windows of these instances never came and will not, where there are any; one
-    query."""
+    """Return the number of lost windows of these instances, without zeros; one query."""
     rows = Sender.objects.filter(project_id=project_id, instance_id__in=instance_ids, missing__gt=0)
     return dict(rows.values_list("instance_id", "missing"))
 
 
 def find_instance(*, project_id: int, model_id: int, instance_id: str) -> Instance | None:
-    """One instance of a model; None where there is none."""
+    """Return an instance of a model; None if it does not exist."""
     rows = Instance.objects.filter(
         project_id=project_id, model_id=model_id, instance_id=instance_id
     )

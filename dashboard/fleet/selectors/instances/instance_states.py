@@ -1,5 +1,7 @@
-"""How an instance is, read off its newest reports; the first rule that holds gives the word. This
-is the only place with such rules."""
+"""Instance states: derived from the newest reports of an instance.
+
+This module alone holds the rules. The first rule that holds determines the state.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -12,16 +14,14 @@ from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 SILENT_AFTER_S = 180.0
 HUNG_AFTER_S = 900.0
 UNUSUAL_MULTIPLE, UNUSUAL_AFTER_S = 10.0, 120.0
-"""So many times longer than the same frame ever took in that process, and for so many seconds: hung
-too."""
+"""A compilation is also hung if it exceeds the frame's longest duration in the process by this
+factor, and this many seconds."""
 WARM_UP_S = 900.0
 EAGER_SHARE, DEGRADED_SHARE, MIN_CALLS = 0.5, 0.02, 20
-"""Shares of the calls of its newest window that ran eager, and from how many calls on they say
-anything."""
+"""Limits of the eager share in the newest window, and the minimum number of sampled calls."""
 CLOCK_SKEW_SHOWN_S = 5.0
-"""Seconds that a clock may differ before the page says so; windows are moved to the right minute in
-any case."""
-# Without these an instance cannot say whether its calls run compiled.
+"""Clock difference in seconds that pages show; windows are corrected in any case."""
+# Without these capabilities, an instance cannot report whether its calls run compiled.
 ESSENTIAL = ("compiled_calls", "compilations")
 
 SEVERITY = [
@@ -37,11 +37,11 @@ SEVERITY = [
     InstanceState.ENDED,
 ]
 ORDERLY_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
-"""Signals by which processes are asked to end; any other one kills."""
+"""Signals that request an orderly end; other signals kill."""
 
 
 class Rule(NamedTuple):
-    """A state, when it holds, and the same in words."""
+    """A state, its condition, and the condition in words."""
 
     state: InstanceState
     holds: Callable[[Instance | RecentInstance, datetime], bool]
@@ -49,24 +49,25 @@ class Rule(NamedTuple):
 
 
 def compute_hung_limit_s(instance: Instance | RecentInstance) -> float:
-    """After how many seconds a compilation of this instance counts as hung."""
+    """Return the seconds after which a compilation of this instance counts as hung."""
     if instance.compiling_usual is None:
         return HUNG_AFTER_S
     return min(HUNG_AFTER_S, max(UNUSUAL_AFTER_S, UNUSUAL_MULTIPLE * instance.compiling_usual))
 
 
 def eager_share(instance: Instance | RecentInstance) -> float:
-    """The share of eager calls in its newest window with calls; 0 where too few were looked at."""
+    """Return the share of eager calls in the newest window with calls; 0 with too few sampled
+    calls."""
     return instance.eager_calls / instance.known_calls if instance.known_calls >= MIN_CALLS else 0.0
 
 
 def list_missing_capabilities(instance: Instance | RecentInstance) -> list[str]:
-    """Which essential facts this instance cannot report."""
+    """Return the essential facts that this instance cannot report."""
     return [name for name in ESSENTIAL if not can_report(instance.capabilities, name)]
 
 
 def explain_missing_capabilities(instance: Instance | RecentInstance) -> str:
-    """Why it cannot report them, as its agent says; empty where it says nothing."""
+    """Return the agent's reasons for missing capabilities; empty without reasons."""
     said = (instance.capabilities.get(name) for name in list_missing_capabilities(instance))
     return "; ".join(
         dict.fromkeys(
@@ -76,17 +77,17 @@ def explain_missing_capabilities(instance: Instance | RecentInstance) -> str:
 
 
 def can_report(capabilities: Mapping[str, object], name: str) -> bool:
-    """Whether a process can report this kind of thing; one that says nothing of it is taken to."""
+    """Return whether a process can report this fact; True if the process does not state it."""
     return _answer(capabilities.get(name)) != "no"
 
 
 def has_ended(instance: Instance | RecentInstance) -> bool:
-    """Whether its last report says that it ends, and no report came from it later."""
+    """Return whether the last report announced the end, without a later report."""
     return instance.ended_at is not None and instance.ended_at >= instance.last_seen_at
 
 
 def has_failed(instance: Instance | RecentInstance) -> bool:
-    """Whether it ended with an error, or by a signal that kills."""
+    """Return whether the process ended with an error, or by a signal that kills."""
     if not has_ended(instance):
         return False
     return (
@@ -97,7 +98,7 @@ def has_failed(instance: Instance | RecentInstance) -> bool:
 
 
 def describe_end(instance: Instance | RecentInstance) -> str:
-    """How it ended, in words that contain the state."""
+    """Return the end of the process in words that include the state."""
     if instance.exit_signal:
         return (
             f"ended by {instance.exit_signal}"
@@ -114,7 +115,7 @@ def describe_end(instance: Instance | RecentInstance) -> str:
 
 
 def is_silent(instance: Instance | RecentInstance, now: datetime) -> bool:
-    """Whether it stopped reporting without an end."""
+    """Return whether the instance stopped reporting without an end."""
     return (
         not has_ended(instance) and (now - instance.last_seen_at).total_seconds() > SILENT_AFTER_S
     )
@@ -174,7 +175,7 @@ RULES = (
 
 
 def instance_state(instance: Instance | RecentInstance, now: datetime) -> InstanceState:
-    """The state as of `now`."""
+    """Return the state as of `now`."""
     return next(rule.state for rule in RULES if rule.holds(instance, now))
 
 

@@ -1,5 +1,7 @@
-"""What may tell one instance from another: machine, libraries, configuration, compile caches,
-shapes, and the findings it showed."""
+"""Instance traits: properties that may distinguish instances.
+
+Machine, libraries, configuration, compile caches, shapes, and findings.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,10 @@ Traits = dict[str, str]
 def read_instance_traits(
     *, project_id: int, instance_ids: Collection[int], since: datetime, newest: int
 ) -> dict[int, Traits]:
-    """The traits of at most so many instances, in one query; `since` is before their starts,
-    `newest` the last minute that one of them reported."""
+    """Return the traits of up to MAX_INSTANCES instances in one query.
+
+    `since` is before the start of each instance; `newest` is the last minute with a report.
+    """
     ids = sorted(instance_ids)[:MAX_INSTANCES]
     if not ids:
         return {}
@@ -85,8 +89,8 @@ def _list_identity_traits(
 
 
 def _kernels_drop(found: dict[int, Traits]) -> None:
-    """Kernels that not all of them have chosen: one that has not met a shape yet chose nothing
-    else."""
+    """Remove kernels that some instances have not chosen. An instance without the shape has not
+    chosen another kernel."""
     kernels = {key for traits in found.values() for key in traits if key.startswith(KERNEL)}
     for key in kernels:
         if not all(key in traits for traits in found.values()):
@@ -107,7 +111,7 @@ def _query_answers(project_id: int, ids: list[int], since: datetime) -> QuerySet
 
 
 def _caches_add(found: dict[int, Traits], answered: Rows) -> None:
-    """Whether the compile caches served its start."""
+    """Add whether the compile caches served the start."""
     for instance, hits, misses in answered:
         if instance in found and (hits or misses):
             found[instance]["compile caches"] = "served" if hits >= misses else "mostly missed"
@@ -132,7 +136,7 @@ def _query_shapes(project_id: int, ids: list[int], newest: int) -> QuerySet[Any,
 
 
 def _shapes_add(found: dict[int, Traits], shaped: Rows) -> None:
-    """The shape bucket that most of its calls had, of late."""
+    """Add the most frequent shape bucket of recent calls."""
     counts: dict[int, Counter[str]] = {}
     for instance, name, calls in shaped:
         if name and instance in found:
@@ -153,7 +157,7 @@ def _query_findings(ids: list[int]) -> QuerySet[Any, Any]:
 
 
 def _findings_add(found: dict[int, Traits], showed: Rows) -> None:
-    """Findings that not every instance showed, as yes where one did; of very many the newest."""
+    """Add findings to the instances with an occurrence, up to MOST_FINDINGS of the newest."""
     seen: dict[str, list[int]] = {}
     for _, _, instance, kind, told in sorted(showed, key=lambda row: (-row[0].timestamp(), row[1])):
         seen.setdefault(

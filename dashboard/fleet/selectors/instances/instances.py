@@ -1,4 +1,4 @@
-"""Instances of some versions: how they started, what latched eager, and how they are configured."""
+"""Instances: the starts, eager fallbacks and configurations of the instances of versions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from dashboard.ingest.models import Sender
 
 MAX_INSTANCES = 400
 Configuration = tuple[int, dict[str, Any], dict[str, Any]]
-"""Version id, identity and components of one instance."""
+"""Version id, identity and components of an instance."""
 
 
 @dataclass(frozen=True)
 class ColdStartData:
-    """One cold start: seconds, where it ended, its stages as (name, begin, seconds) in order, and
-    what none of them explains."""
+    """One cold start in seconds.
+
+    `until` is its end, `stages` are (name, begin, seconds) in order. `unaccounted` is the time
+    outside all stages.
+    """
 
     total: float
     until: str
@@ -31,7 +34,7 @@ class ColdStartData:
     phases: dict[str, float]
     unaccounted: float | None
     told: bool = False
-    """Whether the agent told the stages; else they are what its reports show."""
+    """Whether the agent reported the stages; otherwise they are derived from its reports."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class InstanceData:
 def list_version_instances(
     *, project_id: int, version_ids: Collection[int], environment: str
 ) -> list[InstanceData]:
-    """The instances of some versions seen last that count, with their cold start."""
+    """Return the counted instances of versions, the most recently seen first, with cold starts."""
     rows = Instance.objects.filter(
         where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment
     )
@@ -70,7 +73,7 @@ def list_version_instances(
 
 @dataclass(frozen=True)
 class ReportingInstance:
-    """An instance, and how many of its windows never came and will not."""
+    """An instance, and its number of lost windows."""
 
     instance: Instance
     missing: int
@@ -79,8 +82,10 @@ class ReportingInstance:
 def list_reporting_instances(
     *, project_id: int, model_id: int, environment: str, since: datetime
 ) -> list[ReportingInstance]:
-    """Processes of a model that reported since then, the newest first: instances, those that start,
-    and those that only help."""
+    """Return the processes of a model that reported since a time, the newest first.
+
+    Includes instances, starting processes and helper processes.
+    """
     rows = Instance.objects.filter(
         project_id=project_id, model_id=model_id, environment=environment, last_seen_at__gte=since
     )
@@ -98,8 +103,8 @@ def list_reporting_instances(
 def read_configured_instances(
     *, project_id: int, version_ids: Collection[int], environment: str
 ) -> tuple[list[InstanceData], list[Configuration]]:
-    """The instances of some versions seen last that count, and how each is configured; one query
-    for both."""
+    """Return the counted instances of versions, the most recently seen first, and their
+    configurations; one query."""
     rows = Instance.objects.filter(
         where_counted(), project_id=project_id, version_id__in=version_ids, environment=environment
     )
@@ -140,7 +145,8 @@ def _make_instance(row: Instance) -> InstanceData:
 
 
 def make_cold_start(row: ColdStart) -> ColdStartData | None:
-    """What the agent told, or the two stages that its reports show."""
+    """Return the cold start from the agent's stages, or from two stages derived from its
+    reports."""
     if row.total is None:
         return None
     said = row.phases if isinstance(row.phases, dict) else {}

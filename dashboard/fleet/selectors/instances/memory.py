@@ -1,5 +1,4 @@
-"""What the processes of versions held of memory, and how busy their GPUs were: the highest instance
-over a span of time."""
+"""Memory: the memory and GPU utilisation of versions, as the highest instance in a time span."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ _LARGEST = (
 
 
 class MemoryData(NamedTuple):
-    """Bytes, bytes per hour and a share; None where no agent could see it."""
+    """Values in bytes, bytes per hour, and a share; None if not reported."""
 
     gpu_allocated: int | None
     gpu_peak: int | None
@@ -45,8 +44,7 @@ class MemoryData(NamedTuple):
 def query_memory(
     *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
-    """What `parse_memory` reads, each version over its own span; None where nothing is asked
-    for."""
+    """Return the query for `parse_memory`, each version over its own span; None without spans."""
     if not spans:
         return None
     table: type[VersionProcessHour] | type[VersionProcessMinute] = (
@@ -64,7 +62,7 @@ def query_memory(
 
 
 def parse_memory(rows: Iterable[tuple[Any, ...]]) -> dict[int, MemoryData]:
-    """By version."""
+    """Return the memory by version."""
     return {
         version_id: MemoryData._make((*largest, int(ooms or 0)))
         for version_id, *largest, ooms in rows

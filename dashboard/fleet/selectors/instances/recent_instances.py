@@ -1,5 +1,7 @@
-"""Instances that reported lately, with what their states rest on and no more: a fleet has a
-thousand of them on every page."""
+"""Recent instances: recently reporting instances with only the columns that their states need.
+
+A fleet may have a thousand of them on every page.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ GONE_AFTER_S = 30 * 60
 
 
 class RecentInstance(NamedTuple):
-    """The columns of an instance under their own names, and its cold start in seconds."""
+    """Columns of an instance, and its cold start in seconds."""
 
     pk: int
     model_id: int
@@ -62,12 +64,15 @@ _PLAIN = [
 def list_recent_instances(
     *, project_id: int, environment: str = "", since: datetime | None = None
 ) -> list[RecentInstance]:
-    """Those of a project, or of one environment of it, that reported since then, usually within the
-    last half hour; what only helps a job is none."""
+    """Return the instances of a project or environment that reported since a time, by default in
+    the last half hour.
+
+    Helper processes are excluded.
+    """
     rows = _filter_recent(project_id, since).exclude(where_helping())
     if environment:
         rows = rows.filter(environment=environment)
-    # As texts: of the many only a few differ, and each of those is taken apart once.
+    # Read JSON as text and parse each distinct text once; most rows repeat the same few texts.
     said = rows.annotate(
         can=Cast("capabilities", TextField()), latched=Cast("latched_eager", TextField())
     )
@@ -79,15 +84,14 @@ def list_recent_instances(
 
 
 def count_recent_helpers(*, project_id: int) -> Counter[str]:
-    """How many processes that only help a job reported within the last half hour, by role; one
-    query."""
+    """Return the number of helper processes by role in the last half hour; one query."""
     rows = _filter_recent(project_id).filter(where_helping()).exclude(where_ended()).order_by()
     return Counter(dict(rows.values("role").annotate(n=Count("pk")).values_list("role", "n")))
 
 
 def has_silent_process(*, project_id: int, after: float) -> bool:
-    """Whether any process of the last half hour has not reported for so many seconds, and did not
-    report its end; one query."""
+    """Return whether any process of the last half hour is silent for `after` seconds without an
+    end; one query."""
     return (
         _filter_recent(project_id)
         .filter(last_seen_at__lt=clock.now() - timedelta(seconds=after))

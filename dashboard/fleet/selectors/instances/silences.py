@@ -1,4 +1,4 @@
-"""Which models, or whether the whole fleet, stopped reporting together."""
+"""Silences: models, or the whole fleet, whose instances stopped reporting together."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 
 @dataclass(frozen=True)
 class Silences:
-    """`fleet` where more than half of all instances are silent together, and each model where more
-    than half of its own are."""
+    """Silence of more than half of all instances (`fleet`), and of more than half of a model's
+    instances (`models`)."""
 
     fleet: Silence | None
     models: dict[int, Silence]
 
 
 def find_silences(instances: Iterable[Instance | RecentInstance], now: datetime) -> Silences:
-    """Instances that ended, that only start or that only help a job are no part of it."""
+    """Return the silences; ended, starting and helper processes do not count."""
     lives = [
         InstanceSpan(
             one.model_id,
@@ -47,7 +47,7 @@ def find_silences(instances: Iterable[Instance | RecentInstance], now: datetime)
 def find_most_silent_version(
     instances: Sequence[RecentInstance], silence: Silence, now: datetime
 ) -> tuple[int, str]:
-    """ModelVersion.id and environment of most of the silent instances."""
+    """Return the ModelVersion.id and environment with the most silent instances."""
     silent = [one for one in instances if one.model_id in silence.models and is_silent(one, now)]
     counts = Counter((one.version_id, one.environment) for one in silent)
     return max(counts, key=lambda place: (counts[place], place))

@@ -1,1 +1,1 @@
-"""Selectors: the minutes, processes and facts that the judge reads."""
+"""Selectors: minutes, processes and facts for the judge."""

@@ -1,5 +1,5 @@
-"""What is certain of instances without statistics, and what they run on: facts and environment for
-the judge."""
+"""Deterministic facts: facts of instances that need no statistics, and the instances'
+environments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dashboard.fleet.selectors.instances.instance_states import (
 )
 
 LIVE_MINUTES = 30
-"""An instance whose newest minute is older shows nothing any more."""
+"""Minutes after which an instance without reports has no facts."""
 IDENTITY_TRAITS = ("gpu_count", "driver", "cuda", "triton", "python")
 MAX_VALUE_CHARS = 100
 
@@ -34,8 +34,8 @@ class CertainRow(NamedTuple):
 
 
 def list_certain_instances(*, deployment: Deployment, now_minute: int) -> list[Instance]:
-    """The instances that reported lately and of which something may be certain: by themselves, or
-    as ranks of a job; one query."""
+    """Return the recently reporting instances that may have facts, alone or as ranks of a job; one
+    query."""
     live = Instance.objects.filter(
         version_id=deployment.version_id,
         environment=deployment.environment,
@@ -48,7 +48,7 @@ def list_certain_instances(*, deployment: Deployment, now_minute: int) -> list[I
 
 
 def read_certain_rows(*, instances: Iterable[Instance]) -> list[CertainRow]:
-    """What is certain of those instances: latched frames and stuck compilations."""
+    """Return the facts of those instances: eager fallbacks and stuck compilations."""
     found: list[CertainRow] = []
     for row in instances:
         found += [
@@ -85,8 +85,8 @@ def _make_fallback_row(row: Instance, item: Mapping[str, Any]) -> CertainRow:
 def read_environments(
     *, deployment: Deployment, instances: Collection[str]
 ) -> list[dict[str, str]]:
-    """What each of these instances of a version runs on and how it is configured: names, versions
-    and hashes; one query."""
+    """Return the runtime and configuration of each instance: names, versions and hashes; one
+    query."""
     rows = Instance.objects.filter(
         version_id=deployment.version_id,
         environment=deployment.environment,

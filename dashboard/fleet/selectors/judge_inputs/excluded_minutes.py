@@ -1,5 +1,7 @@
-"""When instances did what a command told them: a minute that was frozen or eager by request says
-nothing of the version itself."""
+"""Excluded minutes: minutes in which an instance followed a command.
+
+Minutes that were frozen or eager by request do not measure the version.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from dashboard.common import clock
 from dashboard.fleet.models import CommandReceipt, Deployment
 
 LOOKBACK_MINUTES = 180
-"""Minutes before the first one that is asked for: a switch lasts an hour, and what it does ends 15
-min after its last command."""
+"""Minutes to read before the first requested one. A kill switch lasts an hour, and its effect ends
+15 min after its last command."""
 _RECEIPT_STATES = ("accepted", "applied", "ended")
 
 Receipt = tuple[str, datetime]
@@ -22,8 +24,10 @@ Receipt = tuple[str, datetime]
 def read_excluded_minutes(
     *, deployment: Deployment, baseline: Deployment | None, from_minute: int, to_minute: int
 ) -> dict[str, set[int]]:
-    """The minutes from `from_minute` up to but without `to_minute` in which a command was in force,
-    by instance; one query."""
+    """Return the minutes by instance in which a command was in force; one query.
+
+    Minutes range from `from_minute` to `to_minute`, exclusive.
+    """
     rows = CommandReceipt.objects.filter(
         project_id=deployment.project_id,
         instance__version_id__in=[side.version_id for side in (deployment, baseline) if side],
@@ -43,8 +47,10 @@ def read_excluded_minutes(
 
 
 def list_minutes_in_force(told: Iterable[Receipt], from_minute: int, to_minute: int) -> set[int]:
-    """Whole and broken minutes between what was applied and what ended; without an end it lasts as
-    long as its last command may."""
+    """Return the minutes between application and end of a command, including partial minutes.
+
+    Without an end, a command ends after its maximum lifetime.
+    """
     minutes: set[int] = set()
     since: float | None = None
     until = 0.0

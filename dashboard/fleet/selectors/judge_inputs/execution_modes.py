@@ -1,5 +1,4 @@
-"""Regions that a version runs in another way than its baseline did: other runtime, or other mode of
-torch.compile."""
+"""Execution modes: regions with another runtime or torch.compile mode than in the baseline."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
 
 ARROW = " → "
 USUAL_SHARE = 0.05
-"""A way that fewer of a version's calls take is a start or an exception, not how it runs."""
+"""A mode with a smaller share of a version's calls is a start or an exception and is ignored."""
 
 
 class RegionPlacement(NamedTuple):
-    """Where calls can be compared at all: the same region on the same hardware."""
+    """Place of comparable calls: the same region on the same hardware."""
 
     region: str
     gpu: str
@@ -26,7 +25,7 @@ class RegionPlacement(NamedTuple):
 
 
 class ExecutionMode(NamedTuple):
-    """How a region runs there; the mode is torch.compile's and empty for others."""
+    """Runtime and torch.compile mode of a region; the mode is empty for other runtimes."""
 
     runtime: str
     mode: str
@@ -36,17 +35,15 @@ class ExecutionMode(NamedTuple):
 
 
 ModeChanges = Mapping[RegionPlacement, str]
-"""What changed at a place, as people read it: `torch.compile default → eager`."""
+"""Change at a place for display: `torch.compile default → eager`."""
 
 
 def read_mode_changes(
     *, deployment: Deployment, baseline: Deployment
 ) -> dict[RegionPlacement, str]:
-    """Places where the two versions have no way in common; there they are compared across their
-    ways, for the way is what changed.
+    """Return the places where the two versions share no mode; these are compared across modes.
 
-    Empty while either version has no calls. Series of a way that is rare in its version do not
-    count.
+    Empty while either version has no calls. Series of a rare mode do not count.
     """
     sides = [_series(side) for side in (baseline, deployment)]
     if {(place, way) for place, way in sides[0].values()} == {
@@ -74,13 +71,14 @@ def _series(side: Deployment) -> dict[int, tuple[RegionPlacement, ExecutionMode]
 
 
 def normalize_mode(mode: str) -> str:
-    """That a newer release of an engine counts its failures is no other way to run."""
+    """Normalise the mode of scraped engines: a newer release that counts failures is not another
+    mode."""
     return UNTOLD if mode in OUTSIDE else mode
 
 
 def _calls(series: Iterable[int], deployment: Deployment) -> dict[int, int]:
-    """Calls of each series from the day before the deployment on: a baseline that has ended is
-    known by its last day."""
+    """Return the calls of each series since the day before the deployment, which covers an ended
+    baseline's last day."""
     since = deployment.started_minute - 1440
     hours = VersionHour.objects.filter(
         project_id=deployment.project_id,

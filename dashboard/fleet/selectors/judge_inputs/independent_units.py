@@ -1,5 +1,14 @@
-"""Which processes of a version vary together: ranks of a job, and processes that followed each
-other in one place of a host."""
+"""Independent units: processes that vary together count as one statistical unit.
+
+1. All ranks of a job form one unit, because ranks run in lockstep. Its host is the first of its
+hosts by name.
+2. A process that starts after another one of its version ended, on the same host and GPU type,
+joins the unit of the ended process.
+3. Any other process is a unit of its own.
+
+Restarts on one host therefore do not add independent instances. Only processes that called or
+compiled are included, from the minute of the first call or compilation.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +25,7 @@ _COLUMNS = ("id", "instance_id", "job", "world_size", "since", "last_minute", "h
 
 
 class JudgedProcess(NamedTuple):
-    """One process; `unit` is what varies independently of others, `host` where it is compared with
-    an earlier version."""
+    """One process. `unit` varies independently of other units; `host` is the host of the unit."""
 
     instance: str
     unit: str
@@ -29,13 +37,10 @@ class JudgedProcess(NamedTuple):
 
 
 def read_processes(side: Deployment) -> dict[int, JudgedProcess]:
-    """The processes of a version in its environment by Instance.id; what stands for many of them is
-    none.
+    """Return the counted processes of a version in its environment by Instance.id.
 
-    A process is one from its first call or compilation on: `first_minute` is that minute, and one
-    that only starts or helps is none. Ranks move in lockstep: a job is one unit, on the first of
-    its hosts by name. A process that starts where another of the version ended takes its unit over:
-    restarts on one host are not so many independent instances, for the host stays.
+    `first_minute` is the minute of the first call or compilation. Collective instances `other` are
+    excluded.
     """
     rows = Instance.objects.filter(
         where_counted(), version_id=side.version_id, environment=side.environment
@@ -62,8 +67,8 @@ def read_processes(side: Deployment) -> dict[int, JudgedProcess]:
 
 
 def _assign_units(processes: dict[int, JudgedProcess]) -> Iterable[tuple[int, JudgedProcess, str]]:
-    """Each with the unit of the process that it followed, else one of its own; in order of their
-    starts."""
+    """Yield each process with the unit of the process it follows, else with its own unit, ordered
+    by start."""
     places: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for id, process in processes.items():
         if not process.host or process.world_size > 1:

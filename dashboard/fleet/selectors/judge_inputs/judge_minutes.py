@@ -1,4 +1,4 @@
-"""What the judge reads: minutes of two deployments side by side, and which minutes are closed."""
+"""Judge minutes: minutes of a candidate and its baseline, as the judge reads them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ _COLUMNS = (
 
 
 class JudgedMinute(NamedTuple):
-    """One minute of one instance in one region and shape bucket; seconds, minutes since 1970,
-    absent is None.
+    """One minute of one instance in one region and shape bucket.
 
-    `unit` is what varies independently: the job where the world size is above 1, else the instance
-    and those that it followed on its `host`; a job's host is the first of its hosts by name."""
+    Durations are seconds, minutes count since 1970, and absent values are None. `unit` varies
+    independently, see `independent_units`.
+    """
 
     instance: str
     unit: str
@@ -80,19 +80,17 @@ class JudgedMinute(NamedTuple):
     unknown: int
     items: float | None
     latency_sum: float
-    """Seconds by which items are divided: of its timed calls, or of wall time where an engine is
-    read from outside."""
+    """Divisor of items in seconds: timed calls, or wall time of a scraped engine."""
     host: str
     stalled: int | None
     stalled_sum: float | None
     call_seconds: float | None
-    """Steady and stalled calls together, untimed ones included; None where the agent does not
-    separate stalled ones."""
+    """Seconds of steady and stalled calls, with untimed calls extrapolated; None if the agent does
+    not report stalled calls."""
     caller_p50: float | None
     caller_p99: float | None
     bounds: tuple[float, ...] | None
-    """Of the buckets in which an engine that is read from outside counts; empty where they are not
-    known, None for an agent."""
+    """Bounds of a scraped engine's buckets; empty if unknown, None for an agent."""
 
 
 class _SeriesKey(NamedTuple):
@@ -113,17 +111,17 @@ def read_instance_minutes(
     to_minute: int,
     changed: ModeChanges | None = None,
 ) -> list[JudgedMinute]:
-    """Minutes of both deployments from `from_minute` up to but without `to_minute`, in order of
-    minute, instance and series.
+    """Return the minutes of both deployments, ordered by minute, instance and series.
 
-    Where a version runs a region in another way than the other (`changed`), both are in one stratum
-    that says so."""
+    Minutes range from `from_minute` to `to_minute`, exclusive. Where the mode of a region differs
+    (`changed`), both versions share a stratum named after the change.
+    """
     found: list[JudgedMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
     series = {
         arm: _read_series(arm, side, changed or {}) for arm, side in sides if side is not None
     }
-    # Failures that only one of two engines counts are no difference between them.
+    # A failure count of only one engine is not a difference between the engines.
     blind = any(
         where.mode == UNTOLD and where.outermost
         for side in series.values()
@@ -223,8 +221,10 @@ def _arm_minutes(
 def _call_seconds(
     calls: int, steady_sum: float, timed: int, stalled: int | None, stalled_sum: float | None
 ) -> float | None:
-    """How long all calls took: of very short ones an agent times a part, which stands for the
-    rest."""
+    """Return the seconds of all calls.
+
+    Agents time only a part of very short calls; their mean extrapolates to the rest.
+    """
     if stalled is None:
         return None
     steady = steady_sum / timed * max(calls - stalled, timed) if timed else 0.0

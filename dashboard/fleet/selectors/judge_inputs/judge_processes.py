@@ -1,4 +1,5 @@
-"""What the judge reads of processes: their minutes side by side, and what their starts took."""
+"""Judge processes: process minutes of a candidate and its baseline, and the cost of their
+starts."""
 
 from __future__ import annotations
 
@@ -14,19 +15,17 @@ from dashboard.fleet.selectors.judge_inputs.judge_minutes import Arm
 from dashboard.projects.selectors import for_project
 
 START_MINUTES = 20
-"""What a process compiles in its first minutes is its start; its instance's numbers are read once
-those are over."""
+"""Minutes of a process that count as its start; its start is read once these are over."""
 
 COLD_START_WITHIN_MINUTES = 120
-"""A process that is not ready after so many minutes has no cold start that could be compared."""
+"""Minutes after which a process that is not ready has no comparable cold start."""
 
 _COLUMNS = ("instance_id", "minute", "gpu_peak", "gpu_allocated", "host_rss", "recompiles", "ooms")
 _CACHE_COLUMNS = ("cache_hits", "cache_misses", "hit_seconds", "miss_seconds")
 
 
 class JudgedStart(NamedTuple):
-    """What the first minutes of a process took: seconds, and how many of its compilations a cache
-    answered."""
+    """Cost of a process's first minutes in seconds, and the cache answers of its compilations."""
 
     compile_time: float | None
     cold_start: float | None
@@ -38,8 +37,10 @@ class JudgedStart(NamedTuple):
 
 
 class JudgedProcessMinute(NamedTuple):
-    """One minute of one process; bytes, minutes since 1970, absent is None. The stratum is of the
-    machine: GPU type, world size."""
+    """One minute of one process; bytes, minutes since 1970, absent values None.
+
+    The stratum describes the machine: GPU type and world size.
+    """
 
     instance: str
     unit: str
@@ -50,21 +51,21 @@ class JudgedProcessMinute(NamedTuple):
     gpu_peak: int | None
     host_rss: int | None
     recompiles: int | None
-    """None where the versions of the agents count them in different ways."""
+    """None if the agents of the two versions count recompiles differently."""
     ooms: int
     start: JudgedStart | None
     life: str | None
-    """The job or process where its unit is more than that one."""
+    """Job or process, if its unit covers more than that one."""
     gpu_allocated: int | None
 
     @property
     def age(self) -> int:
-        """Minutes since its first one."""
+        """Minutes since the first minute of the process."""
         return self.minute - self.first_minute
 
 
 Starts = MutableMapping[int, JudgedStart]
-"""What is known of starts by Instance.id; the caller keeps it, so that each is read once."""
+"""Starts by Instance.id. The caller retains the mapping, so each start is read once."""
 
 
 def read_process_minutes(
@@ -75,8 +76,10 @@ def read_process_minutes(
     to_minute: int,
     starts: Starts,
 ) -> list[JudgedProcessMinute]:
-    """Minutes of the processes of both deployments from `from_minute` up to but without
-    `to_minute`, in order of minute and instance."""
+    """Return the process minutes of both deployments, ordered by minute and instance.
+
+    Minutes range from `from_minute` to `to_minute`, exclusive.
+    """
     found: list[JudgedProcessMinute] = []
     sides: list[tuple[Arm, Deployment | None]] = [("candidate", deployment), ("baseline", baseline)]
     for arm, side in sides:
@@ -141,13 +144,15 @@ def _arm_states(
 
 
 def _is_start_due(known: JudgedStart | None, age: int) -> bool:
-    """Whether its start is to be read: a cold start may take longer than compiling does, but not
-    for ever."""
+    """Return whether the start must be read.
+
+    A cold start may take longer than the compilations, up to COLD_START_WITHIN_MINUTES.
+    """
     return known is None or (known.cold_start is None and age < COLD_START_WITHIN_MINUTES)
 
 
 def _processes(side: Deployment, start: int, end: int) -> dict[int, JudgedProcess]:
-    """The processes of a version that may have reported in the span."""
+    """Return the processes of a version that may have reported in the span."""
     return {
         id: process
         for id, process in read_processes(side).items()
@@ -163,16 +168,21 @@ def _machine(process: JudgedProcess) -> tuple[str, ...]:
 
 
 def _own_start(process: JudgedProcess) -> str | None:
-    """Ranks start together; alone, a process that took the unit of another over has a start of its
-    own."""
+    """Return the process if its start is its own rather than its unit's.
+
+    Ranks start together. A single process that joined the unit of an ended process has its own
+    start.
+    """
     return (
         process.instance if process.world_size <= 1 and process.instance != process.unit else None
     )
 
 
 def read_instance_starts(*, project_id: int, first: Mapping[int, int]) -> dict[int, JudgedStart]:
-    """What the starts of these processes took, by Instance.id and the first minute of each; three
-    queries."""
+    """Return the starts by Instance.id; three queries.
+
+    `first` holds the first minute of each process.
+    """
     if not first:
         return {}
     days = Q(

@@ -1,1 +1,1 @@
-"""Selectors: versions, their traffic and their metrics over time."""
+"""Selectors: versions with their traffic and their metrics over time."""

@@ -1,4 +1,4 @@
-"""Over which time two deployments are put side by side."""
+"""Comparison spans: the time over which two deployments are compared."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.versions.version_series import Span
 
 SIDE_BY_SIDE_MINUTES = 10
-"""Minutes side by side from which both are read over the same time."""
+"""Minimum common minutes; with fewer, each deployment has its own span."""
 HOURLY_FROM_MINUTES = 12 * 60
 
 
 def find_comparison_spans(
     a: Deployment, b: Deployment, minutes: int | None, within: Span | None = None
 ) -> tuple[dict[int, Span], bool]:
-    """The time in which both ran; where they did not, each one's own last day. Of what did not run
-    `within` a range there is no span."""
+    """Return the common span of two deployments, else the last day of each, and whether the span is
+    common.
+
+    `minutes` limits the length. A deployment that did not run `within` the range has no span.
+    """
     ran = {
         row.version_id: _clip_span(Span(row.started_minute, row.last_minute + 1), within)
         for row in (a, b)
@@ -38,7 +41,8 @@ def _clip_span(span: Span, within: Span | None) -> Span:
 
 
 def needs_hours(spans: Iterable[Span], *, kept_from: int) -> bool:
-    """Whether hours are read: long spans, and those that begin before the minutes that are kept."""
+    """Return whether hourly tables are needed: for long spans, or spans older than the retained
+    minutes."""
     return any(
         span.last - span.first > HOURLY_FROM_MINUTES or span.first < kept_from for span in spans
     )

@@ -1,5 +1,7 @@
-"""How the calls of a version were served: compiled or not, since its deployment and of late, beside
-eager runs of the same region."""
+"""Compiled share: compiled and eager calls of a version, since its deployment and recently.
+
+Includes eager runs of the same regions for comparison.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,15 @@ from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
 
 EAGER_RUNTIME = "eager"
 NOW_MINUTES, RECENT_MINUTES = 15, 60
-"""Who takes the calls now, and how they were served of late; everything before is added up by
-hours."""
+"""Minutes that define current traffic, and recent execution modes; older data is added by hour."""
 
 
 class SeriesCalls(NamedTuple):
-    """Callers' calls of one series. `known` are those that somebody looked at, and calls that
-    stalled; `latency_sum` is seconds of the timed ones, `gpu_sum` of those that were timed on the
-    GPU, each minute's at its median."""
+    """Calls by callers in one series.
+
+    `known` counts sampled calls and stalled calls. `latency_sum` is seconds of timed calls.
+    `gpu_sum` is seconds of GPU-timed calls, each minute at its median.
+    """
 
     version_id: int
     version: str
@@ -44,26 +47,26 @@ class SeriesCalls(NamedTuple):
 
     @property
     def eager(self) -> bool:
-        """Whether the caller said that nothing is compiled here."""
+        """Whether the series runs eager on purpose."""
         return self.runtime == EAGER_RUNTIME
 
     @property
     def place(self) -> tuple[str, str, str, int]:
-        """What has to be the same for two series to be compared."""
+        """Place that two comparable series share."""
         return self.region, self.bucket, self.gpu, self.world_size
 
 
 def read_series_calls(
     *, project_id: int, model_id: int, version_id: int, environment: str, first: int, now: int
 ) -> list[SeriesCalls]:
-    """The version's series since minute `first`, those of the versions that are live beside it, and
-    eager ones anywhere; one query."""
+    """Return the version's series since minute `first`, series of concurrent versions, and eager
+    series; one query."""
     recent = now - RECENT_MINUTES
     wanted = Q(version_id=version_id, environment=environment) | Q(
         environment=environment, last_minute__gte=recent
     )
     wanted |= Q(stratum__runtime=EAGER_RUNTIME, last_minute__gte=first)
-    # What a job measures of eager runs itself is no traffic, and counts as made by another region.
+    # A job's own eager measurements are not traffic and appear as calls of another region.
     callers = Q(outermost=True) | Q(stratum__runtime=EAGER_RUNTIME)
     rows = Series.objects.filter(wanted, callers, project_id=project_id, version__model_id=model_id)
     known = sum_observed_calls()
@@ -112,7 +115,7 @@ def read_series_calls(
 
 def _make_series_calls(row: tuple[Any, ...]) -> SeriesCalls:
     calls = SeriesCalls(*row[:10], *(value or 0 for value in row[10:]))
-    # A part of the stalled calls joins calls that were sampled: no whole number.
+    # The share of stalled calls may add a fraction, so round.
     return calls._replace(known=round(calls.known), recent_known=round(calls.recent_known))
 
 
@@ -123,7 +126,7 @@ def _rows(
     first: int,
     last: int,
 ) -> QuerySet[Any]:
-    """Of the series around it, within slots that are both included."""
+    """Return the rows of the outer series between two slots, both inclusive."""
     day = 24 if slot == "hour" else 1440
     rows: QuerySet[Any] = table.objects.filter(
         project_id=project_id, day__gte=first // day, day__lte=last // day, series_id=OuterRef("pk")

@@ -1,5 +1,4 @@
-"""Calls of a model, and of every model of a project, by day, from the hours that are kept
-longest."""
+"""Daily calls: calls per day of a model, or of all models of a project, from the hourly tables."""
 
 from __future__ import annotations
 
@@ -16,8 +15,10 @@ SERIES_COLUMNS = ("stratum__gpu", "stratum__world_size", "region", "bucket")
 
 
 class SeriesDay(NamedTuple):
-    """One series on one day. `p50` and `p99` are sums of the hours' quantiles, each times the calls
-    it was timed from."""
+    """One series on one day.
+
+    `p50` and `p99` are sums of hourly quantiles, each multiplied by its timed calls.
+    """
 
     gpu: str
     world_size: int
@@ -35,8 +36,10 @@ class SeriesDay(NamedTuple):
 def read_series_days(
     *, project_id: int, model_id: int, environment: str, first_day: int, last_day: int
 ) -> Iterator[SeriesDay]:
-    """Callers' calls of every version in an environment, `last_day` exclusive; two queries, no
-    sketch is read."""
+    """Yield callers' calls of all versions in an environment, `last_day` exclusive.
+
+    Two queries; no sketch is read.
+    """
     rows = Series.objects.filter(
         project_id=project_id,
         version__model_id=model_id,
@@ -55,8 +58,10 @@ def read_series_days(
 def read_project_days(
     *, project_id: int, environment: str, first_day: int, last_day: int
 ) -> Iterator[tuple[int, str, SeriesDay]]:
-    """The same for every model, each day with its model and environment (of all environments where
-    none is named); two queries."""
+    """Yield the days of all models, each with model and environment; two queries.
+
+    An empty environment means all environments.
+    """
     rows = Series.objects.filter(
         project_id=project_id, outermost=True, last_minute__gte=first_day * 1440
     )
@@ -66,8 +71,8 @@ def read_project_days(
     series = {
         pk: (model_id, where, facts) for pk, model_id, where, *facts in rows.values_list(*columns)
     }
-    # The key holds the day before the series: all rows of the days are read at once, not a look-up
-    # for each series.
+    # The key has the day before the series: read all rows of the days at once instead of one lookup
+    # per series.
     hours = VersionHour.objects.filter(project_id=project_id, day__gte=first_day, day__lt=last_day)
     for series_id, day, *sums in _sum_hours(hours):
         if series_id in series:
@@ -92,8 +97,7 @@ def _sum_hours(hours: QuerySet[VersionHour]) -> QuerySet[VersionHour, tuple[Any,
 def _series_day(facts: list[Any], day: int, sums: list[Any]) -> SeriesDay:
     gpu, world_size, region, bucket = facts
     calls, compiled, known, timed, with_p50, p50, p99 = (value or 0 for value in sums)
-    if (
-        with_p50 < timed
-    ):  # an hour lies in an engine's first bucket: the others alone would be the slow ones
+    # An hour lies in an engine's first bucket: the other hours alone would represent the slow ones.
+    if with_p50 < timed:
         timed = p50 = p99 = 0
     return SeriesDay(gpu, world_size, region, bucket, day, calls, compiled, known, timed, p50, p99)

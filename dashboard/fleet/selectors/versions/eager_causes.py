@@ -1,5 +1,4 @@
-"""Why calls ran eager: counts by cause of versions over a span, from the rows that are added up per
-version."""
+"""Eager causes: counts by cause of versions over a span, from the tables per version."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ from dashboard.fleet.selectors.versions.version_series import (
 
 COUNT_COLUMNS = ("compiled", "partial", "unknown", *EAGER_COLUMNS)
 SUMS: dict[str, Any] = {f"n_{name}": Cast(Sum(name), BigIntegerField()) for name in COUNT_COLUMNS}
-"""Whole numbers: PostgreSQL adds them up as decimal ones, which columns shared with other queries
-would become as well."""
+"""Sums cast to integers. PostgreSQL returns decimals, and a union with other queries would turn
+their columns into decimals too."""
 
 
 def build_breakdown(counts: Sequence[Any]) -> EagerBreakdown:
-    """The breakdown of counts in the order of COUNTED."""
+    """Return the breakdown of counts in the order of COUNT_COLUMNS."""
     compiled, partial, unknown, *eager = (int(count or 0) for count in counts)
     return EagerBreakdown(
         compiled,
@@ -42,8 +41,8 @@ def build_breakdown(counts: Sequence[Any]) -> EagerBreakdown:
 def query_eager_causes(
     *, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
-    """What `parse_eager_causes` reads, of each version over its own span; None where nothing is
-    asked for."""
+    """Return the query for `parse_eager_causes`, each version over its own span; None without rows
+    to read."""
     rows = query_series_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
     return (
         None
@@ -55,7 +54,7 @@ def query_eager_causes(
 def parse_eager_causes(
     rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesInfo]
 ) -> dict[int, EagerBreakdown]:
-    """The breakdown of each version, of all its series together."""
+    """Return the breakdown of each version, summed over its series."""
     found: dict[int, list[EagerBreakdown]] = {}
     for id, *counts in rows:
         found.setdefault(series[id].version_id, []).append(build_breakdown(counts))
@@ -65,8 +64,10 @@ def parse_eager_causes(
 def read_version_eager_causes(
     *, project_id: int, version_id: int, environment: str, first: int, now: int
 ) -> EagerBreakdown:
-    """Callers' calls of one version since minute `first`, by hours; regions that run eager on
-    purpose are left out. One query."""
+    """Return the breakdown of a version's callers' calls since minute `first`, by hours; one query.
+
+    Regions that run eager on purpose are excluded.
+    """
     series = Series.objects.filter(
         project_id=project_id, version_id=version_id, environment=environment, outermost=True
     )

@@ -1,5 +1,4 @@
-"""The models of a project with those of their deployments that the Fleet page shows, in one
-query."""
+"""Fleet deployments: the models and deployments of the Fleet page, in one query."""
 
 from __future__ import annotations
 
@@ -15,9 +14,12 @@ from dashboard.projects.models import Project
 def read_models_and_deployments(
     *, project: Project, since: int
 ) -> tuple[list[WatchedModel], list[Deployment]]:
-    """Every model by name, and in order of their start the deployments that live, that reported
-    since minute `since`, or that are the last of a model in an environment: without it there would
-    be neither."""
+    """Return all models by name, and the deployments to show by start.
+
+    Shown are live deployments, deployments that reported since minute `since`, and the last
+    deployment per model and environment. The last one is necessary to list inactive models and
+    environments.
+    """
     last = (
         Deployment.objects.filter(project=project)
         .order_by()
@@ -25,7 +27,7 @@ def read_models_and_deployments(
         .annotate(last=Max("pk"))
         .values("last")
     )
-    # A model without a deployment has none that ended.
+    # The join is an outer one: a model without a deployment matches `ended_minute=None`.
     shown = (
         Q(deployments__ended_minute=None)
         | Q(deployments__last_minute__gte=since)
@@ -59,7 +61,7 @@ def read_models_and_deployments(
 
 
 def _fields(table: type[Model]) -> list[str]:
-    """The key first: where a join found nothing, it is empty."""
+    """Return the columns, the key first: the key is None where the join found no row."""
     names = [field.attname for field in table._meta.concrete_fields]
     return sorted(names, key=lambda name: name != "id")
 

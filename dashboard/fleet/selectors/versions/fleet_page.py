@@ -1,5 +1,4 @@
-"""The facts behind the Fleet page: what is live, how fast, how compiled, how it starts; a fixed
-number of queries for any fleet."""
+"""Fleet page: live versions with speed, compiled share and starts; a fixed number of queries."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ RECENT_MINUTES = 15
 
 @dataclass(frozen=True)
 class BinnedRange:
-    """The range a page shows, cut into bins for its sparklines."""
+    """Time range of a page in minutes since 1970, divided into bins for sparklines."""
 
     start: int
     end: int
@@ -46,19 +45,22 @@ class BinnedRange:
 
     @property
     def hourly(self) -> bool:
-        """Ranges over a day read the hours."""
+        """Whether the range reads hourly tables, as ranges over a day do."""
         return self.bin % 60 == 0
 
     @property
     def bins(self) -> int:
-        """How many bins there are, the unfinished one included."""
+        """Number of bins, including the unfinished one."""
         return (self.end - self.start) // self.bin + 1
 
 
 @dataclass
 class SparklineBin:
-    """One bin of one version: calls, and the call-weighted mean of the quantiles of its minutes, in
-    seconds: an estimate, for the shape of a sparkline and never for a number."""
+    """One bin of one version: calls, and call-weighted means of the quantiles of its minutes, in
+    seconds.
+
+    The means are estimates for the shape of a sparkline, never for a displayed number.
+    """
 
     calls: int = 0
     weight: float = 0.0
@@ -74,20 +76,20 @@ class SparklineBin:
 
 @dataclass
 class VersionData:
-    """What a version did inside the window, all its instances together. Calls and latency are those
-    of `region`."""
+    """One version within the range, all instances together. Calls and latency are those of
+    `region`."""
 
     region: str = ""
     one_region: bool = True
-    """Whether no version of its model reported another region."""
+    """Whether all versions of its model reported this region only."""
     calls: int = 0
     recent_calls: int = 0
     compiled: int = 0
     looked: int = 0
-    """Calls that were looked at, and calls that stalled."""
+    """Sampled calls, and calls that stalled."""
     stalled: int = 0
     reporting: int = 0
-    """Calls of which agents report whether they stalled."""
+    """Calls of agents that report stalls."""
     points: dict[int, SparklineBin] = field(default_factory=dict)
     recent: CachedSketch = EMPTY_SKETCH
     hit_seconds: float = 0.0
@@ -98,13 +100,13 @@ class VersionData:
 
     @property
     def compiled_share(self) -> float | None:
-        """Compiled calls among those whose kind is known; a stalled call is not served compiled, it
-        waited."""
+        """Share of compiled calls among observed calls. A stalled call waits, and does not count as
+        served compiled."""
         return self.compiled / self.looked if self.looked else None
 
     @property
     def stalled_share(self) -> float | None:
-        """Calls that waited for a compilation after warm-up."""
+        """Share of calls that waited for a compilation after warm-up."""
         return self.stalled / self.reporting if self.reporting else None
 
     @property
@@ -115,29 +117,29 @@ class VersionData:
 
     @property
     def peak(self) -> int | None:
-        """Highest GPU memory seen; without a GPU the highest host memory."""
+        """Highest GPU memory in bytes; without a GPU the highest host memory."""
         return self.gpu_peak if self.gpu_peak is not None else self.host_rss
 
     @property
     def cold_start(self) -> float | None:
-        """The median start of its instances, in seconds."""
+        """Median cold start of its instances in seconds."""
         return median(self.cold_starts) if self.cold_starts else None
 
 
 @dataclass
 class FleetData:
-    """Everything the page needs of this stage."""
+    """All fleet data of the page."""
 
     models: list[WatchedModel]
     deployments: list[Deployment]
     versions: dict[int, VersionData]
     instances: list[RecentInstance]
     environments: list[str]
-    """Every environment that a version was ever deployed to."""
+    """All environments with a deployment, past or present."""
 
 
 def read_fleet(*, project: Project, window: BinnedRange, environment: str = "") -> FleetData:
-    """Reads the fleet of one project in three queries."""
+    """Read the fleet of a project in three queries."""
     models, deployed = read_models_and_deployments(project=project, since=window.start)
     inside = [
         one for one in deployed if one.ended_minute is None or one.last_minute >= window.start
@@ -164,7 +166,7 @@ def read_fleet(*, project: Project, window: BinnedRange, environment: str = "") 
 
 
 def list_environments(*, project_id: int) -> list[str]:
-    """Every environment a version was ever deployed to."""
+    """Return all environments with a deployment, past or present."""
     return list(
         Deployment.objects.filter(project_id=project_id)
         .order_by("environment")
@@ -174,7 +176,7 @@ def list_environments(*, project_id: int) -> list[str]:
 
 
 def read_last_report_at(*, project_id: int) -> datetime | None:
-    """When the newest report of any instance was folded."""
+    """Return the time of the newest folded report of any instance."""
     newest: datetime | None = Instance.objects.filter(project_id=project_id).aggregate(
         at=Max("last_seen_at")
     )["at"]
@@ -182,8 +184,8 @@ def read_last_report_at(*, project_id: int) -> datetime | None:
 
 
 def _filter_series(project_id: int, window: BinnedRange, environment: str) -> dict[str, Any]:
-    """Which series count, as a condition on rows of calls: callers' calls, of whoever reported in
-    the window."""
+    """Return the condition on rows of calls: callers' calls of series that reported in the
+    range."""
     wanted = {
         "series__project_id": project_id,
         "series__outermost": True,
@@ -193,8 +195,8 @@ def _filter_series(project_id: int, window: BinnedRange, environment: str) -> di
 
 
 class CallBin(NamedTuple):
-    """Calls of one version in one region and bin; the quantiles are weighted by calls, and without
-    a sketch there are none."""
+    """Calls of one version in one region and bin; quantiles are weighted by calls, None without a
+    sketch."""
 
     version_id: int
     region: str
@@ -206,7 +208,7 @@ class CallBin(NamedTuple):
     stalled: int
     reporting: int
     timed: int
-    """Calls whose duration was reported. Where fewer have a quantile, that of the others lies in an
+    """Calls with a reported duration. If fewer calls have a quantile, the other quantiles lie in an
     engine's first bucket."""
     weight: int | None
     p50: float | None
@@ -219,10 +221,12 @@ class CallBin(NamedTuple):
 def _add_calls(
     versions: dict[int, VersionData], found: Iterable[tuple[Any, ...]], models: Mapping[int, int]
 ) -> dict[int, str]:
-    """Adds the bins of one region by version, and returns that region: of all versions of a model
-    (`models`, by version) the busiest one by time, so that values next to each other are of the
-    same region; a version without it has its own. All quantiles of a model are of what callers
-    waited, where every bin reports it, else all of steady calls."""
+    """Add the bins of one region per version; return that region by version.
+
+    The region is the busiest one of the model by call time, so that adjacent values cover the same
+    region. A version without calls in that region has its own busiest region. Quantiles of a model
+    use the waiting time of callers if every bin reports it, else steady calls.
+    """
     rows = [CallBin._make(row) for row in found]
     busy: dict[tuple[int, str], float] = defaultdict(float)
     for row in rows:
@@ -241,8 +245,10 @@ def _add_calls(
 def _find_busiest_regions(
     busy: Mapping[tuple[int, str], float], of: Mapping[int, int]
 ) -> tuple[dict[int, str], set[int]]:
-    """The region that is shown, by version, and the models that have several regions; `of` is the
-    model by version."""
+    """Return the region of each version, and the models with several regions.
+
+    `of` is the model of each version.
+    """
     by_model: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for (version, region), seconds in busy.items():
         by_model[of[version]][region] += seconds
@@ -262,20 +268,22 @@ def _find_busiest_regions(
 
 
 def _call_bins(series: dict[str, Any], project_id: int, window: BinnedRange) -> QuerySet[Any, Any]:
-    """The columns of `CallBin`, added up in the database over strata and shapes: a fleet has many
-    more series than versions."""
+    """Return the query of `CallBin` rows, added in the database over strata and shapes.
+
+    A fleet has many more series than versions.
+    """
     table: type[VersionMinute] | type[VersionHour] = VersionHour if window.hourly else VersionMinute
     unit, step = ("hour", 60) if window.hourly else ("minute", 1)
     slot = (F(unit) - window.start // step) / (window.bin // step)
     rows = (
         _filter_slots(table.objects.filter(project_id=project_id, **series), unit, step, window)
-        # The text last: rows are sorted by these, and numbers compare faster.
+        # Text columns last: rows are sorted by these columns, and numbers compare faster.
         .values(version=F("series__version_id"), slot=slot, region=F("series__region"))
         .order_by()
         .annotate(
             n=_cast_bigint(Sum("calls")),
-            # Agents time a part of the calls of a very short region: its seconds are those of all
-            # its calls, estimated.
+            # Agents time only a part of very short calls. Their mean extrapolates to all calls of
+            # the region.
             seconds=Sum(
                 F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0),
                 output_field=FloatField(),
@@ -322,7 +330,7 @@ def _call_bins(series: dict[str, Any], project_id: int, window: BinnedRange) -> 
 
 
 def _cast_bigint(total: Combinable) -> Cast:
-    """PostgreSQL gives a sum of large whole numbers as a decimal one."""
+    """Cast a sum to an integer: PostgreSQL returns sums of big integers as decimals."""
     return Cast(total, BigIntegerField())
 
 
@@ -344,7 +352,8 @@ def _add_bin(facts: VersionData, row: CallBin, callers: bool) -> None:
 
 
 def _query_recent_calls(series: dict[str, Any], project_id: int, end: int) -> QuerySet[Any, Any]:
-    """The last minutes with their sketches, so that the values next to the sparkline are exact."""
+    """Return the query of the last minutes with sketches, for the exact values next to a
+    sparkline."""
     since = end - RECENT_MINUTES
     rows = VersionMinute.objects.filter(
         project_id=project_id,
@@ -381,8 +390,8 @@ def _add_recent(
 
 
 def _processes(project_id: int, window: BinnedRange, environment: str) -> QuerySet[Any, Any]:
-    """What the versions' processes did in the window: seconds from caches and without, and the
-    highest memory."""
+    """Return the query of processes in the range: seconds with and without a cache hit, and highest
+    memory."""
     table: type[VersionProcessMinute] | type[VersionProcessHour] = (
         VersionProcessHour if window.hourly else VersionProcessMinute
     )
@@ -410,8 +419,7 @@ def _add_processes(versions: dict[int, VersionData], rows: Iterable[tuple[Any, .
 def _filter_slots(rows: QuerySet[Any], unit: str, step: int, window: BinnedRange) -> QuerySet[Any]:
     first, last = window.start // step, window.end // step
     days = range(window.start // 1440, window.end // 1440 + 1)
-    # The range of days names the partitions to look in; the days one by one let the key find each
-    # series.
+    # The range of days selects the partitions. The list of days lets the key find each series.
     return rows.filter(
         **{
             "day__gte": days[0],

@@ -1,4 +1,4 @@
-"""What versions run on now: machines, GPU types, drivers and releases of torch."""
+"""Machines: the hosts, GPU types, drivers and torch releases of live instances."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from dashboard.fleet.models import Instance
 
 LIVE_MINUTES = 30
 MOST_MACHINES = 100
-"""Of one deployment, by name: two on the same machines keep the same ones."""
+"""Maximum number of machines of a deployment, by name, so that two deployments on the same machines
+list the same ones."""
 PLAIN = ("GPU", "driver", "torch")
 
 VersionPlace = tuple[int, str]
-"""ModelVersion.id and the environment."""
+"""ModelVersion.id and environment."""
 Trait = tuple[str, str]
 
 
 def read_machines(
     *, places: Collection[VersionPlace], since_minute: int
 ) -> dict[VersionPlace, set[Trait]]:
-    """What the live instances of these run on, as (kind, name); one query."""
+    """Return the hardware and releases of the live instances as (kind, name); one query."""
     rows = _filter_live(since_minute).filter(version_id__in={version for version, _ in places})
     found: dict[VersionPlace, set[Trait]] = {}
     machines: dict[VersionPlace, set[str]] = {}
@@ -41,7 +42,8 @@ def read_machines(
 
 
 def count_models_by_trait(*, project_id: int, since_minute: int) -> dict[Trait, int]:
-    """On how many models' live instances each GPU type, driver and torch is found; one query."""
+    """Return the number of models with live instances per GPU type, driver and torch release; one
+    query."""
     found: dict[Trait, set[int]] = {}
     rows = _filter_live(since_minute).filter(project_id=project_id)
     for model, *plain in rows.values_list("model_id", *_PLAIN).distinct():

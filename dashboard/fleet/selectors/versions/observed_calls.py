@@ -1,5 +1,4 @@
-"""Which calls stand behind a share of calls that ran compiled: those that an agent looked at, and
-the calls that stalled."""
+"""Observed calls: the denominator of a share of compiled calls, from sampled and stalled calls."""
 
 from __future__ import annotations
 
@@ -11,8 +10,10 @@ from dashboard.fleet.selectors.versions.version_series import EAGER_COLUMNS
 
 
 def sum_observed_calls() -> Combinable:
-    """Calls of a row that were looked at, and as large a part of its stalled calls: a stalled call
-    is not served compiled, it waited."""
+    """Return the sampled calls of a row, plus an equal fraction of its stalled calls.
+
+    A stalled call waits for a compilation and does not count as served compiled.
+    """
     known, calls, stalled = (
         Cast(part, FloatField()) for part in (_sum_known_calls(), F("calls"), F("stalled_count"))
     )

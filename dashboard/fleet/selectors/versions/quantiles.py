@@ -1,5 +1,5 @@
-"""The p50 of some versions in bins of time, for a chart or a check of its own: sketches merged,
-never a mean of quantiles."""
+"""Quantiles: the p50 of versions per time bin, from merged sketches instead of means of
+quantiles."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ MEDIAN = 0.5
 
 @dataclass(frozen=True)
 class P50Level:
-    """Wall time of one version in one bin; `value` is None where only `known` is: the bound of an
-    engine's first bucket."""
+    """p50 of the wall time of one version in one bin, in seconds.
+
+    `value` is None if the p50 lies in an engine's first bucket; `known` then holds its bound.
+    """
 
     value: float | None
     known: QuantileBound | None = None
 
     @property
     def at_most(self) -> float:
-        """The value, or the bound below which it lies."""
+        """Value, else the upper bound."""
         return self.value if self.value is not None else self.known.bound if self.known else 0.0
 
 
@@ -43,8 +45,10 @@ def read_p50_levels(
     window: TimeBins,
     region: str = "",
 ) -> dict[int, dict[int, P50Level]]:
-    """By version and bin; a bin without a timed call is not there. All versions are of one region:
-    the named one, else the one whose calls took most time."""
+    """Return the p50 by version and bin; a bin without a timed call is absent.
+
+    All versions share one region: the named one, else the region with the most call time.
+    """
     hourly, span = window.step % 60 == 0, Span(window.first, window.last)
     series = read_outermost_series(
         project_id=project_id, version_ids=version_ids, environment=environment

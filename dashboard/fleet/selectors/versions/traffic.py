@@ -1,4 +1,4 @@
-"""Where the calls of a model go: by version and minute, callers' calls only."""
+"""Traffic: callers' calls of a model by version and minute."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dashboard.fleet.models import Deployment, Series, VersionMinute
 from dashboard.fleet.selectors.versions.version_series import Span
 
 Calls = dict[int, dict[int, int]]
-"""By version, then by minute."""
+"""Calls by version, then by minute."""
 
 
 def count_calls_by_minute(*, deployment: Deployment, spans: Sequence[Span]) -> Calls:
-    """Calls of every version of the deployment's model in its environment, in some spans of time;
+    """Return the calls of all versions of the deployment's model in its environment, in time spans;
     two queries."""
     rows = Series.objects.filter(
         version__model_id=deployment.model_id, environment=deployment.environment, outermost=True

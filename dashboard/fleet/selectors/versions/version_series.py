@@ -1,5 +1,4 @@
-"""Calls and processes of versions over a span of time, from the rows that are added up per
-version."""
+"""Version series: calls and processes of versions over a time span, from the tables per version."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ STALLED = ("stalled_count", "stalled_sum", "stalled", "warmup")
 
 
 class Span(NamedTuple):
-    """Minutes since 1970, `first` inclusive, `last` exclusive."""
+    """Span in minutes since 1970, `first` inclusive, `last` exclusive."""
 
     first: int
     last: int
@@ -37,8 +36,11 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class SeriesInfo:
-    """What a series id stands for; `stratum` in words, `outside` where an engine without an agent
-    was read, `untold` where it did not say which of its calls failed."""
+    """Properties of a series.
+
+    `stratum` is text for display. `outside` is True for an engine that is scraped without an agent.
+    `untold` is True if the engine does not report failed calls.
+    """
 
     version_id: int
     stratum_id: int
@@ -51,7 +53,9 @@ class SeriesInfo:
 
 class CallPoint(NamedTuple):
     """Calls of one version, stratum and bucket in one minute or hour; `minute` is its first.
-    `errors` is None where it is not known, `stalled_count` where agents do not report it."""
+
+    `errors` and `stalled_count` are None if not reported.
+    """
 
     version_id: int
     stratum_id: int
@@ -72,13 +76,12 @@ class CallPoint(NamedTuple):
     stalled: bytes | None = None
     warmup: bytes | None = None
     wall: float = 0.0
-    """Seconds in which an engine made its items, of a series that is read from outside; such an
-    engine makes many at a time."""
+    """Wall seconds in which a scraped engine produced its items; such an engine produces several
+    items at once."""
 
 
 class ProcessPoint(NamedTuple):
-    """What the processes of one version on one GPU type did in one minute or hour; None is what
-    nobody could tell."""
+    """Processes of one version on one GPU type in one minute or hour; None if not reported."""
 
     version_id: int
     minute: int
@@ -106,8 +109,10 @@ class InstancePoint(NamedTuple):
 def read_outermost_series(
     *, project_id: int, version_ids: Collection[int], environment: str
 ) -> dict[int, SeriesInfo]:
-    """The series of some versions that are callers' calls; regions inside others are left out, or
-    calls would count twice."""
+    """Return the series of versions that count callers' calls.
+
+    Regions inside other regions are excluded, because their calls would count twice.
+    """
     rows = Series.objects.filter(
         project_id=project_id, version_id__in=version_ids, environment=environment, outermost=True
     )
@@ -126,7 +131,7 @@ def read_outermost_series(
 
 
 def list_scraped_versions(series: Iterable[SeriesInfo]) -> set[int]:
-    """Versions of which every series was read from outside: no agent of theirs could tell of
+    """Return the versions whose series are all scraped, so that no agent reports their
     compilations."""
     told = list(series)
     return {facts.version_id for facts in told} - {
@@ -135,7 +140,7 @@ def list_scraped_versions(series: Iterable[SeriesInfo]) -> set[int]:
 
 
 def stratum_name(series: Series) -> str:
-    """GPU, mode, runtime and world size, those that say something."""
+    """Return GPU, mode, runtime and world size for display; empty parts are omitted."""
     stratum = series.stratum
     ranks = f"{stratum.world_size} ranks" if stratum.world_size > 1 else ""
     return ", ".join(
@@ -146,13 +151,15 @@ def stratum_name(series: Series) -> str:
 def read_region_seconds(
     *, project_id: int, series: Mapping[int, SeriesInfo], span: Span, hourly: bool
 ) -> dict[str, float]:
-    """How long the calls of each region took, the busiest first, as on the Fleet page; one region
-    needs no query."""
+    """Return the seconds of calls per region, the busiest first, as on the Fleet page.
+
+    A single region needs no query and has 0 seconds.
+    """
     regions = {facts.region: 0.0 for facts in series.values()}
     if len(regions) > 1:
         rows = _calls(project_id, {span: list(series)}, hourly)
-        # Agents time a part of the calls of a very short region: its seconds are those of all its
-        # calls, estimated.
+        # Agents time a part of very short calls. Their mean extrapolates to all calls of the
+        # region.
         seconds = Sum(
             F("latency_sum") * F("calls") / NullIf(F("latency_count"), 0), output_field=FloatField()
         )
@@ -167,7 +174,7 @@ def read_region_seconds(
 def query_calls(
     *, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
-    """What `parse_call_points` reads; None where nothing is asked for."""
+    """Return the query for `parse_call_points`; None without rows to read."""
     found = query_series_rows(project_id=project_id, series=series, spans=spans, hourly=hourly)
     if found is None:
         return None
@@ -195,8 +202,7 @@ def query_calls(
 def query_series_rows(
     *, project_id: int, series: Mapping[int, SeriesInfo], spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
-    """The rows of some series, each over the span of its version; None where nothing is asked
-    for."""
+    """Return the rows of series, each over the span of its version; None without rows to read."""
     wanted = group_spans(
         {id: spans[facts.version_id] for id, facts in series.items() if facts.version_id in spans}
     )
@@ -207,7 +213,7 @@ def query_series_rows(
 def parse_call_points(
     rows: Iterable[tuple[Any, ...]], series: Mapping[int, SeriesInfo], *, hourly: bool
 ) -> list[CallPoint]:
-    """Rows with what their series stand for."""
+    """Build call points from rows and the properties of their series."""
     own = {id: (facts.version_id, facts.stratum_id, facts.bucket) for id, facts in series.items()}
     untold = {id for id, facts in series.items() if facts.untold}
     outside = {id for id, facts in series.items() if facts.outside}
@@ -231,8 +237,10 @@ def read_process_points(
     hourly: bool,
     outside: Collection[int] = (),
 ) -> list[ProcessPoint]:
-    """One query for all versions, each over its own span; of those `outside` only a compile time
-    that a start-up log told is known."""
+    """Return process points of all versions, each over its own span; one query.
+
+    For the scraped versions `outside`, only a compile time from a start-up log is known.
+    """
     rows = query_processes(
         project_id=project_id, environment=environment, spans=spans, hourly=hourly
     )
@@ -244,7 +252,7 @@ def read_process_points(
 def query_processes(
     *, project_id: int, environment: str, spans: Mapping[int, Span], hourly: bool
 ) -> QuerySet[Any, Any] | None:
-    """What `parse_process_points` reads; None where nothing is asked for."""
+    """Return the query for `parse_process_points`; None without rows to read."""
     if not spans:
         return None
     table: type[VersionProcessHour] | type[VersionProcessMinute] = (
@@ -272,7 +280,7 @@ def query_processes(
 def parse_process_points(
     rows: Iterable[tuple[Any, ...]], outside: Collection[int], *, hourly: bool
 ) -> list[ProcessPoint]:
-    """Rows as points in minutes."""
+    """Build process points from rows, with hours as minutes."""
     points = [
         ProcessPoint(version_id, slot * 60 if hourly else slot, *values)
         for version_id, slot, *values in rows
@@ -287,7 +295,10 @@ def _blank_unknown(point: ProcessPoint) -> ProcessPoint:
 def read_instance_points(
     *, project_id: int, series: Collection[int], span: Span
 ) -> list[InstancePoint]:
-    """Latency per instance; only minutes know instances, so the span should be short."""
+    """Return the latency per instance.
+
+    Only minute tables hold instances, so the span should be short.
+    """
     rows = RegionMinute.objects.filter(
         filter_days([span]),
         project_id=project_id,
@@ -313,8 +324,10 @@ def _calls(
 
 
 def group_spans(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
-    """Whose span is the same: most versions of a page share theirs, and a condition costs as much
-    for one as for all of them."""
+    """Group ids by equal spans.
+
+    Most versions of a page share a span, and one condition costs the same for one id as for many.
+    """
     found: dict[Span, list[int]] = {}
     for id, span in spans.items():
         found.setdefault(span, []).append(id)
@@ -322,9 +335,11 @@ def group_spans(spans: Mapping[int, Span]) -> dict[Span, list[int]]:
 
 
 def make_slot_filter(span: Span, hourly: bool) -> dict[str, Any]:
-    """A span as a condition. Its days are named one by one: keys hold the day before the series or
-    version, and behind a range of days the database would read everything that a project stored on
-    them."""
+    """Return a span as a filter.
+
+    The filter lists single days because keys have the day before the series or version. With a
+    range of days, the database would read all rows of the project on these days.
+    """
     days = {"day__in": range(span.first // 1440, (span.last - 1) // 1440 + 1)}
     if hourly:
         return days | {"hour__gte": span.first // 60, "hour__lt": -(-span.last // 60)}
@@ -332,7 +347,7 @@ def make_slot_filter(span: Span, hourly: bool) -> dict[str, Any]:
 
 
 def filter_days(spans: Iterable[Span]) -> Q:
-    """The days of all spans; they name the partitions to look in."""
+    """Return a filter of the days of all spans, which selects the partitions."""
     found = list(spans)
     return Q(
         day__gte=min(span.first for span in found) // 1440,

@@ -1,4 +1,4 @@
-"""A model, its deployments and its versions, in order of deployment."""
+"""Versions: a model and its deployments, in order of deployment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_DEPLOYMENTS = 60
 
 
 def find_model(*, project_id: int, model_id: int) -> WatchedModel | None:
-    """The model, None when it is not of this project."""
+    """Return the model; None if the project does not have it."""
     return (
         WatchedModel.objects.filter(project_id=project_id, pk=model_id)
         .select_related("project")
@@ -21,8 +21,10 @@ def find_model(*, project_id: int, model_id: int) -> WatchedModel | None:
 def list_model_deployments(
     *, project_id: int, model_id: int, always: tuple[int, ...] = ()
 ) -> list[Deployment]:
-    """The newest deployments in every environment, newest first, with their versions; those of
-    `always` come along however old."""
+    """Return the newest deployments of all environments with their versions, newest first.
+
+    Versions in `always` are included regardless of age.
+    """
     rows = (
         Deployment.objects.filter(project_id=project_id, model_id=model_id)
         .select_related("version")
