@@ -1,1 +1,1 @@
-"""Facts: what the reports of a fleet say, folded."""
+"""Fleet facts: the folded contents of the reports of a fleet."""

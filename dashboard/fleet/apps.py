@@ -1,4 +1,4 @@
-"""Django's entry for this app."""
+"""App configuration of the fleet facts."""
 
 from typing import Any
 
@@ -9,17 +9,19 @@ from dashboard.common import clock
 
 
 class FleetConfig(AppConfig):
-    """Facts: what the reports of a fleet say, folded."""
+    """App configuration: creates the table partitions after each migration."""
 
     name = "dashboard.fleet"
     label = "fleet"
 
     def ready(self) -> None:
-        """A migrated database can take reports at once, without waiting for the first sweep."""
+        """Connect the partition creation, so that a migrated database accepts reports before the
+        first sweep."""
         post_migrate.connect(_partitions_make, sender=self)
 
 
 def _partitions_make(**_: Any) -> None:
-    from dashboard.fleet.partitions import partitions_ensure  # noqa: PLC0415  # the database's module loads after the apps
+    # The import needs the app registry.
+    from dashboard.fleet.partitions import partitions_ensure  # noqa: PLC0415
 
     partitions_ensure(today=int(clock.unix() // 86400))

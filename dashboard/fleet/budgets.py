@@ -1,7 +1,7 @@
-"""What a model may take to start, and the shares of its calls that have to run compiled and may
-wait for compilations.
+"""Budgets: limits of a model's cold start and of its compiled and stalled call shares.
 
-Budgets of the project hold where a model has none of its own."""
+A model without a budget of its own inherits the budget of its project.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from dashboard.projects.models import Project
 SETTING, AUDIT_ACTION = "budgets", "budgets.set"
 BOUNDS = {"cold_start": (1.0, 86400.0), "served": (0.5, 0.99999), "stalled": (0.00001, 1.0)}
 DEFAULT_STALLED_SHARE = 0.02
-"""The share of calls that may stall where no budget is set: after a start some meet a shape for the
-first time."""
+"""Default limit of the share of stalled calls, as a fraction. After a start, some calls meet a new
+shape and wait for its compilation."""
 ERROR_TEXTS = {
     "cold_start": "Cold start is {}, expected from 1 to 86400 seconds.",
     "served": "Served compiled is {}, expected from 50 to 99.999 %.",
@@ -30,7 +30,7 @@ SHARE_BUDGETS = ("served", "stalled")
 
 
 class BudgetError(ValueError):
-    """A budget that cannot be; `name` is its field, the text says what was expected."""
+    """Error for a budget out of bounds: `name` is its field, the text states the accepted range."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
@@ -39,25 +39,28 @@ class BudgetError(ValueError):
 
 @dataclass(frozen=True)
 class Budgets:
-    """Seconds until a process serves, the share of calls that runs compiled, and the share that may
-    wait for a compilation; None is no budget, for stalled calls the usual one."""
+    """Budgets of a model or a project; None where no budget is set.
+
+    `cold_start` is in seconds until the process serves. `served` is the smallest share of calls
+    that run compiled. `stalled` is the largest share of calls that wait for a compilation.
+    """
 
     cold_start: float | None = None
     served: float | None = None
     stalled: float | None = None
 
     def as_dict(self) -> dict[str, float | None]:
-        """By name."""
+        """Return the budgets by name."""
         return asdict(self)
 
 
 def resolve_budgets(model: WatchedModel) -> Budgets:
-    """Those in force: the model's own, else its project's."""
+    """Return the budgets in force: those of the model, else those of its project."""
     return resolve_budgets_with(model, model.project.settings)
 
 
 def resolve_budgets_with(model: WatchedModel, settings: Mapping[str, Any]) -> Budgets:
-    """The same for who has the project's settings at hand."""
+    """Return the budgets in force, for callers that already read the project's settings."""
     own, below = own_budgets(model), project_budgets(settings)
     return Budgets(
         below.cold_start if own.cold_start is None else own.cold_start,
@@ -67,8 +70,8 @@ def resolve_budgets_with(model: WatchedModel, settings: Mapping[str, Any]) -> Bu
 
 
 def find_budget_sources(model: WatchedModel) -> dict[str, str]:
-    """Where each budget in force comes from: model, project, or the default, which only stalled
-    calls have."""
+    """Return the source of each budget in force: model, project, or default. Only stalled calls
+    have a default."""
     own, below = own_budgets(model).as_dict(), project_budgets(model.project.settings).as_dict()
     found = {
         name: "model" if own[name] is not None else "project"
@@ -79,12 +82,12 @@ def find_budget_sources(model: WatchedModel) -> dict[str, str]:
 
 
 def own_budgets(model: WatchedModel) -> Budgets:
-    """Those that were set for this model alone."""
+    """Return the budgets set for this model alone."""
     return Budgets(model.cold_start_budget, model.served_budget, model.stalled_budget)
 
 
 def project_budgets(settings: Mapping[str, Any]) -> Budgets:
-    """Those of every model that has none of its own; a number out of bounds is none."""
+    """Return the budgets in a project's settings; values out of bounds are ignored."""
     told = settings.get(SETTING)
     if not isinstance(told, Mapping):
         return Budgets()
@@ -94,7 +97,8 @@ def project_budgets(settings: Mapping[str, Any]) -> Budgets:
 
 
 def check_budget(name: str, value: float | None) -> float | None:
-    """The budget, None for none; raises BudgetError for one that cannot be."""
+    """Return the budget unchanged, or None for none. Raises BudgetError if the value is out of
+    bounds."""
     if value is not None and not _is_in_bounds(name, value):
         said = (
             f"{significant(value * 100, 6)} %"
@@ -114,8 +118,10 @@ def budgets_set(
     actor_name: str = "",
     address: str | None = None,
 ) -> bool:
-    """Sets all for a model, or for every model without its own; False where nothing was different.
-    Raises BudgetError."""
+    """Store all budgets of a model, or of its project if `model` is None.
+
+    Return False if nothing changed. Raises BudgetError.
+    """
     for name, value in budgets.as_dict().items():
         check_budget(name, value)
     with write_transaction():

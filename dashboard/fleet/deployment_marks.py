@@ -1,4 +1,4 @@
-"""Takes and reads the deployments that CI tells of."""
+"""Deployment marks: deployments posted by CI, stored and listed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DETAIL_FIELDS = ("by", "link", "note")
 
 
 class TooManyMarks(Exception):
-    """A project told of more deployments in an hour than anybody could read."""
+    """Error: a project posted more than MAX_MARKS_PER_HOUR deployments within an hour."""
 
 
 @dataclass(frozen=True)
 class PostedMark:
-    """What CI says."""
+    """A deployment as CI posts it."""
 
     model: str
     version: str
@@ -38,8 +38,11 @@ class PostedMark:
 def mark_post(
     *, project_id: int, told: PostedMark, actor_name: str, address: str | None = None
 ) -> tuple[DeploymentMark, bool]:
-    """The mark, and whether it is new. The same model, version, environment and time are the same
-    mark: the newest words count."""
+    """Store a deployment; return the mark and whether the mark is new.
+
+    A repeated model, version, environment and time updates the details of the existing mark. Raises
+    TooManyMarks.
+    """
     said = {name: getattr(told, name) for name in _DETAIL_FIELDS}
     known = {
         "project_id": project_id,
@@ -49,7 +52,7 @@ def mark_post(
         "at": told.at,
     }
     with write_transaction():
-        # Whoever posts the same at the same time waits here, and finds the mark then.
+        # A concurrent request with the same mark waits for this lock and then finds the mark.
         Project.objects.select_for_update(no_key=True).get(pk=project_id)
         mark = DeploymentMark.objects.filter(**known).first()
         before = {name: getattr(mark, name) for name in _DETAIL_FIELDS} if mark else None
@@ -83,7 +86,8 @@ def mark_post(
 def list_marks(
     *, project_id: int, model_name: str, environment: str, first: datetime, last: datetime
 ) -> list[DeploymentMark]:
-    """What CI told of one model in one environment, oldest first; of very many the newest."""
+    """Return the marks of a model in an environment, oldest first; at most the newest
+    MAX_SHOWN_MARKS."""
     return list(
         list_newest_marks(
             project_id=project_id,
@@ -98,7 +102,7 @@ def list_marks(
 def list_newest_marks(
     *, project_id: int, model_name: str, environment: str, first: datetime, last: datetime
 ) -> QuerySet[DeploymentMark]:
-    """The same, newest first, to be read."""
+    """Return a query of the same marks, newest first."""
     rows = DeploymentMark.objects.filter(
         project_id=project_id,
         model_name=model_name,

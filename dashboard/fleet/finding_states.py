@@ -1,5 +1,7 @@
-"""What has become of the findings of each model that reported since the last look; any worker reads
-the same off the same rows."""
+"""Finding states: derived again for each model with new reports.
+
+The rows alone determine the states, so every worker derives the same states.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,12 @@ _VALUE_COLUMNS = ("state", "since_minute", "first_version_id", "last_version_id"
 FINDING_LIFE_TABLE = Table(FindingLife, _KEY, (*_KEY, *_VALUE_COLUMNS))
 
 Sightings = dict[tuple[int, str], list[FindingVersion]]
-"""By finding and environment, one a version."""
+"""Rows of one finding in one environment, one per version."""
 
 
 def update_finding_states() -> int:
-    """Brings the findings of every model that reported up to date; returns how many changed."""
+    """Update the finding states of every model with new reports; return the number of changed
+    states."""
     totals = ModelVersion.objects.values("model_id", "model__lives_revision").annotate(
         total=Sum("revision")
     )
@@ -48,8 +51,11 @@ def update_finding_states() -> int:
 
 
 def update_model_finding_states(*, model_id: int, revision: int) -> int:
-    """Writes the lives that differ. The revision was read before the rows: whoever writes last
-    leaves the work due if it read too early."""
+    """Write the finding states that changed; return their number.
+
+    `revision` was read before the rows. If rows change in between, the revisions differ again and
+    the next sweep repeats the work.
+    """
     said = {row[:2]: row for row in _derive_states(model_id)}
     known = {
         row[0:2]: row
@@ -92,9 +98,11 @@ def _derive_states(model_id: int) -> Iterator[Row]:
 
 
 def _find_blind_versions(model_id: int) -> set[tuple[str, int]]:
-    """Environments and versions of which no instance tells what it compiles, such as engines that
-    are read from outside: what those do not show may be there all the same. Of a version whose
-    instances are forgotten nothing is held against it."""
+    """Return the environments and versions without any instance that reports compilations.
+
+    Engines that are scraped from outside are an example: a finding may exist there unseen. A
+    version without any stored instance is not included.
+    """
     rows = (
         Instance.objects.filter(model_id=model_id)
         .order_by()
@@ -109,7 +117,8 @@ def _find_blind_versions(model_id: int) -> set[tuple[str, int]]:
 
 
 def _read_sightings(model_id: int) -> Sightings:
-    """What stands for many findings has no life of its own."""
+    """Return the rows of each finding and environment. The collective finding `other` has no
+    state."""
     found: Sightings = defaultdict(list)
     for row in (
         FindingVersion.objects.filter(finding__model_id=model_id)

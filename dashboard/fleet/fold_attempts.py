@@ -1,8 +1,9 @@
-"""Which rows a folder takes next, noted before it folds them: a note that stays behind names rows
-that stop a worker, and is bisected.
+"""Fold attempts: notes of the rows that a worker is about to fold.
 
-A note names rows of one project, so that the reports of a project that fail hold up no other
-project."""
+A note that remains after a fold names rows that stop a worker. A retry halves the rows until the
+failing report is alone. A note covers rows of one project, so failing reports of a project delay no
+other project.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,7 @@ from dashboard.ingest.models import FoldAttempt, InboxRow
 
 MAX_ATTEMPTS = 3
 MAX_RETRY_ROWS = 100
-"""Reports of a project whose folds fail that one fold takes: while it is under way, the other
-projects wait."""
+"""Maximum number of reports per retry of a failing project; other projects wait meanwhile."""
 
 
 class WaitingReport(NamedTuple):
@@ -48,7 +48,7 @@ _HAS_ATTEMPT = (
     " AND (note.project_id = {row}.project_id OR note.project_id IS NULL) AND {row}.id "
     "BETWEEN note.first_id AND note.last_id)"
 )
-"""Whether a row is one that a fold left behind."""
+"""SQL condition: an earlier fold left a note that covers the row."""
 _SELECT_OLDEST = (
     f"SELECT {_COLUMNS} FROM ingest_inbox AS taken JOIN (SELECT found.id FROM "
     "unnest(%b::smallint[]) AS wanted(shard)"
@@ -62,15 +62,16 @@ _SELECT_OLDEST = (
 
 
 def batch_size() -> int:
-    """Reports a fold takes at once. SQLite has one writer, who must not keep the endpoint
-    waiting."""
+    """Return the maximum number of reports per fold.
+
+    SQLite has a single writer, so a short fold keeps ingestion responsive.
+    """
     return 2000 if connection.vendor == "postgresql" else 300
 
 
 @dataclass(frozen=True)
 class FoldBatch:
-    """A fold under way: its notes, one a shard and project, the rows it takes, and whether there is
-    more to fold after it."""
+    """Fold in progress: one note per shard and project, its rows, and whether more rows wait."""
 
     notes: list[FoldAttempt]
     rows: list[WaitingReport]
@@ -78,21 +79,21 @@ class FoldBatch:
 
     @property
     def shards(self) -> list[int]:
-        """The shards it takes rows of."""
+        """Return the shards of the rows."""
         return sorted({note.shard for note in self.notes})
 
     @property
     def alone(self) -> bool:
-        """One report and nothing else: what goes wrong is its own doing."""
+        """Whether the batch has a single report, which then causes any failure."""
         return len(self.rows) == 1
 
     @property
     def attempts(self) -> int:
-        """How often these rows were tried, this time included."""
+        """Number of attempts, including the current one."""
         return max(note.attempts for note in self.notes)
 
     def split_by_project(self) -> list[FoldBatch]:
-        """One fold a project, for a fold that failed; empty if it is of one project already."""
+        """Split a failed fold by project; empty if it has one project only."""
         projects = sorted({row.project_id for row in self.rows})
         if len(projects) == 1:
             return []
@@ -109,10 +110,10 @@ class FoldBatch:
 def begin_fresh_fold(
     *, shards: Sequence[int], projects: Collection[int], most: int | None = None
 ) -> FoldBatch | None:
-    """Notes and returns the oldest rows of the projects in shards that this worker has claimed;
-    None if none wait.
+    """Note and return the oldest rows of the projects in the claimed shards; None without rows.
 
-    What an earlier fold left behind is not among them."""
+    Rows under the note of an earlier fold are not included.
+    """
     most = most or batch_size()
     waiting = _read_oldest(shards, projects, most)
     if not waiting:
@@ -140,14 +141,13 @@ def begin_fresh_fold(
 
 
 def list_failed_shards() -> list[int]:
-    """The shards of which some fold has a note: it failed, its worker ended, or it is still in
+    """Return the shards with notes: the fold failed, its worker ended, or the fold is in
     progress."""
     return sorted(set(FoldAttempt.objects.values_list("shard", flat=True)))
 
 
 def list_failed_projects(shards: Sequence[int]) -> list[int | None]:
-    """Whose rows earlier folds left behind in shards that this worker has claimed, those first that
-    were not tried for longest."""
+    """Return the projects with notes in the claimed shards, the least recently tried first."""
     notes = (
         FoldAttempt.objects.filter(shard__in=shards)
         .values("project_id")
@@ -157,8 +157,10 @@ def list_failed_projects(shards: Sequence[int]) -> list[int | None]:
 
 
 def begin_retry(*, shards: Sequence[int], project: int | None) -> FoldBatch | None:
-    """The oldest rows that a fold of the project left behind; None if there are none. Notes of rows
-    that are gone are deleted."""
+    """Start a retry of the oldest rows that a fold of the project left; None without such rows.
+
+    Notes without remaining rows are deleted.
+    """
     for note in FoldAttempt.objects.filter(shard__in=shards, project_id=project).order_by(
         "shard", "first_id"
     ):
@@ -171,8 +173,10 @@ def begin_retry(*, shards: Sequence[int], project: int | None) -> FoldBatch | No
 
 
 def _resume(note: FoldAttempt, rows: list[WaitingReport]) -> FoldBatch:
-    """Takes up what a fold left behind, a few reports at a time. What was tried in company goes on
-    in halves; `attempts` is 0 for a part that was not tried yet."""
+    """Resume rows that a fold left, a few reports at a time.
+
+    A failed batch continues in halves; `attempts` is 0 for an untried part.
+    """
     now = clock.now()
     with write_transaction():
         if (note.attempts and len(rows) > 1) or len(rows) > MAX_RETRY_ROWS:
@@ -205,8 +209,7 @@ def _read_rows(note: FoldAttempt) -> list[WaitingReport]:
 def _read_oldest(
     shards: Sequence[int], projects: Collection[int], most: int
 ) -> list[WaitingReport]:
-    """The oldest rows of the projects in the shards: of each those that came first, however
-    unevenly they fill."""
+    """Return the oldest rows of the projects across all given shards, however unevenly filled."""
     if connection.vendor == "postgresql":
         with open_binary_cursor() as cursor:
             cursor.execute(_SELECT_OLDEST, [list(shards), list(projects), most, most])

@@ -1,5 +1,4 @@
-"""Folds what waits in the inbox, sets aside what cannot be folded, and ends deployments whose
-traffic is gone."""
+"""Fold service: folds the inbox, quarantines failing reports, and ends stale deployments."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ from dashboard.ingest.models import FoldAttempt, InboxRow, PoisonReport
 logger = logging.getLogger(__name__)
 
 RETRY_BUDGET_S = 0.25
-"""How long folds that failed are tried again before fresh reports have their turn."""
+"""Maximum seconds of retries before new reports continue."""
 
 _COPIED_FIELDS = (
     "project_id",
@@ -57,12 +56,12 @@ _COPIED_FIELDS = (
 
 @measure_stage("fold")
 def fold_all(*, seconds: float = math.inf) -> int:
-    """Folds what waits and is with no other worker, again while more waits than a batch holds;
-    returns how many reports left the inbox.
+    """Fold the inbox until at most a partial batch remains; return the number of reports that left
+    it.
 
-    Fresh reports and folds that failed take turns, and the latter have little time in each: a
-    project whose reports fail holds up no other. After so many seconds no further fold begins: the
-    caller comes again."""
+    Fresh folds and retries alternate, and retries have little time, so a failing project delays no
+    other project. No fold starts after `seconds`; the caller schedules the next run.
+    """
     total, again, stop = 0, True, time.monotonic() + seconds
     while again and time.monotonic() < stop:
         moved, left = 0, False
@@ -77,9 +76,11 @@ def fold_all(*, seconds: float = math.inf) -> int:
 
 
 def shards_fold(shards: Sequence[int], projects: Collection[int]) -> tuple[int, bool]:
-    """Folds the oldest batch of the projects in those shards that no other worker has; returns how
-    many reports left the inbox, and whether more wait. Projects of which a fold failed there are
-    left out: they have a turn of their own."""
+    """Fold the oldest batch of the projects in the shards that are not claimed elsewhere.
+
+    Return the number of reports that left the inbox, and whether more wait. Projects with failed
+    folds are excluded; `retry_failed_folds` handles those.
+    """
     with shards_claim(shards) as mine:
         apart = set(list_failed_projects(mine)) if mine else set()
         begun = (
@@ -90,18 +91,18 @@ def shards_fold(shards: Sequence[int], projects: Collection[int]) -> tuple[int, 
         if begun is None:
             return 0, False
         moved = _fold_or_quarantine(begun)
-        # What fails in company is folded project by project at once: all but one of them have done
-        # nothing wrong.
+        # A failed batch is folded again by project at once: the other projects did not cause the
+        # failure.
         moved += 0 if moved else sum(map(_fold_or_quarantine, begun.split_by_project()))
         return moved, begun.more
 
 
 def retry_failed_folds(*, stop: float) -> tuple[int, int]:
-    """Tries again what folds left behind, project by project, and folds fresh reports of those
-    projects in turn.
+    """Retry failed folds project by project, alternating with fresh reports of these projects.
 
-    Returns how many folds it tried and how many reports left the inbox. A fold that begins before
-    `stop` ends."""
+    Return the number of folds tried and of reports that left the inbox. A fold that starts before
+    `stop` is completed.
+    """
     tried = moved = 0
     with shards_claim(list_failed_shards()) as mine:
         while mine and (projects := list_failed_projects(mine)):
@@ -120,15 +121,18 @@ def retry_failed_folds(*, stop: float) -> tuple[int, int]:
 
 
 def _fold_or_quarantine(begun: FoldBatch) -> int:
-    """Folds the batch. A failure leaves the notes behind, by which it is halved next time; a report
-    that fails alone is set aside."""
+    """Fold the batch, and return the number of reports that left the inbox.
+
+    A failure leaves the notes, and the next retry halves the batch. A report that fails alone is
+    quarantined.
+    """
     if begun.alone and begun.attempts > MAX_ATTEMPTS:
         return quarantine_batch(begun, f"The worker that folded it ended {MAX_ATTEMPTS} times.")
     crash_point("claimed")
     try:
         return _fold(begun)
     except (OperationalError, InterfaceError, ClaimLost):
-        # The database's trouble, not the report's: nothing is held against it.
+        # The database failed, not the report: the attempt does not count.
         with contextlib.suppress(DatabaseError):
             _query_attempts(begun).update(attempts=F("attempts") - 1)
         raise
@@ -147,7 +151,8 @@ def _fold_or_quarantine(begun: FoldBatch) -> int:
 
 
 def _fold(begun: FoldBatch) -> int:
-    """One batch, exactly once: its rows go in the transaction that counts them."""
+    """Fold one batch exactly once: its rows are deleted in the transaction that stores their
+    facts."""
     folded = rows_fold([_to_encoded_report(waiting) for waiting in begun.rows])
     partitions_make(
         days=folded.facts.days().intersection(list_partition_days(int(clock.unix() // 86400)))
@@ -182,7 +187,7 @@ def _to_encoded_report(one: WaitingReport) -> EncodedReport:
 
 
 def quarantine_batch(begun: FoldBatch, error: str) -> int:
-    """Moves the batch's reports out of the line, with the error."""
+    """Move the batch's reports to quarantine, with the error."""
     logger.error(
         "setting aside %d reports of %s: %s",
         len(begun.rows),
@@ -199,13 +204,15 @@ def quarantine_batch(begun: FoldBatch, error: str) -> int:
 
 
 def _log_ids(begun: FoldBatch) -> dict[str, list[str]]:
-    """The reports of the batch, as JSON log lines name them: instance and first sequence number."""
+    """Return the reports of the batch for JSON log lines, as instance and first sequence number."""
     return {"reports": [f"{row.instance_id}:{row.seq_first}" for row in begun.rows[:20]]}
 
 
 def _lag_add(rows: Sequence[WaitingReport]) -> None:
-    """How long the reports waited, for the metrics: after the fold, whose other folders would wait
-    for this row."""
+    """Add the waiting time of the reports to the metrics.
+
+    Runs after the fold's transaction, because other workers wait for the same counter row.
+    """
     now = clock.now()
     waited = sum((now - row.received_at).total_seconds() for row in rows)
     totals_add({("fold_lag", "seconds"): max(0.0, waited), ("fold_lag", "reports"): len(rows)})
@@ -220,8 +227,7 @@ def _describe_shards(begun: FoldBatch) -> str:
 
 
 def poison_refold(*, ids: Iterable[int] | None = None) -> int:
-    """Puts reports that were set aside back into the inbox, all or those with the ids; returns how
-    many."""
+    """Put quarantined reports back into the inbox, all or those with `ids`; return their number."""
     with write_transaction():
         found = PoisonReport.objects.select_for_update().order_by("id")
         rows = list(found if ids is None else found.filter(id__in=list(ids)))
@@ -234,8 +240,10 @@ def poison_refold(*, ids: Iterable[int] | None = None) -> int:
 
 
 def end_stale_deployments(*, now_minute: int) -> int:
-    """Ends deployments without data for 30 minutes; the fold opens and lengthens them. Returns how
-    many ended."""
+    """End deployments without data for GONE_AFTER_MINUTES; return their number.
+
+    Folds open and extend deployments.
+    """
     with write_transaction():
         gone = Deployment.objects.filter(
             ended_minute=None, last_minute__lt=now_minute - GONE_AFTER_MINUTES
@@ -244,8 +252,10 @@ def end_stale_deployments(*, now_minute: int) -> int:
 
 
 def _disable_seqscan() -> None:
-    """A fold finds rows by their whole key only; a planner without statistics may rather read whole
-    partitions."""
+    """Disable sequential scans: a fold finds rows by their full key.
+
+    Without statistics, the planner may read whole partitions instead.
+    """
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")

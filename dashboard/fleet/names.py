@@ -1,4 +1,4 @@
-"""How people call a process. This is the only place that makes such a name."""
+"""Process names: the display name of a process. This module alone composes names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dashboard.fleet.fold.roles import WORKER
 
 
 class NameColumns(NamedTuple):
-    """The columns of an instance that its name is made of, under their own names."""
+    """Columns of an instance that its name consists of."""
 
     instance_id: str
     label: str
@@ -22,36 +22,38 @@ NAME_COLUMNS = NameColumns._fields
 
 
 class Nameable(Protocol):
-    """Whatever has these columns."""
+    """Object with the columns of a name."""
 
     @property
     def instance_id(self) -> str:
-        """The id that the agent made."""
+        """Id created by the agent."""
 
     @property
     def label(self) -> str:
-        """What its operator calls it."""
+        """Label set by the operator."""
 
     @property
     def host(self) -> str:
-        """Where it runs."""
+        """Host of the process."""
 
     @property
     def rank(self) -> int:
-        """Its number in its job."""
+        """Rank in the job."""
 
     @property
     def pid(self) -> int | None:
-        """Its number on its host."""
+        """Process id on the host."""
 
     @property
     def role(self) -> str:
-        """A role of the wire."""
+        """Role as defined by the wire."""
 
 
 def process_name(one: Nameable) -> str:
-    """The label that its operator gave it, else host, rank and process id; with the role of a
-    process that is no worker."""
+    """Return the operator's label, else host, rank and process id.
+
+    Roles other than worker follow in parentheses.
+    """
     name = one.label or _location(one)
     return f"{name} ({one.role})" if one.role not in ("", WORKER) else name
 

@@ -1,8 +1,9 @@
-"""Day partitions on PostgreSQL: tables are created partitioned, days are made ahead and dropped
-whole; SQLite has plain tables.
+"""Partitions: day partitions on PostgreSQL, created ahead and dropped whole. SQLite has plain
+tables.
 
-Rows of a day without a partition lie in the table's default partition until their day is made: they
-move there with it."""
+Rows of a day without a partition enter the default partition, and move when the partition is
+created.
+"""
 
 import logging
 from collections.abc import Collection
@@ -27,12 +28,12 @@ PARTITIONED_TABLES = (
 DAYS_BACK = 8
 DAYS_AHEAD = 3
 LOCK_TIMEOUT = "2s"
-"""How long a partition waits for the readers of its table, with everybody else behind it, before it
-gives way until the next sweep."""
+"""Maximum wait of an ALTER for the table's readers. All other queries of the table wait behind the
+ALTER, so after this time it is retried with the next sweep."""
 
 
 class CreatePartitionedModel(CreateModel):
-    """CreateModel that adds PARTITION BY RANGE (day) on PostgreSQL."""
+    """Creates a model's table with PARTITION BY RANGE (day) on PostgreSQL."""
 
     def database_forwards(
         self,
@@ -49,23 +50,24 @@ class CreatePartitionedModel(CreateModel):
             return
         sql, params = schema_editor.table_sql(model)
         schema_editor.execute(sql + ' PARTITION BY RANGE ("day")', params or None)
-        schema_editor.deferred_sql.extend(schema_editor._model_indexes_sql(model))  # type: ignore[attr-defined]
+        indexes = schema_editor._model_indexes_sql(model)  # type: ignore[attr-defined]
+        schema_editor.deferred_sql.extend(indexes)
 
 
 def partitions_ensure(*, today: int) -> int:
-    """Makes the partitions of every day a report may still belong to, and some ahead; returns how
-    many were made."""
+    """Create the partitions of all days that reports may contain, and of DAYS_AHEAD days; return
+    their number."""
     return partitions_make(days=list_partition_days(today))
 
 
 def list_partition_days(today: int) -> range:
-    """The days that rows are written for."""
+    """Return the days that may receive rows."""
     return range(today - DAYS_BACK, today + DAYS_AHEAD + 1)
 
 
 def partitions_make(*, days: Collection[int]) -> int:
-    """Makes the default partitions and those of these days where they are missing; returns how many
-    were made."""
+    """Create missing partitions of these days and missing default partitions; return their
+    number."""
     if connection.vendor != "postgresql" or not list_missing_partitions(days):
         return 0
     made = 0
@@ -75,8 +77,10 @@ def partitions_make(*, days: Collection[int]) -> int:
 
 
 def partitions_drop(*, table: str, before: int) -> int:
-    """Drops the table's days before this one, whole; returns how many. A day that is being read is
-    left for the next sweep."""
+    """Drop the table's partitions before a day; return their number.
+
+    A partition in use is left for the next sweep.
+    """
     if connection.vendor != "postgresql":
         return 0
     dropped = 0
@@ -86,7 +90,7 @@ def partitions_drop(*, table: str, before: int) -> int:
 
 
 def list_existing_days(table: str) -> list[int]:
-    """The days that have a partition of their own; PostgreSQL only."""
+    """Return the days that have a partition. PostgreSQL only."""
     names = [
         name.removeprefix(f"{table}_")
         for name in list_partition_names()
@@ -96,7 +100,7 @@ def list_existing_days(table: str) -> list[int]:
 
 
 def list_missing_partitions(days: Collection[int]) -> list[tuple[str, int | None]]:
-    """The tables and days that have no partition; None stands for the default one, which comes
+    """Return the tables and days without a partition; None is the default partition, which comes
     first."""
     present = set(list_partition_names())
     defaults: list[tuple[str, int | None]] = [
@@ -111,7 +115,7 @@ def list_missing_partitions(days: Collection[int]) -> list[tuple[str, int | None
 
 
 def list_partition_names() -> list[str]:
-    """Names of all partitions that exist; PostgreSQL only."""
+    """Return the names of all partitions. PostgreSQL only."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT child.relname FROM pg_inherits JOIN pg_class child ON child.oid = inhrelid"
@@ -126,8 +130,8 @@ def _make(table: str, day: int | None) -> bool:
         return _alter(
             f'CREATE TABLE IF NOT EXISTS "{table}_default" PARTITION OF "{table}" DEFAULT'
         )
-    # Attached, not created in place: that would wait for everybody who reads or writes the table,
-    # and they for it.
+    # Create the table first, then attach it. Creating the partition in place would wait for all
+    # readers and writers of the parent table and block new ones.
     name = f"{table}_{day}"
     return _alter(
         f'CREATE TABLE "{name}" (LIKE "{table}" INCLUDING ALL)',
@@ -138,8 +142,10 @@ def _make(table: str, day: int | None) -> bool:
 
 
 def _alter(*statements: str) -> bool:
-    """Runs the statements as one, after whoever else alters partitions; False when somebody was in
-    the way, or it was made meanwhile."""
+    """Run the statements in one transaction, serialised with other changes of partitions.
+
+    Return False if a lock was unavailable, or if the partition already exists.
+    """
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             acquire_advisory_lock("partitions")

@@ -1,5 +1,8 @@
-"""Drops what is older than its project keeps it: whole days of all projects at once, and the rest
-in slices that hold no lock for long."""
+"""Retention: deletes expired rows.
+
+Whole days that expired for all projects are dropped as partitions. Other rows are deleted in slices
+that hold their locks briefly.
+"""
 
 from __future__ import annotations
 
@@ -40,21 +43,20 @@ RETENTION_SETTING_BY_MODEL: dict[type[Model], str] = {
     VersionHour: "version_hours",
     VersionProcessHour: "version_hours",
 }
-"""Which setting of a project says how long a table's rows are kept."""
+"""Retention setting of each table."""
 
 RUN_BUDGET_S = 120.0
-"""A run ends about then; the next one goes on where it stopped."""
+"""Approximate duration of a run in seconds; the next run continues."""
 
 QUICK_SLICE_S, SLOW_SLICE_S = 0.01, 0.03
-"""Seconds: a slice that took less is followed by a larger one, after one that took more the next is
-smaller."""
+"""Target duration of a slice in seconds: faster slices grow, slower slices shrink."""
 FIRST_SLICE_ROWS, MIN_SLICE_ROWS, MAX_SLICE_ROWS = 200, 20, 5000
 
 
 @dataclass
 class RetentionResult:
-    """What a run dropped, the longest time in seconds that one slice held its locks, and whether
-    there is more."""
+    """Result of a run: dropped partitions and rows, longest lock time of a slice (s), and whether
+    rows remain."""
 
     partitions: int = 0
     rows: int = 0
@@ -63,12 +65,12 @@ class RetentionResult:
 
 
 def find_first_kept_day(*, today: int, days: int) -> int:
-    """The oldest day that is kept whole."""
+    """Return the oldest day that is retained completely."""
     return today - days
 
 
 def find_first_kept_minute(*, project: Project, now: float) -> int:
-    """The first minute of versions that is certainly there; before it there are hours."""
+    """Return the first minute that version tables certainly retain; older data exists per hour."""
     return (
         find_first_kept_day(
             today=int(now // 86400), days=read_retention(project.settings).version_minutes
@@ -78,7 +80,7 @@ def find_first_kept_minute(*, project: Project, now: float) -> int:
 
 
 def find_first_kept_instance_minute(*, project: Project, now: float) -> int:
-    """The first minute of single instances that is certainly there."""
+    """Return the first minute that instance tables certainly retain."""
     return (
         find_first_kept_day(
             today=int(now // 86400), days=read_retention(project.settings).instance_minutes
@@ -88,7 +90,7 @@ def find_first_kept_instance_minute(*, project: Project, now: float) -> int:
 
 
 def retention_run(*, seconds: float = RUN_BUDGET_S) -> RetentionResult:
-    """Drops everything that is too old, for about so long."""
+    """Delete expired rows, stopping after about `seconds`."""
     today, dropped, stop = int(clock.unix() // 86400), RetentionResult(), time.monotonic() + seconds
     kept = {
         project.pk: read_retention(project.settings) for project in Project.objects.only("settings")
@@ -101,7 +103,7 @@ def retention_run(*, seconds: float = RUN_BUDGET_S) -> RetentionResult:
                 table=table, before=find_first_kept_day(today=today, days=getattr(most, setting))
             )
         for project_id in _list_projects(table):
-            # A project that is gone leaves rows behind, which no foreign key removes.
+            # Rows of a deleted project remain, because these tables have no foreign key.
             days = getattr(kept.get(project_id, Retention()), setting)
             before = find_first_kept_day(today=today, days=days)
             _delete_in_slices(partial(_rows_delete, table, project_id, before), dropped, stop)
@@ -110,7 +112,7 @@ def retention_run(*, seconds: float = RUN_BUDGET_S) -> RetentionResult:
             project_id, find_first_kept_day(today=today, days=retention.version_hours)
         ):
             _delete_in_slices(partial(_objects_delete, old), dropped, stop)
-    for counts in (Intake, Refusal):  # of all projects, and of nobody known
+    for counts in (Intake, Refusal):  # rows of all projects, and of unknown senders
         hours = counts._default_manager.filter(
             hour__lt=24 * find_first_kept_day(today=today, days=most.version_hours)
         )
@@ -120,8 +122,7 @@ def retention_run(*, seconds: float = RUN_BUDGET_S) -> RetentionResult:
 
 
 def _delete_in_slices(delete: Callable[[int], int], dropped: RetentionResult, stop: float) -> None:
-    """Deletes a slice at a time until none is left. Between two slices whoever waits for the write
-    lock gets it."""
+    """Delete slice by slice until no row is left; other writers get the lock between two slices."""
     alone = connection.vendor == "sqlite"
     size = FIRST_SLICE_ROWS if alone else MAX_SLICE_ROWS
     while time.monotonic() < stop:
@@ -133,7 +134,7 @@ def _delete_in_slices(delete: Callable[[int], int], dropped: RetentionResult, st
         dropped.longest_hold = max(dropped.longest_hold, held)
         if not count:
             return
-        if alone:  # one writer at a time: the others wait for as long as a slice takes
+        if alone:  # SQLite has one writer, so others wait during a slice
             size = (
                 min(size * 2, MAX_SLICE_ROWS)
                 if held < QUICK_SLICE_S
@@ -144,8 +145,7 @@ def _delete_in_slices(delete: Callable[[int], int], dropped: RetentionResult, st
 
 
 def _rows_delete(table: str, project_id: int, before: int, most: int) -> int:
-    """Deletes at most so many rows of days before this one, found by the beginning of the table's
-    key."""
+    """Delete up to `most` rows before a day, found by the first columns of the key."""
     old = "WHERE project_id = %s AND day < %s"
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
@@ -155,8 +155,7 @@ def _rows_delete(table: str, project_id: int, before: int, most: int) -> int:
                 [project_id, before, most],
             )
             return int(cursor.rowcount)
-        # Where a row lies is known within one partition only, so that a slice comes from one of
-        # them.
+        # A ctid is unique within one partition only, so each slice uses a single partition.
         cursor.execute(
             f'SELECT tableoid::regclass::text FROM "{table}" {old} LIMIT 1', [project_id, before]
         )
@@ -172,7 +171,7 @@ def _rows_delete(table: str, project_id: int, before: int, most: int) -> int:
 
 
 def _objects_delete(old: QuerySet[Model], most: int) -> int:
-    """Deletes at most so many, with what points at them."""
+    """Delete up to `most` objects, with the rows that refer to them."""
     ids = list(old.order_by("pk").values_list("pk", flat=True)[:most])
     if ids:
         old.model._default_manager.filter(pk__in=ids).delete()
@@ -180,14 +179,14 @@ def _objects_delete(old: QuerySet[Model], most: int) -> int:
 
 
 def _hour_delete(old: QuerySet[Model], _most: int) -> int:
-    """Deletes the oldest hour of them."""
+    """Delete the rows of the oldest hour."""
     oldest = old.order_by("hour").values_list("hour", flat=True).first()
     return 0 if oldest is None else old.filter(hour=oldest).delete()[0]
 
 
 def _list_unreferenced(project_id: int, first_day: int) -> Iterator[QuerySet[Model]]:
-    """What nothing that is kept refers to any more: instances with their cold starts, series, and
-    what the endpoint knew of a sender."""
+    """Return queries of unreferenced rows: instances with their cold starts, series, deployment
+    marks and senders."""
     yield Instance.objects.filter(project_id=project_id, last_minute__lt=first_day * 1440)
     yield Series.objects.filter(project_id=project_id, last_minute__lt=first_day * 1440)
     since = clock.at_minute(first_day * 1440) - timedelta(days=1)
@@ -198,7 +197,7 @@ def _list_unreferenced(project_id: int, first_day: int) -> Iterator[QuerySet[Mod
 
 
 def _list_projects(table: str) -> list[int]:
-    """The projects that have rows, each found by one look into the key."""
+    """Return the projects with rows, by one index lookup per project."""
     found: list[int] = []
     with connection.cursor() as cursor:
         while True:

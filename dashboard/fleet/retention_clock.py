@@ -1,5 +1,7 @@
-"""Whether a clock that says what is too old can be believed: a clock that is years ahead for a
-minute must drop nothing."""
+"""Retention clock: prevents deletion while the clock may be wrong.
+
+A clock that jumps ahead by years must not delete anything.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,15 @@ from dashboard.fleet.retention import RetentionResult, retention_run
 logger = logging.getLogger(__name__)
 
 JOB_NAME, HOUR_S, MIN_SLOT_AGE_HOURS, HOURS_PER_DAY = "retention", 3600, 20, 24
-"""The job that claims a slot each hour. By a clock that is right, one of its slots is from 20 to 24
-hours old."""
+"""Job that claims an hourly slot. With a correct clock, one of its slots is 20 to 24 hours old."""
 _log_throttle = LogThrottle()
 
 
 def retention_run_if_clock_trusted() -> RetentionResult:
-    """Drops what is too old if this job ran about a day ago by the same clock; else it says that it
-    waits, where there is anything."""
+    """Run the retention if this job ran about a day ago by the same clock.
+
+    Otherwise log a warning if rows are due, and delete nothing.
+    """
     now = int(clock.unix() // HOUR_S)
     if JobSlot.objects.filter(
         name=JOB_NAME, slot__range=(now - HOURS_PER_DAY, now - MIN_SLOT_AGE_HOURS)
@@ -39,6 +42,5 @@ def retention_run_if_clock_trusted() -> RetentionResult:
 
 
 def _has_old_rows(today: int) -> bool:
-    """Whether anything is here from before yesterday: a dashboard that was just installed has
-    nothing to drop."""
+    """Return whether rows from before yesterday exist. A new installation has none to delete."""
     return RegionMinute.objects.filter(day__lt=today - 1).exists()

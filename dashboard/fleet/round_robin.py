@@ -1,5 +1,8 @@
-"""Turns of projects and shards in a fold: projects with a few reports are folded together and
-first, one with many in turn with others."""
+"""Round robin: the order in which projects and shards are folded.
+
+Projects with few reports are folded together and first. Projects with many reports alternate with
+others.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from dashboard.fleet.fold_attempts import batch_size
 from dashboard.ingest.models import SHARDS, InboxRow
 
 SHARDS_AT_ONCE = 16
-"""One fold takes rows of so many where more waits than a batch holds, so that other workers find
-the other shards. Less is one fold: what that costs however little it holds is paid once."""
+"""Number of shards per fold if more reports wait than fit a batch; other workers take the other
+shards. A smaller backlog is one fold, because each fold has a fixed cost."""
 SMALL_SHARE = 4
-"""A project is small if its waiting reports fill at most this part of a batch."""
+"""A project is small if its waiting reports fill at most a batch divided by this number."""
 
 _SELECT_PROJECTS = (
     "WITH RECURSIVE waiting(project) AS (SELECT min(project_id) FROM ingest_inbox UNION "
@@ -30,15 +33,14 @@ _SELECT_PROJECTS = (
 
 @dataclass(frozen=True)
 class Turn:
-    """Whose reports the next fold takes, and the shards in which they wait."""
+    """Projects and shards of the next fold."""
 
     shards: list[int]
     projects: list[int]
 
 
 def iterate_turns() -> Iterator[Turn]:
-    """Every project that waits, once; small ones that come meanwhile have their turn after each
-    large one."""
+    """Yield every waiting project once; newly waiting small projects follow each large project."""
     small, large = _count_waiting()
     yield from _group_small(small)
     shards = _list_shards_oldest_first(large) if large else []
@@ -50,8 +52,10 @@ def iterate_turns() -> Iterator[Turn]:
 
 
 def _count_waiting() -> tuple[dict[int, int], dict[int, int]]:
-    """How many reports wait by project, counted up to a batch and one more: of small projects and
-    of large ones, the fewest first."""
+    """Return the number of waiting reports per small and per large project, the fewest first.
+
+    Counting stops at one more than a batch.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_SELECT_PROJECTS, [batch_size() + 1])
         found = {int(project): int(count) for project, count in cursor.fetchall()}
@@ -62,7 +66,7 @@ def _count_waiting() -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _group_small(small: dict[int, int]) -> Iterator[Turn]:
-    """As many projects a fold as fit a batch."""
+    """Yield turns of small projects, each turn as large as fits a batch."""
     held, projects = 0, list[int]()
     for project, count in small.items():
         if projects and held + count > batch_size():
@@ -80,7 +84,7 @@ def _list_shards(projects: Collection[int]) -> list[int]:
 
 
 def _list_shards_oldest_first(projects: Collection[int]) -> list[int]:
-    """Shards with reports of the projects, those first whose oldest report has waited longest."""
+    """Return shards with reports of the projects, ordered by their oldest report."""
     numbers = ", ".join(f"({shard})" for shard in range(SHARDS))
     wanted = ", ".join(["%s"] * len(projects))
     with connection.cursor() as cursor:

@@ -1,5 +1,5 @@
-"""Who folds a shard: one folder at a time, so that sketches can be read, merged and written without
-losing one."""
+"""Shard locks: one worker per shard, so that sketches are read, merged and written without lost
+updates."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from threading import Lock
 from django.db import DatabaseError, connection
 
 _LOCK_CLASS = 0x43574653
-"""Tells these advisory locks from others in the same database."""
+"""Separates these advisory locks from others in the same database."""
 
 _SQLITE_FOLD_LOCK = Lock()
 
 
 class ClaimLost(Exception):
-    """Another folder has the shard, so nothing of this fold may be committed."""
+    """Error: another worker has the shard, so this fold must not commit."""
 
 
 @contextmanager
 def shards_claim(shards: Sequence[int]) -> Iterator[list[int]]:
-    """Those of the shards that are now ours. PostgreSQL keeps a claim across transactions and drops
-    it with a dead connection."""
+    """Claim shards; yield those claimed.
+
+    PostgreSQL holds a claim across transactions and releases it with the connection.
+    """
     if connection.vendor != "postgresql":
         mine = _SQLITE_FOLD_LOCK.acquire(blocking=False)
         try:
@@ -39,8 +41,11 @@ def shards_claim(shards: Sequence[int]) -> Iterator[list[int]]:
 
 
 def claims_confirm(shards: Sequence[int]) -> None:
-    """Inside the fold's transaction: takes the locks once more, which fails if the connection that
-    claimed them is gone."""
+    """Confirm the claims within the fold's transaction.
+
+    Takes the locks again as transaction locks. Raises ClaimLost if the connection with the claims
+    was lost.
+    """
     if connection.vendor == "postgresql" and len(
         _call_lock_function("pg_try_advisory_xact_lock", shards)
     ) < len(shards):
@@ -50,7 +55,7 @@ def claims_confirm(shards: Sequence[int]) -> None:
 
 
 def _call_lock_function(function: str, shards: Sequence[int]) -> list[int]:
-    """The shards for which the database says yes."""
+    """Return the shards for which the lock function succeeds."""
     if not shards:
         return []
     with connection.cursor() as cursor:

@@ -1,7 +1,7 @@
-"""What later stages may want to hear of, inside the fold's transaction."""
+"""Signals: events of the fold, sent within its transaction."""
 
 from django.dispatch import Signal
 
 deployments_joined = Signal()
-"""`gone` and `kept` are two deployments that late data shows to be one: whatever points at `gone`
-has to point at `kept` now."""
+"""Sent when late data shows that deployments `gone` and `kept` are one. Receivers must move
+references from `gone` to `kept`."""

@@ -1,5 +1,4 @@
-"""Measures now and then what a day of an instance and of a version takes, so that a page can say it
-without reading whole tables."""
+"""Storage sampling: measures bytes per day of an instance and of a version for pages."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ from dashboard.fleet.models import StorageMeasure
 from dashboard.fleet.table_sizes import GOAL_BYTES_A_DAY, read_table_sizes, sum_bytes_a_day
 
 MIN_INTERVAL_S, INTERVAL_RATIO = 3500.0, 1000.0
-"""At most once in an hour, and in a thousand times as long as the last measurement took."""
+"""Minimum interval in seconds, and as a multiple of the last measurement's duration."""
 
 log = logging.getLogger(__name__)
 
 
 def storage_measure() -> bool:
-    """Measures if it is time; True if it did."""
+    """Measure if due; return whether it measured."""
     known = list(StorageMeasure.objects.all())
     if known and not any(_is_due(one) for one in known):
         return False
@@ -47,6 +46,7 @@ def storage_measure() -> bool:
 
 
 def _is_due(one: StorageMeasure) -> bool:
-    """What nothing was seen of is measured by every sweep: its tables are empty."""
+    """Return whether a measurement is due; without data, each sweep measures, because the tables
+    are empty."""
     passed = (clock.now() - one.measured_at).total_seconds()
     return one.bytes_a_day is None or passed >= max(MIN_INTERVAL_S, INTERVAL_RATIO * one.took)

@@ -1,5 +1,4 @@
-"""How many bytes each table takes, and how many of them a day of an instance or of a version
-needs."""
+"""Table sizes: bytes of each table, and bytes per day of an instance or a version."""
 
 from __future__ import annotations
 
@@ -34,18 +33,19 @@ ENTITY_TABLES = {
         (VersionHour, VersionProcessHour),
     ),
 }
-"""What rows are stored of, how to count for how long it was seen, in how many minutes, and in which
-tables its rows lie."""
+"""By kind of entity: query of its observed slots, minutes per slot, and its tables."""
 
 MINUTES_A_DAY = 1440
 GOAL_BYTES_A_DAY = {"instance": 1 << 20, "version": 4 << 20}
-"""Bytes a day: of an instance, and of a version with its minutes and hours."""
+"""Goals in bytes per day: of an instance, and of a version with its minutes and hours."""
 
 
 @dataclass(frozen=True)
 class TableSize:
-    """One table with its indexes, all of its partitions together. `minutes` is how much of `of` was
-    seen, in their own minutes."""
+    """One table with its indexes and all partitions.
+
+    `minutes` is the observed time of the entities `of`, in entity minutes.
+    """
 
     name: str
     rows: int
@@ -55,13 +55,12 @@ class TableSize:
 
     @property
     def bytes_a_day(self) -> float | None:
-        """Bytes that a day of one instance, or of one version, takes; None while nothing was
-        seen."""
+        """Bytes per day of one instance or version; None without data."""
         return self.bytes / self.minutes * MINUTES_A_DAY if self.minutes else None
 
 
 def read_table_sizes() -> list[TableSize]:
-    """Every table of the database, the largest first."""
+    """Return every table of the database, the largest first."""
     minutes = {
         of: _count_rows(f"({query}) AS seen") * unit
         for of, (query, unit, _) in ENTITY_TABLES.items()
@@ -77,7 +76,8 @@ def read_table_sizes() -> list[TableSize]:
 
 
 def sum_bytes_a_day(tables: list[TableSize], of: str) -> float | None:
-    """Of one instance or version, over all its tables; None while nothing was seen."""
+    """Return the bytes per day of one instance or version over all its tables; None without
+    data."""
     known: list[float] = [
         size
         for table in tables
@@ -87,15 +87,14 @@ def sum_bytes_a_day(tables: list[TableSize], of: str) -> float | None:
 
 
 def find_fewest_minutes(tables: list[TableSize], of: str) -> int:
-    """From how many minutes of instances, or of versions, that is reckoned: where tables differ,
-    the fewest."""
+    """Return the observed minutes of instances or versions; the smallest value if tables differ."""
     return min(
         (table.minutes for table in tables if table.of.startswith(of) and table.minutes), default=0
     )
 
 
 def read_database_bytes() -> int:
-    """The whole database; on SQLite its file, with what is free in it."""
+    """Return the bytes of the database; on SQLite of its file, including free pages."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT pg_database_size(current_database())")
@@ -113,7 +112,7 @@ def _count_rows(rows: str) -> int:
 
 
 def _read_bytes() -> dict[str, int]:
-    """By table, with indexes; partitions count for their table."""
+    """Return the bytes by table with indexes; partitions count for their table."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(

@@ -1,5 +1,4 @@
-"""The tasks of the fleet: fold what waits, end deployments, say what became of findings, make
-partitions, drop what is old, measure."""
+"""Celery tasks: fold, deployments, finding states, partitions, retention and storage."""
 
 from celery import shared_task
 
@@ -16,13 +15,13 @@ from dashboard.fleet.storage_sampling import storage_measure
 from dashboard.pipeline import stage_interval_s
 
 FOLDING_SECONDS = 2.0
-"""A longer backlog is folded by one task after the other, so that others get their turn and a
-worker told to stop is soon done."""
+"""Seconds per fold task. Further tasks fold the remaining backlog, so that other tasks run and a
+worker stops soon."""
 
 
 @shared_task(name="dashboard.fleet.tasks.fold")
 def fold(swept: bool = False) -> None:
-    """Drains the inbox."""
+    """Fold the inbox."""
     moved = job_run(
         name="fold",
         interval=stage_interval_s("fold"),
@@ -37,7 +36,7 @@ def fold(swept: bool = False) -> None:
 
 @shared_task(name="dashboard.fleet.tasks.deployments")
 def deployments(swept: bool = True) -> None:
-    """Ends deployments whose traffic is gone."""
+    """End deployments without traffic."""
     now_minute = clock.minute_of(clock.unix())
     if job_run(
         name="deployments",
@@ -49,13 +48,13 @@ def deployments(swept: bool = True) -> None:
 
 @shared_task(name="dashboard.fleet.tasks.lives")
 def lives(swept: bool = True) -> None:
-    """Reads off what has become of the findings of models that reported."""
+    """Update the finding states of models with new reports."""
     job_run(name="lives", interval=stage_interval_s("lives"), job=update_finding_states)
 
 
 @shared_task(name="dashboard.fleet.tasks.partitions")
 def partitions(swept: bool = True) -> None:
-    """Makes the partitions of the days to come."""
+    """Create the partitions of the next days."""
     today = int(clock.unix() // 86400)
     job_run(
         name="partitions",
@@ -66,7 +65,7 @@ def partitions(swept: bool = True) -> None:
 
 @shared_task(name="dashboard.fleet.tasks.retention")
 def retention(swept: bool = True) -> None:
-    """Drops what is older than its project keeps it."""
+    """Delete expired rows."""
     job_run(
         name="retention", interval=stage_interval_s("retention"), job=retention_run_if_clock_trusted
     )
@@ -74,5 +73,5 @@ def retention(swept: bool = True) -> None:
 
 @shared_task(name="dashboard.fleet.tasks.storage")
 def storage(swept: bool = True) -> None:
-    """Measures what a day of an instance and of a version takes, if that was not done of late."""
+    """Measure the bytes per day of an instance and of a version, if due."""
     job_run(name="storage", interval=stage_interval_s("storage"), job=storage_measure)

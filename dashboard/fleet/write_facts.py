@@ -1,5 +1,7 @@
-"""Facts to rows, all in the caller's transaction; what is written adds up, so any split of the
-reports gives the same rows."""
+"""Fact writer: facts to rows in the caller's transaction.
+
+Values add up, so any split of the reports into batches yields the same rows.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ from dashboard.fleet.writers.versions import (
 
 
 def facts_store(facts: Facts, *, now: float) -> None:
-    """Writes the facts as of `now` (Unix seconds): rows of this version alone first, those that
-    versions share last."""
+    """Write the facts as of `now` (Unix seconds).
+
+    Rows of a single version are written first. Rows that versions share are locked last.
+    """
     if not facts.seen:
         return
     facts = limit_facts(facts, now=now)

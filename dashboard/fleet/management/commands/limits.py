@@ -1,4 +1,4 @@
-"""`manage.py limits`: how many different things each project may report, and how to change it."""
+"""`manage.py limits`: shows and changes the cardinality limits of a project."""
 
 from collections.abc import Iterator
 
@@ -18,11 +18,11 @@ class Command(SettingsCommand):
     names, example = LIMIT_PERIODS, "version=400"
 
     def change(self, project: Project, changes: dict[str, int]) -> None:
-        """Other limits."""
+        """Store the changed limits."""
         limits_set(project=project, changes=changes, actor_name="limits")
 
     def lines(self, project: Project) -> Iterator[str]:
-        """A kind a line, with what is usual where it differs."""
+        """Return one line per kind, with the default where the limit differs."""
         for name, number in read_limits(project.settings).as_dict().items():
             usual = getattr(CardinalityLimits(), name)
             told = "" if number == usual else f"  (usually {usual:,})"

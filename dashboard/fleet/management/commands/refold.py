@@ -1,4 +1,4 @@
-"""`manage.py refold`: puts reports that were set aside back into the line."""
+"""`manage.py refold`: puts quarantined reports back into the inbox."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -9,14 +9,14 @@ from dashboard.fleet.fold_service import poison_refold
 
 
 class Command(BaseCommand):
-    """Brings back every report that was set aside, or those with the given ids."""
+    """Puts back all quarantined reports, or those with the given ids."""
 
     help = (
         "Puts reports that were set aside back into the inbox; they are folded by the next sweep."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Ids are optional."""
+        """Add the optional ids."""
         parser.add_argument(
             "ids",
             nargs="*",
@@ -26,7 +26,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Says how many went back."""
+        """Put the reports back and print their number."""
         count = poison_refold(ids=options["ids"] or None)
         self.stdout.write(
             f"{count} {'report' if count == 1 else 'reports'} put back into the inbox"

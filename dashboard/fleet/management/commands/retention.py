@@ -1,5 +1,4 @@
-"""`manage.py retention`: how long each project keeps what it counted, and how to keep it for
-another time."""
+"""`manage.py retention`: shows and changes the retention of a project's data, in days."""
 
 from collections.abc import Iterator
 
@@ -29,11 +28,11 @@ class Command(SettingsCommand):
     )
 
     def change(self, project: Project, changes: dict[str, int]) -> None:
-        """Other numbers of days."""
+        """Store the changed retention."""
         retention_set(project=project, changes=changes, actor_name="retention")
 
     def lines(self, project: Project) -> Iterator[str]:
-        """A setting a line, with its bounds and what it is about."""
+        """Return one line per setting, with its bounds and its label."""
         kept, usual = read_retention(project.settings).as_dict(), Retention().as_dict()
         for name, days in kept.items():
             least, most = RETENTION_BOUNDS_DAYS[name]

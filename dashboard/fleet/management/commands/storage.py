@@ -1,5 +1,4 @@
-"""`manage.py storage`: what the database holds, and how many bytes a day of an instance and of a
-version takes."""
+"""`manage.py storage`: prints table sizes, and bytes per day of an instance and of a version."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -20,7 +19,7 @@ KIB = 1024
 
 
 class Command(BaseCommand):
-    """A table a line, the largest first."""
+    """Prints one line per table, the largest first."""
 
     help = (
         "Says how large each table is, and how much of it a day of one instance or one version "
@@ -28,11 +27,11 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Small tables are left out unless asked for."""
+        """Add the option for tables without rows."""
         parser.add_argument("--all", action="store_true", help="tables without rows, too")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Reads every table once."""
+        """Read the size of every table and print the report."""
         try:
             tables = read_table_sizes()
         except DatabaseError as error:
