@@ -14,13 +14,9 @@ from dashboard.common import clock
 from dashboard.fleet.metrics.first_bucket import find_quantile_bound
 from dashboard.fleet.models import Deployment, InstanceState
 from dashboard.fleet.selectors.instances.instance_states import instance_state
-from dashboard.fleet.selectors.versions.fleet_page import (
-    RECENT_MINUTES,
-    BinnedRange,
-    FleetData,
-    VersionData,
-    read_fleet,
-)
+from dashboard.fleet.selectors.versions.fleet_calls import RECENT_MINUTES
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange, FleetData, VersionData
+from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import VerdictKind

@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from dashboard.common import clock
 from dashboard.fleet.metrics.time_bins import TimeBins as Bins
-from dashboard.fleet.selectors.versions.fleet_page import BinnedRange
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
 from dashboard.ui import words
 
 MAX_RANGE_MINUTES = 400 * 1440

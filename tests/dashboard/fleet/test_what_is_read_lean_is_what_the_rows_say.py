@@ -13,7 +13,8 @@ from dashboard.fleet.selectors.instances.recent_instances import (
     RecentInstance,
     list_recent_instances,
 )
-from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, read_fleet
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
+from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.projects.models import Project
 from tests.dashboard.ui.charts_story import rolled_back
 

@@ -14,7 +14,8 @@ from dashboard.demo.simulated_fleet import Fault, SimulatedInstance
 from dashboard.fleet.budgets import Budgets, budgets_set
 from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.instances.budget_burn import exceeds_budget, list_budget_burns
-from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, read_fleet
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
+from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.projects.models import Project
 from dashboard.regressions.judge.certain_facts import (
     ObservedFact,

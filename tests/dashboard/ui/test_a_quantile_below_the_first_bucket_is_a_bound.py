@@ -14,7 +14,8 @@ from dashboard.common import clock
 from dashboard.fleet.fold_service import fold_all
 from dashboard.fleet.models import Instance, ModelVersion, VersionHour
 from dashboard.fleet.selectors.versions.daily_calls import read_series_days
-from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, read_fleet
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
+from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.ingest.models import BucketLayout, EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project

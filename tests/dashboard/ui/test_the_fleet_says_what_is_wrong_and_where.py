@@ -8,7 +8,7 @@ from django.test import Client
 from dashboard.alerts.models import Alert, AlertState
 from dashboard.common import clock
 from dashboard.fleet.models import Deployment, Series, VersionHour, VersionMinute, WatchedModel
-from dashboard.fleet.selectors.versions import fleet_page
+from dashboard.fleet.selectors.versions import fleet_data, fleet_page
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from tests.dashboard.ui import stories
@@ -203,7 +203,7 @@ def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(
         )
         row.save(force_insert=True)
     minutes.update(calls=100, latency_count=100, latency_sum=1.0)
-    window = fleet_page.BinnedRange(prefill.last_minute - 60, prefill.last_minute, 1)
+    window = fleet_data.BinnedRange(prefill.last_minute - 60, prefill.last_minute, 1)
     facts = fleet_page.read_fleet(project=project, window=window).versions[version.pk]
     # 11 s a minute in decode, of which 0.3 s were timed, and 1 s in prefill.
     assert facts.calls % 200_000 == 0 and facts.calls > 0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dashboard.common import numbers
 from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
-from dashboard.fleet.selectors.versions.fleet_page import VersionData
+from dashboard.fleet.selectors.versions.fleet_data import VersionData
 from dashboard.regressions.evidence_reader import NO_VALUE, Change
 from dashboard.ui import words
 from dashboard.ui.evidence import ChangeRow, find_metric_row

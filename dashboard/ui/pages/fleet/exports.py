@@ -8,7 +8,8 @@ from typing import Any
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.versions.data_age import stale_minutes
-from dashboard.fleet.selectors.versions.fleet_page import RECENT_MINUTES, BinnedRange
+from dashboard.fleet.selectors.versions.fleet_calls import RECENT_MINUTES
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
 from dashboard.regressions.models import Verdict
 from dashboard.ui.pages.change_exports import serialize_change
 from dashboard.ui.pages.fleet.cells import Cell

@@ -17,7 +17,7 @@ from dashboard.fleet.selectors.instances.instance_states import (
     list_missing_capabilities,
 )
 from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
-from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, FleetData
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange, FleetData
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui import words
 from dashboard.ui.evidence import list_not_compared

@@ -12,7 +12,7 @@ from dashboard.fleet.budgets import resolve_budgets
 from dashboard.fleet.models import Deployment, InstanceState, WatchedModel
 from dashboard.fleet.selectors.instances.instance_states import SEVERITY
 from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
-from dashboard.fleet.selectors.versions.fleet_page import BinnedRange, FleetData, VersionData
+from dashboard.fleet.selectors.versions.fleet_data import BinnedRange, FleetData, VersionData
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.ui.charts.sparkline import Spark, spark_draw
 from dashboard.ui.evidence import ChangeRow, build_change_rows
