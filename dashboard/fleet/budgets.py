@@ -134,19 +134,9 @@ def budgets_set(
         if before == budgets:
             return False
         if model is not None:
-            WatchedModel.objects.filter(pk=model.pk).update(
-                cold_start_budget=budgets.cold_start,
-                served_budget=budgets.served,
-                stalled_budget=budgets.stalled,
-            )
+            _model_budgets_store(model, budgets)
         else:
-            stored.settings = {
-                **stored.settings,
-                SETTING: {
-                    name: value for name, value in budgets.as_dict().items() if value is not None
-                },
-            }
-            stored.save(update_fields=["settings"])
+            _project_budgets_store(stored, budgets)
         audit_write(
             action=AUDIT_ACTION,
             subject=model.name if model else project.slug,
@@ -160,6 +150,20 @@ def budgets_set(
     if model is None:
         project.settings = stored.settings
     return True
+
+
+def _model_budgets_store(model: WatchedModel, budgets: Budgets) -> None:
+    WatchedModel.objects.filter(pk=model.pk).update(
+        cold_start_budget=budgets.cold_start,
+        served_budget=budgets.served,
+        stalled_budget=budgets.stalled,
+    )
+
+
+def _project_budgets_store(project: Project, budgets: Budgets) -> None:
+    known = {name: value for name, value in budgets.as_dict().items() if value is not None}
+    project.settings = {**project.settings, SETTING: known}
+    project.save(update_fields=["settings"])
 
 
 def _is_in_bounds(name: str, value: object) -> bool:

@@ -59,12 +59,7 @@ def mark_post(
         if mark is not None and before == said:
             return mark, False
         if mark is None:
-            hour = clock.now() - timedelta(hours=1)
-            if (
-                DeploymentMark.objects.filter(project_id=project_id, created_at__gt=hour).count()
-                >= MAX_MARKS_PER_HOUR
-            ):
-                raise TooManyMarks
+            _check_mark_rate(project_id)
             mark = DeploymentMark(**known, created_at=clock.now())
         for name, value in said.items():
             setattr(mark, name, value)
@@ -81,6 +76,14 @@ def mark_post(
             address=address,
         )
     return mark, before is None
+
+
+def _check_mark_rate(project_id: int) -> None:
+    """Raise TooManyMarks if the project has reached its limit of marks per hour."""
+    hour = clock.now() - timedelta(hours=1)
+    recent = DeploymentMark.objects.filter(project_id=project_id, created_at__gt=hour)
+    if recent.count() >= MAX_MARKS_PER_HOUR:
+        raise TooManyMarks
 
 
 def list_marks(

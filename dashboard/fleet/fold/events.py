@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from compilewatch.wire.messages import (
@@ -11,6 +11,7 @@ from compilewatch.wire.messages import (
     MAX_REASON,
     PATTERNS,
     Compile,
+    Fact,
     Finding,
     Report,
 )
@@ -112,6 +113,7 @@ def _parse_values(finding: Finding) -> FindingValues:
 def _iterate_findings(
     report: Report, window: Window
 ) -> Iterator[tuple[str, str, str, Occurrences, FindingValues]]:
+    """Yield kind, text, location, occurrences and values of each finding."""
     for finding in report.findings:
         if finding.kind in FINDING_KINDS:
             seen = Occurrences(
@@ -124,49 +126,33 @@ def _iterate_findings(
                 seen,
                 _parse_values(finding),
             )
+    reported = {finding.kind for finding in report.findings}
     for fact in report.facts:
-        data, at = fact.data, window.moment(fact.at)
-        where = f"{data['file']}:{data.get('line', '')}" if data.get("file") else ""
-        if fact.kind == "latched_eager":
-            frame, cause = data.get("frame", ""), data.get("cause", "")
-            text = clip_label(f"{frame} runs eager until the process restarts: {cause}", 512)
-            yield "latched_eager", text, clip_label(where, 512), Occurrences(1, at, at), NO_VALUES
-        elif fact.kind == "compiled_nothing" and not any(
-            finding.kind == fact.kind for finding in report.findings
-        ):
-            text = clip_label(
-                str(
-                    data.get("text")
-                    or f"{data.get('region', '')}: compilation was requested, nothing was compiled"
-                ),
-                MAX_REASON,
-            )
-            yield (
-                "compiled_nothing",
-                text,
-                clip_label(where, 512),
-                Occurrences(1, at, at),
-                NO_VALUES,
-            )
-        elif fact.kind == "oom":
-            text = clip_label(str(data.get("text") or "out of memory"), MAX_REASON)
-            yield (
-                "oom",
-                text,
-                clip_label(where, 512),
-                Occurrences(count_ooms(fact), at, at),
-                NO_VALUES,
-            )
-        elif (
-            fact.kind == "parity"
-            and (parity := parity_of(data)).state == "failed"
-            and parity.kind != "finite"
-        ):
+        if (text := _describe_fact(fact, reported)) is not None:
+            data, at = fact.data, window.moment(fact.at)
+            where = f"{data['file']}:{data.get('line', '')}" if data.get("file") else ""
+            count = count_ooms(fact) if fact.kind == "oom" else 1
+            yield fact.kind, text, clip_label(where, 512), Occurrences(count, at, at), NO_VALUES
+
+
+def _describe_fact(fact: Fact, reported: Collection[str]) -> str | None:
+    """Return the text of the finding that a fact amounts to, None for other facts.
+
+    `reported` are the kinds of the report's own findings.
+    """
+    data = fact.data
+    if fact.kind == "latched_eager":
+        frame, cause = data.get("frame", ""), data.get("cause", "")
+        return clip_label(f"{frame} runs eager until the process restarts: {cause}", 512)
+    if fact.kind == "compiled_nothing" and fact.kind not in reported:
+        region = data.get("region", "")
+        text = data.get("text") or f"{region}: compilation was requested, nothing was compiled"
+        return clip_label(str(text), MAX_REASON)
+    if fact.kind == "oom":
+        return clip_label(str(data.get("text") or "out of memory"), MAX_REASON)
+    if fact.kind == "parity":
+        parity = parity_of(data)
+        if parity.state == "failed" and parity.kind != "finite":
             # The measured differences vary between instances; all instances share the finding.
-            yield (
-                "parity",
-                clip_label(f"{parity.name}: {parity.why or PARITY_FAILED_TEXT}", MAX_REASON),
-                clip_label(where, 512),
-                Occurrences(1, at, at),
-                NO_VALUES,
-            )
+            return clip_label(f"{parity.name}: {parity.why or PARITY_FAILED_TEXT}", MAX_REASON)
+    return None

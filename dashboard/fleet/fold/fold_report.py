@@ -139,9 +139,23 @@ def _count_calls(region: Region, window: Window) -> CallCounts:
 def _instance_fold(
     facts: Facts, sender: ReportSender, report: Report, window: Window, received: float | None
 ) -> None:
-    source, losses = sender.source, report.losses
-    fact = InstanceFact(
-        source=source,
+    source = sender.source
+    fact = _make_instance_fact(sender, report, window, received)
+    value_add(facts.instances, to_instance_key(source), fact)
+    facts.presence.setdefault((source.version, source.environment), set()).add(
+        (window.first_minute, window.minute)
+    )
+    facts.note_seen(source.version, window.start, window.end)
+    if sender.identity.simulated:
+        facts.simulated.add(source.version)
+
+
+def _make_instance_fact(
+    sender: ReportSender, report: Report, window: Window, received: float | None
+) -> InstanceFact:
+    losses = report.losses
+    return InstanceFact(
+        source=sender.source,
         seq=report.seq[1],
         digest=sender.digest,
         identity={**sender.columns, "started": window.moment(sender.identity.started)},
@@ -172,13 +186,6 @@ def _instance_fold(
         receipts=parse_receipts(report, window),
         parities=parse_parities(report, window),
     )
-    value_add(facts.instances, to_instance_key(source), fact)
-    facts.presence.setdefault((source.version, source.environment), set()).add(
-        (window.first_minute, window.minute)
-    )
-    facts.note_seen(source.version, window.start, window.end)
-    if sender.identity.simulated:
-        facts.simulated.add(source.version)
 
 
 def _is_active(report: Report) -> bool:

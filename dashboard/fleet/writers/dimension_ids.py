@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -11,6 +11,9 @@ from dashboard.fleet.fold.keys import InstanceKey, SeriesKey, StratumKey, Versio
 from dashboard.fleet.models import ModelVersion, Series, Stratum, WatchedModel
 
 ModelKey = tuple[int, str]
+SeriesColumns = tuple[int, str, int, str, str, bool]
+"""Version id, environment, stratum id, region, shape bucket, and whether outermost."""
+_SERIES_COLUMNS = ("version_id", "environment", "stratum_id", "region", "bucket", "outermost")
 
 
 @dataclass
@@ -155,53 +158,42 @@ def _strata_find(ids: DimensionIds, wanted: list[StratumKey]) -> None:
 def _series_find(ids: DimensionIds, keys: Iterable[SeriesKey]) -> None:
     """Find or create series.
 
-    No other code creates series, so their limit is enforced before this call.
+    No other code creates series, and `limit_facts` enforces their limit before this call.
     """
-    wanted = {
-        (
-            ids.versions[key.version],
-            key.environment,
-            ids.strata[key.stratum],
-            key.region,
-            key.bucket,
-            key.outermost,
-        ): key
-        for key in keys
-    }
-
-    def read() -> None:
-        found = Series.objects.filter(
-            version_id__in={key[0] for key in wanted}, region__in={key[3] for key in wanted}
-        )
-        for id, last_minute, *columns in found.values_list(
-            "id",
-            "last_minute",
-            "version_id",
-            "environment",
-            "stratum_id",
-            "region",
-            "bucket",
-            "outermost",
-        ):
-            if (key := wanted.get(tuple(columns))) is not None:  # type: ignore[arg-type]
-                ids.series[key], ids.series_minutes[id] = id, last_minute
-
-    read()
+    wanted = {_series_columns(ids, key): key for key in keys}
+    _series_read(ids, wanted)
     missing = [(columns, key) for columns, key in wanted.items() if key not in ids.series]
     if missing:
         Series.objects.bulk_create(
             [
                 Series(
                     project_id=key.version.project,
-                    version_id=v,
-                    environment=e,
-                    stratum_id=s,
-                    region=r,
-                    bucket=b,
-                    outermost=o,
+                    **dict(zip(_SERIES_COLUMNS, columns, strict=True)),
                 )
-                for (v, e, s, r, b, o), key in missing
+                for columns, key in missing
             ],
             ignore_conflicts=True,
         )
-        read()
+        _series_read(ids, wanted)
+
+
+def _series_columns(ids: DimensionIds, key: SeriesKey) -> SeriesColumns:
+    return (
+        ids.versions[key.version],
+        key.environment,
+        ids.strata[key.stratum],
+        key.region,
+        key.bucket,
+        key.outermost,
+    )
+
+
+def _series_read(ids: DimensionIds, wanted: Mapping[SeriesColumns, SeriesKey]) -> None:
+    """Store the ids and newest minutes of existing series in `ids`."""
+    found = Series.objects.filter(
+        version_id__in={columns[0] for columns in wanted},
+        region__in={columns[3] for columns in wanted},
+    )
+    for id, last_minute, *columns in found.values_list("id", "last_minute", *_SERIES_COLUMNS):
+        if (key := wanted.get(tuple(columns))) is not None:
+            ids.series[key], ids.series_minutes[id] = id, last_minute

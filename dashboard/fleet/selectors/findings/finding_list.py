@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db.models import BigIntegerField, Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
@@ -160,27 +161,7 @@ def _states(project_id: int, wanted: FindingFilter) -> dict[str, int]:
 def _rows(
     matching: QuerySet[Finding], wanted: FindingFilter, first: int, most: int
 ) -> list[ListedFinding]:
-    times = F("count")
-    if wanted.version_id is not None or wanted.environment:
-        summed = (
-            _sightings(wanted).order_by().values("finding").annotate(n=Sum("count")).values("n")
-        )
-        rows = matching.annotate(
-            times=Coalesce(Subquery(summed), 0, output_field=BigIntegerField())
-        )
-    else:
-        rows = matching.annotate(times=times)
-    seen_on = (
-        FindingInstance.objects.filter(finding=OuterRef("pk"))
-        .order_by()
-        .values("finding")
-        .annotate(n=Count("pk"))
-        .values("n")
-    )
-    rows = rows.annotate(on_instances=Coalesce(Subquery(seen_on), 0)).select_related(
-        "model", "first_version", "last_version"
-    )
-    found = list(rows.order_by(*wanted.order)[first : first + most])
+    found = list(_annotate_counts(matching, wanted).order_by(*wanted.order)[first : first + most])
     lives = _read_states([row.pk for row in found])
     return [
         ListedFinding(
@@ -204,6 +185,30 @@ def _rows(
         )
         for row in found
     ]
+
+
+def _annotate_counts(matching: QuerySet[Finding], wanted: FindingFilter) -> QuerySet[Any]:
+    """Return the findings with `times` within the filters, and `on_instances`."""
+    rows: QuerySet[Any]
+    if wanted.version_id is not None or wanted.environment:
+        summed = (
+            _sightings(wanted).order_by().values("finding").annotate(n=Sum("count")).values("n")
+        )
+        rows = matching.annotate(
+            times=Coalesce(Subquery(summed), 0, output_field=BigIntegerField())
+        )
+    else:
+        rows = matching.annotate(times=F("count"))
+    seen_on = (
+        FindingInstance.objects.filter(finding=OuterRef("pk"))
+        .order_by()
+        .values("finding")
+        .annotate(n=Count("pk"))
+        .values("n")
+    )
+    return rows.annotate(on_instances=Coalesce(Subquery(seen_on), 0)).select_related(
+        "model", "first_version", "last_version"
+    )
 
 
 def _read_states(ids: Collection[int]) -> dict[int, list[EnvironmentState]]:

@@ -73,10 +73,6 @@ def list_version_findings(
 
     `finding_ids` restricts the result. Two queries, or one without states.
     """
-    same = Q(
-        finding__instances__instance__version=F("version"),
-        finding__instances__instance__environment=F("environment"),
-    )
     seen = FindingVersion.objects.filter(
         finding__project_id=project_id, finding__model_id=model_id, environment=environment
     )
@@ -84,17 +80,7 @@ def list_version_findings(
         seen = seen.filter(version_id__in=version_ids)
     if finding_ids is not None:
         seen = seen.filter(finding_id__in=finding_ids)
-    rows = (
-        seen.select_related("finding")
-        .annotate(on_instances=Count("finding__instances", filter=same))
-        .order_by("-last_seen_at", "pk")
-    )
-    found: dict[int, tuple[Finding, dict[int, FindingSighting]]] = {}
-    for row in rows[: MAX_FINDINGS if finding_ids is None else None]:
-        versions = found.setdefault(row.finding_id, (row.finding, {}))[1]
-        versions[row.version_id] = FindingSighting(
-            row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds
-        )
+    found = _read_sightings(seen, None if finding_ids is not None else MAX_FINDINGS)
     lives = _read_histories(found, environment) if with_lives else {}
     return [
         FindingData(
@@ -111,6 +97,28 @@ def list_version_findings(
         )
         for finding, versions in found.values()
     ]
+
+
+def _read_sightings(
+    seen: QuerySet[FindingVersion], most: int | None
+) -> dict[int, tuple[Finding, dict[int, FindingSighting]]]:
+    """Return findings by id with their occurrences by version, from up to `most` rows."""
+    same = Q(
+        finding__instances__instance__version=F("version"),
+        finding__instances__instance__environment=F("environment"),
+    )
+    rows = (
+        seen.select_related("finding")
+        .annotate(on_instances=Count("finding__instances", filter=same))
+        .order_by("-last_seen_at", "pk")
+    )
+    found: dict[int, tuple[Finding, dict[int, FindingSighting]]] = {}
+    for row in rows[:most]:
+        versions = found.setdefault(row.finding_id, (row.finding, {}))[1]
+        versions[row.version_id] = FindingSighting(
+            row.count, row.on_instances, row.first_seen_at, row.last_seen_at, row.seconds
+        )
+    return found
 
 
 def _read_histories(finding_ids: Collection[int], environment: str) -> dict[int, FindingHistory]:

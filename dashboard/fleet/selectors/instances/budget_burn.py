@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from django.db.models import F, Min, Sum
+from django.db.models import F, Min, QuerySet, Sum
 
 from dashboard.common.numbers import significant
 from dashboard.fleet.budgets import resolve_budgets_with
@@ -39,26 +39,12 @@ def list_budget_burns(*, deployment: Deployment, now_minute: int) -> list[Certai
     if budget is None:
         return []
     first = now_minute - BURNING_MINUTES
-    here = {"version_id": deployment.version_id, "environment": deployment.environment}
-    ran = Instance.objects.filter(counted_rows(), **here, last_minute__gte=first)
-    ran = ran.filter(
-        active_minute__lte=first - WARM_UP_MINUTES, first_minute__lte=first - WARM_UP_MINUTES
-    )
-    names = dict(
-        ran.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).values_list("pk", "instance_id")
-    )
-    series = Series.objects.filter(**here, outermost=True, last_minute__gte=first).exclude(
-        stratum__runtime=EAGER_RUNTIME
-    )
-    rows = RegionMinute.objects.filter(
-        project_id=deployment.project_id,
-        day__lte=now_minute // 1440,
-        series_id__in=series.values("pk"),
-        minute__lt=now_minute,
-    ).order_by()
-    known = sum_observed_calls()
+    names = _list_warm_instances(deployment, first)
+    rows = _filter_calls(deployment, first, now_minute)
     late = rows.filter(day__gte=first // 1440, minute__gte=first)
-    counted = late.values("instance_id").annotate(looked=Sum(known), served=Sum("compiled"))
+    counted = late.values("instance_id").annotate(
+        looked=Sum(sum_observed_calls()), served=Sum("compiled")
+    )
     found = {
         pk: served / looked
         for pk, looked, served in counted.values_list("instance_id", "looked", "served")
@@ -67,21 +53,57 @@ def list_budget_burns(*, deployment: Deployment, now_minute: int) -> list[Certai
     if not found:
         return []
     begun = max(now_minute - SINCE_WITHIN_MINUTES, deployment.started_minute)
-    worse = rows.filter(day__gte=begun // 1440, minute__gte=begun, instance_id__in=found).annotate(
-        looked=known
-    )
-    worse = worse.filter(compiled__lt=F("looked") * (1 - BUDGET_MULTIPLE * (1 - budget)))
-    since = dict(
-        worse.values("instance_id")
-        .annotate(first=Min("minute"))
-        .values_list("instance_id", "first")
-    )
+    worse = rows.filter(day__gte=begun // 1440, minute__gte=begun, instance_id__in=found)
+    since = _find_burn_starts(worse, budget)
     return [
         CertainRow(
             "budget_burning", names[pk], since.get(pk, first), "", _describe_burn(share, budget)
         )
         for pk, share in found.items()
     ]
+
+
+def _list_warm_instances(deployment: Deployment, first: int) -> dict[int, str]:
+    """Return the names of instances that were warm before minute `first` and reported since."""
+    ran = Instance.objects.filter(
+        counted_rows(),
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        last_minute__gte=first,
+    )
+    ran = ran.filter(
+        active_minute__lte=first - WARM_UP_MINUTES, first_minute__lte=first - WARM_UP_MINUTES
+    )
+    return dict(
+        ran.exclude(instance_id__startswith=OTHER_INSTANCE_PREFIX).values_list("pk", "instance_id")
+    )
+
+
+def _filter_calls(deployment: Deployment, first: int, now_minute: int) -> QuerySet[RegionMinute]:
+    """Return the minutes of callers' calls in regions that do not run eager on purpose."""
+    series = Series.objects.filter(
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        outermost=True,
+        last_minute__gte=first,
+    ).exclude(stratum__runtime=EAGER_RUNTIME)
+    return RegionMinute.objects.filter(
+        project_id=deployment.project_id,
+        day__lte=now_minute // 1440,
+        series_id__in=series.values("pk"),
+        minute__lt=now_minute,
+    ).order_by()
+
+
+def _find_burn_starts(rows: QuerySet[RegionMinute], budget: float) -> dict[int, int]:
+    """Return the first minute beyond the budget by instance."""
+    looked = rows.annotate(looked=sum_observed_calls())
+    worse = looked.filter(compiled__lt=F("looked") * (1 - BUDGET_MULTIPLE * (1 - budget)))
+    return dict(
+        worse.values("instance_id")
+        .annotate(first=Min("minute"))
+        .values_list("instance_id", "first")
+    )
 
 
 def exceeds_budget(looked: int, served: int, budget: float) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import F, FloatField, Q, Sum
 
@@ -17,6 +18,19 @@ from dashboard.fleet.selectors.versions.version_series import (
     Span,
     filter_days,
 )
+
+_CALL_SUMS: dict[str, Any] = {
+    "n": Sum("calls"),
+    "timed": Sum("calls", filter=Q(p50__isnull=False)),
+    "level": Sum(F("p50") * F("calls"), output_field=FloatField()),
+    "caller_timed": Sum("calls", filter=Q(caller_p50__isnull=False)),
+    "caller_level": Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
+    "silent": Sum("calls", filter=Q(stalled_count__isnull=True)),
+}
+"""Sums of a series in a slot; `silent` counts calls of agents that do not report stalls."""
+_MODE_SUMS: dict[str, Any] = {
+    f"n_{name}": Sum(name) for name in (*EAGER_COLUMNS, "compiled", "partial")
+}
 
 
 @dataclass(frozen=True)
@@ -113,20 +127,11 @@ def _add_calls(
         return
     slots = levels.slots
     slot = (F("minute") - slots.span.first) / slots.step
-    weighted = {
-        "n": Sum("calls"),
-        "timed": Sum("calls", filter=Q(p50__isnull=False)),
-        "level": Sum(F("p50") * F("calls"), output_field=FloatField()),
-        "caller_timed": Sum("calls", filter=Q(caller_p50__isnull=False)),
-        "caller_level": Sum(F("caller_p50") * F("calls"), output_field=FloatField()),
-        "silent": Sum("calls", filter=Q(stalled_count__isnull=True)),
-    }
     whole = VersionMinute.objects.filter(
         _filter_span(slots), project_id=project_id, series_id__in=list(series)
     ).values("series_id", slot=slot)
-    found = list(whole.annotate(**weighted).order_by())
+    found = list(whole.annotate(**_CALL_SUMS).order_by())
     usual = {(row["series_id"], row["slot"]): row for row in found}
-    eager = {f"n_{name}": Sum(name) for name in (*EAGER_COLUMNS, "compiled", "partial")}
     rows = RegionMinute.objects.filter(
         _filter_span(slots),
         project_id=project_id,
@@ -134,21 +139,29 @@ def _add_calls(
         series_id__in=list(series),
     )
     own = list(
-        rows.values("instance_id", "series_id", slot=slot).annotate(**weighted, **eager).order_by()
+        rows.values("instance_id", "series_id", slot=slot)
+        .annotate(**_CALL_SUMS, **_MODE_SUMS)
+        .order_by()
     )
     # Compare the waiting time of callers if every instance reports it, else the duration of steady
     # calls.
     of = "" if any(row["silent"] for row in (*found, *own)) else "caller_"
     for row in own:
         cell = levels.cell(row["instance_id"], row["slot"])
-        ran_eager = sum(row[f"n_{name}"] for name in EAGER_COLUMNS)
-        cell.calls += row["n"]
-        cell.eager += ran_eager
-        cell.known += ran_eager + row["n_compiled"] + row["n_partial"]
-        reference = usual.get((row["series_id"], row["slot"]))
-        if reference and reference[f"{of}timed"] and reference[f"{of}level"] and row[f"{of}timed"]:
-            usual_level = reference[f"{of}level"] / reference[f"{of}timed"]
-            cell.add_ratio(row[f"{of}level"] / usual_level, row[f"{of}timed"])
+        _add_row(cell, row, usual.get((row["series_id"], row["slot"])), of)
+
+
+def _add_row(
+    cell: HeatmapCell, row: Mapping[str, Any], reference: Mapping[str, Any] | None, of: str
+) -> None:
+    """Add the calls of one series; `of` is the prefix of the durations to compare."""
+    ran_eager = sum(row[f"n_{name}"] for name in EAGER_COLUMNS)
+    cell.calls += row["n"]
+    cell.eager += ran_eager
+    cell.known += ran_eager + row["n_compiled"] + row["n_partial"]
+    if reference and reference[f"{of}timed"] and reference[f"{of}level"] and row[f"{of}timed"]:
+        usual_level = reference[f"{of}level"] / reference[f"{of}timed"]
+        cell.add_ratio(row[f"{of}level"] / usual_level, row[f"{of}timed"])
 
 
 def _filter_span(slots: Slots) -> Q:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from dashboard.fleet.fold.counters import COUNTED_EAGER_CAUSES
 from dashboard.fleet.fold.keys import OTHER
@@ -13,7 +13,7 @@ from dashboard.fleet.selectors.judge_inputs.execution_modes import (
     RegionPlacement,
     normalize_mode,
 )
-from dashboard.fleet.selectors.judge_inputs.independent_units import read_processes
+from dashboard.fleet.selectors.judge_inputs.independent_units import JudgedProcess, read_processes
 from dashboard.fleet.watermark import closed_minute
 from dashboard.ingest.scrapers.to_report import MODE as UNTOLD
 from dashboard.ingest.scrapers.to_report import MODES as OUTSIDE
@@ -24,30 +24,35 @@ __all__ = ["JudgedMinute", "closed_minute", "read_instance_minutes"]
 
 Arm = Literal["baseline", "candidate"]
 
-_COLUMNS = (
-    "instance_id",
-    "series_id",
-    "minute",
-    "calls",
-    "errors",
-    "items",
-    "compiled",
-    "partial",
-    "unknown",
-    "p50",
-    "p99",
-    "gpu_p50",
-    "gpu_p99",
-    "gpu_count",
-    "latency_sum",
-    "latency_count",
-    "stalled_count",
-    "stalled_sum",
-    "caller_p50",
-    "caller_p99",
-    "covered",
-    *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES),
-)
+
+class _StoredMinute(NamedTuple):
+    """Columns of a stored minute, without the counts of eager causes."""
+
+    instance_id: int
+    series_id: int
+    minute: int
+    calls: int
+    errors: int
+    items: float | None
+    compiled: int
+    partial: int
+    unknown: int
+    p50: float | None
+    p99: float | None
+    gpu_p50: float | None
+    gpu_p99: float | None
+    gpu_count: int
+    latency_sum: float
+    latency_count: int
+    stalled_count: int | None
+    stalled_sum: float | None
+    caller_p50: float | None
+    caller_p99: float | None
+    covered: float
+
+
+_COLUMNS = (*_StoredMinute._fields, *(f"eager_{cause}" for cause in COUNTED_EAGER_CAUSES))
+_EAGER_START = len(_StoredMinute._fields)
 
 
 class JudgedMinute(NamedTuple):
@@ -154,81 +159,59 @@ def _arm_minutes(
     )
     values = list(rows.values_list(*_COLUMNS))
     who = read_processes(side)
-    values = [row for row in values if row[0] in who]
-    for (
-        instance,
-        series_id,
-        minute,
-        calls,
-        errors,
-        items,
-        compiled,
-        partial,
-        unknown,
-        p50,
-        p99,
-        gpu_p50,
-        gpu_p99,
-        gpu_count,
-        total,
-        timed,
-        stalled,
-        stalled_sum,
-        caller_p50,
-        caller_p99,
-        covered,
-        *eager,
-    ) in values:
-        process = who[instance]
-        arm, stratum, region, bucket, outermost, mode, bounds = series[series_id]
-        by = {
-            cause: count for cause, count in zip(COUNTED_EAGER_CAUSES, eager, strict=True) if count
-        }
-        yield JudgedMinute(
-            process.instance,
-            process.unit,
-            arm,
-            stratum,
-            region,
-            bucket,
-            minute,
-            process.first_minute,
-            calls,
-            0 if mode in untold else errors,
-            compiled,
-            partial,
-            sum(eager),
-            by,
-            p50,
-            p99,
-            gpu_p50,
-            gpu_p99,
-            gpu_count,
-            outermost,
-            unknown,
-            items,
-            covered if mode in OUTSIDE else total,
-            process.host,
-            stalled,
-            stalled_sum,
-            _call_seconds(calls, total, timed, stalled, stalled_sum),
-            caller_p50,
-            caller_p99,
-            bounds,
-        )
+    for row in values:
+        if row[0] in who:
+            yield _make_minute(row, who[row[0]], series[row[1]], untold)
 
 
-def _call_seconds(
-    calls: int, steady_sum: float, timed: int, stalled: int | None, stalled_sum: float | None
-) -> float | None:
+def _make_minute(
+    values: Sequence[Any], process: JudgedProcess, where: _SeriesKey, untold: Collection[str]
+) -> JudgedMinute:
+    row, eager = _StoredMinute._make(values[:_EAGER_START]), values[_EAGER_START:]
+    return JudgedMinute(
+        process.instance,
+        process.unit,
+        where.arm,
+        where.stratum,
+        where.region,
+        where.bucket,
+        row.minute,
+        process.first_minute,
+        row.calls,
+        0 if where.mode in untold else row.errors,
+        row.compiled,
+        row.partial,
+        sum(eager),
+        {cause: n for cause, n in zip(COUNTED_EAGER_CAUSES, eager, strict=True) if n},
+        row.p50,
+        row.p99,
+        row.gpu_p50,
+        row.gpu_p99,
+        row.gpu_count,
+        where.outermost,
+        row.unknown,
+        row.items,
+        row.covered if where.mode in OUTSIDE else row.latency_sum,
+        process.host,
+        row.stalled_count,
+        row.stalled_sum,
+        _call_seconds(row),
+        row.caller_p50,
+        row.caller_p99,
+        where.bounds,
+    )
+
+
+def _call_seconds(row: _StoredMinute) -> float | None:
     """Return the seconds of all calls.
 
     Agents time only a part of very short calls; their mean extrapolates to the rest.
     """
-    if stalled is None:
+    if row.stalled_count is None:
         return None
-    steady = steady_sum / timed * max(calls - stalled, timed) if timed else 0.0
-    return steady + (stalled_sum or 0.0)
+    timed = row.latency_count
+    steady = row.latency_sum / timed * max(row.calls - row.stalled_count, timed) if timed else 0.0
+    return steady + (row.stalled_sum or 0.0)
 
 
 def _read_series(arm: Arm, side: Deployment, changed: ModeChanges) -> dict[int, _SeriesKey]:

@@ -111,15 +111,7 @@ def _arm_states(
         minute__lt=end,
     )
     values = list(rows.values_list(*_COLUMNS))
-    newest = {
-        id: minute - processes[id].first_minute
-        for id, minute, *_ in sorted(values, key=lambda row: row[1])
-    }
-    unread = {
-        id: processes[id].first_minute
-        for id, age in newest.items()
-        if age >= START_MINUTES and _is_start_due(starts.get(id), age)
-    }
+    unread = _find_unread_starts(processes, [row[:2] for row in values], starts)
     starts.update(read_instance_starts(project_id=side.project_id, first=unread))
     for id, minute, gpu_peak, gpu_allocated, host_rss, recompiles, ooms in values:
         process = processes[id]
@@ -141,6 +133,24 @@ def _arm_states(
             _own_start(process),
             gpu_allocated,
         )
+
+
+def _find_unread_starts(
+    processes: Mapping[int, JudgedProcess], minutes: Iterable[tuple[int, int]], starts: Starts
+) -> dict[int, int]:
+    """Return the first minute of each process whose start must be read.
+
+    `minutes` are pairs of Instance.id and minute.
+    """
+    newest = {
+        id: minute - processes[id].first_minute
+        for id, minute in sorted(minutes, key=lambda row: row[1])
+    }
+    return {
+        id: processes[id].first_minute
+        for id, age in newest.items()
+        if age >= START_MINUTES and _is_start_due(starts.get(id), age)
+    }
 
 
 def _is_start_due(known: JudgedStart | None, age: int) -> bool:

@@ -17,6 +17,32 @@ NOW_MINUTES, RECENT_MINUTES = 15, 60
 """Minutes that define current traffic, and recent execution modes; older data is added by hour."""
 
 
+_COLUMNS = (
+    "version_id",
+    "version__name",
+    "environment",
+    "region",
+    "bucket",
+    "stratum__gpu",
+    "stratum__mode",
+    "stratum__runtime",
+    "stratum__world_size",
+    "last_minute",
+)
+_SUMMED = (
+    "calls",
+    "compiled",
+    "known",
+    "all_sum",
+    "all_count",
+    "all_gpu",
+    "all_gpu_count",
+    "recent_calls",
+    "recent_compiled",
+    "recent_known",
+)
+
+
 class SeriesCalls(NamedTuple):
     """Calls by callers in one series.
 
@@ -69,15 +95,26 @@ def read_series_calls(
     # A job's own eager measurements are not traffic and appear as calls of another region.
     callers = Q(outermost=True) | Q(stratum__runtime=EAGER_RUNTIME)
     rows = Series.objects.filter(wanted, callers, project_id=project_id, version__model_id=model_id)
-    known = sum_observed_calls()
+    found = (
+        rows.annotate(**_build_sums(project_id, first, now))
+        .order_by("pk")
+        .values_list(*_COLUMNS, *_SUMMED)
+    )
+    return [_make_series_calls(row) for row in found]
+
+
+def _build_sums(project_id: int, first: int, now: int) -> dict[str, Subquery]:
+    """Return the sums named `_SUMMED` as subqueries of a series."""
+    recent = now - RECENT_MINUTES
     names: dict[str, Any] = {
         "calls": F("calls"),
         "compiled": F("compiled"),
-        "known": known,
+        "known": sum_observed_calls(),
         "all_sum": F("latency_sum"),
         "all_count": F("latency_count"),
+        "all_gpu": F("gpu_p50") * F("gpu_count"),
+        "all_gpu_count": F("gpu_count"),
     }
-    names |= {"all_gpu": F("gpu_p50") * F("gpu_count"), "all_gpu_count": F("gpu_count")}
     hours, late = (
         _rows(VersionHour, "hour", project_id, first // 60, now // 60),
         _rows(VersionMinute, "minute", project_id, recent, now),
@@ -85,36 +122,11 @@ def read_series_calls(
     sums = {name: _sum(hours, column) for name, column in names.items()}
     sums |= {f"recent_{name}": _sum(late, names[name]) for name in ("compiled", "known")}
     sums["recent_calls"] = _sum(late.filter(minute__gte=now - NOW_MINUTES), F("calls"))
-    named = (
-        "version_id",
-        "version__name",
-        "environment",
-        "region",
-        "bucket",
-        *(f"stratum__{part}" for part in ("gpu", "mode", "runtime")),
-    )
-    columns = (
-        *named,
-        "stratum__world_size",
-        "last_minute",
-        "calls",
-        "compiled",
-        "known",
-        "all_sum",
-        "all_count",
-        "all_gpu",
-        "all_gpu_count",
-    )
-    found = (
-        rows.annotate(**sums)
-        .order_by("pk")
-        .values_list(*columns, "recent_calls", "recent_compiled", "recent_known")
-    )
-    return [_make_series_calls(row) for row in found]
+    return sums
 
 
 def _make_series_calls(row: tuple[Any, ...]) -> SeriesCalls:
-    calls = SeriesCalls(*row[:10], *(value or 0 for value in row[10:]))
+    calls = SeriesCalls(*row[: len(_COLUMNS)], *(value or 0 for value in row[len(_COLUMNS) :]))
     # The share of stalled calls may add a fraction, so round.
     return calls._replace(known=round(calls.known), recent_known=round(calls.recent_known))
 

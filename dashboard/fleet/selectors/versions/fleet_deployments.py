@@ -20,20 +20,7 @@ def read_models_and_deployments(
     deployment per model and environment. The last one is necessary to list inactive models and
     environments.
     """
-    last = (
-        Deployment.objects.filter(project=project)
-        .order_by()
-        .values("model", "environment")
-        .annotate(last=Max("pk"))
-        .values("last")
-    )
-    # The join is an outer one: a model without a deployment matches `ended_minute=None`.
-    shown = (
-        Q(deployments__ended_minute=None)
-        | Q(deployments__last_minute__gte=since)
-        | Q(deployments__pk__in=last)
-    )
-    rows = WatchedModel.objects.filter(shown, project=project)
+    rows = WatchedModel.objects.filter(_where_shown(project, since), project=project)
     of_model, of_run, of_version = _fields(WatchedModel), _fields(Deployment), _fields(ModelVersion)
     columns = (
         *of_model,
@@ -58,6 +45,23 @@ def read_models_and_deployments(
             )
             deployments.append(deployment)
     return list(models.values()), sorted(deployments, key=lambda one: one.started_minute)
+
+
+def _where_shown(project: Project, since: int) -> Q:
+    """Return the condition on a model's deployments to show."""
+    last = (
+        Deployment.objects.filter(project=project)
+        .order_by()
+        .values("model", "environment")
+        .annotate(last=Max("pk"))
+        .values("last")
+    )
+    # The join is an outer one: a model without a deployment matches `ended_minute=None`.
+    return (
+        Q(deployments__ended_minute=None)
+        | Q(deployments__last_minute__gte=since)
+        | Q(deployments__pk__in=last)
+    )
 
 
 def _fields(table: type[Model]) -> list[str]:
