@@ -122,12 +122,7 @@ def _eager_regions(
     The value is True if all calls of the region count as eager runtime. Calls that never met the
     compiler count as eager too, even if compilation was requested.
     """
-    here = {"version_id": deployment.version_id, "environment": deployment.environment}
-    series = Series.objects.filter(**here, last_minute__gte=first).exclude(region=OTHER)
-    names = {
-        pk: (region, runtime == EAGER_RUNTIME)
-        for pk, region, runtime in series.values_list("pk", "region", "stratum__runtime")
-    }
+    names = _read_recent_series(deployment, first)
     rows = RegionMinute.objects.filter(
         project_id=deployment.project_id,
         day__gte=first // 1440,
@@ -158,3 +153,16 @@ def _eager_regions(
         if calls and not served:
             found.setdefault(instance, {})[region] = (instance, region) not in compiling
     return found
+
+
+def _read_recent_series(deployment: Deployment, first: int) -> dict[int, tuple[str, bool]]:
+    """Return region and whether the runtime is eager, by series with data since minute `first`."""
+    series = Series.objects.filter(
+        version_id=deployment.version_id,
+        environment=deployment.environment,
+        last_minute__gte=first,
+    ).exclude(region=OTHER)
+    return {
+        pk: (region, runtime == EAGER_RUNTIME)
+        for pk, region, runtime in series.values_list("pk", "region", "stratum__runtime")
+    }
