@@ -1,1 +1,1 @@
-"""Takes reports and owns what it must lock and answer with."""
+"""Ingest: accepts reports and owns the rows that it locks and answers with."""

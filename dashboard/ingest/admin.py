@@ -1,4 +1,4 @@
-"""Reports that were set aside, for operators: what they say and why they could not be folded."""
+"""Admin of quarantined reports: their text and the reason why they could not be folded."""
 
 from django.contrib import admin
 
@@ -8,7 +8,7 @@ from dashboard.ingest.models import PoisonReport
 
 @admin.register(PoisonReport, site=SITE)
 class PoisonAdmin(ReadOnlyAdmin):
-    """`manage.py refold` brings them back into the line."""
+    """`manage.py refold` returns the reports to the inbox."""
 
     list_display = ("id", "project", "instance_id", "seq_first", "seq_last", "set_aside_at")
     list_select_related = ("project",)

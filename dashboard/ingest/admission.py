@@ -1,5 +1,4 @@
-"""Keeps a flood from taking everything: a limit on requests under way in a process, and a quota per
-project."""
+"""Admission control: a limit on concurrent requests per process, and a quota per project."""
 
 from __future__ import annotations
 
@@ -16,26 +15,26 @@ from dashboard.projects.rate_limit import read_rate, read_waiting_limit
 
 MAX_CONCURRENT_REQUESTS = 64
 MAX_REQUESTS_WHILE_STALLED = 8
-"""Requests that may wait for a database that commits nothing; the server's other threads stay free
-for those who only read."""
+"""Requests that may wait for a database that commits nothing. The other threads of the server stay
+free for readers."""
 
 STALLED_AFTER_S = 1.0
 BURST_S = 2.0
 COUNT_INTERVAL_S = 2.0
-"""Seconds from one count of the reports of a project that wait to the next, in each process."""
+"""Seconds between two counts of a project's waiting reports, in each process."""
 
 
 class Admission:
-    """Counts the requests under way; one too many is sent away before its body is read. Used in a
-    `with` statement."""
+    """Counts the requests in progress and refuses one above the limit before its body is read. Used
+    in a `with` statement."""
 
     def __init__(self, limit: int = MAX_CONCURRENT_REQUESTS) -> None:
         self._limit, self.under_way, self._lock = limit, 0, Lock()
         self._waiting_since: float | None = None
 
     def __enter__(self) -> None:
-        """Takes a place, or raises Refused with a random time to come back, so that not all come
-        back at once."""
+        """Takes a place, or raises RefusalError with a random retry time, so that clients do not
+        all return at once."""
         with self._lock:
             if self.under_way >= self._limit or (
                 self.under_way >= MAX_REQUESTS_WHILE_STALLED and self._is_stalled()
@@ -50,11 +49,11 @@ class Admission:
             self.under_way -= 1
 
     def on_commit_start(self) -> None:
-        """The committer has work and nothing is durable yet."""
+        """Called when the committer has work that is not durable yet."""
         self._waiting_since = time.monotonic()
 
     def on_commit_end(self) -> None:
-        """The committer got an answer from the database, whatever it was."""
+        """Called when the database answered the committer, with success or an error."""
         self._waiting_since = None
 
     def _is_stalled(self) -> bool:
@@ -66,7 +65,7 @@ ADMISSION = Admission()
 
 
 class TokenBucket:
-    """Tokens that come back at a rate; a request may overdraw it once, the next one waits."""
+    """Token bucket: refills at a rate. A request may overdraw it once; the next request waits."""
 
     def __init__(self, rate: float) -> None:
         self.rate, self._level, self._filled, self._lock = (
@@ -78,7 +77,7 @@ class TokenBucket:
         self._waiting, self._counted_at = 0, -math.inf
 
     def wait(self) -> float:
-        """Seconds until the bucket is above zero; 0 if it is."""
+        """Seconds until the level is above zero; 0 if it is."""
         with self._lock:
             now = time.monotonic()
             self._level = min(self.rate * BURST_S, self._level + (now - self._filled) * self.rate)
@@ -86,8 +85,8 @@ class TokenBucket:
             return max(0.0, -self._level / self.rate)
 
     def waiting(self, project_id: int, most: int) -> int:
-        """How many reports of the project wait, counted up to `most` and every few seconds, plus
-        what came here since."""
+        """Number of the project's waiting reports: the last count, up to `most`, plus the reports
+        received here since. The count is repeated every few seconds."""
         now = time.monotonic()
         with self._lock:
             due = now - self._counted_at > COUNT_INTERVAL_S
@@ -99,7 +98,7 @@ class TokenBucket:
         return self._waiting
 
     def charge(self, reports: int) -> None:
-        """Takes a token per report."""
+        """Takes one token per report."""
         with self._lock:
             self._level -= max(1, reports)
             self._waiting += reports
@@ -109,7 +108,7 @@ _buckets: dict[int, TokenBucket] = {}
 
 
 def find_bucket(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
-    """The project's bucket in this process, with the rate its settings give."""
+    """The project's bucket in this process, at the rate of the project's settings."""
     rate = read_rate(settings)
     bucket = _buckets.get(project_id)
     if bucket is None or bucket.rate != rate:
@@ -118,8 +117,8 @@ def find_bucket(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
 
 
 def quota_check(project_id: int, settings: Mapping[str, object]) -> TokenBucket:
-    """Raises Refused if the project has sent more than its quota allows, or more waits to be
-    folded; returns its bucket to charge."""
+    """Returns the project's bucket to charge. Raises RefusalError if the project exceeds its quota
+    or if too many of its reports wait to be folded."""
     bucket, most = find_bucket(project_id, settings), read_waiting_limit(settings)
     _rate_check(bucket)
     if bucket.waiting(project_id, most) >= most:

@@ -1,10 +1,10 @@
-"""Django's entry for this app."""
+"""Django app configuration of ingest."""
 
 from django.apps import AppConfig
 
 
 class IngestConfig(AppConfig):
-    """Takes reports and owns what it must lock and answer with."""
+    """Ingest: accepts reports and owns the rows that it locks and answers with."""
 
     name = "dashboard.ingest"
     label = "ingest"

@@ -1,5 +1,5 @@
-"""From the JSON of a request to a batch that can be stored: every report decoded and checked, a bad
-one set beside; pure code."""
+"""Batch decoder: turns the JSON of a request into a batch that can be stored. Every report is
+decoded and checked; a bad report is refused alone. Pure code."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _Envelope(msgspec.Struct):
-    """The outermost object, its parts still text: another version may have other types in it."""
+    """The outermost object. Its parts stay text, because another version may use other types."""
 
     v: Any = None
     sent: Any = None
@@ -45,13 +45,13 @@ class _Envelope(msgspec.Struct):
 
 
 class _SeqEnvelope(msgspec.Struct):
-    """Just enough of a bad report to say which it is."""
+    """The sequence range of a bad report, which identifies the report."""
 
     seq: tuple[int, int]
 
 
-# Made once, while this module is imported by one thread: msgspec crashes when two threads meet a
-# type for the first time together.
+# Created while one thread imports this module: msgspec crashes when two threads see a type for the
+# first time at once.
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _SEQ_ENVELOPE = msgspec.json.Decoder(_SeqEnvelope)
 _RAW_LIST = msgspec.json.Decoder(list[msgspec.Raw])
@@ -61,23 +61,23 @@ _REPORT = msgspec.json.Decoder(Report)
 
 @dataclass(slots=True)
 class ReportItem:
-    """One good report as JSON text; an old one is acknowledged only if it was stored before."""
+    """A good report as JSON text. An old report is acknowledged only if it was stored before."""
 
     seq: SeqRange
     text: bytes
     too_old: bool
     end: float
-    """Of its window, by the agent's clock."""
+    """End of the report's window, by the agent's clock."""
 
     @property
     def recorded(self) -> ReportDigest:
-        """What the sender's row keeps of it."""
+        """The digest that the sender's row keeps of the report."""
         return digest_report(self.seq, self.text, self.end)
 
 
 @dataclass(slots=True)
 class Batch:
-    """One request: who sent it, its good reports, and what is refused of it."""
+    """One request: its sender, its good reports, and its refused reports."""
 
     project_id: int
     instance_id: str
@@ -93,7 +93,7 @@ class Batch:
 
     @property
     def is_continuous(self) -> bool:
-        """Whether its reports are new by their age, and each begins where the one before ended."""
+        """True if all reports are new by age and each one begins where the previous one ended."""
         items = self.items
         return (
             bool(items)
@@ -103,7 +103,7 @@ class Batch:
 
     @property
     def shard(self) -> int:
-        """Which line of the inbox it waits in: all reports of a version wait in one."""
+        """The inbox shard of this batch. All reports of a version share one shard."""
         return compute_shard(self.project_id, self.model, self.version)
 
 
@@ -113,7 +113,8 @@ def compute_shard(project_id: int, model: str, version: str) -> int:
 
 
 def identity_read(text: bytes) -> Identity:
-    """The identity in stored JSON text, its names made visible and cut to their columns."""
+    """The identity in stored JSON text. Its names are made visible and cut to the widths of their
+    columns."""
     identity = _IDENTITY.decode(text)
     identity.model = clip(visible_name(identity.model), MAX_NAME)
     identity.version = clip(visible_name(identity.version), MAX_NAME)
@@ -127,7 +128,8 @@ def report_read(text: bytes) -> Report:
 
 
 def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
-    """The batch in a request's JSON; raises Refused if the request as a whole is wrong."""
+    """The batch in the JSON of a request. Raises RefusalError if the request as a whole is invalid.
+    """
     cut = text_check(text)
     envelope = _decode(text, _ENVELOPE, "")
     _check_version(envelope.v)
@@ -222,7 +224,8 @@ def _decode(text: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T], where: 
 
 
 def _format_error(error: Exception, where: str) -> str:
-    """msgspec says `Expected ... - at `$.a.b``; the wire says the field first."""
+    """Formats an error of msgspec, which reads `Expected ... - at `$.a.b``, in the form of the
+    wire: the field first."""
     problem, _, path = str(error).partition(" - at ")
     field_path = f"{where}{path.strip('`').removeprefix('$')}".lstrip(".")
     return (

@@ -1,4 +1,5 @@
-"""From the bytes on the wire to JSON text whose size, depth and alphabet are bounded; pure code."""
+"""Body decoder: turns the bytes of a request into JSON text of bounded size, depth and alphabet.
+Pure code."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ class RefusalError(Exception):
 
 
 def inflate(body: bytes) -> bytes:
-    """The one gzip member in the body; it stops at the first step that passes the size limit or the
-    ratio."""
+    """Decompresses the one gzip member of the body. Stops at the first step above the limit of size
+    or ratio."""
     stream, out, size, left = zlib.decompressobj(wbits=31), [], 0, body
     while not stream.eof:
         try:
@@ -59,8 +60,8 @@ def inflate(body: bytes) -> bytes:
 
 
 def text_check(text: bytes) -> bool:
-    """Checks the JSON text before anything decodes it; returns whether a string in it may be longer
-    than the wire allows."""
+    """Checks the JSON text before it is decoded. Returns True if a string may exceed the wire's
+    maximum length."""
     try:
         str(text, "utf-8")
     except UnicodeDecodeError as error:
@@ -71,8 +72,8 @@ def text_check(text: bytes) -> bool:
 
 
 def _check_plain(text: bytes) -> bool:
-    """Text without an escape: strings that hold no bracket vanish as pairs of quotes, and only
-    brackets are left."""
+    """Checks text without escapes. Strings without brackets collapse to pairs of quotes, and only
+    the brackets remain."""
     structure = text.translate(_AS_SQUARE, _NOT_STRUCTURE)
     brackets = structure.replace(b'""', b"")
     if b'"' in brackets or len(structure) - len(brackets) > 2 * MAX_STRINGS:
@@ -82,7 +83,7 @@ def _check_plain(text: bytes) -> bool:
 
 
 def _has_long_gap(text: bytes) -> bool:
-    """Whether two neighbouring quotes are further apart than a string may be long."""
+    """True if two neighbouring quotes are further apart than the maximum length of a string."""
     start, end = 0, len(text)
     while end - start > MAX_TEXT:
         start = text.rfind(b'"', start, start + MAX_TEXT + 1) + 1
@@ -101,8 +102,8 @@ def _check_strings(text: bytes) -> bool:
 
 
 def _check_depth(brackets: bytes) -> None:
-    """Removes the innermost pairs level by level: what is left after the last allowed level is too
-    deep, or no JSON."""
+    """Removes the innermost pairs, level by level. Brackets that remain after the last allowed
+    level are too deep or are not JSON."""
     if len(brackets) > 2 * MAX_CONTAINERS:
         raise RefusalError(
             "bad_request", f"The body holds more than {MAX_CONTAINERS} lists and objects."
@@ -117,5 +118,5 @@ def _check_depth(brackets: bytes) -> None:
 
 
 def holds_nul(text: bytes) -> bool:
-    """Whether a string in the JSON text holds the character NUL, which no database stores."""
+    """True if a string of the JSON text contains the character NUL, which no database stores."""
     return b"\\u0000" in text and _NUL.search(text) is not None

@@ -1,5 +1,5 @@
-"""Signed orders to instances: written once with a number that only rises, and carried by answers
-while they are live."""
+"""Signed commands to instances: each is written once with a rising number, and answers to reports
+carry it while it is live."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 
 CACHE_TTL_S = 1.0
-"""Seconds for which a process goes by what it has read."""
+"""Seconds for which a process uses the commands that it has read."""
 
 
 class CommandTarget(NamedTuple):
-    """What an order names, and an instance is."""
+    """The fields that a command addresses and that an instance reports about itself."""
 
     model: str
     version: str
@@ -31,7 +31,7 @@ class CommandTarget(NamedTuple):
 
 
 class LiveCommand(NamedTuple):
-    """An order that may ride in an answer."""
+    """A command that an answer may carry."""
 
     place: CommandTarget
     order: Order
@@ -42,8 +42,8 @@ _cache: dict[int, tuple[float, list[LiveCommand]]] = {}
 
 
 def command_issue(*, project: Project, key: str, by: str, order: Callable[[int], Order]) -> Order:
-    """Signs what `order` makes of the next number, with the MAC of the release before as well, and
-    has it ride in answers; the caller holds the project's row."""
+    """Signs the order that `order` creates for the next number, also with the MAC of the previous
+    release, and publishes it in answers. The caller holds a lock on the project's row."""
     highest = for_project(Command, project).aggregate(highest=Max("counter"))["highest"] or 0
     made = order(highest + 1)
     Command.objects.create(
@@ -72,11 +72,12 @@ def command_issue(*, project: Project, key: str, by: str, order: Callable[[int],
 def list_live_commands(
     *, project_id: int, place: CommandTarget, instance: str, job: str
 ) -> list[dict[str, Any]]:
-    """The newest live order for an instance, as the answer carries it; up to a second old."""
+    """The newest live command for an instance, as the answer carries it. It may be one second old.
+    """
     asked, live = _cache.get(project_id, (float("-inf"), []))
     if time.monotonic() - asked > CACHE_TTL_S:
-        # Others go on with what they have; should the reading fail, the next one is due in a
-        # second.
+        # Other threads continue with the cached commands. If the read fails, the next read is due
+        # in one second.
         _cache[project_id] = (time.monotonic(), live)
         live = _read_live(project_id)
         _cache[project_id] = (time.monotonic(), live)
@@ -91,12 +92,13 @@ def list_live_commands(
 
 
 def clear_command_cache() -> None:
-    """Reads anew at the next answer, as a restart does."""
+    """Clears the cache, so that the next answer reads the database again, as after a restart."""
     _cache.clear()
 
 
 def _read_live(project_id: int) -> list[LiveCommand]:
-    """The newest first. An order is sent before its moment, too: all ranks of a job wait for it."""
+    """Live commands, newest first. A command is sent before its start, because all ranks of a job
+    wait for it."""
     rows = (
         for_project(Command, project_id)
         .filter(withdrawn_at=None, expires_at__gt=clock.now())
@@ -124,8 +126,8 @@ def _to_live_command(row: Command) -> LiveCommand:
 
 
 def _build_payload(signed: bytes, signatures: dict[str, str] | None) -> dict[str, Any]:
-    """Only what was signed when it was issued: a row that something else wrote gets no signature
-    here."""
+    """Carries only the signatures of the issue. A row that other code wrote gets no signature here.
+    """
     found: dict[str, Any] = {"signed": base64.b64encode(signed).decode()}
     return (
         {**found, "body": base64.b64encode(signed[MAC_BYTES:]).decode(), "ed25519": signatures}

@@ -1,8 +1,9 @@
-"""`POST /api/v1/reports`: what comes in is durable before it is acknowledged; what is refused is
-counted and hears why.
+"""Report endpoint: `POST /api/v1/reports`. Reports are durable before they are acknowledged. A
+refusal is counted and answered with its reason.
 
-It speaks WSGI and nothing of Django's request and middleware, which would cost more than all that
-it does with a report."""
+The endpoint uses WSGI directly. Django's request and middleware would cost more than all the work
+on a report.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ DATABASE_UNAVAILABLE = RefusalError(
 
 
 class WsgiResponse(NamedTuple):
-    """Status, further headers, and the JSON of an answer."""
+    """Status, additional headers, and the JSON body of an answer."""
 
     status: int
     headers: list[tuple[str, str]]
@@ -51,7 +52,7 @@ class WsgiResponse(NamedTuple):
 
 
 def handle_reports(environ: Environ) -> WsgiResponse:
-    """What the endpoint answers to a request; the key in the header is all that counts, cookies are
+    """The endpoint's answer to a request. Only the key in the header authenticates; cookies are
     ignored."""
     key: VerifiedKey | None = None
     try:
@@ -106,14 +107,13 @@ def _read_commands(batch: Batch) -> list[dict[str, Any]]:
             project_id=batch.project_id, place=place, instance=batch.instance_id, job=batch.job
         )
     except DatabaseError as error:
-        # The reports are durable: they are acknowledged, and the commands come with the next
-        # answer.
+        # The reports are durable, so they are acknowledged. The next answer carries the commands.
         logger.warning("commands were not read: %s", error)
         return []
 
 
 def request_refuse(refused: RefusalError, project_id: int = 0) -> WsgiResponse:
-    """The answer to a request that is refused, which is counted, and logged once in a while."""
+    """The answer to a refused request. The refusal is counted, and logged at a limited rate."""
     _count_refusal(project_id, refused.code)
     if times := _log_throttle.times((project_id, refused.code)):
         of = f"of project {project_id}" if project_id else "of nobody known"

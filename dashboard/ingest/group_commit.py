@@ -1,5 +1,12 @@
-"""One thread per process that commits: request threads hand it batches and wait, and one commit
-serves all that came meanwhile."""
+"""Group commit: one thread per process stores the batches of all waiting requests in one commit.
+
+Request threads queue a batch and wait. While one commit runs, the next group gathers. A batch that
+cannot be stored is retried alone, so that it cannot fail the other batches of its group. The batch
+of a request is durable before its request returns.
+
+Algorithm: group commit (DeWitt et al., Implementation techniques for main memory database systems,
+1984).
+"""
 
 from __future__ import annotations
 
@@ -32,25 +39,25 @@ logger = logging.getLogger(__name__)
 
 MAX_GROUP_REPORTS = 64
 GATHER_DELAY_S = 0.002
-"""Seconds a commit waits for the other requests under way: it costs the database a third less than
-many small commits."""
+"""Seconds that a commit waits for other requests in progress. It costs the database a third less
+than many small commits."""
 
 COMMIT_TIMEOUT_S = 3.0
 COUNTS_INTERVAL_S = 2.0
 RETRY_WITHIN_S = 1.0
 ERROR_PAUSE_S = 0.1
-"""Seconds that the thread waits after an error of its own, so that one that returns at once fills
-no log."""
+"""Seconds that the thread pauses after an error of its own, so that an immediate, repeated error
+does not fill the log."""
 MAX_FAILURES_IN_A_ROW = 3
-"""Errors in a row with which a process takes no reports."""
+"""Errors in a row after which a process accepts no reports."""
 
 _STOP = None
 S = TypeVar("S")
 
 
 class PendingBatch:
-    """A batch and the request thread that waits for its commit behind a lock, which costs a tenth
-    of a Future."""
+    """A batch and its request thread. The thread waits for the commit on a lock, which costs a
+    tenth of a Future."""
 
     __slots__ = ("_error", "_gate", "_stored", "batch", "given_up")
 
@@ -63,11 +70,11 @@ class PendingBatch:
 
     @property
     def answered(self) -> bool:
-        """Whether its request goes on already."""
+        """True if the request has its result."""
         return self._stored is not None or self._error is not None
 
     def result(self, timeout: float) -> StoreResult:
-        """What became of the batch; raises what the commit raised, and Refused as busy after
+        """The result of the batch. Raises the error of the commit, or RefusalError (busy) after
         `timeout` seconds."""
         if not self._gate.acquire(timeout=timeout):
             self.given_up = True
@@ -80,19 +87,19 @@ class PendingBatch:
         return self._stored
 
     def done(self, stored: StoreResult) -> None:
-        """The batch is durable."""
+        """Releases the request: the batch is durable."""
         self._stored = stored
         self._gate.release()
 
     def failed(self, error: BaseException) -> None:
-        """The batch is not stored."""
+        """Releases the request: the batch is not stored."""
         self._error = error
         self._gate.release()
 
 
 class Committer:
-    """Takes batches from any thread; its own thread is started by the first one, in the process
-    that needs it."""
+    """Accepts batches from any thread. The first batch starts the committer's thread, in the
+    process that needs it."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[PendingBatch | None] = SimpleQueue()
@@ -100,20 +107,21 @@ class Committer:
         self._thread: Thread | None = None
         self._counts_due = 0.0
         self.failures_in_a_row = 0
-        """Errors of the thread itself, not of the database, since its last commit; readiness asks
-        for them."""
+        """Errors of the thread, not of the database, since its last commit. The readiness check
+        reads the count."""
         os.register_at_fork(after_in_child=self._reset_after_fork)
 
     def store(self, batch: Batch) -> StoreResult:
-        """What became of the batch, once it is durable; Refused as busy if that takes too long."""
+        """The result of the batch once it is durable. Raises RefusalError (busy) after too long a
+        wait."""
         self.start()
         waiting = PendingBatch(batch)
         self._queue.put(waiting)
         return waiting.result(COMMIT_TIMEOUT_S)
 
     def start(self) -> None:
-        """Makes sure that the thread runs; one that ended by an error is replaced, and what waits
-        in the queue is committed."""
+        """Ensures that the thread runs. A thread that ended with an error is replaced, and the
+        waiting queue is committed."""
         if self._thread is None or not self._thread.is_alive():
             with self._starting:
                 if self._thread is None or not self._thread.is_alive():
@@ -123,8 +131,8 @@ class Committer:
                     self._thread.start()
 
     def stop(self) -> None:
-        """Commits what waits, writes the counts, and ends the thread; the next batch starts
-        another."""
+        """Commits the queue, writes the counts, and ends the thread. The next batch starts another
+        thread."""
         thread = self._thread
         if thread is not None:
             self._queue.put(_STOP)
@@ -145,7 +153,7 @@ class Committer:
                     self._counts_due = time.monotonic() + COUNTS_INTERVAL_S
                     _write_refusals()
                     _write_intake()
-            except BaseException as error:  # noqa: BLE001 - whatever it is, the next reports are still to be committed
+            except BaseException as error:  # noqa: BLE001 - reports that follow must be committed
                 self._recover(group, error)
         connection.close()
 
@@ -162,8 +170,8 @@ class Committer:
             ADMISSION.on_commit_end()
 
     def _recover(self, group: list[PendingBatch], error: BaseException) -> None:
-        """Answers the requests that wait, so that their agents send again, and begins with another
-        connection."""
+        """Answers the waiting requests with an error, so that their agents resend, and opens
+        another connection."""
         self.failures_in_a_row += 1
         logger.error(
             "the committer failed and goes on (%d in a row): %s",
@@ -182,13 +190,13 @@ class Committer:
                 )
         try:
             connection.close()
-        except Exception as closing:  # noqa: BLE001 - it is replaced in any case
+        except Exception as closing:  # noqa: BLE001 - the connection is replaced in any case
             logger.warning("the committer could not close its connection: %s", closing)
         time.sleep(ERROR_PAUSE_S)
 
     def _gather(self, group: list[PendingBatch]) -> bool:
-        """Adds whatever waits, up to 64 reports, and answers whether to go on: while one commit is
-        under way the next group gathers."""
+        """Adds the waiting batches to the group, up to 64 reports. Returns False if the thread must
+        end. While one commit runs, the next group gathers."""
         reports = 0
         try:
             waiting = self._queue.get(timeout=COUNTS_INTERVAL_S)
@@ -207,11 +215,11 @@ class Committer:
 
 
 def commit_group(group: list[PendingBatch]) -> None:
-    """Makes the batches durable and lets their requests go on; what does not merely continue its
-    sender's range is stored by itself."""
+    """Makes the batches durable and releases their requests. A batch that does not simply continue
+    its sender's range is stored separately."""
     try:
         appended = _store_with_retry(reports_append, [waiting.batch for waiting in group])
-    except BaseException as error:  # noqa: BLE001 - the request threads raise it, this thread goes on
+    except BaseException as error:  # noqa: BLE001 - the request threads raise it
         _fail(group, error)
         return
     rest = []
@@ -232,8 +240,8 @@ def commit_group(group: list[PendingBatch]) -> None:
 
 
 def _store_with_retry(store: Callable[[list[Batch]], list[S]], batches: list[Batch]) -> list[S]:
-    """A failure that came fast is tried once more: after a restart of the database the first use of
-    a connection fails."""
+    """Retries a fast failure once: after a restart of the database, the first use of a connection
+    fails."""
     started = time.monotonic()
     try:
         return store(batches)
@@ -250,7 +258,7 @@ def _store_with_retry(store: Callable[[list[Batch]], list[S]], batches: list[Bat
 
 def _fail(group: list[PendingBatch], error: BaseException) -> None:
     if len(group) > 1 and isinstance(error, (DataError, IntegrityError)):
-        for waiting in group:  # one of them cannot be stored; the others shall not suffer for it
+        for waiting in group:  # one of them cannot be stored; it must not fail the others
             commit_group([waiting])
         return
     for waiting in group:

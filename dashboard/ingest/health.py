@@ -1,17 +1,17 @@
-"""Whether what was acknowledged is also folded: the age of the oldest report that waits, and what
-is quarantined."""
+"""Health checks of ingest: age of the oldest waiting report, quarantined reports, and errors of the
+committer."""
 
 from dashboard.common.health import Check, format_age
 from dashboard.ingest.group_commit import COMMITTER, MAX_FAILURES_IN_A_ROW
 from dashboard.ingest.selectors import list_quarantine_reasons, read_inbox_age
 
 MAX_INBOX_AGE_S = 60.0
-"""Seconds that a report may wait; a worker that is well folds it within three."""
+"""Seconds that a report may wait. A healthy worker folds it within three."""
 
 
 def committer_check() -> Check:
-    """Errors in a row of the thread that commits reports in this process; a few of them, and the
-    process takes no reports."""
+    """Errors in a row of the thread that commits reports in this process. After a few errors, the
+    process accepts no reports."""
     failures = COMMITTER.failures_in_a_row
     if not failures:
         return Check(
@@ -38,7 +38,7 @@ def committer_check() -> Check:
 
 
 def inbox_check() -> Check:
-    """The age of the oldest report that waits to be folded."""
+    """Age of the oldest report that waits to be folded."""
     age = read_inbox_age()
     if age > MAX_INBOX_AGE_S:
         return Check(
@@ -54,8 +54,8 @@ def inbox_check() -> Check:
 
 
 def quarantine_check() -> Check:
-    """How many reports could not be folded, and the most frequent reason; for the operator, since
-    the text may be of any project."""
+    """Number of reports that could not be folded, and the most frequent reason. For the operator
+    only, since the text may belong to any project."""
     reasons = list_quarantine_reasons()
     count = sum(number for _, number in reasons)
     if not count:

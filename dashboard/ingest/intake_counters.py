@@ -1,5 +1,5 @@
-"""Counts what was acknowledged in memory, by project and hour; the committer writes the counts down
-every few seconds."""
+"""Intake counters: acknowledged reports and bytes in memory, by project and hour. The committer
+writes them every few seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dashboard.common import clock
 
 @dataclass
 class IntakeCounts:
-    """Reports and bytes by project and hour, and the commits they took."""
+    """Reports and bytes by project and hour, and the number and duration of commits."""
 
     reports: Counter[tuple[int, int]] = field(default_factory=Counter)
     bytes: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -25,7 +25,7 @@ _counts = IntakeCounts()
 
 
 def record_intake(*, project_id: int, reports: int, size: int) -> None:
-    """A request of so many bytes was acknowledged."""
+    """Counts an acknowledged request of `size` bytes."""
     key = (project_id, int(clock.unix() // 3600))
     with _lock:
         _counts.reports[key] += reports
@@ -33,14 +33,14 @@ def record_intake(*, project_id: int, reports: int, size: int) -> None:
 
 
 def record_commit(seconds: float) -> None:
-    """The database took so long to make a group of requests durable, or to fail."""
+    """Counts a commit, successful or not, that took `seconds` to answer."""
     with _lock:
         _counts.commits += 1
         _counts.commit_seconds += seconds
 
 
 def drain_intake() -> IntakeCounts:
-    """The counts since they were last taken."""
+    """Returns and resets the counts since the last drain."""
     global _counts
     with _lock:
         taken, _counts = _counts, IntakeCounts()
@@ -48,7 +48,7 @@ def drain_intake() -> IntakeCounts:
 
 
 def restore_intake(taken: IntakeCounts) -> None:
-    """Puts counts back that could not be written."""
+    """Adds back counts that could not be written."""
     with _lock:
         _counts.reports.update(taken.reports)
         _counts.bytes.update(taken.bytes)

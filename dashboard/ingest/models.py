@@ -1,5 +1,5 @@
-"""What ingest locks and answers with: senders, the inbox, commands, and reports set aside. Keys
-begin with the project."""
+"""Models of ingest: senders, the inbox, commands, and quarantined reports. Primary keys begin with
+the project."""
 
 from django.db import models
 
@@ -8,7 +8,7 @@ from dashboard.projects.models import Project
 
 
 class Sender(models.Model):
-    """One instance as the endpoint knows it: which sequence ranges are durable."""
+    """One instance as the endpoint knows it, with its durable sequence ranges."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     instance_id = models.CharField(max_length=26)
@@ -40,8 +40,8 @@ class Sender(models.Model):
 
 
 class InboxRow(models.Model):
-    """One acknowledged report that waits to be folded; the row is deleted by the fold that counts
-    it."""
+    """One acknowledged report that waits to be folded. The fold that counts the report deletes the
+    row."""
 
     project = models.ForeignKey(
         Project, on_delete=models.CASCADE, related_name="+", db_constraint=False
@@ -69,8 +69,8 @@ class InboxRow(models.Model):
 
 
 class FoldAttempt(models.Model):
-    """A fold under way: committed before the fold, deleted inside it; one that stays names rows
-    that kill a worker."""
+    """A fold in progress: committed before the fold, deleted inside the fold. A row that remains
+    names the reports that kill a worker."""
 
     shard = models.SmallIntegerField()
     project_id = models.BigIntegerField(
@@ -93,8 +93,8 @@ class FoldAttempt(models.Model):
 
 
 class PoisonReport(models.Model):
-    """A report that could not be folded in three tries, kept with its error; `manage.py refold`
-    brings it back."""
+    """A report that could not be folded in three attempts, with its error. `manage.py refold`
+    returns it to the inbox."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     shard = models.SmallIntegerField()
@@ -113,7 +113,7 @@ class PoisonReport(models.Model):
 
 
 class Refusal(models.Model):
-    """How many requests or reports were refused, by code and hour; the health page shows them."""
+    """Number of refused requests and reports, by code and hour. The health page shows them."""
 
     pk = models.CompositePrimaryKey("project_id", "hour", "code")
     project_id = models.BigIntegerField(help_text="0 when the key named no project.")
@@ -126,8 +126,7 @@ class Refusal(models.Model):
 
 
 class Intake(models.Model):
-    """How many reports were acknowledged, and the bytes they came in, by hour; the health page
-    draws it."""
+    """Number of acknowledged reports and their bytes, by hour. The health page draws them."""
 
     pk = models.CompositePrimaryKey("project_id", "hour")
     project_id = models.BigIntegerField()
@@ -140,7 +139,8 @@ class Intake(models.Model):
 
 
 class Command(models.Model):
-    """A signed order to instances; it rides in the answer to a report and ends by itself."""
+    """A signed command to instances. The answer to a report carries it; it expires automatically.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     verb = models.CharField(
@@ -176,7 +176,7 @@ class Command(models.Model):
 
 
 class EngineTarget(models.Model):
-    """An engine without an agent whose /metrics a worker reads; operators name it with manage.py
+    """An engine without an agent. A worker reads its /metrics; operators add it with manage.py
     scrape."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
@@ -212,8 +212,8 @@ class EngineTarget(models.Model):
 
 
 class BucketLayout(models.Model):
-    """The buckets of an engine's histogram under the name that shape buckets have: the judge asks
-    how wide they are."""
+    """Bounds of the buckets of an engine's histogram, by the name of the shape bucket. The judge
+    reads their widths."""
 
     name = models.CharField(max_length=64, primary_key=True)
     bounds = models.JSONField(

@@ -1,5 +1,5 @@
-"""The report endpoint as an OpenAPI document, made from the classes of the wire, so that it says
-what the decoder does; pure code."""
+"""OpenAPI document of the report endpoint, generated from the classes of the wire so that it
+matches the decoder. Pure code."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _UNIX_TIME = {"minimum": 0, "maximum": MAX_UNIX_TIME_S, "description": "Unix sec
 
 @cache
 def build_openapi_document() -> dict[str, Any]:
-    """OpenAPI 3.1; what JSON Schema cannot say (sketches that add up, sequence ranges) is said by
-    the answer's `rejected`."""
+    """The OpenAPI 3.1 document. JSON Schema cannot express that sketches add up or that ranges are
+    valid; the answer's `rejected` reports those errors."""
     (request, ack, error), components = msgspec.json.schema_components(
         (Request, Ack, Error), ref_template="#/components/schemas/{name}"
     )
@@ -49,8 +49,8 @@ def build_openapi_document() -> dict[str, Any]:
 
 
 def _add_bounds(components: dict[str, Any]) -> None:
-    """What refuses a whole request and is no matter of types: ranges, lengths and the alphabet of
-    the identity."""
+    """Adds the limits that refuse a whole request and are not types: ranges, lengths and the
+    alphabet of the identity."""
     request, identity = components["Request"]["properties"], components["Identity"]["properties"]
     request["v"] |= {"enum": list(ACCEPTED_VERSIONS)}
     request["sent"] |= _UNIX_TIME
@@ -86,7 +86,7 @@ def _operation(
 
 
 def _refusals(error: dict[str, Any]) -> dict[str, Any]:
-    """One answer per status, each with all codes that come with it."""
+    """One answer per HTTP status, with all of its codes."""
     meanings: dict[str, list[str]] = {}
     for code, (status, meaning) in ERROR_CODES.items():
         meanings.setdefault(str(status), []).append(f"`{code}`: {meaning}")

@@ -1,5 +1,5 @@
-"""Counts refusals in memory, by project, hour and code; the committer writes the counts down every
-few seconds."""
+"""Refusal counters in memory, by project, hour and code. The committer writes them every few
+seconds."""
 
 from collections import Counter
 from threading import Lock
@@ -13,13 +13,13 @@ _counts: RefusalCounts = Counter()
 
 
 def record_refusal(*, project_id: int, code: str, count: int = 1) -> None:
-    """Counts a refusal; 0 stands for a request whose key named no project."""
+    """Counts a refusal; project 0 means that the key identified no project."""
     with _lock:
         _counts[(project_id, int(clock.unix() // 3600), code)] += count
 
 
 def drain_refusals() -> RefusalCounts:
-    """The counts since they were last taken."""
+    """Returns and resets the counts since the last drain."""
     global _counts
     with _lock:
         taken, _counts = _counts, Counter()
@@ -27,6 +27,6 @@ def drain_refusals() -> RefusalCounts:
 
 
 def restore_refusals(counts: RefusalCounts) -> None:
-    """Puts counts back that could not be written."""
+    """Adds back counts that could not be written."""
     with _lock:
         _counts.update(counts)

@@ -1,5 +1,5 @@
-"""What a request must be before its body is read: method, transport, key, length, type; then the
-body itself."""
+"""Request checks: method, transport, key, length and type before the body is read, then the body.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from dashboard.projects.services import key_record_exposure
 MAX_HEADER_KEY = 256
 
 Environ = dict[str, Any]
-"""A request as WSGI tells it."""
+"""A request as WSGI passes it."""
 
 
 def method_check(environ: Environ) -> None:
-    """Only POST, and only to a name that is ours."""
+    """Accepts only POST, and only to a host name of this server."""
     if environ["REQUEST_METHOD"] != "POST":
         raise RefusalError("wrong_method", "This address takes POST.")
     if not _is_our_host(
@@ -37,15 +37,15 @@ def method_check(environ: Environ) -> None:
 
 @lru_cache(maxsize=256)
 def _is_our_host(host: str, allowed: tuple[str, ...]) -> bool:
-    """Whether the Host header names this server; agents say the same thousands of times a
+    """True if the Host header names this server. Agents send the same header thousands of times a
     second."""
     domain, _ = split_domain_port(host)
     return bool(domain) and validate_host(domain, allowed)
 
 
 def key_require(environ: Environ, kind: str = "ing") -> VerifiedKey:
-    """The key, if it is of this kind (`projects.keys.KINDS`); in the URL or over plain http it is
-    marked as exposed."""
+    """The verified key, if it is of this kind (`projects.keys.KINDS`). A key in the URL or over
+    plain HTTP is marked as exposed."""
     _refuse_key_in_url(environ)
     text = _read_key_text(environ)
     known = key_check(text) if text else None
@@ -69,13 +69,13 @@ def key_require(environ: Environ, kind: str = "ing") -> VerifiedKey:
 
 
 def find_cached_key(environ: Environ) -> VerifiedKey | None:
-    """The key, if it worked lately; the database is not asked."""
+    """The key, if it was verified recently; does not query the database."""
     text = _read_key_text(environ)
     return key_recall(text) if text else None
 
 
 def _read_key_text(environ: Environ) -> str:
-    """What the header holds, empty where it cannot be a key."""
+    """The key in the header; empty if it cannot be a key."""
     scheme, _, text = environ.get("HTTP_AUTHORIZATION", "").partition(" ")
     return text if scheme.lower() == "bearer" and len(text) <= MAX_HEADER_KEY else ""
 
@@ -97,8 +97,8 @@ def _refuse_key_in_url(environ: Environ) -> None:
 
 
 def _unquote_twice(address: str) -> str:
-    """Without percent signs, also where a client quoted twice: a key is readable in the logs either
-    way."""
+    """The address without percent escapes, even where a client quoted it twice: logs expose the key
+    either way."""
     for _ in range(2):
         address = unquote(address) if "%" in address else address
     return address
@@ -121,8 +121,8 @@ def _is_loopback(text: str) -> bool:
 
 
 def _is_secure(environ: Environ) -> bool:
-    """As Django tells it: the proxy's word where one is trusted, else the connection's own
-    scheme."""
+    """True if the request is secure, by Django's rules: the header of a trusted proxy, or else the
+    scheme of the connection."""
     if settings.SECURE_PROXY_SSL_HEADER:
         header, value = settings.SECURE_PROXY_SSL_HEADER
         if header in environ:
@@ -131,7 +131,7 @@ def _is_secure(environ: Environ) -> bool:
 
 
 def head_check(environ: Environ, kind: str = "application/json") -> int:
-    """The length of the body, if it may be read at all."""
+    """The length of the body. Raises RefusalError if the body must not be read."""
     text: str = environ.get("CONTENT_LENGTH") or ""
     if not text:
         raise RefusalError("no_length", "The request has no Content-Length.")

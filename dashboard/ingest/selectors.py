@@ -1,4 +1,4 @@
-"""Reads what ingest owns: how long the inbox is, what is durable of a sender, what was refused."""
+"""Selectors of ingest: length of the inbox, durable ranges of senders, and refusals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dashboard.projects.selectors import for_project
 
 @dataclass(frozen=True, slots=True)
 class SenderState:
-    """What is durable of one instance, and what is not."""
+    """Durable and missing ranges of one instance."""
 
     instance_id: str
     ranges: list[tuple[int, int]]
@@ -35,7 +35,8 @@ class SenderState:
 
     @classmethod
     def of(cls, sender: Sender) -> SenderState:
-        """The state in a row: `missing` was given up for good, `awaited` may still come."""
+        """The state in a row. `missing` numbers were given up permanently; `awaited` numbers may
+        still arrive."""
         coverage = Coverage.of(sender.ranges, sender.closed, sender.missing)
         return cls(
             sender.instance_id,
@@ -47,17 +48,18 @@ class SenderState:
 
 
 def count_inbox_reports(project: Project | None = None) -> int:
-    """How many reports wait to be folded, of one project or of all."""
+    """Number of reports that wait to be folded, of one project or of all."""
     return _query_inbox(project).count()
 
 
 def count_inbox_reports_up_to(project_id: int, most: int) -> int:
-    """How many reports of the project wait, counted no further than `most`."""
+    """Number of the project's waiting reports, counted up to `most`."""
     return InboxRow.objects.filter(project_id=project_id).order_by()[:most].count()
 
 
 def list_quarantine_reasons() -> list[tuple[str, int]]:
-    """Why reports of all projects are quarantined, the most frequent reason first."""
+    """Reasons why reports of all projects are quarantined, most frequent first, each with its
+    count."""
     reasons = (
         PoisonReport.objects.values_list("error")
         .annotate(count=Count("pk"))
@@ -67,20 +69,20 @@ def list_quarantine_reasons() -> list[tuple[str, int]]:
 
 
 def read_inbox_age(project: Project | None = None) -> float:
-    """Seconds that the oldest waiting report has waited; 0 if none waits. Rows are numbered as they
-    come."""
+    """Age of the oldest waiting report in seconds; 0 if none waits. Row IDs follow the order of
+    arrival."""
     oldest = _query_inbox(project).order_by("id").values_list("received_at", flat=True).first()
     return max(0.0, (clock.now() - oldest).total_seconds()) if oldest else 0.0
 
 
 def read_sender_state(*, project: Project, instance_id: str) -> SenderState | None:
-    """What is durable of the instance, or None if it never sent anything."""
+    """State of the instance; None if it never sent a report."""
     sender = for_project(Sender, project).filter(instance_id=instance_id).first()
     return SenderState.of(sender) if sender else None
 
 
 def read_sender_states(*, project: Project, instance_ids: list[str]) -> dict[str, SenderState]:
-    """The same for many instances."""
+    """States of several instances, by instance ID."""
     return {
         sender.instance_id: SenderState.of(sender)
         for sender in for_project(Sender, project).filter(instance_id__in=instance_ids)
@@ -88,12 +90,12 @@ def read_sender_states(*, project: Project, instance_ids: list[str]) -> dict[str
 
 
 def has_any_report(project: Project) -> bool:
-    """Whether anything was ever acknowledged for the project."""
+    """True if any report of the project was ever acknowledged."""
     return for_project(Sender, project).exists()
 
 
 def count_refusals_by_code(*, project: Project, hours: int = 24) -> dict[str, int]:
-    """How many requests and reports were refused in the last hours, by code."""
+    """Number of refused requests and reports in the last `hours`, by code."""
     since = int(clock.unix() // 3600) - hours + 1
     rows = (
         for_project(Refusal, project)
@@ -106,7 +108,7 @@ def count_refusals_by_code(*, project: Project, hours: int = 24) -> dict[str, in
 
 
 def list_refusals_by_hour(*, project: Project, hours: int) -> list[tuple[int, str, int]]:
-    """Hour since 1970, code and count of what was refused in the last hours."""
+    """Hour since 1970, code and count of refusals in the last `hours`."""
     since = int(clock.unix() // 3600) - hours + 1
     return list(
         for_project(Refusal, project).filter(hour__gte=since).values_list("hour", "code", "count")
@@ -114,8 +116,8 @@ def list_refusals_by_hour(*, project: Project, hours: int) -> list[tuple[int, st
 
 
 def read_intake_by_hour(*, project: Project, hours: int) -> dict[int, tuple[int, int]]:
-    """Reports and bytes that were acknowledged in the last hours, by hour since 1970; an hour
-    without any is not there."""
+    """Acknowledged reports and bytes in the last `hours`, by hour since 1970. Hours without reports
+    are absent."""
     since = int(clock.unix() // 3600) - hours + 1
     rows = (
         for_project(Intake, project).filter(hour__gte=since).values_list("hour", "reports", "bytes")
@@ -124,12 +126,12 @@ def read_intake_by_hour(*, project: Project, hours: int) -> dict[int, tuple[int,
 
 
 def count_poison_reports(project: Project | None = None) -> int:
-    """How many reports were set aside because folding them failed, of one project or of all."""
+    """Number of quarantined reports, of one project or of all."""
     return (PoisonReport.objects if project is None else for_project(PoisonReport, project)).count()
 
 
 def count_fold_retries() -> int:
-    """How many folds failed and are tried again, in halves or whole."""
+    """Number of failed folds that are being retried, in halves or whole."""
     return FoldAttempt.objects.exclude(attempts=1).count()
 
 
@@ -138,8 +140,7 @@ def _query_inbox(project: Project | None) -> QuerySet[InboxRow]:
 
 
 def read_bucket_layouts(names: Collection[str]) -> dict[str, tuple[float, ...]]:
-    """The upper bounds of an engine's buckets, by the name of their layout; a layout that is not
-    kept is not there."""
+    """Upper bounds of an engine's buckets, by layout name. Unknown layouts are absent."""
     return {
         row.name: tuple(decode_bounds(row.bounds))
         for row in BucketLayout.objects.filter(name__in=names)

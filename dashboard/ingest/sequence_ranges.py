@@ -1,5 +1,5 @@
-"""Which sequence numbers of a sender are durable: sorted ranges, normally one; pure arithmetic that
-counts every number once."""
+"""Sequence ranges: the durable sequence numbers of a sender as sorted ranges, normally one. Pure
+arithmetic that counts every number once."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ RANGE_CONFLICT = "range_conflict"
 
 @dataclass(slots=True)
 class Coverage:
-    """The acknowledged ranges, the gaps between them that were given up, how many numbers those
-    hold, and the last reports."""
+    """The acknowledged ranges, the gaps between them that were given up, the count of numbers in
+    those gaps, and the last reports."""
 
     ranges: list[SeqRange] = field(default_factory=list)
     closed: list[SeqRange] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Coverage:
         missing: int,
         recent: list[ReportDigest] | None = None,
     ) -> Coverage:
-        """The coverage as it was stored."""
+        """The coverage from its stored form."""
         return cls(
             [_to_range(pair) for pair in ranges],
             [_to_range(pair) for pair in closed],
@@ -49,22 +49,22 @@ class Coverage:
 
     @property
     def next_seq(self) -> int:
-        """The number after the highest one acknowledged."""
+        """The number after the highest acknowledged one."""
         return self.ranges[-1][1] + 1 if self.ranges else 1
 
     @property
     def held(self) -> list[SeqRange] | None:
-        """The ranges, where numbers below the highest one are missing; None where none is."""
+        """The ranges if numbers below the highest one are missing, else None."""
         return list(self.ranges) if self.open_gaps else None
 
     @property
     def open_gaps(self) -> int:
-        """How many numbers below the highest one have not come yet, and still may."""
+        """Count of numbers below the highest one that are missing and may still arrive."""
         held = sum(last - first + 1 for first, last in self.ranges)
         return self.next_seq - 1 - held
 
     def place(self, seq: SeqRange) -> str:
-        """NEW, COVERED, PARTIAL_OVERLAP or GAP_CLOSED: what a report with this range is."""
+        """Classifies a range: NEW, COVERED, PARTIAL_OVERLAP or GAP_CLOSED."""
         first, last = seq
         gap = _find_overlapping(self.closed, seq)
         if gap is not None:
@@ -75,8 +75,8 @@ class Coverage:
         return COVERED if held[0] <= first and last <= held[1] else PARTIAL_OVERLAP
 
     def take(self, report: ReportDigest) -> str:
-        """What a report is: as `place` says, or RANGE_CONFLICT where another one is stored under
-        its range. One that is NEW is added."""
+        """Classifies a report as `place` does, or as RANGE_CONFLICT if another report is stored
+        under its range. Adds a NEW report."""
         seq = (report.last - report.before, report.last)
         place = self.place(seq)
         if place == NEW:
@@ -87,7 +87,7 @@ class Coverage:
         return place
 
     def add(self, seq: SeqRange) -> None:
-        """Takes in a range that is NEW, joining its neighbours; beyond 64 ranges the oldest gap is
+        """Adds a NEW range and joins it with its neighbours. Beyond 64 ranges, the oldest gap is
         given up."""
         at = bisect_right(self.ranges, seq)
         first, last = seq
@@ -107,7 +107,7 @@ class Coverage:
         self.closed.append((last + 1, after - 1))
         self.closed.sort()
         if len(self.closed) > MAX_RANGES:
-            # What lies between the two oldest is older than anything an agent still keeps.
+            # Numbers between the two oldest are older than anything that an agent still keeps.
             self.closed[:2] = [(self.closed[0][0], self.closed[1][1])]
 
 

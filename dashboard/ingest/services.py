@@ -1,5 +1,5 @@
-"""Writes what ingest owns: senders and their ranges, inbox rows, counts of what was taken and
-refused."""
+"""Services of ingest: write senders and their ranges, inbox rows, and counts of intake and
+refusals."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ _COUNT_INTAKE = (
 
 
 def reports_append(batches: Sequence[Batch]) -> list[StoreResult | None]:
-    """Stores in one statement the batches that continue their sender's newest range, or begin it;
-    None for those that need `reports_store`.
+    """Stores, in one statement, the batches that continue or begin their sender's newest range.
+    Returns None for batches that need `reports_store`.
 
-    That is how nearly all reports come, and the database itself checks it, so that no row is read
-    first. PostgreSQL only: SQLite has no round trips to save."""
+    Nearly all reports arrive in order. The database checks the order in the statement, so no row is
+    read first. PostgreSQL only: SQLite has no round trips to save.
+    """
     results: list[StoreResult | None] = [None] * len(batches)
     if connection.vendor != "postgresql":
         return results
@@ -67,7 +68,7 @@ def reports_append(batches: Sequence[Batch]) -> list[StoreResult | None]:
 
 
 def reports_store(batches: Sequence[Batch]) -> list[StoreResult]:
-    """Stores the batches in one transaction; when it returns, what it acknowledges survives any
+    """Stores the batches in one transaction. On return, every acknowledged report survives any
     crash."""
     if not batches:
         return []
@@ -129,7 +130,7 @@ def refusals_write(counts: Mapping[tuple[int, int, str], int]) -> None:
 
 
 def intake_write(taken: IntakeCounts) -> None:
-    """Adds what was acknowledged, by project and hour and in all."""
+    """Adds counts of acknowledged reports and bytes, by project and hour and in total."""
     sums = {
         ("accepted", "reports"): taken.reports.total(),
         ("accepted", "bytes"): taken.bytes.total(),

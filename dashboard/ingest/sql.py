@@ -1,5 +1,5 @@
-"""The statements that make batches durable: sender rows locked, ranges extended, inbox rows
-inserted; the same SQL on both databases."""
+"""SQL that makes batches durable: locks sender rows, extends ranges and inserts inbox rows. The
+same SQL runs on both databases, except for the append."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ WITH given AS (
 SELECT project_id, instance_id, ranges FROM taken"""
 
 PREPARE_NEVER = 1 << 30
-"""Executions after which psycopg prepares a statement that did not ask for it."""
+"""Executions after which psycopg prepares a statement that did not request it."""
 
 _session = local()
 
@@ -73,11 +73,11 @@ _session = local()
 def batches_append(
     batches: Sequence[Batch], *, now: datetime
 ) -> list[tuple[SenderKey, list[list[int]]]]:
-    """Stores those whose first number follows the newest one of their sender, or whose sender is
-    new; returns their senders and ranges.
+    """Stores the batches that continue their sender's newest range or have a new sender. Returns
+    their senders and ranges.
 
-    Each sender may come once. PostgreSQL only, and outside any transaction: the statement is
-    one."""
+    Each sender may occur once. PostgreSQL only, and outside any transaction: it is one statement.
+    """
     senders = zip(
         *(
             (
@@ -115,8 +115,8 @@ def batches_append(
                 "SET synchronous_commit = on; SET lock_timeout = '2s'; SET "
                 "statement_timeout = '10s'"
             )
-            # Django leaves it at None, with which psycopg prepares nothing, whatever a statement
-            # asks for.
+            # Django leaves the threshold at None, and psycopg then prepares nothing, even on
+            # request.
             connection.connection.prepare_threshold = PREPARE_NEVER
             _session.prepared = connection.connection
         cursor.execute(
@@ -129,8 +129,8 @@ def batches_append(
 
 
 def require_durability(cursor: CursorWrapper) -> None:
-    """A commit of this transaction survives a crash whatever the server's default is, and a blocked
-    table gives up in seconds."""
+    """Makes the commit of this transaction survive a crash under any default of the server. A
+    blocked table fails within seconds."""
     if connection.vendor == "postgresql":
         cursor.execute(
             "SET LOCAL synchronous_commit = on; SET LOCAL lock_timeout = '2s'; SET LOCAL "
@@ -141,8 +141,8 @@ def require_durability(cursor: CursorWrapper) -> None:
 def senders_lock(
     cursor: CursorWrapper, keys: Sequence[SenderKey], unknown: Sequence[SenderKey], now: datetime
 ) -> dict[SenderKey, Coverage]:
-    """What is durable of each sender, its row held until the end of the transaction; those in
-    `unknown` get a row if they have none."""
+    """Durable coverage of each sender, with its row locked until the end of the transaction.
+    Senders in `unknown` get a row if they have none."""
     found = _select_senders(cursor, sorted(set(keys)))
     made = sorted(set(unknown) - set(found))
     if made:
@@ -181,8 +181,8 @@ def senders_write(cursor: CursorWrapper, states: dict[SenderKey, tuple[Coverage,
 
 
 def inbox_write(cursor: CursorWrapper, items: Sequence[tuple[Batch, ReportItem]]) -> None:
-    """Adds the reports to the lines they wait in."""
-    # SQLite has one folder: one line, and what a fold costs however little it holds is paid once.
+    """Adds the reports to their shards of the inbox."""
+    # SQLite has one folder: with one shard, the fixed cost of a fold is paid once.
     one_line = connection.vendor != "postgresql"
     rows = [
         (

@@ -1,4 +1,4 @@
-"""What became of a batch, once it is durable."""
+"""Store result: the outcome of a durable batch."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from compilewatch.wire.messages import SeqRange
 
 @dataclass(slots=True)
 class StoreResult:
-    """The ranges to acknowledge, the number after the highest one, and what is refused for good;
-    `held` are all ranges that are durable of the sender, None where none below the next number is
-    missing."""
+    """The ranges to acknowledge, the number after the highest one, and the permanent refusals.
+    `held` lists all durable ranges of the sender; None if no number below the next one is missing.
+    """
 
     acked: list[SeqRange]
     next_seq: int

@@ -1,4 +1,4 @@
-"""The task of ingest: read the engines that have no agent."""
+"""Tasks of ingest: read the engines that have no agent."""
 
 from celery import shared_task
 

@@ -1,4 +1,4 @@
-"""The addresses of ingest."""
+"""URL routes of ingest."""
 
 from django.urls import path
 

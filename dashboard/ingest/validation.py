@@ -1,5 +1,5 @@
-"""What a decoded report must keep to so that it is certain to fold: ranges of numbers and times,
-sketches, sequence; pure code."""
+"""Validation: rules that a decoded report must meet so that the fold cannot fail: ranges of numbers
+and times, sketches, and sequence. Pure code."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ MAX_BYTES = 1 << 53
 MAX_INT32 = (1 << 31) - 1
 MAX_NUMBER = 1e15
 MAX_STALL_S = 7 * 86400.0
-"""No caller waits for a compilation for longer than a week."""
+"""No caller waits longer than a week for a compilation."""
 MAX_UNIX_TIME_S = 32503680000.0
-"""The year 3000; milliseconds where seconds are meant lie beyond it."""
+"""The year 3000. Milliseconds in place of seconds exceed it."""
 MAX_FUTURE_S = 300.0
 SKEW_TOLERANCE_S = 2.0
 
@@ -51,7 +51,7 @@ _identity_ints = attrgetter(*_IDENTITY_INTS)
 
 
 class InvalidReport(ValueError):
-    """Why a report or an identity is refused; the text names the field."""
+    """The reason why a report or an identity is refused; the text names the field."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -59,12 +59,13 @@ class InvalidReport(ValueError):
 
 
 def correct_skew(moment: float, offset: float) -> float:
-    """A moment of the agent's clock on the server's; small offsets are the network's and stay."""
+    """Converts a time of the agent's clock to the server's clock. Small offsets are network delay
+    and are ignored."""
     return moment + offset if abs(offset) > SKEW_TOLERANCE_S else moment
 
 
 def seq_check(seq: SeqRange) -> None:
-    """Two positive whole numbers in order."""
+    """Checks for two positive integers in order."""
     if not 1 <= seq[0] <= seq[1] <= MAX_SEQ:
         raise InvalidReport(
             "invalid_seq",
@@ -73,8 +74,8 @@ def seq_check(seq: SeqRange) -> None:
 
 
 def length_check(report: Report) -> None:
-    """No more numbers than the window has time for: whatever a range covers is acknowledged as
-    stored when it comes later."""
+    """Checks that the range has at most the numbers that fit into its window. Later reports in a
+    covered range would be acknowledged as stored."""
     count, most = report.seq[1] - report.seq[0] + 1, count_allowed_numbers(report)
     if count > most:
         seconds = report.window[1] - report.window[0]
@@ -85,8 +86,8 @@ def length_check(report: Report) -> None:
 
 
 def window_check(window: tuple[float, float], offset: float, now: float) -> bool:
-    """Whether the window is young enough to be new; one that ends in the future or before it starts
-    is wrong."""
+    """True if the window is young enough to be new. Raises InvalidReport if it ends in the future
+    or before its start."""
     start, end = window
     if not 0.0 <= start <= end <= MAX_UNIX_TIME_S:
         raise InvalidReport(
@@ -99,7 +100,7 @@ def window_check(window: tuple[float, float], offset: float, now: float) -> bool
 
 
 def identity_check(identity: Identity) -> None:
-    """Numbers that fit their columns, a start that is a moment, and names that are there."""
+    """Checks that numbers fit their columns, the start is a valid time, and names are present."""
     if (
         len(identity.id) != 26
         or not identity.id.isascii()
@@ -119,7 +120,7 @@ def identity_check(identity: Identity) -> None:
 
 
 def report_check(report: Report) -> None:
-    """Everything in a report but its sequence range and its window."""
+    """Checks everything in a report except its sequence range and its window."""
     for number, region in enumerate(report.regions):
         _check_region(region, f"regions[{number}]")
     if len(report.compiles) > MAX_COMPILES or len(report.findings) > MAX_FINDINGS:

@@ -1,5 +1,5 @@
-"""The report endpoint as a Django view, for whatever calls Django without the WSGI application
-around it."""
+"""Report view: the report endpoint for callers that use Django without the WSGI application around
+it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dashboard.ingest.endpoint import handle_reports
 
 @csrf_exempt
 def reports_receive(request: WSGIRequest) -> HttpResponse:
-    """The same answer as the endpoint gives on its own."""
+    """Answers as the endpoint does."""
     answer = handle_reports(request.environ)
     response = json_response(answer.body, answer.status)
     for name, value in answer.headers:
         response[name] = value
-    response._has_been_logged = True  # type: ignore[attr-defined]  # refusals are counted; a log line each would be a flood
+    response._has_been_logged = True  # type: ignore[attr-defined]  # counted, not logged
     return response

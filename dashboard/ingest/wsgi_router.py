@@ -1,5 +1,4 @@
-"""The outermost WSGI application: reports go straight to their endpoint, everything else to
-Django."""
+"""WSGI router: sends reports directly to their endpoint and everything else to Django."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ Application = Callable[[Environ, Any], Iterable[bytes]]
 
 
 class ReportsRouter:
-    """Answers the one path that machines use thousands of times a second, past sessions, cookies
-    and all that people need."""
+    """Answers the one path that machines request thousands of times a second, without sessions,
+    cookies and other features for people."""
 
     def __init__(self, application: Application) -> None:
         self._application = application

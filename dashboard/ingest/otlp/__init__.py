@@ -1,2 +1,2 @@
-"""OpenTelemetry metrics in place of reports: `POST /api/v1/otlp/v1/metrics` takes the regions that
-they hold."""
+"""OTLP receiver: `POST /api/v1/otlp/v1/metrics` accepts regions as OpenTelemetry metrics in place
+of reports."""

@@ -1,5 +1,5 @@
-"""From OpenTelemetry's metrics to requests of the wire, one an instance, with what metrics cannot
-tell marked as such; pure code."""
+"""OTLP converter: turns OpenTelemetry metrics into one wire request per instance. Values that
+metrics cannot express are marked as unknown. Pure code."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ _TEXTS = tuple(one.name for one in fields(Identity) if one.type == "str")
 
 @dataclass
 class Conversion:
-    """What a request came to: one wire request an instance and up to 32 windows, and how many
-    points were left out, and why."""
+    """Result of one request: a wire request for each instance and up to 32 windows, the number of
+    rejected points, and the reason."""
 
     requests: list[Request] = field(default_factory=list)
     left_out: int = 0
     why: str = ""
 
     def refuse(self, points: int, why: str) -> None:
-        """Leaves points out; the first reason is the one that is told."""
+        """Rejects points. The first reason is reported."""
         self.left_out += points
         self.why = self.why or why
 
@@ -66,10 +66,10 @@ class _WindowBuilder:
     seq: dict[str, int] = field(default_factory=dict)
     regions: dict[tuple[Any, ...], Region] = field(default_factory=dict)
     even: bool = False
-    """Whether a histogram's bins were wider than ours."""
+    """True if the bins of a histogram were wider than those of a sketch."""
 
     def report(self) -> Report:
-        """Numbered by its sender, else by the time that it covers."""
+        """The report, numbered by its sender, or else by its time."""
         seq = (
             (self.seq[FIRST], self.seq[LAST])
             if len(self.seq) == 2
@@ -86,8 +86,8 @@ class _WindowBuilder:
 
 
 def convert_metrics(metrics: Mapping[str, Any], project_id: int, now: float) -> Conversion:
-    """The requests in an ExportMetricsServiceRequest, in its JSON form; what is none raises what
-    Python does of it."""
+    """The wire requests in an ExportMetricsServiceRequest in its JSON form. Malformed metrics raise
+    the error that Python raises."""
     taken, found = Conversion(), dict[str, tuple[dict[str, Any], dict[int, _WindowBuilder]]]()
     for one in metrics.get("resourceMetrics", ()):
         told = _parse_attributes((one.get("resource") or {}).get("attributes", ()))
@@ -185,8 +185,8 @@ def _find_region(window: _WindowBuilder, labels: Mapping[str, Any]) -> Region:
 
 
 def _complete_region(region: Region) -> Region:
-    """A sender that counts nothing itself has as many calls as were timed, of which nobody knows
-    how they ran."""
+    """Completes a region without call counters: its calls are the timed calls, and their execution
+    mode is unknown."""
     if not region.calls and region.latency is not None:
         region.calls = region.unknown = region.latency.count
     return region
@@ -208,8 +208,8 @@ def _build_requests(
 def _build_identity(
     told: Mapping[str, Any], project_id: int, began: float, *, even: bool
 ) -> Identity:
-    """Who reports, by OpenTelemetry's own names and the agent's; an id that is none of ours becomes
-    one, the same for the same process."""
+    """The identity, from OpenTelemetry's attribute names and the agent's. A foreign ID is replaced
+    by a derived one, which is the same for the same process."""
     known: dict[str, Any] = {
         name: str(told.get(OWN + name, told.get(STANDARD.get(name, ""), ""))) for name in _TEXTS
     }
@@ -243,7 +243,8 @@ def _build_identity(
 
 
 def _derive_id(project_id: int, told: Mapping[str, Any]) -> str:
-    """The same for the same process: what it says of itself, but for the SDK's own release."""
+    """An ID that is the same for the same process: a hash of its attributes without the release of
+    the SDK."""
     said = [f"{name}={told[name]}" for name in sorted(told) if not name.startswith("telemetry.")]
     seed = "\0".join((str(project_id), *said)).encode("utf-8", "replace")
     number, letters = int.from_bytes(hashlib.blake2b(seed, digest_size=20).digest(), "big"), ""
@@ -266,7 +267,7 @@ def _number(point: Mapping[str, Any]) -> float:
 
 
 def _parse_attributes(pairs: Any) -> dict[str, Any]:
-    """By name, as Python has them; lists and maps are left out."""
+    """Attributes by name as Python values; lists and maps are left out."""
     found: dict[str, Any] = {}
     for pair in pairs:
         value = pair.get("value") or {}

@@ -1,5 +1,5 @@
-"""`POST /api/v1/otlp/v1/metrics`: what comes in is durable before it is acknowledged, by the same
-way as reports."""
+"""OTLP endpoint: `POST /api/v1/otlp/v1/metrics`. Metrics are durable before they are acknowledged,
+by the same path as reports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ JSON, PROTOBUF = "application/json", "application/x-protobuf"
 
 @csrf_exempt
 def metrics_receive(request: WSGIRequest) -> HttpResponse:
-    """Answers as OTLP wants it, in the form in which was asked."""
+    """Answers in the form that OTLP requires, with the encoding of the request."""
     environ, key = request.environ, None
     binary = environ.get("CONTENT_TYPE", "").partition(";")[0].strip() == PROTOBUF
     try:
@@ -97,8 +97,8 @@ def _parse_json(body: bytes) -> dict[str, Any]:
 
 
 def _refuse(refused: RefusalError, key: VerifiedKey | None) -> HttpResponse:
-    """In the one shape of every error under /api/, whatever was asked in: OTLP goes by the
-    status."""
+    """An error in the format of all of /api/, for either encoding of the request: OTLP clients read
+    only the status."""
     record_refusal(project_id=key.project_id if key else 0, code=refused.code)
     COMMITTER.start()
     status = ERROR_CODES[refused.code][0]
@@ -107,12 +107,12 @@ def _refuse(refused: RefusalError, key: VerifiedKey | None) -> HttpResponse:
         response["WWW-Authenticate" if status == 401 else "Allow"] = (
             "Bearer" if status == 401 else "POST"
         )
-    response._has_been_logged = True  # type: ignore[attr-defined]  # refusals are counted; a log line each would be a flood
+    response._has_been_logged = True  # type: ignore[attr-defined]  # counted, not logged
     return response
 
 
 def _build_response(taken: Conversion, binary: bool) -> HttpResponse:
-    """An ExportMetricsServiceResponse; of what was left out the first reason."""
+    """An ExportMetricsServiceResponse with the first reason of rejected points."""
     if not binary:
         partial = {"rejectedDataPoints": str(taken.left_out), "errorMessage": taken.why}
         return json_response(
@@ -132,7 +132,7 @@ def _build_response(taken: Conversion, binary: bool) -> HttpResponse:
 
 
 def _encode_field(number: int, data: bytes) -> bytes:
-    """A text or message of protobuf."""
+    """A protobuf field of type string or message."""
     return _encode_varint(number << 3 | 2) + _encode_varint(len(data)) + data
 
 

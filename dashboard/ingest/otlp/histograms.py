@@ -1,5 +1,5 @@
-"""An exponential histogram of OpenTelemetry as a sketch: exact unless its bins are wider than a
-sketch's own; pure code."""
+"""Histogram converter: turns an exponential histogram of OpenTelemetry into a sketch. Exact unless
+its bins are wider than the sketch's bins. Pure code."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, SCALE, Sketch, lower_bound
 
 MAX_SCALE = 20
-"""OpenTelemetry defines no finer scale."""
+"""Finest scale that OpenTelemetry defines."""
 MAX_BINS = 8192
-"""Bins of one histogram, and parts that wider ones are divided into."""
+"""Maximum number of bins in one histogram, and of parts into which wide bins are divided."""
 MAX_OFFSET = 1 << 32
 
 
 class HistogramError(ValueError):
-    """Why a point cannot be taken; a sentence."""
+    """The reason why a point is rejected, as a sentence."""
 
 
 def convert_histogram(point: Mapping[str, Any]) -> Sketch:
-    """The sketch of a point in seconds; raises HistogramError."""
+    """The sketch of a point, in seconds. Raises HistogramError."""
     scale, zero = int(point.get("scale", 0)), int(point.get("zeroCount", 0))
     positive = point.get("positive") or {}
     counts, offset = (
@@ -57,19 +57,19 @@ def convert_histogram(point: Mapping[str, Any]) -> Sketch:
 
 
 def is_exact(point: Mapping[str, Any]) -> bool:
-    """Whether no bin had to be divided."""
+    """True if no bin had to be divided."""
     return int(point.get("scale", 0)) >= SCALE
 
 
 def _rescale(scale: int, offset: int, counts: list[int]) -> Iterator[tuple[int, int]]:
-    """Index and count of each of our bins that is filled."""
+    """Index and count of each filled bin of the sketch."""
     found = Counter[int]()
     for place, count in enumerate(counts, start=offset):
         if scale >= SCALE:
             found[_clamp_index(place >> (scale - SCALE))] += count
             continue
-        # A wider bin is several of ours: its calls are spread over them, and what is left over goes
-        # to the lowest.
+        # A wider bin covers several bins of the sketch. Its calls are spread evenly; the remainder
+        # goes to the lowest.
         parts = 1 << (SCALE - scale)
         each, rest = divmod(count, parts)
         for part in range(parts if each else rest):

@@ -1,5 +1,5 @@
-"""OTLP's binary form of metrics as the objects of its JSON form; pure code, and only the messages
-that a region needs."""
+"""Protobuf decoder: turns the binary form of OTLP metrics into the objects of the JSON form.
+Decodes only the messages that a region needs. Pure code."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from dashboard.ingest.body_decoder import RefusalError
 
 MAX_VALUES = 1 << 20
-"""Fields and bins in one request: a byte may be one."""
+"""Maximum number of fields and bins in one request: each may take a single byte."""
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _WIDTH = {FIXED64: 8, FIXED32: 4}
 
 
 class Field(NamedTuple):
-    """A field by its name in JSON: what it is, and whether there may be several."""
+    """A field by its JSON name, with its type and whether it repeats."""
 
     name: str
     kind: str
@@ -80,7 +80,7 @@ _STRUCTS = {"fixed": "<Q", "signed": "<q", "double": "<d"}
 
 
 def decode_metrics(body: bytes) -> dict[str, Any]:
-    """The request in the body; raises Refused where it is none."""
+    """The request in the body. Raises RefusalError if the body is not a request."""
     budget = [MAX_VALUES]
     try:
         return _decode_message(body, MESSAGES["request"], budget)
@@ -128,8 +128,8 @@ def _iterate_fields(data: bytes, budget: list[int]) -> Iterator[tuple[int, int, 
 
 
 def _decode_values(field: Field, wire: int, value: Any, budget: list[int]) -> Iterator[Any]:
-    """What the field holds; several where numbers are packed. A field of another wire type is not
-    the one that is meant."""
+    """The values of the field; several where numbers are packed. A field of an unexpected wire type
+    is skipped."""
     if field.kind in MESSAGES and wire == BYTES:
         yield _decode_message(value, MESSAGES[field.kind], budget)
     elif field.kind == "text" and wire == BYTES:

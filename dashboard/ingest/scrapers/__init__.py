@@ -1,2 +1,1 @@
-"""Engines without an agent: their /metrics are read and become reports, which take the way of every
-other report."""
+"""Scrapers: read the /metrics of engines without an agent and turn them into ordinary reports."""

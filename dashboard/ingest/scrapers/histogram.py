@@ -1,5 +1,5 @@
-"""From the buckets of a Prometheus histogram to a sketch: how many values there were is exact,
-where they lie is known to a bucket."""
+"""Sketch of a Prometheus histogram: the number of values is exact, and their position is known to
+one bucket."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from compilewatch.wire.sketch import MAX_INDEX, MIN_INDEX, Sketch, index_of, low
 
 
 def build_sketch(bounds: Sequence[float], counts: Sequence[int], total: float) -> Sketch:
-    """Spreads each bucket's values evenly over its bins on the log scale, so that a quantile lies
-    in the bucket where the true one lies.
+    """Spreads the values of each bucket evenly over its bins on the log scale, so that a quantile
+    lies in the same bucket as the true one.
 
-    The first bucket begins at zero: its values become an open bin, of which only the upper bound is
-    known. `bounds` are upper ones in order, the last may be infinite: what lies there counts as the
-    bound before it, a lower limit."""
+    The first bucket begins at zero: its values become an open bin that has only an upper bound.
+    `bounds` are upper bounds in order, and the last may be infinite. Values in the infinite bucket
+    count at the previous bound, which is a lower limit.
+    """
     filled: dict[int, int] = {}
     for place, count in enumerate(counts):
         if count <= 0:
             continue
         upper = bounds[place]
-        if math.isinf(upper):  # the next bin, for in that of the bound lies what is below it
+        if math.isinf(upper):  # the next bin: the bound's own bin holds the values below it
             last = first = min(MAX_INDEX, index_of(bounds[place - 1] if place else 1.0) + 1)
         else:
             last = min(MAX_INDEX, index_of(upper))
@@ -40,15 +41,15 @@ def build_sketch(bounds: Sequence[float], counts: Sequence[int], total: float) -
 
 
 def find_widest_ratio(bounds: Sequence[float]) -> float | None:
-    """By how much a quantile may be off, as a ratio minus 1, in the widest bucket that has two
-    bounds above zero."""
+    """Maximum error of a quantile as a ratio minus 1, in the widest bucket with two bounds above
+    zero."""
     finite = [bound for bound in bounds if 0 < bound < math.inf]
     ratios = [upper / lower for lower, upper in pairwise(finite)]
     return max(ratios) - 1 if ratios else None
 
 
 def _spread(filled: dict[int, int], first: int, last: int, count: int) -> None:
-    """Whole values only, each in the middle of its part of the bucket."""
+    """Adds whole values only, each in the middle of its part of the bucket."""
     width = last - first + 1
     given = 0
     for place in range(width):

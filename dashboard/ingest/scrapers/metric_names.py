@@ -1,5 +1,5 @@
-"""Which names vLLM and SGLang give their metrics, by their public sources; several names are of
-several releases."""
+"""Metric names of vLLM and SGLang, from their public sources. Several names belong to several
+releases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class EngineHistogram:
-    """A histogram of seconds, under any of these names, and the region that it becomes."""
+    """A histogram of seconds with its possible names, and the region that it becomes."""
 
     region: str
     names: tuple[str, ...]
@@ -18,8 +18,8 @@ class EngineHistogram:
 
 @dataclass(frozen=True)
 class FinishedCounter:
-    """A counter of finished requests by reason, and the reason that says that the engine itself
-    could not finish one."""
+    """A counter of finished requests by reason, and the reason that means a failure of the engine.
+    """
 
     name: str
     label: str
@@ -28,9 +28,12 @@ class FinishedCounter:
 
 @dataclass(frozen=True)
 class FrontendHistogram:
-    """The histogram of an engine's HTTP server, of finer buckets than the engine's own, and the one
-    that says how many requests each `label` had: those of `handlers` ask the model. Where they are
-    fewer than `least` of all, the times are of something else."""
+    """The histogram of an engine's HTTP server, with finer buckets than the engine's own, and the
+    counter of requests per `label`.
+
+    Requests to `handlers` reach the model. If they are fewer than `least` of all requests, the
+    times describe something else.
+    """
 
     part: EngineHistogram
     by_handler: str
@@ -41,8 +44,8 @@ class FrontendHistogram:
 
 @dataclass(frozen=True)
 class EngineFormat:
-    """What an engine calls things. `prefix` is what all its own names begin with; the first part is
-    a request as a whole."""
+    """The metric names of one engine. All of its own names begin with `prefix`; the first part is a
+    whole request."""
 
     engine: str
     prefix: str
@@ -53,8 +56,8 @@ class EngineFormat:
     started: str = "process_start_time_seconds"
 
     def select_parts(self, regions: Collection[str]) -> list[EngineHistogram]:
-        """Those of the regions that an answer has. A request is counted once: as the HTTP server
-        timed it where that is known."""
+        """The parts whose regions an answer has. A request is counted once: as timed by the HTTP
+        server, if known."""
         front = self.front.part if self.front and self.front.part.region in regions else None
         own = [part for part in self.parts if part.region in regions]
         return own if front is None else [front, *(replace(part, outermost=False) for part in own)]
@@ -82,7 +85,7 @@ VLLM_HANDLERS = frozenset(
         *("/pooling", "/classify", "/invocations", "/generate"),
     }
 )
-"""What asks the model; lists of models, tokenizers, health and metrics do not."""
+"""Handlers that reach the model; lists of models, tokenizers, health and metrics do not."""
 VLLM = EngineFormat(
     engine="vllm",
     prefix="vllm:",
@@ -94,9 +97,9 @@ VLLM = EngineFormat(
         ),
     ),
     tokens=("vllm:generation_tokens",),
-    # Its source calls `error` an internal error of the request that is always answered with status
-    # 500; `abort` is a client that left. Of releases that do not know the reason nothing can be
-    # said.
+    # Its source defines `error` as an internal error of the request, always answered with status
+    # 500. `abort` is a client that disconnected. For releases without the reason, failures are
+    # unknown.
     finished=FinishedCounter("vllm:request_success", "finished_reason", "error"),
     front=FrontendHistogram(
         part=EngineHistogram(

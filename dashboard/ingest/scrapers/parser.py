@@ -1,4 +1,5 @@
-"""What an engine's /metrics said at a moment, and what came between two of them; pure code."""
+"""Metrics parser: a snapshot of an engine's /metrics, and the difference between two snapshots.
+Pure code."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ MAX_COUNT = 2**53
 
 
 class MetricsParseError(ValueError):
-    """The answer is no text of Prometheus; the message is a sentence."""
+    """The answer is not in Prometheus text format; the message is a sentence."""
 
 
 @dataclass
 class Histogram:
-    """Counts a bucket (not added up), and the sum of the values."""
+    """Counts per bucket (not cumulative), and the sum of the values."""
 
     bounds: list[float] = field(default_factory=list)
     counts: list[int] = field(default_factory=list)
@@ -33,19 +34,19 @@ class Histogram:
 
 @dataclass
 class Snapshot:
-    """Everything that was counted since the engine started. `absent` names what the format has and
-    the answer has not."""
+    """All counts since the engine started. `absent` lists names of the format that the answer
+    lacks."""
 
     started: float | None = None
     tokens: float | None = None
     failed: float | None = None
-    """Requests that the engine could not finish; None where it does not count them."""
+    """Requests that the engine failed to finish; None if it does not count them."""
     parts: dict[str, Histogram] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
     own_names: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """For a column; infinity is no JSON and becomes null."""
+        """JSON for a column. Infinity is not valid JSON and becomes null."""
         parts = {
             name: {"bounds": encode_bounds(one.bounds), "counts": one.counts, "total": one.total}
             for name, one in self.parts.items()
@@ -59,7 +60,7 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, kept: dict[str, Any]) -> Snapshot:
-        """The inverse."""
+        """Inverse of `as_json`."""
         parts = {
             name: Histogram(decode_bounds(one["bounds"]), list(one["counts"]), one["total"])
             for name, one in kept["parts"].items()
@@ -68,7 +69,7 @@ class Snapshot:
 
 
 def snapshot_read(text: str, wanted: EngineFormat) -> Snapshot:
-    """Reads one answer; several label sets of a name (engines of one server) add up."""
+    """Parses one answer. Label sets of a name (the engines of one server) add up."""
     found, families = Snapshot(), {one.name: one for one in _parse_families(text)}
     found.own_names = sum(name.startswith(wanted.prefix) for name in families)
     found.started = _sum_samples(families.get(wanted.started))
@@ -110,7 +111,7 @@ def _parse_families(text: str) -> Iterator[Metric]:
 
 
 def _sum_samples(family: Metric | None) -> float | None:
-    """The sum over label sets; created-times of counters are no values."""
+    """Sum over label sets; creation times of counters are not values."""
     if family is None:
         return None
     values = [sample.value for sample in family.samples if not sample.name.endswith("_created")]
@@ -119,8 +120,8 @@ def _sum_samples(family: Metric | None) -> float | None:
 
 
 def _count_failed(families: Mapping[str, Metric], wanted: FinishedCounter | None) -> float | None:
-    """The count of that reason alone; a release that has no such reason counts no failures, which
-    is not the same as none."""
+    """The count of the failure reason. A release without the reason counts no failures, which
+    differs from zero failures."""
     family = families.get(wanted.name) if wanted else None
     if wanted is None or family is None:
         return None
@@ -153,8 +154,8 @@ def _parse_histogram(family: Metric) -> Histogram:
 
 
 def _parse_frontend(families: Mapping[str, Metric], wanted: FrontendHistogram) -> Histogram | None:
-    """The times of all HTTP requests, where nearly all of them ask the model: their histogram does
-    not tell one handler from another."""
+    """Times of all HTTP requests, if nearly all reach the model. The histogram does not separate
+    handlers."""
     fine, by_handler = (families.get(name) for name in (wanted.part.names[0], wanted.by_handler))
     if fine is None or by_handler is None or fine.type != "histogram":
         return None
@@ -175,8 +176,7 @@ def _parse_bound(text: str) -> float:
 
 
 def has_restarted(before: Snapshot, now: Snapshot) -> bool:
-    """Whether the engine counts from zero again: it says another start, or anything that only rises
-    fell."""
+    """True if the engine counts from zero again: its start time changed, or a counter fell."""
     if (
         before.started is not None
         and now.started is not None
@@ -198,7 +198,7 @@ def _has_decreased(before: float | None, now: float | None) -> bool:
 
 
 def diff_snapshots(before: Snapshot | None, now: Snapshot) -> Snapshot:
-    """What was counted since `before`; all of it where the engine started since."""
+    """Counts since `before`; all counts if the engine restarted since."""
     if before is None:
         return Snapshot(
             started=now.started, parts=dict(now.parts), tokens=now.tokens, failed=now.failed
@@ -217,15 +217,15 @@ def diff_snapshots(before: Snapshot | None, now: Snapshot) -> Snapshot:
 
 
 def encode_bounds(bounds: Sequence[float]) -> list[float | None]:
-    """For a column: infinity is no JSON and becomes null."""
+    """JSON for a column. Infinity is not valid JSON and becomes null."""
     return [None if math.isinf(bound) else bound for bound in bounds]
 
 
 def decode_bounds(kept: Sequence[float | None]) -> list[float]:
-    """The inverse."""
+    """Inverse of `encode_bounds`."""
     return [math.inf if bound is None else bound for bound in kept]
 
 
 def name_layout(bounds: list[float]) -> str:
-    """A short name of the bounds: only versions with the same ones are compared."""
+    """A short name of the bounds; only versions with equal bounds are compared."""
     return f"buckets {hashlib.blake2b(repr(bounds).encode(), digest_size=3).hexdigest()}"

@@ -1,5 +1,5 @@
-"""Reads engines: fetches outside any transaction, then stores the report and what was counted in
-one, so that nothing counts twice."""
+"""Scrape services: fetch an engine outside any transaction, then store the report and the counters
+in one, so that nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SHARED_ADDRESS_TEXT = (
 
 
 class EngineError(ValueError):
-    """An engine cannot be named so; the text says what was expected."""
+    """An engine cannot be added with these fields; the text states the expected value."""
 
 
 def engine_add(
@@ -67,8 +67,8 @@ def engine_add(
     environment: str = "production",
     gpu: str = "",
 ) -> EngineTarget:
-    """Names an engine, or names it anew: what a target under the same address counts from now on is
-    of this model and version."""
+    """Adds an engine, or changes the engine at the same address. Later counts belong to the given
+    model and version."""
     for name, text, most in (
         ("model", model, 200),
         ("version", version, 200),
@@ -120,7 +120,7 @@ def engine_add(
 
 
 def engine_remove(*, project: Project, url: str) -> None:
-    """It is not read any more; what it counted stays."""
+    """Stops reading the engine; its stored data remains."""
     with write_transaction():
         if not EngineTarget.objects.filter(project=project, url=url).delete()[0]:
             raise EngineError(f"{url} is none of the project's engines.")
@@ -130,7 +130,7 @@ def engine_remove(*, project: Project, url: str) -> None:
 
 
 def fetch(url: str) -> str:
-    """The text at the address, through the one door to the outside."""
+    """The text at the address. All outbound requests pass the same checks."""
     answer = outbound_get(url=url, headers={"Accept": "text/plain"}, limits=LIMITS)
     if answer.status != 200:
         raise MetricsParseError(f"The engine answers {answer.status}.")
@@ -142,8 +142,8 @@ def fetch(url: str) -> str:
 
 
 def engines_read(*, get: Fetch = fetch, seconds: float = ONE_PASS_SECONDS) -> int:
-    """Reads every engine once, those first that wait longest; what time does not suffice for comes
-    first the next time."""
+    """Reads every engine once within `seconds`, longest-waiting first. Engines that do not fit are
+    first in the next pass."""
     stop, done = time.monotonic() + seconds, 0
     for target in EngineTarget.objects.order_by("tried_at", "pk"):
         if time.monotonic() > stop:
@@ -153,7 +153,7 @@ def engines_read(*, get: Fetch = fetch, seconds: float = ONE_PASS_SECONDS) -> in
 
 
 def engine_read(*, target: EngineTarget, get: Fetch = fetch) -> bool:
-    """One reading; what goes wrong is a sentence on the target and no report."""
+    """Reads one engine. An error becomes a sentence on the target and stores no report."""
     wanted, tried = FORMATS[target.engine], clock.unix()
     try:
         now = snapshot_read(get(target.url), wanted)
@@ -162,7 +162,7 @@ def engine_read(*, target: EngineTarget, get: Fetch = fetch) -> bool:
         return False
     with write_transaction():
         held = EngineTarget.objects.select_for_update().filter(pk=target.pk).first()
-        # Another worker has read it meanwhile: this reading is older than what is counted.
+        # Another worker has read it meanwhile: this reading is older than the stored one.
         if held is None or held.next_seq != target.next_seq or held.read_at != target.read_at:
             return False
         _store_snapshot(held, wanted, now, clock.unix())
@@ -172,7 +172,7 @@ def engine_read(*, target: EngineTarget, get: Fetch = fetch) -> bool:
 def _store_snapshot(target: EngineTarget, wanted: EngineFormat, now: Snapshot, at: float) -> None:
     before, others = Snapshot.from_json(target.counted) if target.counted else None, False
     if before is None:
-        # What it counted before anybody looked belongs to no window.
+        # Counts from before the first reading belong to no window.
         target.started, found = now.started if now.started is not None else at, None
     elif (
         has_restarted(before, now)
@@ -206,13 +206,13 @@ def _store_report(
     window: tuple[float, float],
     now: Snapshot,
 ) -> None:
-    """The inbox takes it as it takes an agent's; the transaction around makes it one with what was
-    counted."""
+    """Stores the report in the inbox like an agent's report. The surrounding transaction also
+    stores the counters."""
     bounds = {name: one.bounds for name, one in now.parts.items()}
     kept = {name_layout(one): encode_bounds(one) for one in bounds.values()}
     layouts = [
         BucketLayout(name=name, bounds=kept[name]) for name in sorted(kept)
-    ]  # in one order, so that two readers never wait in a ring
+    ]  # in one order, so that two readers do not deadlock
     BucketLayout.objects.bulk_create(layouts, ignore_conflicts=True)
     started = target.started if target.started is not None else window[0]
     request = build_request(
@@ -237,8 +237,8 @@ def _store_request(target: EngineTarget, request: Request) -> None:
 
 
 def import_engine_log(*, project: Project, url: str, lines: Iterable[str]) -> dict[str, float]:
-    """Takes what the start-up log of the running engine says, once however often it is given;
-    returns seconds a stage."""
+    """Stores the stages of the running engine's start-up log, once for any number of calls. Returns
+    seconds per stage."""
     stages = stages_read(lines)
     if not stages:
         raise EngineError(

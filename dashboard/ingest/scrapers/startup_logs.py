@@ -1,4 +1,4 @@
-"""Start-up lines of vLLM and SGLang that say how long compiling and graph capture took; pure
+"""Start-up log parser: durations of compilation and graph capture from vLLM and SGLang logs. Pure
 code."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ MAX_LINES = 200_000
 MAX_STAGE_S = 86_400.0
 _SECONDS = r"(?P<seconds>[\d.]+)"
 _STAGES = (
-    # vLLM; newer releases name the part that was compiled.
+    # vLLM; newer releases name the compiled part.
     (
         "torch.compile",
         re.compile(
@@ -23,7 +23,7 @@ _STAGES = (
         re.compile(rf"(?:(?P<part>Encoder) g|G)raph capturing finished in {_SECONDS} secs?\b"),
     ),
     ("engine init", re.compile(rf"init engine \([^)]*\) took {_SECONDS} s")),
-    # SGLang; newer releases say which runner it is of, and for some the sizes of its batches.
+    # SGLang; newer releases name the runner, and for some runners the batch sizes.
     ("CUDA graphs", re.compile(rf"Capture cuda graph end\. Time elapsed: {_SECONDS} s")),
     (
         "CUDA graphs",
@@ -36,9 +36,9 @@ _STAGES = (
 
 
 def stages_read(lines: Iterable[str]) -> dict[str, float]:
-    """Seconds a stage. Ranks work at the same time and each says its own, so the longest one
-    counts; parts of a model (its backbone, a draft, an encoder) follow each other and add up. Other
-    lines are passed over."""
+    """Seconds per stage. Ranks work in parallel and each logs its own time, so the longest counts.
+    Parts of a model (backbone, draft, encoder) run in sequence and add up. Other lines are ignored.
+    """
     found: dict[str, dict[str, float]] = {}
     for number, line in enumerate(lines):
         if number >= MAX_LINES:

@@ -1,5 +1,5 @@
-"""From what came between two readings of an engine to a request of the wire, with what an engine
-cannot tell marked as such; pure code."""
+"""Report builder for scraped engines: turns the difference between two snapshots into a wire
+request. Values that an engine cannot report are marked as unknown. Pure code."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ UNREPORTED_REASON = (
     "plugin"
 )
 MODE, MODE_WITH_ERRORS = "engine", "engine, errors told"
-"""The mode of every stratum that is read from outside, without and with a count of failed requests:
-no agent of ours writes it."""
+"""Mode of every scraped stratum, without and with a count of failed requests. No agent writes these
+modes."""
 MODES = (MODE, MODE_WITH_ERRORS)
 ERRORS_NOTE = (
     "requests that the engine itself could not finish; what it refused before, and clients "
@@ -31,7 +31,7 @@ UNREPORTED_CAPABILITIES = ("errors", "memory", "gpu_time", "guard_lookups")
 
 @dataclass(frozen=True)
 class Engine:
-    """Who is read, as an operator named it."""
+    """The scraped engine, as the operator named it."""
 
     address: str
     project_id: int
@@ -43,8 +43,7 @@ class Engine:
 
 
 def derive_instance_id(engine: Engine, started: float) -> str:
-    """The id of one life of the engine: the same for as long as it runs, another one after a
-    restart."""
+    """The ID of one run of the engine: constant while it runs, different after a restart."""
     parts = (engine.project_id, engine.address, engine.model, engine.version, engine.environment)
     seed = "\0".join(map(str, (*parts, int(started))))
     number = int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=20).digest(), "big")
@@ -66,7 +65,7 @@ def build_request(
     bounds: dict[str, list[float]],
     log: bool = False,
 ) -> Request:
-    """One report; an answer without a known name has no regions, and its instance is blind."""
+    """One report. An answer without a known name has no regions, and its instance is blind."""
     regions = [
         _build_region(part, wanted.engine, found.parts[part.region], found)
         for part in wanted.select_parts(found.parts)
@@ -89,8 +88,8 @@ def build_identity(
     log: bool,
     failures: bool,
 ) -> Identity:
-    """Who reports, and what can be said of an engine from outside; `log`: its start-up log was
-    read; `failures`: it counts them."""
+    """Identity and capabilities of a scraped engine. `log`: its start-up log was read; `failures`:
+    it counts failures."""
     table = build_capabilities(wanted, bounds)
     if failures:
         table["errors"] = ("partly", ERRORS_NOTE)
@@ -110,7 +109,7 @@ def build_identity(
 
 
 def build_startup_report(seq: int, at: float, runtime: str, stages: dict[str, float]) -> Report:
-    """What the start-up log says: torch.compile as one compilation, graph capture as a mark."""
+    """A report of the start-up log: torch.compile as one compilation, graph capture as a mark."""
     report = Report(seq=(seq, seq), window=(at - 1.0, at))
     if "torch.compile" in stages:
         frame, total = f"{runtime} start", {"total": stages["torch.compile"]}
@@ -135,7 +134,7 @@ def build_startup_report(seq: int, at: float, runtime: str, stages: dict[str, fl
 def build_capabilities(
     wanted: EngineFormat, bounds: dict[str, list[float]]
 ) -> dict[str, tuple[str, str]]:
-    """What can be said of an engine from outside, and how well."""
+    """The capabilities of a scraped engine, with their accuracy."""
     table = dict.fromkeys(
         ("compiled_calls", "compilations", *UNREPORTED_CAPABILITIES), ("no", UNREPORTED_REASON)
     )
@@ -158,7 +157,7 @@ def build_capabilities(
 
 
 def _build_region(part: EngineHistogram, runtime: str, found: Histogram, whole: Snapshot) -> Region:
-    """Tokens and failures are of requests as a whole."""
+    """A region; tokens and failures belong to whole requests."""
     calls = sum(found.counts)
     failed = whole.failed if part.outermost else None
     return Region(

@@ -1,4 +1,5 @@
-"""`manage.py scrape`: names engines without an agent, reads them, and says how each is."""
+"""`manage.py scrape`: adds and removes engines without an agent, reads them, and prints their
+state."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from dashboard.projects.models import Project
 
 
 class Command(BaseCommand):
-    """Without an option every engine is read once; workers do the same every 15 s."""
+    """Without an option, reads every engine once. Workers do the same every 15 s."""
 
     help = (
         "Reads the /metrics of vLLM and SGLang servers that run without an agent; --add and "
