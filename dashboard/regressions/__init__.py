@@ -1,1 +1,1 @@
-"""Judges each version against its baseline."""
+"""Regressions: compares each version with its baseline and stores the verdicts."""

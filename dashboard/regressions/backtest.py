@@ -1,5 +1,5 @@
-"""What would have been said: past deployments judged again from their kept minutes, beside what was
-said then; writes nothing."""
+"""Backtest: evaluates past deployments again from their retained minutes and compares the result
+with the verdicts of that time. Writes nothing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SEVERITY_ORDER = [
     VerdictKind.WATCH,
     VerdictKind.ROLL_BACK,
 ]
-"""From the least to the most that was asked of people: of a deployment's verdicts the last one in
-this order counts."""
+"""Verdicts by increasing demand on people. Of a deployment's verdicts, the last in this order
+counts."""
 
 REASON_DROPPED = "started before the minutes of instances that are still kept"
 REASON_NO_BASELINE = "had nothing to be compared with"
@@ -37,7 +37,7 @@ REASON_TIME_LIMIT = "would have taken too long here"
 
 @dataclass(frozen=True)
 class BacktestRow:
-    """One deployment: the most that was said of it then, and the most that is said of it now, with
+    """One deployment: its most demanding verdict at that time, its most demanding verdict now, and
     the last sentence."""
 
     deployment: Deployment
@@ -48,13 +48,14 @@ class BacktestRow:
 
     @property
     def differs(self) -> bool:
-        """Whether people would have been told something else."""
+        """True if people would have been notified differently."""
         return self.then != self.now
 
 
 @dataclass
 class BacktestResult:
-    """The deployments that were judged again, newest first, and how many were not, by reason."""
+    """The deployments that were evaluated again, newest first, and the number of skipped ones, by
+    reason."""
 
     since_minute: int
     lines: list[BacktestRow] = field(default_factory=list)
@@ -62,12 +63,12 @@ class BacktestResult:
 
     @property
     def differing(self) -> int:
-        """How many would have been told something else."""
+        """Number of deployments with a different verdict."""
         return sum(line.differs for line in self.lines)
 
     @property
     def reasons(self) -> list[tuple[str, int]]:
-        """Why others were left out, and how many."""
+        """Reasons for skipped deployments, with their numbers."""
         return sorted(self.left_out.items())
 
 
@@ -80,11 +81,12 @@ def backtest_deployments(
     seconds: float | None = None,
     minutes: int | None = None,
 ) -> BacktestResult:
-    """Judges what ran since a minute as it would be judged with these settings of a model's id,
-    against its baseline of then.
+    """Evaluates deployments that ran since a minute with the settings of a model ID, against their
+    baseline of that time.
 
-    `seconds` ends it about then, `minutes` looks at so much of each deployment; what is left out is
-    counted."""
+    The backtest stops after about `seconds`, and reads up to `minutes` of each deployment. Skipped
+    deployments are counted by reason.
+    """
     stop = time.monotonic() + seconds if seconds is not None else None
     now_minute = closed_minute(clock.unix()) + 1
     kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
@@ -119,7 +121,7 @@ def backtest_deployments(
 
 
 def _baseline(deployment: Deployment) -> Deployment | None:
-    """The one it was compared with, or would be."""
+    """The baseline that the deployment was or would be compared with."""
     compared = (
         Comparison.objects.filter(deployment=deployment)
         .exclude(baseline=None)
@@ -139,7 +141,8 @@ def _baseline(deployment: Deployment) -> Deployment | None:
 
 
 def _find_end_minute(deployment: Deployment, now_minute: int, minutes: int | None) -> int:
-    """The first minute that is not judged: what comes after its end says nothing about it."""
+    """The first minute after the evaluation. Minutes after a deployment's end contain no
+    information about it."""
     end = (
         now_minute
         if deployment.ended_minute is None

@@ -1,5 +1,5 @@
-"""Writes an operator's word on what to compare with: a pinned version, or one that is accepted as
-the new normal."""
+"""Baseline choices: an operator pins a version as the baseline, or accepts a version as the new
+normal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PIN, ACCEPT = "pin", "accept"
 
 
 class ChoiceError(ValueError):
-    """A choice that cannot be made; the text says why."""
+    """An invalid choice; the text states the reason."""
 
 
 def baseline_choose(
@@ -33,10 +33,11 @@ def baseline_choose(
     actor: User,
     address: str | None = None,
 ) -> BaselineChoice:
-    """Later versions are compared with this one from now on, instead of what was chosen before.
+    """Compares later versions with this one from now on, in place of the previous choice.
 
-    Accepting needs a note, and settles what was said against the version itself: its verdict stays
-    what the data says."""
+    Acceptance requires a note and settles the alerts of the version. The verdict of the version
+    still follows from the data.
+    """
     note = note.strip()
     if kind not in (PIN, ACCEPT):
         raise ChoiceError("Choose to pin a version or to accept it.")
@@ -78,8 +79,8 @@ def baseline_choose(
 
 
 def baseline_choice_end(*, choice: BaselineChoice, actor: User, address: str | None = None) -> None:
-    """The judge chooses the baseline by itself again; an acceptance that ended stays in the history
-    of its version."""
+    """Returns the choice of the baseline to the judge. An ended acceptance stays in the history of
+    its version."""
     with write_transaction():
         held = (
             BaselineChoice.objects.select_for_update()
@@ -94,8 +95,8 @@ def baseline_choice_end(*, choice: BaselineChoice, actor: User, address: str | N
 
 
 def _version(model: WatchedModel, environment: str, name: str) -> ModelVersion:
-    """The version that ran in this environment: what runs under the same name elsewhere is compared
-    with its own."""
+    """The version that ran in this environment. The same name in other environments has its own
+    comparisons."""
     here = Deployment.objects.filter(
         project_id=model.project_id, model=model, environment=environment
     )

@@ -1,4 +1,4 @@
-"""Which deployment another one is judged against."""
+"""Baseline selection: the deployment that another one is compared with."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,12 @@ from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
 
 
 def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) -> Deployment | None:
-    """A pinned version first; else, of those that ran beside it, the one last judged HEALTHY, else
-    the one with most traffic.
+    """Selects a pinned version first. Of the versions that ran concurrently, selects the one last
+    judged HEALTHY, or else the one with the most traffic.
 
-    When nothing ran beside it the one that ended last is named: the hosts' past is compared, or a
-    page says what is missing. A version that is to be rolled back is none as long as there is
-    another: what is as bad as it would be called healthy beside it.
+    If none ran concurrently, selects the deployment that ended last: the past of its hosts is
+    compared, or a page states what data is missing. Versions with a ROLL BACK verdict are skipped
+    if another baseline exists; otherwise an equally bad candidate would look healthy.
     """
     if not earlier:
         return None
@@ -33,8 +33,8 @@ def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) ->
     ] or earlier
     beside = [other for other in earlier if other.last_minute >= deployment.started_minute]
     if len(beside) <= 1:
-        # The newest may be a canary that was stopped long ago: what ran until now is what this one
-        # replaced.
+        # The newest deployment may be a canary that stopped long ago. The deployment that ran until
+        # now is the one that the candidate replaced.
         return (
             beside[0]
             if beside
@@ -48,8 +48,8 @@ def select_baseline(*, deployment: Deployment, earlier: Sequence[Deployment]) ->
 
 
 def count_calls_before(deployment: Deployment, others: Sequence[Deployment]) -> dict[int, int]:
-    """Calls of the versions of other deployments here in the 24 h before a deployment; two queries,
-    however many they are."""
+    """Calls in this environment of the other deployments' versions, in the 24 h before a
+    deployment. Two queries for any number of deployments."""
     minute = deployment.started_minute
     series = Series.objects.filter(
         version_id__in={other.version_id for other in others}, environment=deployment.environment

@@ -1,5 +1,5 @@
-"""Comparisons kept between sweeps in this process; a worker that has none yet builds it from the
-rows, with the same result."""
+"""Comparison cache: keeps comparisons between sweeps in this process. A worker without a cached
+comparison rebuilds it from the rows, with the same result."""
 
 from __future__ import annotations
 
@@ -29,33 +29,32 @@ from dashboard.regressions.judge.stall_coverage import StallCoverage, align_rows
 
 MAX_COMPARISONS = 200
 EXPIRE_AFTER_MINUTES = 10
-"""Minutes after which nobody asks for a comparison any more."""
+"""Minutes without a request after which a comparison is dropped."""
 LATE_MINUTES = 5
 MAX_REBUILD_SHARE = 0.05
-"""Late data that goes on coming builds a comparison anew every few minutes at most, and for no
-larger part of the time."""
+"""Upper bound on the share of time that continuing late data spends on rebuilds; a comparison is
+rebuilt every few minutes at most."""
 REPLAY_CHUNK_MINUTES = 240
-"""Minutes that are read at once where a replay looks at each."""
+"""Minutes per query of a replay that evaluates each minute."""
 
 
 @dataclass
 class CachedComparison:
-    """A comparison with its settings, the first minute that is not in it yet, which late data it
-    has seen, and what runs in another way."""
+    """A comparison with its settings, its next minute, the late data that it includes, and its
+    changes of execution mode."""
 
     comparison: Comparison
     next_minute: int
     late_folds: tuple[int, int]
     changed: ModeChanges
     starts: Starts = field(default_factory=dict)
-    """What is known of how instances started; read once each."""
+    """Known start-ups of instances; each is read once."""
     gpus: dict[str, str] = field(default_factory=dict)
-    """The GPU type of an instance when it last called: a row of its process knows the newest one
-    alone."""
+    """The GPU type of an instance at its last call. The row of its process stores only the newest
+    one."""
     telling: StallCoverage = field(default_factory=StallCoverage)
     late_from: int | None = None
-    """The minute from which late data is looked at again, once a comparison was built anew for
-    it."""
+    """After a rebuild for late data: the minute from which late data may cause another rebuild."""
 
 
 _cache: OrderedDict[tuple[int, int], CachedComparison] = OrderedDict()
@@ -65,10 +64,11 @@ _lock = Lock()
 def get_comparison(
     *, deployment: Deployment, baseline: Deployment | None, now_minute: int, settings: Settings
 ) -> Comparison:
-    """The comparison with every minute before `now_minute` in it; late data or other settings since
-    the last look mean building it anew.
+    """The comparison with every minute before `now_minute`. Late data or changed settings cause a
+    rebuild.
 
-    Without a baseline it knows the version's own level alone."""
+    Without a baseline, the comparison contains only the level of the version.
+    """
     key = (deployment.pk, baseline.pk if baseline else 0)
     late = _late_folds(deployment, baseline)
     changed = _changed(deployment, baseline)
@@ -79,8 +79,8 @@ def get_comparison(
         and (found.changed, found.comparison.settings) == (changed, settings)
         and found.next_minute <= now_minute
     )
-    # What came late waits a little after the last time: a sender that is always late would have
-    # days read anew every minute.
+    # A rebuild for late data waits for a while after the previous one. Otherwise a sender that is
+    # always late would cause days of minutes to be read every minute.
     waits = found is not None and found.late_from is not None and now_minute < found.late_from
     if found is None or not fits or (found.late_folds != late and not waits):
         rebuilt = found is not None and fits
@@ -102,8 +102,8 @@ def get_comparison(
         while next(iter(_cache.values())).next_minute < now_minute - EXPIRE_AFTER_MINUTES:
             _cache.popitem(last=False)
         if len(_cache) > MAX_COMPARISONS:
-            # Sweeps go through all deployments in one order: letting go of the oldest would drop
-            # each one just before its turn.
+            # Sweeps visit all deployments in one order. Eviction of the oldest comparison would
+            # drop each one just before its turn.
             _cache.popitem()
     return found.comparison
 
@@ -111,8 +111,8 @@ def get_comparison(
 def replay_comparison(
     *, deployment: Deployment, baseline: Deployment, until: int, settings: Settings
 ) -> Comparison:
-    """A comparison of its own with every minute before `until`, as a worker would have it; what
-    runs is left alone."""
+    """A separate comparison with every minute before `until`, as a worker would hold it. The cached
+    comparison is not changed."""
     return _advance_with_past(
         _start_comparison(deployment, baseline, settings, _changed(deployment, baseline)),
         deployment,
@@ -124,8 +124,8 @@ def replay_comparison(
 def replay_minutes(
     *, deployment: Deployment, baseline: Deployment, until: int, settings: Settings
 ) -> Iterator[tuple[Comparison, list[InstanceMinute]]]:
-    """A comparison of its own after each minute, with the calls of that minute; days are read in
-    parts."""
+    """A separate comparison after each minute, with the calls of that minute. Days are read in
+    chunks."""
     running = _start_comparison(deployment, baseline, settings, _changed(deployment, baseline))
     while running.next_minute < until:
         end = min(running.next_minute + REPLAY_CHUNK_MINUTES, until)
@@ -136,7 +136,7 @@ def replay_minutes(
 
 
 def clear_comparisons() -> None:
-    """Drops everything that is kept, as a restart does."""
+    """Drops all cached comparisons, as a restart does."""
     with _lock:
         _cache.clear()
 
@@ -164,7 +164,7 @@ def _advance_with_past(
     running = _advance(running, deployment, baseline, now_minute)
     if baseline is None or not running.comparison.wants_past:
         return running
-    # The baseline has ended somewhere: what it did on the same hosts a day before is read once,
+    # The baseline has ended somewhere. Its minutes on the same hosts one day earlier are read once,
     # from the start.
     start = deployment.started_minute
     comparison = Comparison(start, running.comparison.settings, with_past=True)
@@ -183,8 +183,8 @@ def _advance_with_past(
 def _advance(
     running: CachedComparison, deployment: Deployment, baseline: Deployment | None, now_minute: int
 ) -> CachedComparison:
-    """With every minute before `now_minute`; one that compared what a new row's agent does not
-    report begins again without it."""
+    """Adds every minute before `now_minute`. If a new row's agent does not report a compared value,
+    the comparison restarts without the value."""
     before = running.telling.silent
     minutes = _read_minutes(running, deployment, baseline, now_minute)
     if (running.telling.silent - before) & running.comparison.regions.keys():
@@ -200,8 +200,8 @@ def _advance(
 
 
 class MinuteRows(NamedTuple):
-    """What is judged of a minute, and the calls that an operator's command made eager: those are
-    traffic, and nothing else."""
+    """The evaluated rows of a minute, and the calls that a kill-switch command made eager. Those
+    calls count as traffic only."""
 
     rows: list[InstanceMinute]
     states: list[InstanceProcessMinute]
@@ -229,10 +229,11 @@ def _read_minutes(
 ) -> list[tuple[int, MinuteRows]]:
     minutes: dict[int, MinuteRows] = {}
     span = {"from_minute": running.next_minute, "to_minute": end}
-    # What an operator's command did is not the version's doing: those minutes are in no comparison.
+    # The version did not cause the effects of an operator's command, so those minutes are excluded
+    # from comparisons.
     switched = read_excluded_minutes(deployment=deployment, baseline=baseline, **span)
-    # A row of the fleet has every field that the judge reads; a copy of each would cost more than
-    # judging it.
+    # A row of the fleet has every field that the judge reads. A copy of each row would cost more
+    # than its evaluation.
     for row in read_instance_minutes(
         deployment=deployment, baseline=baseline, changed=running.changed, **span
     ):
@@ -261,8 +262,8 @@ def _downgrade_row(row: InstanceMinute) -> InstanceMinute:
 def _assign_gpus(
     gpus: dict[str, str], rows: list[InstanceMinute], states: list[InstanceProcessMinute]
 ) -> None:
-    """Puts each process where its calls were in that minute: an instance may come back on another
-    GPU type under the same id."""
+    """Assigns each process to the GPU type of its calls in that minute. An instance may return on
+    another GPU type under the same ID."""
     for row in rows:
         gpus[str(row.instance)] = str(row.stratum[0])
     for number, state in enumerate(states):

@@ -1,5 +1,5 @@
-"""Which deployments are judged next: those with a new closed minute or late data, and those judged
-by a clock that was ahead."""
+"""Due deployments: deployments with a new closed minute, with late data, or evaluated by a clock
+that was ahead."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import Comparison
 
 JUDGE_AFTER_END_MINUTES = 60
-"""Minutes after its end during which a deployment is still judged, so that it can be said to be
-off."""
+"""Minutes after its end during which a deployment is still evaluated, so that its end becomes part
+of the verdict."""
 
 
 def list_due_deployments(*, now_minute: int) -> Iterator[tuple[Deployment, list[Deployment]]]:
-    """Deployments to judge, each with the earlier ones of its model and environment, oldest
+    """Deployments to evaluate, each with the earlier ones of its model and environment, oldest
     first."""
     live = Deployment.objects.filter(ended_minute=None) | Deployment.objects.filter(
         ended_minute__gte=now_minute - JUDGE_AFTER_END_MINUTES
@@ -27,8 +27,8 @@ def list_due_deployments(*, now_minute: int) -> Iterator[tuple[Deployment, list[
         comparison__judged_minute__gt=now_minute + MAX_AHEAD_MINUTES
     )
     due = Q(comparison=None) | other | ~Q(comparison__judged_revision=F("version__late_folds"))
-    # The overflow of versions or environments is neither judged nor a baseline: it is many of them
-    # at once.
+    # The overflow of versions or environments is neither evaluated nor a baseline, because it mixes
+    # several of them.
     judged_at_all = live.exclude(environment=OTHER).exclude(version__name=OTHER)
     groups = set(judged_at_all.filter(due).values_list("model_id", "environment"))
     for model_id, environment in sorted(groups):
@@ -46,7 +46,7 @@ def list_due_deployments(*, now_minute: int) -> Iterator[tuple[Deployment, list[
 
 
 def list_deployments(*, model_id: int, environment: str) -> list[Deployment]:
-    """Every deployment that can be judged or compared with, oldest first."""
+    """Every deployment that can be evaluated or serve as a baseline, oldest first."""
     rows = Deployment.objects.filter(model_id=model_id, environment=environment).exclude(
         version__name=OTHER
     )
@@ -54,10 +54,11 @@ def list_deployments(*, model_id: int, environment: str) -> list[Deployment]:
 
 
 def _is_due(judged: Comparison | None, deployment: Deployment, now_minute: int) -> bool:
-    """Once a minute, and when data came late for minutes that may be judged already; what comes in
-    time waits for its minute's end.
+    """True once a minute, and when late data arrived for minutes that may be evaluated already.
+    Data in time waits for the end of its minute.
 
-    What was judged further ahead than machines differ was judged while a clock was wrong."""
+    An evaluation further ahead than the clocks of machines differ was made by a wrong clock.
+    """
     return (
         judged is None
         or not now_minute <= judged.judged_minute <= now_minute + MAX_AHEAD_MINUTES

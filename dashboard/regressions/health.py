@@ -1,4 +1,4 @@
-"""Whether verdicts keep up: deployments that live and have not been judged for a while."""
+"""Health check of the judge: live deployments without a recent evaluation."""
 
 from django.db.models import Q
 
@@ -9,11 +9,12 @@ from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 
 LATE_MINUTES = 10
-"""A deployment is judged within seconds of each minute's end."""
+"""Delay that counts as late. A deployment is normally evaluated within seconds of each minute's
+end."""
 
 
 def judge_check() -> Check:
-    """How many deployments are late to be judged, because the judge does not run or fails on
+    """Number of deployments whose evaluation is late, because the judge does not run or fails on
     them."""
     until = closed_minute(clock.unix()) + 1 - LATE_MINUTES
     live = (

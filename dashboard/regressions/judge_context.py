@@ -1,5 +1,5 @@
-"""What the judge is told beside minutes: certain facts of instances, and what else differs between
-two versions."""
+"""Judge context: the inputs of an evaluation other than minutes, namely confirmed facts of
+instances and differences between two versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dashboard.regressions.rank_facts import read_rank_facts
 def read_judge_context(
     *, comparison: Comparison, deployment: Deployment, baseline: Deployment, now_minute: int
 ) -> JudgeContext:
-    """The facts as of now; environments are read again only when an instance joined."""
+    """The facts at `now_minute`. Environments are read again only if an instance joined."""
     facts = [
         *read_facts(deployment=deployment, arm="candidate", now_minute=now_minute),
         *read_facts(deployment=baseline, arm="baseline", now_minute=now_minute),
@@ -51,7 +51,7 @@ def read_judge_context(
 
 
 def read_stall_budget(deployment: Deployment) -> float:
-    """The share of calls that may wait for a compilation; the usual one where none is set."""
+    """The share of calls that may wait for a compilation; the default budget if none is set."""
     return (
         resolve_budgets_with(deployment.model, deployment.project.settings).stalled
         or DEFAULT_STALLED_SHARE
@@ -59,7 +59,7 @@ def read_stall_budget(deployment: Deployment) -> float:
 
 
 def read_facts(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[ObservedFact]:
-    """What is certain of one version's instances."""
+    """The confirmed facts of one version's instances."""
     instances = list_certain_instances(deployment=deployment, now_minute=now_minute)
     rows = read_certain_rows(instances=instances)
     rows += list_budget_burns(deployment=deployment, now_minute=now_minute)
@@ -78,8 +78,8 @@ def read_facts(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[Obs
 def add_compiled_regions(
     *, baseline: Deployment, facts: Iterable[ObservedFact]
 ) -> list[ObservedFact]:
-    """The facts, and of which regions the candidate compiled nothing and the baseline served
-    compiled calls, as far as its agents can tell; no query where there are none."""
+    """Adds the regions for which the candidate compiled nothing while the baseline served compiled
+    calls, as far as its agents report. No query if there are no such facts."""
     known = list(facts)
     regions = {
         fact.about for fact in known if fact.kind == "compiled_nothing" and fact.arm == "candidate"

@@ -1,5 +1,5 @@
-"""Judges deployments and writes their verdicts: on change, once an hour, and in between in
-place."""
+"""Judge service: evaluates deployments and writes their verdicts as rows. Writes a row on change
+and once an hour; otherwise updates the current row."""
 
 import json
 import logging
@@ -51,7 +51,7 @@ VERDICT_INTERVAL = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is to be written about a deployment."""
+    """The verdict of a deployment, before it is written."""
 
     kind: str
     sentence: str
@@ -64,11 +64,12 @@ class Judgement:
 def deployments_judge(
     *, seconds: float = math.inf, unfinished: Callable[[], None] = lambda: None
 ) -> int:
-    """Judges every live deployment that has a new closed minute or late data; returns how many
-    verdicts were written.
+    """Evaluates every live deployment that has a new closed minute or late data. Returns the number
+    of written verdicts.
 
-    After so many seconds, and one at least that could be judged, it begins no further deployment
-    and says that some are left."""
+    After `seconds`, and at least one successful evaluation, starts no further deployment and calls
+    `unfinished`.
+    """
     now_minute = closed_minute(clock.unix()) + 1
     written, judged, stop = 0, 0, time.monotonic() + seconds
     book = SettingsResolver()
@@ -83,8 +84,8 @@ def deployments_judge(
             )
             judged += 1
         except Exception:
-            # One deployment that cannot be judged must not keep the others from being judged; it
-            # stays due and is tried again.
+            # A deployment whose evaluation fails must not block the others. It stays due and is
+            # retried.
             logger.exception(
                 "deployment %s of %s could not be judged", deployment.pk, deployment.model
             )
@@ -94,7 +95,7 @@ def deployments_judge(
 def deployment_judge(
     *, deployment: Deployment, earlier: list[Deployment], now_minute: int, settings: Settings
 ) -> bool:
-    """Judges one deployment and writes what changed; returns whether a verdict row was added."""
+    """Evaluates one deployment and writes changes. Returns True if a verdict row was added."""
     late = deployment.version.late_folds
     baseline = select_baseline(deployment=deployment, earlier=earlier)
     stands = baseline is not None and keeps_current_verdict(
@@ -121,8 +122,8 @@ def deployment_judge(
 
 
 def keeps_current_verdict(*, deployment: Deployment, baseline: Deployment, now_minute: int) -> bool:
-    """Whether what was said is not said anew: the minutes it rests on are being dropped, and no new
-    ones will come."""
+    """True if the verdict is frozen: its input minutes are being purged, and the baseline will
+    produce no new ones."""
     if deployment.ended_minute is not None or baseline.ended_minute is None:
         return False
     kept_from = find_first_kept_instance_minute(project=deployment.project, now=now_minute * 60)
@@ -135,8 +136,8 @@ def keeps_current_verdict(*, deployment: Deployment, baseline: Deployment, now_m
 def verdict_write(
     *, deployment: Deployment, baseline: Deployment | None, judgement: Judgement, minute: int
 ) -> bool:
-    """Adds a row when the verdict changed, says more of what is told at once or an hour passed; a
-    row of a change is never touched."""
+    """Adds a row if the verdict changed, if it contains new facts that are reported at once, or if
+    an hour passed. A row of a change is never updated."""
     now = clock.now()
     current = (
         Verdict.objects.select_for_update().filter(deployment=deployment, current=True).first()
@@ -176,8 +177,8 @@ def verdict_write(
 
 
 def find_fallback_cause(*, deployment: Deployment, baseline: Deployment) -> str:
-    """The frame that latched to eager on this version and not on its baseline, with the guard that
-    used up its recompiles."""
+    """The frame that fell back to eager on this version and not on its baseline, with the guard
+    that used up its recompiles."""
     versions = {deployment.version_id: "candidate", baseline.version_id: "baseline"}
     frames: dict[str, dict[str, dict[str, Any]]] = {"candidate": {}, "baseline": {}}
     rows = Instance.objects.filter(
@@ -202,8 +203,8 @@ def find_fallback_cause(*, deployment: Deployment, baseline: Deployment) -> str:
 
 
 def find_uncompiled_cause(outcome: Outcome) -> str:
-    """That compilation was requested for a region and nothing was compiled; empty if that is not
-    new in this version."""
+    """A sentence that compilation was requested for a region and nothing was compiled; empty if
+    that is not new in this version."""
     return next(
         (
             describe_fact(fact)
@@ -215,8 +216,8 @@ def find_uncompiled_cause(outcome: Outcome) -> str:
 
 
 def find_mode_cause(outcome: Outcome) -> str:
-    """That a region which the verdict rests on is run in another way than before; empty if it is
-    not."""
+    """A sentence that a region which determines the verdict runs in another execution mode than
+    before; empty if not."""
     for row in outcome.evidence:
         for stratum in row.strata if row.drives else ():
             before, arrow, after = next(
@@ -241,7 +242,7 @@ def _judge_against(
 def build_judgement(
     *, comparison: Running, deployment: Deployment, baseline: Deployment, now_minute: int
 ) -> Judgement:
-    """What a comparison says, in words and with its evidence."""
+    """The verdict of a comparison, with its sentence and evidence."""
     known = read_judge_context(
         comparison=comparison, deployment=deployment, baseline=baseline, now_minute=now_minute
     )
@@ -254,8 +255,8 @@ def build_judgement(
     nothing = find_uncompiled_cause(outcome)
     latched = find_fallback_cause(deployment=deployment, baseline=baseline) if eager else ""
     waited = find_stall_cause(deployment=deployment, now_minute=now_minute) if stalled else ""
-    # A frame that latched compiles no more: it explains what is slow now, unless calls wait beyond
-    # their budget still.
+    # A frame in eager fallback compiles no further graphs. It explains the current slowness, unless
+    # stalled calls still exceed their budget.
     beyond = waited if has_stalls(outcome.facts) else ""
     cause = beyond or find_mode_cause(outcome) or latched or waited or again
     sentence = verdict_sentence(
@@ -270,7 +271,8 @@ def build_judgement(
 
 
 def _judge_alone(deployment: Deployment, now_minute: int, settings: Settings) -> Judgement:
-    """A first version has nothing to be compared with but itself, and some facts need nothing."""
+    """Evaluates a first version without a baseline: compared with its own past, and by facts that
+    need no baseline."""
     facts = read_facts(deployment=deployment, arm="candidate", now_minute=now_minute)
     comparison = get_comparison(
         deployment=deployment, baseline=None, now_minute=now_minute, settings=settings

@@ -1,5 +1,5 @@
-"""Writes what operators choose for judging; every change is in the audit record, and what is judged
-is judged anew at the next sweep."""
+"""Judging settings: writes the operator's settings of the judge. The audit log records each change,
+and the next sweep re-evaluates with the new settings."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def detection_settings_set(
     actor_name: str = "",
     address: str | None = None,
 ) -> bool:
-    """Chooses these values, and the layer below for every other setting; returns whether that
-    changed anything.
+    """Stores these values; every other setting comes from the layer below. Returns True if a
+    setting changed.
 
-    Raises OverrideError, whose text names the setting and what was expected."""
+    Raises OverrideError, whose text names the setting and the expected value.
+    """
     with write_transaction():
         held = (
             JudgingChoice.objects.select_for_update().filter(project=project, model=model).first()
@@ -61,8 +62,8 @@ def detection_settings_set(
 
 
 def schedule_rejudge(*, project_id: int, model_id: int | None = None) -> None:
-    """Makes every deployment that is still judged due at the next sweep, seconds from now, as if
-    nothing of it had been judged."""
+    """Makes every live deployment due at the next sweep, seconds from now, as if it had never been
+    evaluated."""
     rows = Comparison.objects.filter(project_id=project_id)
     if model_id is not None:
         rows = rows.filter(deployment__model_id=model_id)

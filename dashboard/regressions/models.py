@@ -1,4 +1,5 @@
-"""Verdicts and what they rest on; rows are kept when a verdict changes and once an hour."""
+"""Models of regressions: verdicts and their evidence. A row is retained for each change of a
+verdict and once an hour."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from dashboard.projects.models import Project
 
 
 class VerdictKind(models.TextChoices):
-    """The four things a version can be told."""
+    """The four kinds of a verdict."""
 
     ROLL_BACK = "roll_back", "ROLL BACK"
     WATCH = "watch", "WATCH"
@@ -19,7 +20,7 @@ class VerdictKind(models.TextChoices):
 
 
 class Comparison(models.Model):
-    """A deployment judged against one baseline: how far it was judged, and the running state."""
+    """A deployment with one baseline: the last evaluated minute, and the running state."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.OneToOneField(
@@ -45,24 +46,24 @@ class Comparison(models.Model):
 
 @dataclass(frozen=True)
 class RetainedVerdict:
-    """Why an earlier verdict stands: an open alert, and the evaluation now that does not support
-    the alert any more."""
+    """Reason to show an earlier verdict: an open alert, and a current evaluation that does not
+    support the alert."""
 
     alert: int
     known_at: datetime
-    """When the verdict that stands was last known to hold."""
+    """The last time at which the shown verdict was known to hold."""
     kind_now: str
     sentence_now: str
     silent: bool = False
-    """The alert says that the instances fell silent: the evaluation is older, and not what the data
-    gives now."""
+    """True if the alert reports silent instances: the evaluation is then older than the current
+    data."""
 
 
 class Verdict(models.Model):
-    """What was said about a deployment at a minute, with the evidence of that moment."""
+    """The verdict on a deployment at a minute, with its evidence at that time."""
 
     outlived: RetainedVerdict | None = None
-    """No column: set where `alerts.standing` shows this verdict as the last known one."""
+    """Not a column: set where `alerts.standing` shows this verdict as the last known one."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.ForeignKey(Deployment, on_delete=models.CASCADE, related_name="verdicts")
@@ -90,8 +91,8 @@ class Verdict(models.Model):
 
 
 class BaselineChoice(models.Model):
-    """An operator's word on what to compare with: a pinned version, or a level accepted as the new
-    normal."""
+    """An operator's choice of a baseline: a pinned version, or a level accepted as the new normal.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="+")
@@ -118,8 +119,8 @@ class BaselineChoice(models.Model):
 
 
 class JudgingChoice(models.Model):
-    """What operators set differently from the defaults, for a project or for one model of it; who
-    changed what is in the audit record."""
+    """Settings that operators changed from the defaults, for a project or for one model. The audit
+    log records the changes."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(
@@ -147,8 +148,8 @@ class JudgingChoice(models.Model):
 
 
 class HealthyPair(models.Model):
-    """What two versions taught of which nothing bad was said: replayed once, pooled with the others
-    each night."""
+    """The learned sums of a pair of versions without a bad verdict: replayed once, pooled with the
+    other pairs each night."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     deployment = models.OneToOneField(Deployment, on_delete=models.CASCADE, related_name="+")
@@ -163,8 +164,8 @@ class HealthyPair(models.Model):
 
 
 class LearnedVariance(models.Model):
-    """The variance between healthy instances of past versions, per metric, learned nightly; a row
-    at minute 0 stands for none."""
+    """Variance between healthy instances of past versions, per metric, learned nightly. A row at
+    minute 0 means that none was learned."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     metric = models.CharField(max_length=32)

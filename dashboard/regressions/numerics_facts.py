@@ -1,5 +1,5 @@
-"""Golden batches and sampled calls as facts for the judge: where one failed, and where the same one
-passed."""
+"""Numerics facts: golden batches and sampled calls as facts for the judge, with failures and the
+versions that passed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ KINDS: dict[Kind, FactKind] = {"": "parity", "shadow": "shadow_parity", "finite"
 
 
 def read_parity_facts(*, deployment: Deployment, arm: Arm, now_minute: int) -> list[ObservedFact]:
-    """A wrong result is one of the build: it holds as long as the process runs that found it, and
-    what a baseline told holds for good."""
+    """Facts of the results of one version. A wrong result belongs to the build: it holds while the
+    process that found it runs. Results of a baseline hold permanently."""
     rows = list_deployment_parities(
         deployment=deployment, live_from=None if arm == "baseline" else now_minute - LIVE_MINUTES
     )
@@ -47,5 +47,6 @@ def _fact(row: JudgedParity, arm: Arm, worst: dict[str, JudgedParity]) -> Observ
 
 
 def _tolerance_multiple(row: JudgedParity) -> float:
-    """What is no matter of numbers, such as another shape, is worse than any number."""
+    """The error as a multiple of the tolerance. A mismatch without a number, such as another shape,
+    counts as infinite."""
     return row.told.times if row.told.times is not None else float("inf")

@@ -1,5 +1,5 @@
-"""Ranks of one job that went apart, as certain facts: read off the newest reports of live processes
-and off what they compiled."""
+"""Rank facts: diverged ranks of one job as confirmed facts, from the newest reports of live
+processes and from their compilations."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from dashboard.regressions.judge.text.ranks import describe_divergence
 
 MOST_RANKS_NAMED = 50
 TRANSIENT_KINDS = ("more", "graph")
-"""What is over once it was seen: whether the ranks went on, nobody can tell from it an hour
-later."""
+"""Divergences that end once they are observed: an hour later, they do not show whether the ranks
+continued."""
 MAX_CACHED_JOBS = 200
 
 Mark = tuple[int, datetime | None]
@@ -41,8 +41,8 @@ _lock = Lock()
 
 
 def read_rank_facts(*, instances: Iterable[R], arm: Arm) -> list[ObservedFact]:
-    """One fact for each rank that is apart from the others of its job for certain; two queries a
-    job, one where nothing was compiled."""
+    """One fact for each rank that certainly diverges from its job. Two queries per job; one if
+    nothing was compiled."""
     jobs: dict[str, list[R]] = {}
     for one in instances:
         if one.job and one.world_size > 1 and not is_uncounted_role(one.role):
@@ -91,15 +91,15 @@ def make_rank(one: Instance | LiveRank, compiled: Sequence[RankCompilation]) -> 
 
 
 def read_stage(one: Instance | LiveRank) -> str:
-    """The part of the model that a rank declares to run; empty where it declares none."""
+    """The pipeline stage that a rank declares; empty if it declares none."""
     return str(one.components.get(STAGE, "")) if isinstance(one.components, dict) else ""
 
 
 def read_rank_compilations(
     *, project_id: int, ranks: Sequence[R]
 ) -> dict[int, tuple[RankCompilation, ...]]:
-    """What each compiled, by Instance.id; read again only where there is more than at the last look
-    of this process."""
+    """The compilations of each rank, by Instance.id. Read again only if there are more than at this
+    process's previous read."""
     key, mark = (
         tuple(one.pk for one in ranks),
         read_compile_watermark(project_id=project_id, instances=ranks),

@@ -1,5 +1,5 @@
-"""Looks every few seconds at jobs of several ranks, and judges a version at once when its ranks
-have gone apart."""
+"""Rank monitor: checks jobs with several ranks every few seconds, and evaluates a version
+immediately when its ranks diverge."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ from dashboard.regressions.settings_resolver import SettingsResolver
 logger = logging.getLogger(__name__)
 
 LIVE_MINUTES = 5
-"""Ranks that have been silent for longer have no news."""
+"""Ranks that have been silent for longer have no new data."""
 FACT_KIND = "ranks_diverged"
 
 VersionPlace = tuple[int, str]
 """ModelVersion.id and the environment."""
 _last_looks: dict[VersionPlace, tuple[tuple[int, datetime], ...]] = {}
-"""What every rank had last reported when this process last looked."""
+"""The last report of every rank when this process last checked."""
 
 
 def clear_last_looks() -> None:
-    """Looks at every job anew, as after a restart."""
+    """Makes the next check read every job, as after a restart."""
     _last_looks.clear()
 
 
 def ranks_watch() -> int:
-    """Judges every version of which ranks went apart since it was last judged; returns how many
-    verdicts were written.
+    """Evaluates every version whose ranks diverged since its last evaluation. Returns the number of
+    written verdicts.
 
-    The judge finds the same at the end of each minute: this is only sooner."""
+    The judge finds the same at the end of each minute; the monitor is only earlier.
+    """
     now_minute = closed_minute(clock.unix()) + 1
     places: dict[VersionPlace, list[LiveRank]] = {}
     for one in list_live_ranks(since_minute=clock.minute_of(clock.unix()) - LIVE_MINUTES):
@@ -59,8 +60,7 @@ def ranks_watch() -> int:
             )
             _last_looks[place] = reported
         except Exception:
-            # One version that cannot be judged must not keep the others from being watched; it is
-            # looked at again.
+            # A version whose evaluation fails must not block the others. It is checked again.
             logger.exception("the ranks of version %s in %s could not be watched", *place)
     return written
 
@@ -98,7 +98,7 @@ def _fresh(fact: ObservedFact, now_minute: int) -> bool:
 
 
 def _list_reported(deployment: Deployment) -> set[tuple[str, str]]:
-    """The divergences that the verdict of this deployment has in it."""
+    """The divergences that are part of this deployment's verdict."""
     evidence: Any = (
         Verdict.objects.filter(deployment=deployment, current=True)
         .values_list("evidence", flat=True)

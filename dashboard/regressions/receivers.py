@@ -1,5 +1,5 @@
-"""Two deployments that late data shows to be one: what was said about either stays, as the history
-of the one that is kept."""
+"""Signal receivers of regressions: when late data merges two deployments, the verdicts of both
+become the history of the kept one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dashboard.regressions.models import Comparison, Verdict
 def verdicts_repoint(
     sender: type[Deployment], gone: Deployment, kept: Deployment, **_: Any
 ) -> None:
-    """The newest verdict of the kept deployment stays the current one, if it has any; a comparison
-    is built anew."""
+    """Moves the verdicts to the kept deployment. Its own newest verdict stays current, if it has
+    one; the comparison is rebuilt."""
     has_current = Verdict.objects.filter(deployment=kept, current=True).exists()
     if has_current:
         Verdict.objects.filter(deployment=gone, current=True).update(current=False)

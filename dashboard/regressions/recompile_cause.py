@@ -1,5 +1,5 @@
-"""Why a version recompiles: the counts by cause for its evidence, and the most frequent cause in
-words."""
+"""Recompile cause: counts of recompiles by cause for the evidence, and the most frequent cause as
+text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MAX_REASON_CHARS = 120
 def explain_recompiles(
     outcome: Outcome, *, deployment: Deployment, now_minute: int
 ) -> tuple[Outcome, str]:
-    """The outcome with the causes of its recompiles, and the cause in words; no query where
-    recompiles are no regression."""
+    """The outcome with the causes of its recompiles, and the cause as text. No query if recompiles
+    are not a regression."""
     if not any(row.metric == METRIC and row.label == "REGRESSED" for row in outcome.evidence):
         return outcome, ""
     found = count_recompiles(deployment=deployment, now_minute=now_minute)
@@ -38,7 +38,7 @@ def explain_recompiles(
 
 
 def describe_main_cause(found: Sequence[RecompileCount]) -> str:
-    """The most frequent one; empty where no reason is known."""
+    """The most frequent cause; empty if no reason is known."""
     first = next((one for one in found if one.kind or one.text), None)
     if first is None:
         return ""

@@ -1,4 +1,4 @@
-"""Reads verdicts."""
+"""Selectors of regressions: verdicts and baseline choices."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from dashboard.regressions.models import BaselineChoice, Verdict
 
 
 def read_latest_verdicts(*, project: Project) -> QuerySet[Verdict]:
-    """The verdict that stands for each deployment of a project."""
+    """The current verdict of each deployment of a project."""
     rows = Verdict.objects.filter(project=project, current=True)
     return rows.select_related("deployment__version", "deployment__model", "baseline__version")
 
 
 def list_verdict_changes(*, project: Project, limit: int = 20) -> QuerySet[Verdict]:
-    """Rows in which a verdict differs from the one before, newest first."""
+    """Rows whose verdict differs from the previous one, newest first."""
     rows = Verdict.objects.filter(project=project).exclude(previous_kind=F("kind"))
     return rows.select_related("deployment__version", "deployment__model").order_by("-created_at")[
         :limit
@@ -26,16 +26,15 @@ def list_verdict_changes(*, project: Project, limit: int = 20) -> QuerySet[Verdi
 
 @dataclass(frozen=True)
 class BaselineChoices:
-    """What operators said about baselines in one environment of a model."""
+    """Operators' choices of baselines in one environment of a model."""
 
     active: BaselineChoice | None
     accepted: dict[int, BaselineChoice]
-    """The newest acceptance of each version, whether it still names the baseline or not."""
+    """The newest acceptance of each version, even if it is not the current baseline."""
 
 
 def list_baseline_choices(*, model: WatchedModel, environment: str) -> QuerySet[BaselineChoice]:
-    """What operators chose as baselines in one environment of a model, as far as it is in force or
-    an acceptance."""
+    """Choices of baselines in one environment of a model: the one in force, and all acceptances."""
     rows = BaselineChoice.objects.filter(
         project_id=model.project_id, model=model, environment=environment
     )
@@ -52,8 +51,8 @@ def group_baseline_choices(rows: Iterable[BaselineChoice]) -> BaselineChoices:
 
 
 def find_pair_verdict(a: Deployment, b: Deployment) -> tuple[Verdict | None, bool]:
-    """The newest verdict on this pair; `True` says that the judge compared them only the other way
-    round."""
+    """The newest verdict on this pair. `True` means that the judge compared the pair with swapped
+    sides."""
     pairs = ((a.version_id, b.version_id), (b.version_id, a.version_id))
     rows = Verdict.objects.filter(
         project_id=a.project_id,

@@ -1,5 +1,5 @@
-"""The settings that hold for a model: the defaults, what its fleet taught, what its project chose,
-and what was chosen for it alone."""
+"""Settings resolver: the effective settings of a model, in layers: defaults, values learned from
+its fleet, choices for the project, and choices for the model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dashboard.regressions.judge.settings_overrides import (
 from dashboard.regressions.models import JudgingChoice, LearnedVariance
 
 ANY_LAYOUT = ""
-"""What was learned holds for every layout of the fleet: strata are pooled."""
+"""Learned values apply to every layout of the fleet, because strata are pooled."""
 
 
 class SettingsResolver:
-    """Reads everything in two queries, for one sweep or one page; the same choices give the same
+    """Reads all settings in two queries, for one sweep or one page. Equal choices return the same
     object."""
 
     def __init__(self, *, project_id: int | None = None) -> None:
@@ -32,11 +32,11 @@ class SettingsResolver:
         self._made: dict[tuple[int, int | None], Settings] = {}
 
     def overrides(self, *, project_id: int, model_id: int | None = None) -> dict[str, Any]:
-        """What was chosen for the model alone, or for the project."""
+        """The choices for the model, or else for the project."""
         return self._chosen.get((project_id, model_id), {})
 
     def learned(self, *, project_id: int) -> dict[str, LearnedMetric]:
-        """What the project's fleet taught, by metric."""
+        """The values learned from the project's fleet, by metric."""
         return self._learned.get(project_id, {})
 
     def of(self, *, project_id: int, model_id: int | None = None) -> Settings:
@@ -58,7 +58,7 @@ class SettingsResolver:
 
 
 def read_learned_by_project(narrow: Mapping[str, int]) -> dict[int, dict[str, LearnedMetric]]:
-    """What is stored, put together from its points."""
+    """The stored learned values of each project, assembled from their points."""
     points: dict[tuple[int, str], list[LearnedVariance]] = {}
     for row in LearnedVariance.objects.filter(layout=ANY_LAYOUT, **narrow).order_by(
         "project_id", "metric", "minutes"

@@ -1,7 +1,7 @@
-"""What later stages may want to hear of, inside the transaction of whoever says it."""
+"""Signals of regressions for later stages, sent inside the sender's transaction."""
 
 from django.dispatch import Signal
 
 version_accepted = Signal()
-"""`choice` is a BaselineChoice that accepts a version as the new normal: what was said against the
-version is settled by a person."""
+"""`choice` is a BaselineChoice that accepts a version as the new normal: a person settled the
+alerts of the version."""

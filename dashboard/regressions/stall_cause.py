@@ -1,4 +1,5 @@
-"""Why calls of a version wait for compilations: what is compiled again and again, or fails to."""
+"""Stall cause: the compilation that calls of a version wait for: one that repeats or one that
+fails."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ FAILED = ("raised", "suppressed")
 
 
 def has_stalls(facts: Iterable[CertainFact]) -> bool:
-    """Whether stalled calls are among these facts."""
+    """True if stalled calls are among these facts."""
     return any(fact.kind == "stalled_calls" for fact in facts)
 
 
 def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
-    """The most frequent compilation of the last hour, with its reason, else the newest failure that
-    was found; empty: not known."""
+    """The most frequent compilation of the last hour, with its reason, or else the newest known
+    failure; empty if unknown."""
     since = now_minute - RECENT_MINUTES
     events = CompileEvent.objects.filter(
         project_id=deployment.project_id,
@@ -63,7 +64,7 @@ def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
 
 
 def _describe_repeats(recompiles: QuerySet[CompileEvent]) -> str:
-    """Whether a process compiled it again more than once."""
+    """"again and again" if some process compiled it more than once."""
     counted = recompiles.aggregate(n=Count("number"), processes=Count("instance_id", distinct=True))
     return "again and again" if counted["n"] > counted["processes"] else "again"
 
@@ -74,7 +75,7 @@ def _failure(deployment: Deployment) -> str:
 
 
 def _error(deployment: Deployment) -> str:
-    """The text of the newest failure to compile."""
+    """The text of the newest compilation failure."""
     rows = FindingVersion.objects.filter(
         version_id=deployment.version_id,
         environment=deployment.environment,

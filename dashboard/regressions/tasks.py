@@ -1,4 +1,4 @@
-"""The judge's tasks: fetch, call the service, nudge the next stage."""
+"""Tasks of the judge: fetch, call the service, nudge the next stage."""
 
 from celery import shared_task
 
@@ -10,13 +10,13 @@ from dashboard.regressions.rank_monitor import ranks_watch
 from dashboard.regressions.variance_learning import variances_learn
 
 JUDGE_BUDGET_S = 1.0
-"""All deployments become due at once when a minute closes; reports wait to be folded meanwhile, so
-their turn comes in between."""
+"""Seconds per run. All deployments become due when a minute closes, and reports wait to be folded
+meanwhile, so folds run in between."""
 
 
 @shared_task(name="dashboard.regressions.tasks.judge")
 def judge(swept: bool = False) -> None:
-    """Judges what has new minutes."""
+    """Evaluates deployments with new minutes."""
     if job_run(name="judge", interval=stage_interval_s("judge"), job=_judge, nudged=not swept):
         nudge("dashboard.alerts.tasks.sweep")
 
@@ -29,12 +29,13 @@ def _judge() -> int:
 
 @shared_task(name="dashboard.regressions.tasks.ranks")
 def ranks(swept: bool = False) -> None:
-    """Looks whether the ranks of a job went apart; what did waits for no minute's end."""
+    """Checks whether ranks of a job diverged. A divergence does not wait for the end of a minute.
+    """
     if job_run(name="ranks", interval=stage_interval_s("ranks"), job=ranks_watch, nudged=not swept):
         nudge("dashboard.alerts.tasks.sweep")
 
 
 @shared_task(name="dashboard.regressions.tasks.learn")
 def learn(swept: bool = False) -> None:
-    """Learns how much healthy instances differ; what was learned takes effect once a day."""
+    """Learns the variance between healthy instances. Learned values take effect once a day."""
     job_run(name="learn", interval=stage_interval_s("learn"), job=variances_learn, nudged=not swept)

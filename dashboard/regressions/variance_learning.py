@@ -1,5 +1,5 @@
-"""Replays every pair of versions of which nothing bad was said, once, and pools each night what all
-of them taught about the spread."""
+"""Variance learning: replays each pair of versions without a bad verdict once, and pools the
+learned spread of all pairs each night."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ from dashboard.regressions.settings_resolver import ANY_LAYOUT, SettingsResolver
 logger = logging.getLogger(__name__)
 
 TIME_BUDGET_S = 60.0
-"""A run ends about then; what is left is replayed in the next one, as long as its minutes are
-kept."""
+"""Seconds after which a run stops. The next run replays the remaining pairs while their minutes are
+retained."""
 LEARN_MINUTES = 2 * 1440
 """Minutes of a deployment that are replayed: two days, so that each hour has the same hour of the
 day before."""
 SETTLE_MINUTES = 60
-"""Minutes after its end before a deployment is learned from: late data has come, and a verdict is
-said."""
+"""Minutes after its end before a deployment is used for learning: late data has arrived, and the
+verdict is final."""
 DAYS_POOLED = 180
 
 
 def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
-    """Learns from the pairs that are ripe, for about so long, and pools once a day; returns how
-    many pairs were replayed."""
+    """Learns from the due pairs for about `seconds`, and pools once a day. Returns the number of
+    replayed pairs."""
     stop, now_minute, replayed = time.monotonic() + seconds, closed_minute(clock.unix()) + 1, 0
     book = SettingsResolver()
     for project in Project.objects.order_by("pk"):
@@ -61,8 +61,7 @@ def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
                     settings=settings,
                 )
             except Exception:
-                # One pair that cannot be replayed must not keep the others from teaching; it is
-                # tried again in the next run.
+                # A pair whose replay fails must not block the others. The next run retries it.
                 logger.exception("nothing could be learned from deployment %s", deployment.pk)
                 continue
             with write_transaction():
@@ -83,8 +82,8 @@ def variances_learn(*, seconds: float = TIME_BUDGET_S) -> int:
 def list_ripe_pairs(
     *, project: Project, now_minute: int
 ) -> Iterator[tuple[Deployment, Deployment]]:
-    """Deployments beside their baselines that are over or two days old, whose minutes are all kept,
-    and that have not taught yet."""
+    """Deployments with their baselines that ended or are two days old, have all minutes retained,
+    and have not been used for learning."""
     kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
     bad = Verdict.objects.filter(kind__in=[VerdictKind.WATCH, VerdictKind.ROLL_BACK])
     rows = Comparison.objects.filter(
@@ -111,7 +110,7 @@ def replay_pair(
 ) -> LessonSums:
     """Replays the first two days of a pair."""
     if read_mode_changes(deployment=deployment, baseline=baseline):
-        return {}  # It runs in another way: what differs there is no noise.
+        return {}  # Its execution mode changed, so a difference is not noise.
     until = min(deployment.started_minute + LEARN_MINUTES, deployment.last_minute + 1, now_minute)
     lesson = Lesson(settings)
     for comparison, rows in replay_minutes(
@@ -122,8 +121,7 @@ def replay_pair(
 
 
 def variances_pool(*, project: Project, now_minute: int) -> None:
-    """Writes what all pairs of the last months taught together, instead of what was written
-    before."""
+    """Replaces the stored values by the pooled values of all pairs of the last months."""
     oldest = now_minute - DAYS_POOLED * 1440
     pairs = HealthyPair.objects.filter(project=project, started_minute__gte=oldest).exclude(
         taught={}

@@ -1,5 +1,4 @@
-"""`manage.py rejudge`: what would have been said of past deployments, with the settings in force or
-with others."""
+"""`manage.py rejudge`: backtests past deployments with the current settings or with others."""
 
 import re
 from argparse import ArgumentParser
@@ -36,7 +35,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Which project, how far back, and with which settings."""
+        """Adds the options for the project, the range of time, and the settings."""
         parser.add_argument(
             "--project",
             metavar="SLUG",
@@ -63,7 +62,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """A deployment a line, the newest first."""
+        """Prints one line per deployment, newest first."""
         project = Project.objects.filter(slug=options["project"]).first()
         if project is None:
             raise CommandError(f"There is no project {options['project']!r}.")
