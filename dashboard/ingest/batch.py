@@ -128,8 +128,8 @@ def report_read(text: bytes) -> Report:
 
 
 def batch_read(*, text: bytes, project_id: int, received: float) -> Batch:
-    """The batch in the JSON of a request. Raises RefusalError if the request as a whole is invalid.
-    """
+    """The batch in the JSON of a request. Raises RefusalError if the request as a whole is
+    invalid."""
     cut = text_check(text)
     envelope = _decode(text, _ENVELOPE, "")
     _check_version(envelope.v)

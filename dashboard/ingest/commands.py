@@ -72,8 +72,8 @@ def command_issue(*, project: Project, key: str, by: str, order: Callable[[int],
 def list_live_commands(
     *, project_id: int, place: CommandTarget, instance: str, job: str
 ) -> list[dict[str, Any]]:
-    """The newest live command for an instance, as the answer carries it. It may be one second old.
-    """
+    """The newest live command for an instance, as the answer carries it. It may be one second
+    old."""
     asked, live = _cache.get(project_id, (float("-inf"), []))
     if time.monotonic() - asked > CACHE_TTL_S:
         # Other threads continue with the cached commands. If the read fails, the next read is due
@@ -126,8 +126,8 @@ def _to_live_command(row: Command) -> LiveCommand:
 
 
 def _build_payload(signed: bytes, signatures: dict[str, str] | None) -> dict[str, Any]:
-    """Carries only the signatures of the issue. A row that other code wrote gets no signature here.
-    """
+    """Carries only the signatures of the issue. A row that other code wrote gets no signature
+    here."""
     found: dict[str, Any] = {"signed": base64.b64encode(signed).decode()}
     return (
         {**found, "body": base64.b64encode(signed[MAC_BYTES:]).decode(), "ed25519": signatures}

@@ -139,8 +139,8 @@ class Intake(models.Model):
 
 
 class Command(models.Model):
-    """A signed command to instances. The answer to a report carries it; it expires automatically.
-    """
+    """A signed command to instances. The answer to a report carries it; it expires
+    automatically."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     verb = models.CharField(

@@ -1,5 +1,5 @@
-"""Request checks: method, transport, key, length and type before the body is read, then the body.
-"""
+"""Request checks: method, transport, key, length and type before the body is read, then the
+body."""
 
 from __future__ import annotations
 

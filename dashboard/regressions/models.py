@@ -91,8 +91,8 @@ class Verdict(models.Model):
 
 
 class BaselineChoice(models.Model):
-    """An operator's choice of a baseline: a pinned version, or a level accepted as the new normal.
-    """
+    """An operator's choice of a baseline: a pinned version, or a level accepted as the new
+    normal."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="+")
     model = models.ForeignKey(WatchedModel, on_delete=models.CASCADE, related_name="+")

@@ -64,7 +64,7 @@ def find_stall_cause(*, deployment: Deployment, now_minute: int) -> str:
 
 
 def _describe_repeats(recompiles: QuerySet[CompileEvent]) -> str:
-    """"again and again" if some process compiled it more than once."""
+    """Returns "again and again" if some process compiled it more than once, else "again"."""
     counted = recompiles.aggregate(n=Count("number"), processes=Count("instance_id", distinct=True))
     return "again and again" if counted["n"] > counted["processes"] else "again"
 

@@ -29,8 +29,8 @@ def _judge() -> int:
 
 @shared_task(name="dashboard.regressions.tasks.ranks")
 def ranks(swept: bool = False) -> None:
-    """Checks whether ranks of a job diverged. A divergence does not wait for the end of a minute.
-    """
+    """Checks whether ranks of a job diverged. A divergence does not wait for the end of a
+    minute."""
     if job_run(name="ranks", interval=stage_interval_s("ranks"), job=ranks_watch, nudged=not swept):
         nudge("dashboard.alerts.tasks.sweep")
 

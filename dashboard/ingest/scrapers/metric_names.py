@@ -18,8 +18,8 @@ class EngineHistogram:
 
 @dataclass(frozen=True)
 class FinishedCounter:
-    """A counter of finished requests by reason, and the reason that means a failure of the engine.
-    """
+    """A counter of finished requests by reason, and the reason that means a failure of the
+    engine."""
 
     name: str
     label: str

@@ -1,5 +1,5 @@
-"""Judges a version against its baseline: minutes of instances in, a verdict with its evidence out;
-pure, no Django."""
+"""Judge: compares a version with its baseline. Takes minutes of instances and returns a verdict
+with its evidence. Pure code without Django."""
 
 from dashboard.regressions.judge.comparison import Comparison
 from dashboard.regressions.judge.evaluate import evaluate_comparison, judge

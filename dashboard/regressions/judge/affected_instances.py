@@ -1,5 +1,23 @@
-"""The running state of a count: which instances are affected over the last minutes, and the rate
-beside the baseline's."""
+"""Affected instances: the running state of a count of one region, with two rules.
+
+Instance rule: an instance is affected if its share of events in the last `window_minutes` exceeds a
+threshold (see `instance_windows`). The candidate is regressed if an instance is affected and no
+instance of the baseline is suspected. The rule needs no statistics, so both levels of certainty
+agree.
+
+Rate rule: the candidate's events are compared with the baseline's rate since the deployment (see
+`rate_ratio`). It applies if the metric is `by_rate` or if the baseline has suspected instances. It
+also covers instances with too few calls for the instance rule.
+
+Invariants:
+
+- only strata in which instances of both arms are judged count for the instance rule;
+- if the baseline has ended in a stratum within a day, its whole past replaces its minutes;
+- a recovery needs a calm window: no affected instance for `recent_minutes`, less the length of the
+  window that remembers events.
+
+Source: the rules are this project's own; their constants are calibrated on simulated fleets.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +39,7 @@ from dashboard.regressions.judge.settings import AffectedMetric, Settings
 
 
 class AffectedSeries:
-    """One count of one region, judged by the instances that show it and by its rate: see `read`."""
+    """One count of one region, evaluated by affected instances and by rate: see `read`."""
 
     def __init__(self, metric: AffectedMetric, settings: Settings) -> None:
         self.metric = metric
@@ -29,15 +47,15 @@ class AffectedSeries:
         self.candidate: InstanceWindows = {}
         self.matched_minutes = 0
         self.baseline_seen: dict[Stratum, int] = {}
-        """The last minute with calls of the baseline: where it has ended, its last minutes are what
-        the candidate stands beside."""
+        """The last minute with calls of the baseline. Where it has ended, the candidate is compared
+        with its last minutes."""
         self.judged: Instances = []
         self.affected: Instances = []
         self.baseline_judged: Instances = []
         self.baseline_affected: Instances = []
         self.baseline_suspected: Instances = []
         self.fresh: Instances = []
-        """Affected instances that show it in the newest minutes as well."""
+        """Affected instances whose newest minutes also show the events."""
         self.rates = RateSeries(metric, settings)
         self._rate: Rate | None = None
         self._settings = settings
@@ -45,7 +63,7 @@ class AffectedSeries:
         self._recent_minutes = settings.recent_minutes
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
-        """Takes a minute; answers 1 when instances of both arms could be judged, else 0."""
+        """Adds a minute. Returns 1 if instances of both arms could be judged, else 0."""
         called = False
         sums: dict[Stratum, Sums] = {}
         for (stratum, _), cell in rows.items():
@@ -66,8 +84,8 @@ class AffectedSeries:
         self.rates.add(sums, self._add_past_counts(minute, rows, sums))
         self._rate = None
         self._survey(minute)
-        # Instances that hardly call are never judged by themselves; all of them together may fail
-        # often enough for their rate.
+        # An instance with very few calls is never judged alone. All of them together may fail often
+        # enough for their rate.
         if not self.judged and not (
             self.metric.by_rate
             and any(found.base_calls and found.cand_calls for found in sums.values())
@@ -94,8 +112,8 @@ class AffectedSeries:
     def _add_past_counts(
         self, minute: int, rows: Mapping[CellKey, CellRows], sums: dict[Stratum, Sums]
     ) -> set[Stratum]:
-        """Puts all that the baseline did in its last day beside the candidate's minute where it has
-        ended; answers with those strata."""
+        """Adds the baseline's whole past to the minute where the baseline has ended. Returns those
+        strata."""
         gone = {
             stratum
             for (stratum, _), cell in rows.items()
@@ -108,7 +126,7 @@ class AffectedSeries:
         return gone
 
     def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
-        """Takes a minute of the baseline before the deployment."""
+        """Adds a minute of the baseline before the deployment."""
         for (stratum, _), cell in rows.items():
             self._take_baseline(stratum, minute, cell)
             for unit in {row.unit for row in cell.baseline}:
@@ -121,7 +139,7 @@ class AffectedSeries:
         return add_rows(self.baseline, stratum, minute, cell.baseline, self.metric)
 
     def share(self, windows: InstanceWindows) -> float | None:
-        """The share of calls that show it over the last minutes; None without a call."""
+        """The share of calls with events over the last minutes; None without a call."""
         found = [window for units in windows.values() for window in units.values()]
         calls = sum(window.calls for window in found)
         return sum(window.events for window in found) / calls if calls else None
@@ -137,7 +155,7 @@ class AffectedSeries:
 
     @property
     def rate(self) -> Rate | None:
-        """The rate beside the baseline's since the deployment; worked out when somebody asks."""
+        """The rate compared with the baseline's since the deployment; computed on demand."""
         if self._rate is None and self.compares_rates:
             each = (
                 (
@@ -152,18 +170,17 @@ class AffectedSeries:
 
     @property
     def compares_rates(self) -> bool:
-        """Whether the rate decides too: where one affected instance says enough, only when the
-        baseline has such instances as well."""
+        """True if the rate also decides. Where one affected instance is sufficient, the rate
+        decides only if the baseline has such instances, too."""
         return (self.metric.by_rate or bool(self.baseline_suspected)) and self.rates.side_by_side
 
     def shows(self) -> bool:
-        """The rule of affected instances; it needs no statistics, so both levels of certainty
-        answer alike."""
+        """The instance rule. It needs no statistics, so both levels of certainty agree."""
         return bool(self.affected) and not self.baseline_suspected
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """Regressed when instances are affected and none of the baseline's is, or when the rate is
-        up by what matters."""
+        """Regressed if instances are affected and none of the baseline's is suspected, or if the
+        rate rose by at least the smallest effect."""
         shows = self.shows()
         leaning = regressed = shows
         fresh = bool(self.fresh) or not shows
@@ -187,21 +204,21 @@ class AffectedSeries:
         )
 
     def undecided(self) -> bool:
-        """Both versions are affected, the candidate by more than can be passed over."""
+        """True if both versions are affected and the candidate's rise is too large to ignore."""
         return bool(self.affected) and bool(self.baseline_suspected) and self._matters()
 
     def bound(self) -> float | None:
-        """A count has no bound beside those of levels: what is tolerated of it is told in
-        points."""
+        """None: the tolerated rise of a count is in percentage points, not on the log scale of
+        levels."""
         return None
 
     def expected(self) -> bool:
-        """Whether a version reports what is counted."""
+        """True if a version reports the counted value."""
         return bool(self.baseline or self.candidate)
 
     def tolerable(self) -> bool:
-        """Whether instances were judged, none is affected beyond the baseline, and no rate that
-        would matter is left possible."""
+        """True if instances were judged, none is affected beyond the baseline, and the data rules
+        out every rate that matters."""
         return (
             bool(self.judged)
             and not self.shows()
@@ -217,6 +234,6 @@ class AffectedSeries:
         return worst >= math.log1p(metric.tolerated) and rate.points(worst) >= metric.points
 
     def _matters(self) -> bool:
-        """Whether the share rose by as much as matters, over the last minutes."""
+        """True if the share rose by at least the smallest effect over the last minutes."""
         base, cand = self.share(self.baseline) or 0.0, self.share(self.candidate) or 0.0
         return cand >= self.metric.times * base and cand - base >= self.metric.points

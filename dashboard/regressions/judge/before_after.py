@@ -1,5 +1,25 @@
-"""A version after its baseline, on the same hosts: each host against its own minutes a day before,
-or its past adjusted for load."""
+"""Before-after comparison: a version that follows its baseline on the same hosts, with each host as
+its own control.
+
+Two layouts, by host:
+
+- day before: if the past covers the same minute 24 h earlier, that minute is subtracted from the
+  candidate's (a lag of one day removes the time of day);
+- past by load: with a shorter past, at least `past_minutes`, the host's mean is adjusted for load.
+
+The adjustment is an analysis of covariance: one slope of log level over log load, fitted by least
+squares within hosts and pooled over all hosts, clipped to +-MAX_SLOPE. The load is calls per minute
+and instance.
+
+Invariants:
+
+- the layout of a host is fixed at its first compared minute;
+- a bin closes with at least `bin_calls` samples, and the reference of that bin must have as many;
+- minutes more than a day after the last minute of the baseline are not compared.
+
+Source: analysis of covariance with a common within-group slope (Fisher, Statistical Methods for
+Research Workers, 4th ed., 1932).
+"""
 
 from __future__ import annotations
 
@@ -14,10 +34,10 @@ from dashboard.regressions.judge.settings import RatioMetric, Settings
 
 DAY_MINUTES = 1440
 PAST_SLACK_MINUTES = 60
-"""A past that begins at most so many minutes too late for a whole day still counts as one."""
+"""Minutes. A past that begins at most this late for a whole day still counts as one."""
 NEVER = -(1 << 62)
 MAX_SLOPE = 0.2
-"""A load slope outside +- this is chance."""
+"""A load slope outside +-MAX_SLOPE is treated as chance."""
 
 Loads = Mapping[tuple[Arm, str], float]
 """The log of calls per minute and instance, by arm and host."""
@@ -31,7 +51,7 @@ NoPastReason = Literal[
 
 
 class Hosts:
-    """Where and when the baseline of one region ran: what decides in which layout a minute is
+    """Times and hosts of the baseline of one region. They decide the layout in which a minute is
     compared."""
 
     def __init__(self, settings: Settings) -> None:
@@ -40,7 +60,7 @@ class Hosts:
         self._lives: dict[tuple[Stratum, str], list[int]] = {}
 
     def seen(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
-        """Notes the baseline's steady calls of a minute."""
+        """Records the baseline's steady calls of a minute."""
         for (stratum, _), cell in rows.items():
             if cell.baseline:
                 self._last[stratum] = minute
@@ -48,13 +68,13 @@ class Hosts:
                     self._lives.setdefault((stratum, row.host), [minute, minute])[1] = minute
 
     def gone(self, stratum: Stratum, minute: int) -> bool:
-        """Whether the baseline ran in the stratum and has not for some minutes: a pause between
-        calls is no end."""
+        """True if the baseline ran in the stratum and has been absent for `gone_minutes`. A pause
+        between calls is not an end."""
         last = self._last.get(stratum)
         return last is not None and minute - last >= self._settings.gone_minutes
 
     def find_no_past_reason(self, stratum: Stratum, host: str, minute: int) -> NoPastReason:
-        """Empty where the host has a past to compare this minute with, else why not."""
+        """Empty if the host has a past to compare this minute with, else the reason."""
         if stratum not in self._last:
             return "no_baseline_in_stratum"
         life = self._lives.get((stratum, host)) if host else None
@@ -66,8 +86,8 @@ class Hosts:
 
 
 class HostHistory:
-    """One host in one cell of one metric: the baseline's last day there, and what the candidate
-    added up since."""
+    """One host in one cell of one metric: the baseline's last day on the host, and the candidate's
+    sums since."""
 
     __slots__ = (
         "_levels",
@@ -106,7 +126,8 @@ class HostHistory:
         self._load = 0.0
 
     def remember(self, minute: int, term: float, samples: int, load: float) -> None:
-        """Takes a minute of the baseline: the sum of log levels times samples, and the load."""
+        """Adds a minute of the baseline: the sum of log levels times samples, the samples, and the
+        load."""
         slot, level = minute % DAY_MINUTES, term / samples
         self._stamps[slot], self._levels[slot], self._weights[slot] = minute, term, samples
         self.first = minute if self.first is None else self.first
@@ -115,15 +136,16 @@ class HostHistory:
             self._sums[number] += value
 
     def spread(self) -> tuple[float, float]:
-        """How load varied with level and with itself in the past, around this host's means."""
+        """Cross-product of load and level, and sum of squares of load, in the past, around this
+        host's means."""
         n, x, y, xx, xy = self._sums
         return (xy - x * y / n, xx - x * x / n) if n else (0.0, 0.0)
 
     def add(
         self, minute: int, term: float, samples: int, load: float, settings: Settings
     ) -> tuple[int, float, float] | None:
-        """Takes a minute of the candidate; answers with span, level and load of the bin that it
-        closes."""
+        """Adds a minute of the candidate. Returns span, level and load of the bin that the minute
+        closes, else None."""
         if (
             self.first is None
             or minute - self.last > DAY_MINUTES
@@ -177,15 +199,15 @@ class HostHistory:
         )
 
     def expected(self, load: float, slope: float) -> float:
-        """What a past without the same minute leads to expect at a load; 0 where that minute is
-        subtracted already."""
+        """The level expected at a load from a past without the same minute; 0 where that minute is
+        already subtracted."""
         if self.aligned:
             return 0.0
         n, x, y, _, _ = self._sums
         return y / n + slope * (load - x / n)
 
     def total(self, slope: float) -> Total:
-        """What the candidate has added up here."""
+        """The candidate's sums on this host."""
         total = Total()
         total.minutes, total.level = self.minutes, self.level
         reference = (
@@ -206,7 +228,7 @@ HostHistories = dict[str, HostHistory]
 
 
 def compute_loads(rows: Mapping[CellKey, CellRows]) -> Loads:
-    """The load of every host in a minute, whatever the shapes."""
+    """The load of every host in a minute, over all shapes."""
     calls: dict[tuple[Arm, str], int] = {}
     units: dict[tuple[Arm, str], set[str | int]] = {}
     for cell in rows.values():
@@ -218,7 +240,7 @@ def compute_loads(rows: Mapping[CellKey, CellRows]) -> Loads:
 
 
 def sum_by_host(rows: list[InstanceMinute], metric: RatioMetric) -> dict[str, tuple[float, int]]:
-    """The sum of log levels times samples, and the samples, of the instances of each host."""
+    """The sum of log levels times samples, and the samples, of each host's instances."""
     terms: dict[str, list[float]] = {}
     counts: dict[str, int] = {}
     for row in rows:
@@ -246,8 +268,8 @@ def compare_with_past(
     slope: float,
     settings: Settings,
 ) -> tuple[int, float] | None:
-    """Puts the candidate's minute beside its hosts' past; answers with the longest span and the
-    mean difference of the bins it closes."""
+    """Compares the candidate's minute with its hosts' past. Returns the longest span and the mean
+    difference of the closed bins."""
     spans, changes = [], []
     for host, (term, samples) in sum_by_host(cell.candidate, metric).items():
         place = places.get(host)
@@ -264,7 +286,7 @@ def compare_with_past(
 
 
 def fit_load_slope(places: Iterable[HostHistory]) -> float:
-    """How much the log level moves with the log of the load, over the past of all hosts."""
+    """The pooled within-host slope of log level over log load, over the past of all hosts."""
     spreads = [place.spread() for place in places]
     width = math.fsum(of_load for _, of_load in spreads)
     return (
@@ -275,5 +297,5 @@ def fit_load_slope(places: Iterable[HostHistory]) -> float:
 
 
 def sum_totals(places: HostHistories, slope: float) -> dict[str | int, Total]:
-    """What the candidate has added up, by host."""
+    """The candidate's sums, by host."""
     return {host: place.total(slope) for host, place in places.items() if place.minutes}

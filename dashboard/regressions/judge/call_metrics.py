@@ -1,4 +1,4 @@
-"""What the metrics read off a minute of calls."""
+"""Call metrics: the values that the metrics read from a minute of calls."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dashboard.regressions.judge.inputs import InstanceMinute
 
 TAIL = 0.99
 TAIL_CALLS = 20
-"""Of fewer calls a minute too little is known about the slowest of a hundred."""
+"""Minimum number of calls per minute for a p99. Fewer calls contain too little information about
+the slowest percent."""
 MAX_STRETCHED_CALLS = 1000
 
 
 def expected_p99_sigmas(calls: int) -> float:
-    """Where the p99 of so few normal values is expected, in standard deviations: of under 100 it is
-    the largest."""
+    """Expected position of the sample p99 of `calls` normal values, in standard deviations (Blom's
+    approximation). Below 100 calls the p99 is the largest value."""
     rank = -(-99 * calls // 100)
     return float(ndtri((rank - 0.375) / (calls + 0.25)))
 
@@ -28,8 +29,8 @@ STRETCH = tuple(
 
 
 def stretch_tail(middle: float | None, slowest: float | None, calls: int) -> float | None:
-    """The p99 as it would be of many calls: a minute with few rarely meets a slow one, so its own
-    would favour the quieter version."""
+    """Corrects the p99 of few calls to the p99 of many. A minute with few calls rarely contains a
+    slow one, so its raw p99 would favour the version with less traffic."""
     if (
         middle is None
         or slowest is None
@@ -44,13 +45,13 @@ def stretch_tail(middle: float | None, slowest: float | None, calls: int) -> flo
 
 
 def wall_middle(row: InstanceMinute) -> float | None:
-    """p50 of what callers waited; of steady calls where not both versions separate stalled ones."""
+    """p50 of the callers' wait; of steady calls unless both versions separate stalled ones."""
     return _at_most(row, row.p50 if row.caller_p50 is None else row.caller_p50)
 
 
 def wall_tail(row: InstanceMinute) -> float | None:
-    """p99 of the same; one that an engine counted in its buckets is not stretched, for its p50 lies
-    in a bucket too."""
+    """p99 of the callers' wait. A value from an engine's buckets is not corrected for few calls,
+    because its p50 also lies in a bucket."""
     slowest = row.p99 if row.caller_p99 is None else row.caller_p99
     return (
         stretch_tail(wall_middle(row), slowest, row.calls)
@@ -60,13 +61,13 @@ def wall_tail(row: InstanceMinute) -> float | None:
 
 
 def _at_most(row: InstanceMinute, value: float | None) -> float | None:
-    """The value; the end of an engine's first bucket where it lies below: left out, only slow
-    minutes would be compared."""
+    """The value, or the end of an engine's first bucket if the level lies below. Without the
+    substitute, only slow minutes would be compared."""
     return row.bounds[0] if value is None and row.bounds and row.calls > 0 else value
 
 
 def wall_tail_calls(row: InstanceMinute) -> int:
-    """Calls behind it; none where they are too few."""
+    """Number of calls behind the p99; 0 if too few."""
     return row.calls if row.calls >= TAIL_CALLS else 0
 
 
@@ -76,21 +77,21 @@ def gpu_tail(row: InstanceMinute) -> float | None:
 
 
 def gpu_tail_calls(row: InstanceMinute) -> int:
-    """Samples behind it; none where they are too few."""
+    """Number of samples behind the p99; 0 if too few."""
     return row.gpu_count if row.gpu_count >= TAIL_CALLS else 0
 
 
 def items_per_second(row: InstanceMinute) -> float | None:
-    """Items over the time that the calls took; calls per minute would be traffic."""
+    """Items divided by the total time of calls. Calls per minute would measure traffic."""
     if row.items is None or row.latency_sum <= 0.0:
         return None
-    # One compilation takes as long as thousands of calls; the time of stalled calls is a metric of
-    # its own.
+    # One compilation takes as long as thousands of calls. The time of stalled calls is a separate
+    # metric.
     return row.items * (1.0 - (row.stalled or 0) / row.calls) / row.latency_sum
 
 
 def known_calls(row: InstanceMinute) -> int:
-    """Calls of which it is known whether they ran compiled."""
+    """Calls with a known execution mode."""
     return row.compiled + row.partial + row.eager
 
 
@@ -100,7 +101,7 @@ def stalled_calls(row: InstanceMinute) -> int:
 
 
 def stall_known_calls(row: InstanceMinute) -> int:
-    """Calls of which it is known whether they stalled."""
+    """Calls for which the agent reports whether they stalled."""
     return 0 if row.stalled is None else row.calls
 
 
@@ -115,5 +116,5 @@ def stall_known_ms(row: InstanceMinute) -> int:
 
 
 def no_causes(row: InstanceMinute) -> dict[str, int]:
-    """For counts whose causes nobody reports."""
+    """Empty: for counts without reported causes."""
     return {}

@@ -1,5 +1,5 @@
-"""Certain facts: what needs no statistics to be a finding, and is news where the baseline does not
-show it."""
+"""Confirmed facts: findings that need no statistics. A fact is new if the baseline does not show
+it."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ Key = tuple[FactKind, str]
 SEVERITIES: tuple[Severity, ...] = ("roll_back", "watch", "known")
 
 KINDS_WITHOUT_CALLS: tuple[FactKind, ...] = ("stuck_compiling", "ranks_diverged", "parity")
-"""What keeps a version from making calls, or is known before the first, and so is said of one that
-makes none."""
+"""Facts that prevent calls or are known before the first call. A version without calls reports
+them, too."""
 KINDS_WITHOUT_BASELINE: tuple[FactKind, ...] = (
     *("stuck_compiling", "ranks_diverged", "parity", "shadow_parity"),
     *("out_of_memory", "stalled_calls", "compiled_nothing"),
 )
-"""What needs nothing to be compared with: a process is held against itself, or ranks against each
+"""Facts that need no baseline: a process is compared with its own past, or ranks with each
 other."""
 ROLL_BACK_KINDS: tuple[FactKind, ...] = ("parity", "compiled_nothing")
-"""What asks for ROLL BACK where the baseline was seen to do it right."""
+"""Facts that ask for ROLL BACK if the baseline was observed to do it correctly."""
 PLACES_NAMED = 3
 FRESH_MINUTES = 60
-"""A fact that is over counts for so long after it was last seen."""
+"""Minutes for which an ended fact counts after it was last seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class StallCounts:
-    """Calls of the last half hour, those that waited for a compilation and their seconds; `budget`
-    is the share that may."""
+    """Calls of the last half hour, stalled calls and their seconds. `budget` is the allowed share
+    of stalled calls."""
 
     calls: int
     stalled: int
@@ -54,7 +54,7 @@ class StallCounts:
     budget: float
 
     def words(self) -> str:
-        """How many waited, and how many may."""
+        """The share of stalled calls and the allowed share, as text."""
         share = (
             f"{percent(self.stalled / self.calls)} of calls waited for a compilation in the "
             "last half hour"
@@ -67,12 +67,12 @@ class StallCounts:
 
 @dataclass(frozen=True, slots=True)
 class ObservedFact:
-    """One thing that is certain of one instance; `about` tells facts of a kind apart, a frame for
-    instance.
+    """One confirmed fact of one instance. `about` separates facts of a kind, such as frames.
 
-    `until` is when it was last seen, None while it lasts; `why` is the agent's own text. `passed`
-    is the opposite of a fact: a golden batch that came out as it should, or a region that was
-    served compiled."""
+    `until` is the last time it was seen, None while it lasts. `why` is the agent's own text.
+    `passed` marks the opposite of a fact: a golden batch with the right result, or a region that
+    was served compiled.
+    """
 
     kind: FactKind
     arm: Arm
@@ -83,21 +83,24 @@ class ObservedFact:
     until: int | None = None
     count: int = 1
     place: str = ""
-    """How people call the instance; empty where it does not matter."""
+    """Display name of the instance; empty where it does not matter."""
     passed: bool = False
     grave: bool = False
-    """So far beyond its budget that it asks for ROLL BACK."""
+    """True if the budget is exceeded by enough to ask for ROLL BACK."""
     baseline_silent: bool = False
-    """The agents of the baseline do not report it."""
+    """True if the agents of the baseline do not report the fact."""
     stalled: StallCounts | None = None
-    """What `why` says of stalled calls, to be added up over instances."""
+    """The counts of stalled calls behind `why`, to be summed over instances."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertainFact:
-    """The same fact on some of the candidate's instances; one that the baseline does not show asks
-    for WATCH, and for no more, but for the kinds in ROLLED_BACK where the baseline did it right,
-    and for calls that stall far beyond their budget."""
+    """The same fact on some of the candidate's instances. A fact that the baseline does not show
+    asks for WATCH at most.
+
+    ROLL BACK is possible for the kinds in ROLL_BACK_KINDS if the baseline passed, and for stalled
+    calls far beyond their budget.
+    """
 
     kind: FactKind
     severity: Severity
@@ -109,7 +112,7 @@ class CertainFact:
     on_baseline: int
     places: tuple[str, ...] = ()
     passed: int = 0
-    """Further instances of the candidate where the same golden batch came out as it should."""
+    """Further instances of the candidate on which the same golden batch passed."""
     passed_on_baseline: int = 0
     baseline_silent: bool = False
 
@@ -117,7 +120,7 @@ class CertainFact:
 def group_certain_facts(
     facts: Iterable[ObservedFact], *, now_minute: int
 ) -> tuple[CertainFact, ...]:
-    """The candidate's facts, news first; what was over before the last hour is left out."""
+    """The candidate's facts, new ones first. Facts that ended before the last hour are excluded."""
     groups: dict[Key, list[ObservedFact]] = {}
     baseline: dict[Key, set[str]] = {}
     passed: dict[tuple[Arm, Key], set[str]] = {}
@@ -138,8 +141,8 @@ def group_certain_facts(
             len(passed.get(("baseline", key), ())),
         )
         for key, group in groups.items()
-        # Infinities may be meant, as in masked scores: they are news where the baseline was looked
-        # at and has none.
+        # Infinities may be intended, as in masked scores. They are new only if the baseline was
+        # checked and has none.
         if key[0] != "non_finite" or ("baseline", key) in passed
     ]
     return tuple(
@@ -169,7 +172,7 @@ def _make_certain_fact(
 
 
 def _why(group: list[ObservedFact]) -> str:
-    """Stalled calls of all instances together; of other facts the text of one."""
+    """The stalled calls of all instances together; for other facts, the text of one instance."""
     shares = [fact.stalled for fact in group if fact.stalled is not None]
     if not shares:
         return max(fact.why for fact in group)
@@ -183,8 +186,7 @@ def _severity(
     key: Key, group: list[ObservedFact], on_baseline: int, passed_on_baseline: int
 ) -> Severity:
     if key[0] == "stalled_calls":
-        # A budget counts as well where the baseline is beyond it too, but then the version is no
-        # regression.
+        # A budget also counts if the baseline exceeds it, but then the version is not a regression.
         return (
             "roll_back"
             if any(fact.grave and not fact.baseline_silent for fact in group) and not on_baseline
@@ -200,8 +202,8 @@ def _severity(
 
 
 def list_wrong_results(evidence: object) -> frozenset[str]:
-    """What a stored verdict says comes out wrong where it was right before: nothing that a person
-    said of slower calls is said of it."""
+    """Wrong results in a stored verdict that were right before. A person's answer about slower
+    calls does not cover them."""
     wrong = (
         fact
         for fact in _read_stored_facts(evidence)
@@ -211,8 +213,7 @@ def list_wrong_results(evidence: object) -> frozenset[str]:
 
 
 def has_rank_divergence(evidence: object) -> bool:
-    """Whether a stored verdict says that ranks of a job went apart, as those of the baseline did
-    not."""
+    """True if a stored verdict contains diverged ranks that the baseline did not have."""
     return any(
         fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known"
         for fact in _read_stored_facts(evidence)
@@ -220,8 +221,8 @@ def has_rank_divergence(evidence: object) -> bool:
 
 
 def list_urgent_facts(evidence: object) -> frozenset[str]:
-    """What is news in a stored verdict whatever was said or answered before: results that come out
-    wrong, and that ranks went apart."""
+    """Facts of a stored verdict that are news regardless of earlier answers: wrong results and
+    diverged ranks."""
     return list_wrong_results(evidence) | (
         frozenset({"ranks_diverged"}) if has_rank_divergence(evidence) else frozenset()
     )
@@ -235,7 +236,7 @@ def _read_stored_facts(evidence: object) -> list[Mapping[str, object]]:
 
 
 def describe_fact(fact: Mapping[str, object] | CertainFact) -> str:
-    """What is the matter, without on how many instances; takes a stored fact as well."""
+    """The fact as text, without the number of instances. Accepts a stored fact, too."""
     told = (
         fact
         if isinstance(fact, Mapping)

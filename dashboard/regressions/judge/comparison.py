@@ -1,5 +1,22 @@
-"""A candidate against its baseline, minute after minute: the state that grows, and what it says
-now."""
+"""Comparison: the incremental state of a candidate and its baseline, one closed minute at a time.
+
+Algorithm: a fold over minutes. Each minute updates regions and processes, then the verdict policy.
+A minute has two parts: calls by region (`region_state`) and states of processes (`process`).
+
+Invariants:
+
+- minutes arrive in strictly increasing order; late data requires a new comparison and a replay;
+- the result depends only on the rows: not on their order within a minute, the number of workers, or
+  the time of the evaluation;
+- warm-up calls count for adoption and for the lifetimes of the arms, but are never compared;
+- only outermost regions are compared;
+- minutes before the deployment contain the baseline only, and are used only by a comparison
+  `with_past`;
+- the error budget is shared by `comparisons`: judged metrics times outermost regions.
+
+Source: the procedure is this project's own; the statistics are in `pooled_estimate`, `rate_ratio`
+and `before_after`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +35,7 @@ from dashboard.regressions.judge.verdict_policy import JudgedTrack, VerdictPolic
 
 
 class ArmLifetime:
-    """When one arm was seen, warm-up apart from steady calls."""
+    """First and last minute of one arm, with and without warm-up."""
 
     __slots__ = ("first", "first_steady", "last", "last_steady")
 
@@ -29,7 +46,7 @@ class ArmLifetime:
         self.last_steady: int | None = None
 
     def seen(self, minute: int, steady: bool) -> None:
-        """Notes calls in a minute."""
+        """Records calls in a minute."""
         if self.first is None:
             self.first = minute
         self.last = minute
@@ -40,8 +57,8 @@ class ArmLifetime:
 
 
 class ArmOverlap:
-    """In how many minutes each arm was called since the candidate's calls are steady, and in how
-    many both were."""
+    """Minutes with calls of each arm since the candidate has steady calls, and minutes with calls
+    of both."""
 
     __slots__ = ("baseline", "both", "candidate")
 
@@ -56,19 +73,19 @@ class ArmOverlap:
 
     @property
     def taken(self) -> bool:
-        """Whether one arm is called while the other is not, and again the other way round."""
+        """True if the arms alternate: each is called while the other is not."""
         fewer = min(self.baseline, self.candidate)
         return fewer > 0 and 10 * self.both < fewer
 
 
 class Adoption:
-    """How the calls of the last hour divide between the arms."""
+    """The division of the last hour's calls between the arms."""
 
     def __init__(self) -> None:
         self._minutes: deque[tuple[int, int, int]] = deque()
 
     def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
-        """Counts a minute, warm-up included, and forgets what is older than an hour."""
+        """Counts a minute, including warm-up, and drops minutes older than an hour."""
         calls = {"baseline": 0, "candidate": 0}
         for row in rows:
             calls[row.arm] += row.calls if row.outermost else 0
@@ -78,17 +95,17 @@ class Adoption:
 
     @property
     def share(self) -> float | None:
-        """The candidate's part."""
+        """The candidate's share of the calls; None without a call."""
         baseline, candidate = (sum(entry[number] for entry in self._minutes) for number in (1, 2))
         return candidate / (baseline + candidate) if baseline + candidate else None
 
 
 class Comparison:
-    """Everything that is known about a deployment beside its baseline; minutes must come in order.
+    """The state of a deployment compared with its baseline. Minutes must arrive in order.
 
-    A minute that arrives late means: start a new comparison and replay. The result depends on the
-    rows alone. The day before the deployment is needed once the baseline has ended in a stratum: a
-    comparison `with_past` takes and keeps it, one without `wants_past` then.
+    A late minute requires a new comparison and a replay. The result depends on the rows alone. The
+    day before the deployment is needed once the baseline has ended in a stratum: a comparison
+    `with_past` reads and keeps the day, one without it then reports `wants_past`.
     """
 
     def __init__(
@@ -100,7 +117,8 @@ class Comparison:
         self.regions: dict[str, Region] = {}
         self.process = ProcessTracks(settings)
         self.environment: tuple[tuple[int, int], tuple[Difference, ...]] | None = None
-        """How the versions' environments differ, by how many instances of each it was read off."""
+        """Differences between the versions' environments, with the number of instances of each that
+        they were read from."""
         self.lives: dict[Arm, ArmLifetime] = {"baseline": ArmLifetime(), "candidate": ArmLifetime()}
         self.policy = VerdictPolicy(deployed_minute, settings)
         self.side_by_side_minutes = 0
@@ -111,11 +129,11 @@ class Comparison:
         self.with_past = with_past
         self.stalls = StallTracker(settings.warm_up_minutes)
         self.agents_differ: frozenset[str] = frozenset()
-        """Regions of which the agents of some instances report stalled calls and others do not:
-        they are compared without."""
+        """Regions for which only some instances' agents report stalled calls. They are compared
+        without stalled calls."""
         self.differ_on_graphs: frozenset[str] = frozenset()
-        """Those of them with calls that met code without a graph, which count as compiled ones
-        then."""
+        """Of those, the regions with calls that ran code without a graph. Such calls then count as
+        compiled."""
 
     def add_minute(
         self,
@@ -123,8 +141,8 @@ class Comparison:
         rows: Iterable[InstanceMinute],
         states: Iterable[InstanceProcessMinute] = (),
     ) -> None:
-        """Takes all rows of one closed minute, in any order: calls by region, and the states of
-        processes."""
+        """Adds all rows of one closed minute, in any order: calls by region, and states of
+        processes. Raises ValueError if the minute is not newer than the last one."""
         if self.minute is not None and minute <= self.minute:
             raise ValueError(
                 f"minute {minute} comes after minute {self.minute}: replay the comparison "
@@ -193,17 +211,18 @@ class Comparison:
 
     @property
     def comparisons(self) -> int:
-        """How many comparisons share the error budget: judged metrics times outermost regions."""
+        """Number of comparisons that share the error budget: judged metrics times outermost
+        regions."""
         return self.settings.judged_metrics * max(1, len(self.regions))
 
     def drifted(self) -> list[SelfDrift]:
-        """Where the candidate is slower than it was itself, by region."""
+        """Drifts of the candidate from its own first day, by region."""
         return [
             drifted for name in sorted(self.regions) for drifted in self.regions[name].drifted()
         ]
 
     def judged(self) -> list[JudgedTrack]:
-        """The tracks of all regions and of the processes that count for the verdict."""
+        """The tracks of all regions and processes that count for the verdict."""
         processes = self.process.judged()
         if len(self.regions) == 1:
             return [
@@ -216,10 +235,11 @@ class Comparison:
         ] + processes
 
     def minor_regions(self) -> list[str]:
-        """Regions with too few calls to hold back HEALTHY, by name.
+        """Names of regions with too few calls to hold back HEALTHY.
 
-        Beside the busiest one and not beside all: of many even regions each would be minor, and
-        none could say that the version is well."""
+        The limit is relative to the busiest region, not to the total. With many equal regions, each
+        would be minor in relation to the total, and none could show that the version is healthy.
+        """
         calls = {
             name: region.calls()[0] for name, region in self.regions.items() if not region.quiet
         }
@@ -228,7 +248,7 @@ class Comparison:
 
     @property
     def wants_past(self) -> bool:
-        """Whether the day before the deployment would let more be compared."""
+        """True if the day before the deployment would allow more comparisons."""
         if self.with_past or self.lives["candidate"].first_steady is None:
             return False
         return self.lives["baseline"].last_steady is None or any(
@@ -236,7 +256,7 @@ class Comparison:
         )
 
     def calls(self) -> Calls:
-        """The candidate's steady calls in all regions, and those that were compared with
+        """The candidate's steady calls in all regions, and the calls that were compared with
         nothing."""
         return Calls(
             *(
@@ -248,12 +268,11 @@ class Comparison:
         )
 
     def comparable(self) -> float | None:
-        """The share of the candidate's calls that had something to stand beside; None without a
-        call.
+        """The share of the candidate's calls with a counterpart; None without a call.
 
-        Calls after the baseline's end are left out where nothing could be there; those on other
-        hosts than the baseline's are held against it only where the versions did not run side by
-        side before.
+        Calls after the baseline's end are excluded where no counterpart can exist. Calls on hosts
+        without the baseline count against the share only if the versions did not run side by side
+        before.
         """
         if not self.regions:
             return None
@@ -268,5 +287,5 @@ class Comparison:
     def _comparable_for_policy(self) -> float | None:
         if self.side_by_side_minutes + self.same_host_minutes < self.settings.watch_minutes:
             return None
-        # With nothing comparable at all there is nothing to watch either: that is not enough data.
+        # If nothing is comparable, there is nothing to watch either. That is not enough data.
         return self.comparable() or None

@@ -1,5 +1,5 @@
-"""What else differs between two versions: the machines, libraries and configuration of their
-instances, as two multisets."""
+"""Environment diff: differences between two versions in machines, libraries and configuration,
+compared as multisets over instances."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compilewatch.wire.cache_miss_causes import ACCESS, ENVIRONMENT, FOLDER, KER
 from compilewatch.wire.messages import KERNEL
 
 MIN_SHARE_SHIFT = 0.10
-"""Where both sides have the same values, a share of instances that differs by so much is a
-difference too."""
+"""Minimum difference in the share of instances that counts as a difference, if both sides have the
+same values."""
 FIRST_KEYS = (
     "gpu",
     "gpu_count",
@@ -24,7 +24,7 @@ FIRST_KEYS = (
     "python",
     "agent",
 )
-"""What is told first; the rest follows by name."""
+"""Keys that are listed first; the others follow by name."""
 
 
 KEYS_OF_EVERY_PROCESS = (
@@ -42,14 +42,14 @@ KEYS_OF_EVERY_PROCESS = (
     KERNELS_FOLDER,
     ACCESS,
 )
-"""What every process has: where it is absent, the agent did not tell it."""
+"""Keys that every process has. An absent key means that the agent did not report it."""
 _PLACES = (FOLDER, ACCESS)
 _SETTINGS = (ENVIRONMENT, *(f"{module} " for module in OPTIONS))
 
 
 def read_value(instance: Mapping[str, str], key: str) -> str | None:
-    """The value that an instance has, empty where it is not set; None where its agent does not
-    tell: an older one knows no components."""
+    """The value of an instance: empty if not set, None if its agent does not report it. An older
+    agent reports no components."""
     if key in instance:
         return instance[key]
     if key in KEYS_OF_EVERY_PROCESS or (
@@ -62,7 +62,7 @@ def read_value(instance: Mapping[str, str], key: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One key with the instances that have each value, most frequent first; an empty value is not
+    """One key with the number of instances per value, most frequent first. An empty value means not
     set."""
 
     key: str
@@ -73,8 +73,7 @@ class Difference:
 def diff_environments(
     baseline: Sequence[Mapping[str, str]], candidate: Sequence[Mapping[str, str]]
 ) -> tuple[Difference, ...]:
-    """Every key whose values are not the same, or not in the same shares; nothing where one side
-    has no instance."""
+    """Every key whose values or shares differ; empty if one side has no instance."""
     if not baseline or not candidate:
         return ()
     keys = {key for instance in (*baseline, *candidate) for key in instance}
@@ -91,15 +90,15 @@ def diff_environments(
 
 
 def _values(key: str, side: Sequence[Mapping[str, str]]) -> list[str]:
-    """What the instances have; of kernels, those that have chosen one: an instance that has not met
-    a shape yet chose nothing else."""
+    """The values of the instances. For kernels, only instances that have chosen one: an instance
+    without the shape has not chosen another kernel."""
     if key.startswith(KERNEL):
         return [instance[key] for instance in side if key in instance]
     return [value for instance in side if (value := read_value(instance, key)) is not None]
 
 
 def has_shifted(before: Counter[str], after: Counter[str]) -> bool:
-    """Whether a value has another share of the instances, by as much as is told."""
+    """True if the share of instances of a value differs by at least the reported minimum."""
     first, second = before.total(), after.total()
     return any(
         abs(before[value] / first - after[value] / second) >= MIN_SHARE_SHIFT for value in before
@@ -107,5 +106,5 @@ def has_shifted(before: Counter[str], after: Counter[str]) -> bool:
 
 
 def count_values(values: Counter[str]) -> tuple[tuple[str, int], ...]:
-    """Most frequent first; equal ones by name, so that their order says nothing."""
+    """Most frequent first; ties by name, so that their order carries no information."""
     return tuple(sorted(values.items(), key=lambda item: (-item[1], item[0])))

@@ -1,4 +1,5 @@
-"""The door to the judge: all minutes of two versions in, the verdict of today out."""
+"""Evaluation: entry point of the judge. Takes all minutes of two versions and returns the current
+verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ MUTED_WITH: dict[str, tuple[FactKind, ...]] = {
     "eager": ("latched_eager", "budget_burning", "compiled_nothing"),
     "stalled": ("stalled_calls",),
 }
-"""Facts that say no more than a metric does."""
+"""Facts that add no information to a metric."""
 
 
 def judge(
@@ -60,11 +61,11 @@ def judge(
     states: Iterable[InstanceProcessMinute] = (),
     known: JudgeContext = EMPTY_CONTEXT,
 ) -> Outcome:
-    """Walks the closed minutes in order, as they would have been judged live, the day before the
-    deployment first.
+    """Replays the closed minutes in order, as in live operation, beginning with the day before the
+    deployment.
 
-    `now_minute` is the first minute that is not closed yet; rows from it on are counted and left
-    out.
+    `now_minute` is the first minute that is not closed. Rows from this minute on are counted and
+    ignored.
     """
     by_minute: dict[int, tuple[list[InstanceMinute], list[InstanceProcessMinute]]] = {}
     ignored, telling, kept = 0, StallCoverage(), list(minutes)
@@ -101,7 +102,7 @@ def evaluate_comparison(
     rows_ignored: int = 0,
     known: JudgeContext = EMPTY_CONTEXT,
 ) -> Outcome:
-    """What a running comparison says at `now_minute`, with what is known beside the minutes."""
+    """The outcome of a running comparison at `now_minute`, with the context of its instances."""
     settings, policy = comparison.settings, comparison.policy
     reason = find_reason(comparison, now_minute)
     stalled = comparison.stalls.facts(known.stalled_budget)
@@ -161,8 +162,8 @@ def evaluate_comparison(
 def _bounds_and_look(
     policy: VerdictPolicy, verdict: Verdict
 ) -> tuple[dict[str, float], int | None]:
-    """How large a change HEALTHY leaves possible, by metric, and at which look it was said; nothing
-    for another verdict."""
+    """The bounds that HEALTHY rules out, by metric, and the look of the verdict; empty for other
+    verdicts."""
     healthy = policy.healthy if verdict == "healthy" else None
     if healthy is None:
         return {}, None
@@ -170,7 +171,7 @@ def _bounds_and_look(
 
 
 def list_evidence(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
-    """The rows of regions by name, then those of processes."""
+    """Evidence rows of the regions by name, then of the processes."""
     settings, budget = comparison.settings, comparison.comparisons
     regions = [comparison.regions[name] for name in sorted(comparison.regions)]
     rows = [
@@ -187,7 +188,7 @@ def list_evidence(comparison: Comparison, verdict: Verdict) -> list[Evidence]:
 def adjust_transitions(
     comparison: Comparison, reason: Reason, facts: Sequence[CertainFact]
 ) -> list[tuple[int, Verdict]]:
-    """What silence or certain facts make of the policy's verdict, with the minute of it."""
+    """The policy's transitions, adjusted for silence and confirmed facts, each with its minute."""
     policy, last = comparison.policy, comparison.lives["candidate"].last
     if reason in ("no_candidate", "silent"):
         facts = [fact for fact in facts if fact.kind in KINDS_WITHOUT_CALLS]
@@ -212,15 +213,14 @@ def adjust_transitions(
 
 
 def list_muted_facts(settings: Settings) -> set[FactKind]:
-    """What an operator who muted eager or stalled calls knows as well: it is shown, and decides
-    nothing."""
+    """Kinds of facts muted along with eager or stalled calls by an operator. They are shown and do
+    not count for the verdict."""
     names = {metric.name for metric in settings.metrics if metric.muted}
     return {kind for name, kinds in MUTED_WITH.items() if name in names for kind in kinds}
 
 
 def smallest_visible(rows: list[Evidence], settings: Settings) -> float | None:
-    """The smallest change of how long calls take that could be seen now, in the region where least
-    can be seen."""
+    """The smallest detectable change of call time, in the region with the lowest sensitivity."""
     leading = {metric.name for metric in settings.metrics if metric.leads}
     return max(
         (
@@ -233,8 +233,8 @@ def smallest_visible(rows: list[Evidence], settings: Settings) -> float | None:
 
 
 def next_look(comparison: Comparison) -> int | None:
-    """The minute of the next fixed look, None after the last and while that one waits for more
-    data."""
+    """The minute of the next fixed look; None after the last one and while the last one waits for
+    more data."""
     looks, taken = comparison.settings.looks, comparison.policy.looks_taken
     minute = comparison.deployed_minute + looks[taken] if taken < len(looks) else None
     return (
@@ -245,7 +245,7 @@ def next_look(comparison: Comparison) -> int | None:
 
 
 def list_out_of_memory_facts(process: ProcessTracks) -> list[ObservedFact]:
-    """An instance that ran out of GPU memory, with the minutes of the first and the last time."""
+    """Instances that ran out of GPU memory, with the minutes of the first and the last event."""
     return [
         ObservedFact(
             "out_of_memory", arm, instance, found.first, until=found.last, count=found.count

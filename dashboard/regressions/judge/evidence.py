@@ -1,4 +1,4 @@
-"""Reads a row of evidence off a running series."""
+"""Evidence: reads a row of evidence from the running state of a series."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_DOTS = 100
 def build_region_evidence(
     region: Region, settings: Settings, comparisons: int, verdict: Verdict
 ) -> list[Evidence]:
-    """One row per metric that is judged or has data beside one that is."""
+    """One row per metric that is judged, or that has data and accompanies a judged one."""
     rows = []
     for series, track in region.entries:
         judged = region.is_judged(series.metric)
@@ -45,7 +45,7 @@ def build_region_evidence(
 
 
 def is_driving(track: Track, verdict: Verdict) -> bool:
-    """Whether the verdict rests on this series."""
+    """True if the verdict rests on this series."""
     return (
         track.driving if verdict == "roll_back" else track.watching if verdict == "watch" else False
     )
@@ -116,14 +116,14 @@ def ratio_row(
 
 
 def in_first_bucket(series: RatioSeries, level: float) -> bool:
-    """Whether a log level lies in the first bucket of an engine, where only the end of the bucket
-    is known."""
+    """True if a log level lies in an engine's first bucket, where only the end of the bucket is
+    known."""
     known = [cell.bounds for cell in series.cells.values() if cell.bounds]
     return any(math.isinf(find_bucket(level, bounds)[0]) for bounds in known)
 
 
 def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
-    """The change within every stratum that was compared."""
+    """The change within each compared stratum."""
     changes = [
         StratumChange(
             stratum_name(group.stratum),
@@ -137,8 +137,8 @@ def strata_changes(estimate: Estimate | None) -> tuple[StratumChange, ...]:
 
 
 def choose_layout_groups(estimate: Estimate) -> list[Group]:
-    """Per stratum the layout that tells most: an instance that was compared in both is counted
-    once."""
+    """One group per stratum, of the layout with the most information. An instance that was compared
+    in both layouts is counted once."""
     found: dict[Stratum, Group] = {}
     for group in estimate.groups:
         known = found.get(group.stratum)
@@ -148,7 +148,7 @@ def choose_layout_groups(estimate: Estimate) -> list[Group]:
 
 
 def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
-    """The label at the level of certainty that ROLL BACK asks for, and why there is none."""
+    """The label at the level of certainty of ROLL BACK, and the reason if there is none."""
     estimate = series.estimate
     if estimate is None:
         return (
@@ -173,8 +173,8 @@ def ratio_label(series: RatioSeries, margin: float) -> tuple[Label, Reason]:
 
 
 def count_affected(estimate: Estimate, effect: float) -> int:
-    """How many of the candidate's instances lie at least the smallest effect above their stratum's
-    baseline."""
+    """Number of the candidate's instances at least the smallest effect above the baseline of their
+    stratum."""
     return sum(
         value - group.baseline_mean >= effect
         for group in choose_layout_groups(estimate)
@@ -183,8 +183,7 @@ def count_affected(estimate: Estimate, effect: float) -> int:
 
 
 def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
-    """The baseline's log level over the strata that were compared, each weighted as in the
-    change."""
+    """The baseline's log level over the compared strata, weighted as in the change."""
     terms, weights = [], []
     for group in estimate.groups:
         cells = [cell for (stratum, _), cell in series.cells.items() if stratum == group.stratum]
@@ -200,8 +199,8 @@ def baseline_level(series: RatioSeries, estimate: Estimate) -> float:
 
 
 def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) -> list[float]:
-    """The baseline's mean log level per instance of a cell; per host, what its past leads to
-    expect."""
+    """The baseline's mean log level per instance of a cell; with `same_hosts`, the level that each
+    host's past predicts."""
     if same_hosts:
         return [
             (total.level - total.difference) / total.minutes
@@ -211,8 +210,8 @@ def baseline_levels(series: RatioSeries, cell: MatchedCell, same_hosts: bool) ->
 
 
 def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
-    """Every instance in every cell it was matched in, and every host that was compared with its
-    past."""
+    """Every instance in each cell in which it was matched, and every host that was compared with
+    its past."""
     dots = []
     for (stratum, bucket), cell in series.cells.items():
         found = [
@@ -250,8 +249,8 @@ def count_row(
     judged: bool,
     verdict: Verdict,
 ) -> Evidence:
-    """The row of a count: the shares of calls over the last minutes, and how many instances show
-    it."""
+    """The row of a count: shares of calls over the last minutes, and the number of affected
+    instances."""
     metric, rate = series.metric, series.rate
     margin = rate.margin(series.rates.tail(settings.roll_back_alpha, comparisons)) if rate else 0.0
     label, reason = count_label(series, track, rate, margin)
@@ -293,7 +292,7 @@ def count_row(
 
 
 def count_sharing_instances(series: AffectedSeries, windows: InstanceWindows) -> int:
-    """How many instances share in a rate, where none calls often enough to be judged by itself."""
+    """Number of instances that contribute to a rate without enough calls to be judged alone."""
     return (
         sum(len(windows.get(stratum, ())) for stratum in series.rates.strata)
         if series.metric.by_rate
@@ -304,8 +303,8 @@ def count_sharing_instances(series: AffectedSeries, windows: InstanceWindows) ->
 def add_rate(
     row: Evidence, metric: AffectedMetric, rate: Rate, margin: float, settings: Settings
 ) -> Evidence:
-    """The row with its shares since the deployment, and with their interval where the baseline had
-    an event to be so many times of."""
+    """The row with its shares since the deployment, and with their interval if the baseline had an
+    event to be a multiple of."""
     row = replace(
         row,
         baseline=rate.baseline,
@@ -330,7 +329,7 @@ def add_rate(
 def count_label(
     series: AffectedSeries, track: Track, rate: Rate | None, margin: float
 ) -> tuple[Label, Reason]:
-    """The rule's answer where it has one, else that of the rate."""
+    """The label of the instance rule if it applies, else that of the rate."""
     if track.reading.regressed:
         return "REGRESSED", ""
     if not series.judged:
@@ -345,7 +344,7 @@ def count_label(
 
 
 def rate_label(metric: AffectedMetric, rate: Rate, margin: float) -> tuple[Label, Reason]:
-    """The label of a rate that is not regressed: what its interval leaves possible."""
+    """The label of a rate that is not regressed, from its interval."""
     fallen = -rate.points(rate.delta) >= metric.points and rate.delta <= -math.log(metric.times)
     if fallen and rate.base_events >= metric.least_events and rate.delta + margin < 0.0:
         return "IMPROVED", ""
@@ -355,7 +354,8 @@ def rate_label(metric: AffectedMetric, rate: Rate, margin: float) -> tuple[Label
 
 
 def count_rule(series: AffectedSeries, label: Label) -> Rule:
-    """What made a count REGRESSED; affected instances come first, because they can be named."""
+    """The rule that made a count REGRESSED. Affected instances come first, because they can be
+    named."""
     if label != "REGRESSED":
         return ""
     return "affected" if series.shows() else "rate"
@@ -380,13 +380,13 @@ def affected_dots(windows: InstanceWindows, arm: str) -> tuple[Dot, ...]:
 
 
 def sort_dots(dots: list[Dot]) -> tuple[Dot, ...]:
-    """The baseline first, then by stratum, instance and bucket."""
+    """Baseline first, then by stratum, instance and bucket."""
     return tuple(sorted(dots, key=lambda dot: (dot.arm, dot.stratum, dot.instance, dot.bucket)))
 
 
 def limit_dots(row: Evidence) -> Evidence:
-    """The row with as many dots of each arm as a row of the database should hold, from the lowest
-    to the highest value evenly."""
+    """The row with at most as many dots per arm as a database row should hold, spread evenly from
+    the lowest to the highest value."""
     kept: list[Dot] = []
     for arm in ("baseline", "candidate"):
         dots = sorted(
@@ -407,7 +407,7 @@ def limit_dots(row: Evidence) -> Evidence:
 
 
 def find_judged_level(region: Region, series: Series) -> RatioSeries | None:
-    """The series when it says how long calls take, and is judged."""
+    """The series if it measures call time and is judged."""
     return (
         series
         if isinstance(series, RatioSeries)

@@ -1,5 +1,5 @@
-"""Cause before effect: a change that follows from another one of the same region is said of that
-one, once."""
+"""Causal attribution: suppresses effects that another regressed metric of the same region
+explains."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def attribute_causes(
 ) -> list[Evidence]:
     """The rows of one region, each with the first of the metrics it follows that explains it.
 
-    The echo of a level adds nothing to a verdict. Eager calls and the slowness they make stand side
-    by side: one says why, one how much.
+    The echo of a level adds nothing to a verdict. Eager calls and the resulting slowdown both
+    remain: one shows the cause, the other the size.
     """
     worse = {row.metric: row for row in rows if row.judged and row.label == "REGRESSED"}
     found = []
@@ -36,8 +36,8 @@ def attribute_causes(
 
 
 def explains(cause: Evidence, effect: Evidence) -> bool:
-    """A count explains any slowdown; a level explains one that is no larger than its own by as much
-    as would matter."""
+    """True if a count is the cause, because a count explains any slowdown. A level explains an
+    effect that exceeds its own change by less than the smallest effect."""
     if effect.drives and not cause.drives:
         return False
     if cause.unit == "share" or cause.change is None or effect.change is None:

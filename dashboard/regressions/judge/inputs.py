@@ -1,4 +1,4 @@
-"""What the judge is fed: one minute of one instance in one region and shape bucket."""
+"""Inputs of the judge: one minute of one instance in one region and shape bucket."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from typing import Literal
 
 Arm = Literal["baseline", "candidate"]
 Layout = Literal["side_by_side", "day_before", "past_by_load", "last_day"]
-"""In the same minutes; on the same hosts, a day before, or their past adjusted for load; with the
+"""Layouts: the same minutes; the same hosts one day earlier; the hosts' past adjusted for load; the
 baseline's last day as a whole."""
 Stratum = str | tuple[str, ...]
 CellKey = tuple[Stratum, str]
-"""Stratum and shape bucket: only calls of the same cell are compared with each other."""
+"""Stratum and shape bucket. Only calls of the same cell are compared with each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceMinute:
-    """Calls of one instance in a minute; durations in seconds, minutes since the epoch, absent is
-    None and never 0.
+    """Calls of one instance in a minute. Durations are in seconds, minutes count since the epoch,
+    and absent values are None, never 0.
 
-    `first_minute` is the first minute of the instance's life, `unit` what varies independently: the
-    job when the world size is above 1 (its ranks move in lockstep), else the instance. `eager` sums
-    `eager_by`; calls that are neither compiled, partial nor eager are unknown: an agent looks at a
-    part of the calls only, and shares are of those it knows. `gpu_count` is how many calls the GPU
-    time was sampled on. `host` is where it runs (one host for all of a job with several ranks),
-    empty where nobody says. `items` is what the calls worked on, where the job says so, and
-    `latency_sum` how long they took together. `stalled` calls waited for a compilation after
-    warm-up, `stalled_sum` seconds together, and are in no other number but `calls`; None where the
-    agents do not tell. `call_seconds` is how long steady and stalled calls took together, untimed
-    ones included; `caller_p50` and `caller_p99` are of steady and stalled calls together. `bounds`
-    are those of the buckets in which an engine counts how long its calls take: empty where they are
-    not known, None where an agent measures them.
+    - `first_minute` is the first minute of the instance's life.
+    - `unit` is the independent unit: the job if the world size is above 1 (its ranks move in
+      lockstep), else the instance.
+    - `eager` is the sum of `eager_by`. Calls that are neither compiled, partial nor eager are
+      unknown: an agent samples only some calls, and shares are of the sampled calls.
+    - `gpu_count` is the number of calls with sampled GPU time.
+    - `host` is where the instance runs (one host for all of a job with several ranks); empty if not
+      reported.
+    - `items` is the number of processed items, if the job reports it; `latency_sum` is the total
+      duration of calls.
+    - `stalled` calls waited for a compilation after warm-up, for `stalled_sum` seconds together.
+      They are in no other number except `calls`; None if the agents do not report them.
+    - `call_seconds` is the total duration of steady and stalled calls, including untimed ones.
+      `caller_p50` and `caller_p99` are of steady and stalled calls together.
+    - `bounds` are those of the buckets in which an engine counts durations: empty if unknown, None
+      if an agent measures durations.
     """
 
     instance: str | int
@@ -67,34 +71,32 @@ class InstanceMinute:
 
 @dataclass(slots=True)
 class CellRows:
-    """The rows of one minute in one cell, by arm, and what the cell has seen so far."""
+    """The rows of one minute in one cell, by arm, and the cell's traffic so far."""
 
     traffic: Traffic
     baseline: list[InstanceMinute] = field(default_factory=list)
     candidate: list[InstanceMinute] = field(default_factory=list)
     gone: bool = False
-    """The baseline has ended in this stratum: the candidate is compared with the past of its
-    hosts."""
+    """True if the baseline has ended in this stratum: the candidate is compared with the past of
+    its hosts."""
     loads: Mapping[tuple[Arm, str], float] = field(default_factory=dict)
-    """The log of calls per minute and instance by arm and host; empty where no past is kept."""
+    """The log of calls per minute and instance, by arm and host; empty if no past is kept."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """Steady calls of one cell of a comparison, and how many of the candidate's had nothing to
-    stand beside."""
+    """Steady calls of one cell of a comparison, and the candidate's calls without a counterpart."""
 
     baseline: int = 0
     candidate: int = 0
     alone: int = 0
     after: int = 0
     away: int = 0
-    """The candidate's calls, once the baseline had ended, on hosts without a past to compare them
-    with."""
+    """The candidate's calls after the baseline's end on hosts without a past to compare with."""
     baseline_seen: int | None = None
     """Last minute with calls of the baseline in this cell."""
 
 
 def stratum_name(stratum: Stratum) -> str:
-    """A stratum as people read it."""
+    """Display name of a stratum."""
     return stratum if isinstance(stratum, str) else " · ".join(part for part in stratum if part)

@@ -1,25 +1,28 @@
-"""Calls and events of single instances over the last minutes, and the rule that names the instances
-a count affects.
+"""Instance windows: calls and events of single instances over the last minutes, and the rule for
+affected instances.
 
-A share of few calls is no finding. An agent looks at one second in ten of short calls, so an
-instance that answers twenty calls a minute has about thirty looked-up calls in 15 minutes, and one
-eager call among them is a share of 3 %. Where a metric sets a `tail`, an instance is affected only
-if
+A share of few calls is not a finding. An agent samples one second in ten of short calls. An
+instance with twenty calls a minute therefore has about thirty sampled calls in 15 minutes, and one
+eager call among them is a share of 3%. If a metric sets a `tail`, an instance is affected only if
 
-1. its last minutes hold at least `affected_events` events, or its calls since the deployment do;
-2. the lower end of the one-sided Clopper-Pearson interval of that share, from the looked-up calls
-   alone, is above `threshold`.
+- its last minutes contain at least `affected_events` events, or its calls since the deployment do;
+- the lower end of the one-sided Clopper-Pearson interval of that share, from the sampled calls
+  alone, is above `threshold`.
 
-The lower end is above the threshold exactly when so many events would be rarer than `tail` at a
-share of `threshold`, and the interval is exact for any number of calls. The second test takes over
-what one rule of thumb cannot: five of five calls are a finding, five of three hundred are none. The
-number of events is asked for as well because calls are no independent draws: one request may make
-two or three calls. All calls since the deployment serve an instance that answers few calls; its
-last minutes must show the events as well, or an instance that has recovered would stay affected.
+The lower end is above the threshold exactly when that number of events would be rarer than `tail`
+at a share of `threshold`. The interval is exact for any number of calls, so it separates cases that
+one rule of thumb cannot: five of five calls are a finding, five of three hundred are not.
 
-The baseline is held to less: a share above `threshold`, by however few events, makes it
-`suspected`. A suspected baseline turns the rule off, and rates are compared instead, because a
-baseline that may show the same must not be taken for one that does not.
+The number of events is required, too, because calls are not independent: one request may make two
+or three calls. All calls since the deployment serve an instance with few calls. Its last minutes
+must also show the events, or a recovered instance would stay affected.
+
+The baseline has a weaker condition: a share above `threshold`, with any number of events, makes it
+`suspected`. A suspected baseline disables the rule, and rates are compared instead. A baseline that
+may show the same events must not count as clean.
+
+Source: Clopper and Pearson, The use of confidence or fiducial limits illustrated in the case of the
+binomial, Biometrika 26, 1934.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ class InstanceWindow:
         self.last = 0
 
     def add(self, minute: int, calls: int, events: int) -> None:
-        """Adds calls to the minute, the last one or a new one."""
+        """Adds calls to the last minute or to a new one."""
         minutes = self.minutes
         self.last = minute
         if minutes and minutes[-1][0] == minute:
@@ -65,7 +68,7 @@ class InstanceWindow:
         self.all_events += events
 
     def shows(self, after: int, share: float) -> bool:
-        """Whether more than a share of the calls after a minute are events."""
+        """True if events exceed a share of the calls after a minute."""
         calls = events = 0
         for minute, more_calls, more_events in reversed(self.minutes):
             if minute <= after:
@@ -87,8 +90,8 @@ Instances = list[tuple[Stratum, Unit]]
 
 
 class WindowSurvey(NamedTuple):
-    """Instances with enough calls, those that may show the events, those that surely do, and those
-    that do so now."""
+    """Instances with enough calls, suspected ones, affected ones, and those whose newest minutes
+    also show the events."""
 
     judged: Instances
     suspected: Instances
@@ -97,7 +100,8 @@ class WindowSurvey(NamedTuple):
 
 
 def effective_instances(units: Mapping[Unit, InstanceWindow]) -> float:
-    """How many instances the calls are spread over: one that hardly called hardly counts."""
+    """Effective number of instances (Kish, 1965): instances with very few calls contribute very
+    little."""
     calls = [float(window.all_calls) for window in units.values()]
     return math.fsum(calls) ** 2 / math.fsum([each * each for each in calls])
 
@@ -109,7 +113,7 @@ def add_rows(
     rows: list[InstanceMinute],
     metric: AffectedMetric,
 ) -> tuple[int, int]:
-    """Adds the rows of one cell to the windows of their instances; answers with all their calls and
+    """Adds the rows of one cell to the windows of their instances. Returns their total calls and
     events."""
     if not rows:
         return 0, 0
@@ -140,10 +144,9 @@ def survey_windows(
     metric: AffectedMetric,
     seen: Mapping[Stratum, int] | None = None,
 ) -> WindowSurvey:
-    """Sorts the instances by what their last minutes show.
+    """Classifies the instances by their last minutes.
 
-    In a stratum that was `seen` last some time ago, within a day, the minutes before that moment
-    count.
+    If a stratum was last `seen` earlier, within a day, the minutes before that time count.
     """
     found = WindowSurvey([], [], [], [])
     for stratum, units in windows.items():
@@ -168,15 +171,15 @@ def survey_windows(
 
 
 def has_enough_calls(window: InstanceWindow, metric: AffectedMetric) -> bool:
-    """Whether an instance has as many calls as are asked for; where a `tail` decides, those since
-    the deployment count."""
+    """True if an instance has the required number of calls. With a `tail`, calls since the
+    deployment count."""
     if metric.tail is None:
         return window.calls >= metric.least
     return window.calls > 0 and (window.all_calls >= metric.least or is_affected(window, metric))
 
 
 def is_affected(window: InstanceWindow, metric: AffectedMetric) -> bool:
-    """Whether an instance with a share above the threshold is affected: see the rule above."""
+    """True if an instance with a share above the threshold is affected: see the rule above."""
     if metric.tail is None:
         return window.events >= metric.affected_events
     return exceeds_threshold(window.events, window.calls, metric) or exceeds_threshold(
@@ -185,8 +188,8 @@ def is_affected(window: InstanceWindow, metric: AffectedMetric) -> bool:
 
 
 def exceeds_threshold(events: int, calls: int, metric: AffectedMetric) -> bool:
-    """Whether there are several events, and so many are rarer than `tail` at a share of
-    `threshold`."""
+    """True if there are at least `affected_events` events, and that number is rarer than `tail` at
+    a share of `threshold`."""
     if events < metric.affected_events or metric.tail is None:
         return False
     return float(bdtrc(events - 1, calls, metric.threshold)) < metric.tail

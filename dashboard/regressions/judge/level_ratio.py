@@ -1,5 +1,23 @@
-"""The running state of a compared level: instances against the baseline of their stratum and
-bucket."""
+"""Level ratio: the running state of one compared level, as a stratified log ratio between
+instances.
+
+Algorithm: cells (`matched_cell`) give differences of log levels from the baseline's mean. They are
+averaged per instance, with buckets weighted by the baseline's traffic. One number per instance
+enters the estimate with a moderated t-interval (`pooled_estimate`). Where the baseline has ended,
+each host is compared with its own past (`before_after`).
+
+A change counts if the whole change is at least the smallest effect and its interval excludes zero.
+The interval has a Bonferroni correction over comparisons and over `doublings` of the data, for the
+evaluation at each minute. It is calibrated, not proven.
+
+Invariants:
+
+- an instance counts from `instance_minutes` matched minutes;
+- overlapping bins never count a minute twice for hold times;
+- a change that engine buckets hide, or that one instance accounts for, is not regressed.
+
+Source: stratified comparison with empirical Bayes variance (Smyth, 2004).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +69,7 @@ class RatioSeries:
         self._recent_minutes = 0
 
     def add(self, minute: int, rows: Mapping[CellKey, CellRows]) -> int:
-        """Takes a minute; answers with how many minutes of matched data it brought."""
+        """Adds a minute. Returns the number of matched minutes that it completes."""
         longest = 0
         weights: list[float] = []
         changes: list[float] = []
@@ -82,7 +100,7 @@ class RatioSeries:
         return longest
 
     def remember(self, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
-        """Takes a minute of the baseline before the deployment."""
+        """Adds a minute of the baseline before the deployment."""
         for key, cell_rows in rows.items():
             add_past(self._cell(key, cell_rows).places, minute, cell_rows, self.metric)
 
@@ -97,19 +115,19 @@ class RatioSeries:
 
     @property
     def one_sided(self) -> bool:
-        """Whether a version, or both, called without reporting this metric."""
+        """True if one version, or both, had calls without reporting this metric."""
         return any(cell.one_sided for cell in self.cells.values())
 
     @property
     def reported(self) -> bool:
-        """Whether a version reported it where both called."""
+        """True if a version reported the metric where both had calls."""
         return bool(self.matched_minutes) or any(
             cell.baseline_reports or cell.candidate_reports for cell in self.cells.values()
         )
 
     def expected(self) -> bool:
-        """Whether it was compared, or the baseline reports it and the candidate does not; how long
-        calls take always is."""
+        """True if the metric was compared, or if the baseline reports it and the candidate does
+        not. Call time is always expected."""
         if self.metric.leads or self.matched_minutes:
             return True
         return any(
@@ -147,12 +165,12 @@ class RatioSeries:
         self._groups, self._ages, self._estimate = groups, ages, None
 
     def past_of(self, cell: MatchedCell) -> dict[Unit, Total]:
-        """What was compared with the past of the same hosts in a cell."""
+        """The candidate's sums, by host, compared with the past of the same hosts in a cell."""
         return sum_totals(cell.places, self._slope)
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
-        """How the change was found, the way that tells most first."""
+        """Layouts of the comparison, most informative first."""
         weights: dict[Layout, float] = {}
         for part in self._groups:
             aligned = any(
@@ -173,8 +191,8 @@ class RatioSeries:
 
     @property
     def estimate(self) -> Estimate | None:
-        """The change with its error; worked out when somebody asks, for most minutes show no change
-        at all."""
+        """The change with its error. Computed on demand, because most minutes show no change at
+        all."""
         if self._estimate is None and self._groups:
             prior = prior_at(self.metric.prior_variance, sum(self._ages) / len(self._ages))
             self._estimate = combine(
@@ -183,13 +201,13 @@ class RatioSeries:
         return self._estimate
 
     def recent_change(self) -> float | None:
-        """The mean change over the last half hour of data; None before there is as much."""
+        """The mean change over the last half hour of data; None before that much data exists."""
         if self._recent_minutes < self._settings.recent_minutes:
             return None
         return math.fsum([entry[1] for entry in self.recent]) / self._recent_minutes
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the series says now; `closely` asks for the most recent data even where nothing is
+        """The current reading. With `closely`, the most recent data is read even if nothing is
         regressed."""
         if not self._groups:
             return CALM
@@ -210,8 +228,8 @@ class RatioSeries:
         )
 
     def lasting(self, reading: Reading) -> Reading:
-        """The same reading where most of the last half hour shows the change: one compilation moves
-        the mean for hours."""
+        """The reading if most of the last half hour shows the change, else a calm one: one
+        compilation moves the mean for hours."""
         shown = sum(
             minutes for minutes, change in self.recent if change >= minutes * self._effect / 2
         )
@@ -223,8 +241,8 @@ class RatioSeries:
 
     @property
     def is_within_bucket(self) -> bool:
-        """Whether buckets hide the change: without the cells whose levels no bucket separates, what
-        the others show is too small."""
+        """True if buckets hide the change: without the cells whose levels lie in one bucket, the
+        remaining change is below the smallest effect."""
         if all(cell.bounds is None for cell in self.cells.values()):
             return False
         shown, all_minutes, hides = 0.0, 0, False
@@ -249,8 +267,8 @@ class RatioSeries:
 
     @property
     def is_single_instance(self) -> bool:
-        """Whether the candidate's only instance was seen too shortly to tell its version from its
-        machine's neighbours."""
+        """True if the candidate has a single instance with too few minutes to separate its version
+        from its machine's neighbours."""
         return (
             self.matched_minutes < self._settings.lone_minutes
             and sum(len(part.candidate) for part in self._groups) == 1
@@ -258,8 +276,8 @@ class RatioSeries:
 
     @property
     def alone(self) -> bool:
-        """Whether one of several instances shows nearly all of the change: that is more often its
-        machine than its version."""
+        """True if one of several instances accounts for nearly all of the change. The cause is then
+        more often its machine than its version."""
         rest = pool_without_worst(self._groups)
         return rest is not None and rest < self._settings.others_share * pool_change(self._groups)
 
@@ -270,12 +288,13 @@ class RatioSeries:
         )
 
     def bound(self) -> float | None:
-        """The worst change that the data leaves possible, on the log scale."""
+        """The largest change that the data does not rule out, on the log scale; None without an
+        estimate."""
         estimate = self.estimate
         return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
 
     def tolerable(self) -> bool:
-        """Whether that bound lies below the tolerated change."""
+        """True if that bound is below the tolerated change."""
         bound = self.bound()
         return (
             bound is not None
@@ -287,8 +306,8 @@ class RatioSeries:
 def average_differences(
     cells: list[tuple[int, dict[Unit, Total]]], least: int, ages: list[int] | None
 ) -> dict[Unit, float]:
-    """The mean difference per instance with at least `least` matched minutes, buckets weighted by
-    the baseline's traffic."""
+    """The mean difference per instance with at least `least` matched minutes. Buckets are weighted
+    by the baseline's traffic."""
     if len(cells) == 1:
         found = {
             unit: total.difference / total.minutes

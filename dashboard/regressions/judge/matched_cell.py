@@ -1,4 +1,22 @@
-"""One stratum and bucket of a compared level: bins that are being filled, and sums per instance."""
+"""Matched cell: one stratum and bucket of a compared level, with the open bin and sums per
+instance.
+
+Algorithm: stratified matching in adaptive time bins. A bin starts at one minute and widens through
+`bin_minutes` until each arm has enough calls. A closed bin adds `span` times a difference to each
+instance's sum: its log level minus the mean of the baseline's instances in the bin. Instances count
+equally in that mean, regardless of their traffic.
+
+Invariants:
+
+- both arms are compared in the same bin, so a change over time cancels;
+- bins end at multiples of their width;
+- a bin needs an instance with at least `bin_calls` samples in each arm, and at least half of the
+  instances of the arm must have them;
+- versions that alternate must meet within the second bin width, else their calls are dropped;
+- a bin that reaches the widest width without enough calls is dropped.
+
+Source: the binning is this project's own.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +32,7 @@ Pending = dict[Unit, tuple[list[float], list[int]]]
 
 
 class MatchedCell:
-    """Sums per instance of one stratum and bucket, and the bin that is being filled."""
+    """Sums per instance of one stratum and bucket, and the open bin."""
 
     __slots__ = (
         "_base",
@@ -46,10 +64,10 @@ class MatchedCell:
     def add(
         self, minute: int, rows: CellRows, metric: RatioMetric, settings: Settings
     ) -> tuple[int, float] | None:
-        """Takes a minute; answers with the bin's span and the candidate's mean difference when it
-        closes a bin."""
+        """Adds a minute. Returns the bin's span and the candidate's mean difference if the minute
+        closes a bin, else None."""
         if rows.baseline and rows.candidate and not (self._base and self._cand):
-            # Most cells have calls enough in every minute: nothing to gather then.
+            # Most cells have enough calls in every minute, so nothing has to be merged.
             base = compute_minute_levels(rows.baseline, metric, settings.bin_calls)
             cand = (
                 compute_minute_levels(rows.candidate, metric, settings.bin_calls) if base else None
@@ -82,8 +100,8 @@ class MatchedCell:
             self.baseline_reports |= base_reports
             self.candidate_reports |= cand_reports
         if not self._base or not self._cand:
-            # Versions that call in turn meet within the second narrowest bin; what waits longer for
-            # the other would be of another time.
+            # Alternating versions meet within the second narrowest bin. Calls that wait longer
+            # would be compared across times.
             if not (self._base or self._cand) or (minute + 1) % settings.bin_minutes[1] == 0:
                 self._discard()
             return None
@@ -120,7 +138,7 @@ class MatchedCell:
 
     @property
     def one_sided(self) -> bool:
-        """Whether both arms called here and not both reported a value."""
+        """True if both arms had calls here and not both reported a value."""
         return (
             self.both_called
             and not self.baseline
@@ -136,8 +154,8 @@ class MatchedCell:
 def compute_minute_levels(
     rows: list[InstanceMinute], metric: RatioMetric, least: int
 ) -> dict[Unit, float] | None:
-    """The log level per instance when every one has enough samples in this minute alone and one
-    row; else None."""
+    """The log level per instance, if every instance has one row with enough samples in this minute;
+    else None."""
     levels: dict[Unit, float] = {}
     value_of, samples_of, sign = metric.value, metric.samples, metric.worse
     for row in rows:
@@ -154,8 +172,8 @@ def compute_minute_levels(
 
 
 def fill(pending: Pending, rows: list[InstanceMinute], metric: RatioMetric) -> bool:
-    """Adds the logs of usable values, weighted by their samples, to each instance's bin; answers
-    whether any was reported."""
+    """Adds the logs of usable values, weighted by their samples, to each instance's bin. Returns
+    True if any was reported."""
     reported = False
     value_of, samples_of, sign = metric.value, metric.samples, metric.worse
     for row in rows:
@@ -175,7 +193,7 @@ def fill(pending: Pending, rows: list[InstanceMinute], metric: RatioMetric) -> b
 
 
 def compute_bin_levels(pending: Pending, least: int) -> dict[Unit, float] | None:
-    """The log level per instance with at least `least` samples; None while under half of the
+    """The log level per instance with at least `least` samples; None while fewer than half of the
     instances have them."""
     levels = {}
     for unit, (terms, samples) in pending.items():

@@ -1,4 +1,4 @@
-"""What every judged metric has."""
+"""Metric: the base class of all judged metrics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """What every judged metric has; a hard one can ask for a roll back by itself, a muted one is
-    only shown.
+    """Fields of every judged metric. A hard metric can raise ROLL BACK alone; a muted one is only
+    shown.
 
-    `leads` marks how long a call takes: what is missing, what a mix of shapes does and the next
-    step are told of it. `watch_minutes` replaces the setting of that name where a burst must not be
-    enough. `only_with` names what a region must report before the metric is looked at, `follows`
-    the metrics that explain it.
+    `leads` marks call time, the reference for missing data, mix shifts and the next step.
+    `watch_minutes` replaces the setting of that name where a burst must not be enough. `only_with`
+    names a value that a region must report before the metric is evaluated. `follows` names the
+    metrics that explain this one.
     """
 
     name: str

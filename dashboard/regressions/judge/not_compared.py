@@ -1,5 +1,5 @@
-"""What was not compared and why, what a shifted mix does by itself, and the cheapest step to see
-more."""
+"""Coverage: calls that were not compared with the reason, the effect of a shifted mix alone, and
+the cheapest next step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dashboard.regressions.judge.settings import Settings
 
 
 def judged_levels(comparison: Comparison) -> list[tuple[Region, RatioSeries]]:
-    """The levels that decide, over all regions."""
+    """The levels that count for the verdict, over all regions."""
     found = []
     for region in comparison.regions.values():
         for series, _ in region.entries:
@@ -34,7 +34,7 @@ def judged_levels(comparison: Comparison) -> list[tuple[Region, RatioSeries]]:
 
 
 def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
-    """The candidate's calls with nothing beside them, largest share first."""
+    """The candidate's calls without a counterpart, largest share first."""
     total = comparison.calls().total if comparison.regions else 0
     if not total:
         return ()
@@ -76,7 +76,7 @@ def not_compared(comparison: Comparison) -> tuple[NotCompared, ...]:
 
 
 def agents_differ(comparison: Comparison) -> tuple[NotCompared, ...]:
-    """What only the newer of two versions of the agent counts, or counts in another way."""
+    """Values that only the newer of two agent versions counts, or that it counts differently."""
     if not comparison.agents_differ:
         return ()
     stalled = [
@@ -91,7 +91,7 @@ def agents_differ(comparison: Comparison) -> tuple[NotCompared, ...]:
 
 
 def is_unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> bool:
-    """Both arms called, but no bin had enough calls."""
+    """True if both arms had calls, but no bin had enough."""
     if not traffic.candidate or not traffic.baseline or series is None or traffic.away:
         return False
     cell = series.cells.get(key)
@@ -99,8 +99,8 @@ def is_unmatched(series: RatioSeries | None, key: CellKey, traffic: Traffic) -> 
 
 
 def mix_shift(comparison: Comparison) -> tuple[MixShift, ...]:
-    """Per judged level: the change that the candidate's mix of shapes would make at the baseline's
-    speed."""
+    """For each judged level, the change that the candidate's mix of shapes would cause at the
+    baseline's speed."""
     found = []
     for region, series in judged_levels(comparison):
         shift = region_shift(region, series)
@@ -110,8 +110,8 @@ def mix_shift(comparison: Comparison) -> tuple[MixShift, ...]:
 
 
 def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
-    """Strata count by the candidate's calls in them; buckets that the baseline never called are
-    left out."""
+    """The mix shift of one region. Strata are weighted by the candidate's calls; buckets that the
+    baseline never called are excluded."""
     by_stratum: dict[Stratum, list[tuple[str, Traffic, float]]] = {}
     for (stratum, bucket), cell in series.cells.items():
         levels = baseline_levels(series, cell, False) + baseline_levels(series, cell, True)
@@ -144,7 +144,7 @@ def region_shift(region: Region, series: RatioSeries) -> MixShift | None:
 
 
 def find_reason(comparison: Comparison, now_minute: int) -> Reason:
-    """The first thing that is missing, in the order in which data becomes a verdict."""
+    """The first missing piece of data, in the order in which data becomes a verdict."""
     candidate, baseline = comparison.lives["candidate"], comparison.lives["baseline"]
     if candidate.first is None or candidate.last is None:
         return "no_candidate"
@@ -177,7 +177,7 @@ def find_reason(comparison: Comparison, now_minute: int) -> Reason:
 def explain_separation(
     comparison: Comparison, baseline_last: int, candidate_first: int, now_minute: int
 ) -> Reason:
-    """Why nothing was compared of two versions that both ran."""
+    """The reason why nothing was compared although both versions ran."""
     if baseline_last >= candidate_first:
         return "in_turn" if comparison.turns.taken else "warming_up"
     if any(
@@ -192,14 +192,14 @@ def explain_separation(
 
 
 def list_layouts(comparison: Comparison) -> tuple[Layout, ...]:
-    """How the judged levels were compared, the way that tells most first."""
+    """The layouts in which the judged levels were compared, most informative first."""
     return tuple(
         dict.fromkeys(how for _, series in judged_levels(comparison) for how in series.layouts)
     )
 
 
 def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
-    """What to do next, None when nothing but time is missing or the verdict is clear."""
+    """The next step; None if only time is missing or the verdict is clear."""
     settings = comparison.settings
     if reason in (
         "no_longer_compared",
@@ -240,7 +240,7 @@ def next_step(comparison: Comparison, reason: Reason) -> NextStep | None:
 def estimate_more_instances(
     series: RatioSeries, comparisons: int, settings: Settings, count: int = 2
 ) -> list[NextStep]:
-    """What could be seen with two more instances in each stratum and arm."""
+    """The detectable change with `count` more instances in each stratum and arm."""
     estimate = series.estimate
     if estimate is None:
         return []

@@ -1,5 +1,5 @@
-"""Whether the ranks of a job compile alike: what one did that the others have not, who runs eager
-or gave up, who still compiles."""
+"""Rank divergence: compares the compilations of one job's ranks: extra or missing compilations,
+other graphs, eager fallback, and ranks that still compile."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Literal
 Kind = Literal["more", "fewer", "eager", "limit", "straggler", "cache", "graph"]
 
 CLOCK_SLACK_S = 2.0
-"""Seconds that the clocks of two hosts may differ."""
+"""Seconds by which the clocks of two hosts may differ."""
 BEHIND_AFTER_S = 60.0
-"""Seconds after which a rank that has not compiled what the others have is no longer behind; sooner
-where it went on to something else."""
+"""Seconds after which a rank without the others' compilation no longer counts as behind. The limit
+is earlier if the rank went on to another frame."""
 SILENT_AFTER_S = 180.0
-"""A rank that has been silent for so much longer than the others is compared no more: it would hide
-what they do."""
+"""A rank that is silent for this much longer than the others is no longer compared, because it
+would hide the others' behaviour."""
 COUNTED_KINDS = ("first", "recompile", "empty")
-"""A rank that looks at a frame alone waits alone, even where the frame has no graph. Backward
-passes are compiled when they are first needed; autotuning and recordings of CUDA graphs compile no
-frame."""
+"""Kinds that are counted. A rank that traces a frame alone waits alone, even if the frame has no
+graph. Backward passes compile on first use; autotuning and CUDA graph recordings compile no frame.
+"""
 EAGER_SHARE, COMPILED_EAGER_SHARE = 0.5, 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class RankCompilation:
-    """One compilation of a rank, over at a moment in Unix seconds."""
+    """One compilation of a rank; `at` is its end in Unix seconds."""
 
     at: float
     frame: str
@@ -40,8 +40,8 @@ class RankCompilation:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One rank as far as its reports reach; `stage` is what it declares, such as a stage of a
-    pipeline: stages may differ."""
+    """One rank, as far as its reports reach. `stage` is the stage that the rank declares, such as a
+    pipeline stage. Stages may differ from each other."""
 
     rank: int
     seen_until: float
@@ -51,13 +51,13 @@ class Rank:
     eager_share: float | None = None
     stage: str = ""
     limits: tuple[str, ...] = ()
-    """Frames that run eager for good."""
+    """Frames in permanent eager fallback."""
 
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """What some ranks of a stage do and the others do not. `certain`: a collective may wait for
-    ever; else only slower, or to look at."""
+    """A difference between some ranks of a stage and the others. `certain` means that a collective
+    may wait without end; otherwise the rank is only slower or needs a check."""
 
     kind: Kind
     ranks: tuple[int, ...]
@@ -69,7 +69,7 @@ class Divergence:
     usual: int = 0
     stage: str = ""
     graphs: tuple[str, ...] = ()
-    """Which graphs they asked the caches for, by their keys."""
+    """The graphs that the ranks requested from the caches, by key."""
     usual_graph: str = ""
 
 
@@ -88,13 +88,13 @@ class _Member:
         return sum(one.at <= horizon for one in self.frames.get(place, ()))
 
     def is_on_its_way(self, place: FrameKey, own: int) -> bool:
-        """Whether it compiles the frame right now, or did since."""
+        """True if the rank compiles the frame now, or has since done so."""
         return (self.rank.compiling_for > 0 and self.rank.compiling_frame == place[1]) or len(
             self.frames.get(place, ())
         ) > own
 
     def has_moved_on(self, frame: str, since: float) -> bool:
-        """Whether it compiles, or has compiled, something else since then."""
+        """True if the rank compiles, or has since compiled, another frame."""
         if self.rank.compiling_for > 0 and self.rank.compiling_frame != frame:
             return True
         return any(
@@ -103,7 +103,7 @@ class _Member:
 
 
 def find_divergences(ranks: Iterable[Rank]) -> list[Divergence]:
-    """Everything that differs within a stage, what is certain first, then the newest."""
+    """All differences within the stages: certain ones first, then the newest."""
     known = list(ranks)
     newest = max((rank.seen_until for rank in known), default=0.0)
     stages: dict[str, list[_Member]] = defaultdict(list)
@@ -128,7 +128,7 @@ def _by_frame(rank: Rank) -> dict[FrameKey, list[RankCompilation]]:
 
 
 def _compare_stage(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
-    # Only what every rank has reported about can be compared: a report that is under way is no
+    # Only compilations that every rank has reported can be compared. A report in transit is not a
     # difference.
     horizon = min(member.rank.seen_until for member in members) - CLOCK_SLACK_S
     for place in sorted({place for member in members for place in member.frames}):
@@ -145,14 +145,14 @@ def _format_frame(place: FrameKey) -> str:
 def _counts(
     stage: str, members: Sequence[_Member], place: FrameKey, horizon: float
 ) -> Iterable[Divergence]:
-    """Ranks that compiled a frame more or less often than most; one that is on its way there is
-    behind and no other way."""
+    """Ranks that compiled a frame more or less often than most. A rank that is about to do so is
+    behind, not different."""
     counts = {member.rank.rank: member.until(place, horizon) for member in members}
     highest = max(counts.values())
     if highest == min(counts.values()):
         return
-    # One that compiles it right now will soon have done so: of all that recompile together one is
-    # the first.
+    # A rank that compiles now will soon have finished: one of several ranks that recompile together
+    # is first.
     usual = _find_most_common(
         [
             counts[member.rank.rank] + member.is_on_its_way(place, counts[member.rank.rank])
@@ -165,7 +165,8 @@ def _counts(
     }
     newest = max(at for own in times.values() for at in own)
     if highest == 1 and usual == 0:
-        # Who starts first is no other way: the others are behind until they go on without it.
+        # The rank that starts first is not different. The others are behind until they go on
+        # without the frame.
         usual = 1
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for member in members:
@@ -192,13 +193,13 @@ def _counts(
 
 
 def _list_reach_times(times: Mapping[int, Sequence[float]], usual: int) -> list[float]:
-    """When each of the others had compiled it so often."""
+    """Times at which each of the other ranks reached the usual count."""
     return [own[usual - 1] for own in times.values() if len(own) >= usual]
 
 
 def _is_behind(member: _Member, place: FrameKey, own: int, since: float, horizon: float) -> bool:
-    """Whether a rank that has compiled a frame less often is on its way there: it compiles it, did
-    since, or has not gone on yet."""
+    """True if a rank with fewer compilations of a frame is about to catch up: it compiles the
+    frame, did so since, or has not gone on yet."""
     if member.is_on_its_way(place, own):
         return True
     return (
@@ -209,8 +210,8 @@ def _is_behind(member: _Member, place: FrameKey, own: int, since: float, horizon
 def _compare_cache_lookups(
     stage: str, members: Sequence[_Member], place: FrameKey
 ) -> Iterable[Divergence]:
-    """The first compilation of a frame: served by the caches on some and not on others, or of
-    another graph than on most."""
+    """The first compilation of a frame: served by the caches on some ranks only, or of another
+    graph than on most."""
     first = {
         member.rank.rank: member.frames[place][0] for member in members if place in member.frames
     }
@@ -230,8 +231,7 @@ def _compare_cache_lookups(
     if len(keys) > 1 and keys.most_common(1)[0][1] > 1:
         usual, count = keys.most_common(1)[0]
         other = tuple(rank for rank, one in first.items() if one.key and one.key != usual)
-        # A key may hold the number of the device: it says nothing for certain unless most ranks
-        # share one.
+        # A key may contain the device number. It is evidence only if most ranks share one key.
         asked = tuple(sorted({first[rank].key for rank in other}))
         certain = count > keys.total() / 2
         yield Divergence(
@@ -258,7 +258,7 @@ def _eager(stage: str, members: Sequence[_Member]) -> Iterable[Divergence]:
 
 
 def _limits(stage: str, members: Sequence[_Member], horizon: float) -> Iterable[Divergence]:
-    """A frame that runs eager for good on some ranks alone."""
+    """A frame in permanent eager fallback on some ranks only."""
     for frame in sorted({frame for member in members for frame in member.rank.limits}):
         ranks = tuple(member.rank.rank for member in members if frame in member.rank.limits)
         if len(ranks) < len(members):
@@ -268,6 +268,6 @@ def _limits(stage: str, members: Sequence[_Member], horizon: float) -> Iterable[
 
 
 def _find_most_common(counts: Iterable[int]) -> int:
-    """The count that most have; of two that are as frequent the lower one, because it is the other
-    that did something."""
+    """The most common count. Of two equally common counts, the lower one: the ranks with the higher
+    count did something extra."""
     return min(Counter(counts).items(), key=lambda item: (-item[1], item[0]))[0]

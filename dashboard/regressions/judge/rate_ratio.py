@@ -1,5 +1,26 @@
-"""Counts compared as rates: the candidate's events against those that the baseline's rate would
-have made of its calls."""
+"""Rate ratio: the candidate's events compared with the events expected at the baseline's rate.
+
+Algorithm: indirect standardization. The expected events are the sum over strata of the candidate's
+calls times the baseline's rate. The change is the log ratio of observed and expected events, each
+plus one half. The variance has two terms:
+
+    1 / (events + 0.5) + 1 / (base_events + 0.5)          Poisson counts, delta method
+    dispersion^2 * (1 / cand_instances + 1 / base_instances)        between instances
+
+The numbers of instances are effective ones (Kish). The interval uses the t distribution with
+`prior_df` degrees of freedom, and the same correction for repeated evaluation as levels.
+
+Invariants:
+
+- only minutes in which both arms had calls in the stratum count, or the baseline's past where it
+  has ended;
+- the rates decide only if at least half of the candidate's calls had such a counterpart;
+- a regression must also show in the last `window_minutes`, because the mean stays high after a
+  burst.
+
+Source: standardized event ratio with the correction of one half for small counts (Haldane, 1956;
+Anscombe, 1956).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +39,7 @@ burst for longer than it lasted."""
 
 
 class Sums:
-    """Events and calls of both arms in one stratum, from minutes in which both called."""
+    """Events and calls of both arms in one stratum, from minutes with calls of both."""
 
     __slots__ = ("base_calls", "base_events", "cand_calls", "cand_events")
 
@@ -32,10 +53,9 @@ class Sums:
 
 
 class Rate(NamedTuple):
-    """A change of a rate on the log scale, positive is worse, with its standard error.
+    """A change of a rate on the log scale with its standard error; positive is worse.
 
-    `expected` is how many events the candidate would have had at the baseline's rate of each
-    stratum.
+    `expected` is the number of the candidate's events at the baseline's rate of each stratum.
     """
 
     delta: float
@@ -48,33 +68,33 @@ class Rate(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The candidate's share of calls."""
+        """The candidate's share of calls with events."""
         return self.events / self.calls
 
     @property
     def baseline(self) -> float:
-        """The share that was to be expected."""
+        """The expected share of calls with events."""
         return self.expected / self.calls
 
     def matters(self, change: float, metric: AffectedMetric) -> bool:
-        """Whether a change of so much on the log scale is as many times the baseline's and as many
-        points as matter."""
+        """True if a change on the log scale reaches the metric's `times` and `points`."""
         return change >= math.log(metric.times) and self.points(change) >= metric.points
 
     def points(self, change: float) -> float:
-        """What such a change adds to the share; where the baseline has no event, to half of one."""
+        """The rise of the share for this change. If the baseline has no event, half an event is
+        assumed."""
         return math.expm1(min(change, 700.0)) * max(self.expected, 0.5) / self.calls
 
     def margin(self, tail: float) -> float:
-        """Half the width of the interval whose one tail is `tail`."""
+        """Half the width of the interval with probability `tail` in each tail."""
         return t_quantile(self.df, tail) * self.error
 
 
 def estimate_rate(
     strata: Iterable[tuple[Sums, float, float]], dispersion: float, prior_df: int
 ) -> Rate | None:
-    """The rates of all strata together; each comes with how many instances of the baseline and of
-    the candidate share its calls."""
+    """The rate over all strata; None without calls. Each stratum comes with the numbers of baseline
+    and candidate instances that share its calls."""
     events = base_events = calls = 0
     expected = base_instances = cand_instances = 0.0
     for sums, base, cand in strata:
@@ -87,7 +107,7 @@ def estimate_rate(
     if not calls:
         return None
     delta = math.log((events + 0.5) / (expected + 0.5))
-    # Instances of one version differ in their rates by more than chance: `dispersion` is their
+    # Rates of instances of one version differ by more than chance: `dispersion` is their
     # coefficient of variation.
     spread = dispersion**2 * (1.0 / cand_instances + 1.0 / base_instances)
     variance = 1.0 / (events + 0.5) + 1.0 / (base_events + 0.5) + spread
@@ -106,11 +126,11 @@ class RecentMinutes:
 
     @property
     def full(self) -> bool:
-        """Whether as many minutes were seen."""
+        """True if the full number of minutes is present."""
         return len(self._minutes) == self._length
 
     def add(self, minute: Sums) -> None:
-        """Takes a minute and lets go of the oldest."""
+        """Adds a minute and drops the oldest."""
         self._minutes.append(minute)
         self._count(minute, 1)
         if len(self._minutes) > self._length:
@@ -124,8 +144,8 @@ class RecentMinutes:
         sums.cand_calls += sign * minute.cand_calls
 
     def has_risen(self, metric: AffectedMetric, part: float = 1.0) -> bool:
-        """Whether the candidate's share is higher by that part of what matters, without asking how
-        sure that is."""
+        """True if the candidate's share is higher by `part` of the smallest effect, without a test
+        of confidence."""
         sums = self.sums
         if not sums.cand_calls or not sums.base_calls:
             return False
@@ -148,8 +168,8 @@ class RateSeries:
         self._called = self._matched = 0
 
     def add(self, minute: Mapping[Stratum, Sums], gone: Set[Stratum] = frozenset()) -> None:
-        """Takes a minute; strata in which one arm alone called are left out. Where the baseline is
-        gone, its part is all of its past."""
+        """Adds a minute. Strata with calls of one arm only are excluded. In a stratum of `gone`,
+        the baseline's part is its whole past."""
         total = Sums()
         for stratum, sums in minute.items():
             self._called += sums.cand_calls
@@ -173,13 +193,13 @@ class RateSeries:
 
     @property
     def side_by_side(self) -> bool:
-        """Whether most of the candidate's calls had a baseline calling in the same minutes, or its
-        past."""
+        """True if most of the candidate's calls had calls of the baseline in the same minutes, or
+        its past."""
         return 0 < self._called <= 2 * self._matched
 
     def exceeds(self, rate: Rate | None, alpha: float, comparisons: int) -> bool:
-        """Whether the rate is surely up by what matters, and still was over the last minutes: a
-        burst that is over keeps the mean up."""
+        """True if the rate rose by at least the smallest effect with confidence, and still had
+        risen over the last minutes: a burst keeps the mean up after its end."""
         if (
             rate is None
             or rate.events < self.metric.least_events
@@ -191,9 +211,9 @@ class RateSeries:
         )
 
     def tail(self, alpha: float, comparisons: int) -> float:
-        """The part of the error budget that one end of this interval has."""
+        """The part of the error budget in one tail of this interval."""
         return alpha / (2 * comparisons * self.metric.doublings)
 
     def recovered(self) -> bool:
-        """Whether the last half hour shows less than half of what matters."""
+        """True if the last half hour shows less than half of the smallest effect."""
         return self.half_hour.full and not self.half_hour.has_risen(self.metric, 0.5)

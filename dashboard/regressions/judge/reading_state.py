@@ -1,4 +1,5 @@
-"""What a series tells the policy: a reading at every minute, and its bound at the fixed looks."""
+"""Readings: the interface between series and verdict policy: a reading at every minute, and a bound
+at the fixed looks."""
 
 from __future__ import annotations
 
@@ -6,35 +7,36 @@ from typing import NamedTuple, Protocol
 
 
 class Reading(NamedTuple):
-    """What a series says at the end of a minute; nothing in it is true while there is nothing to
-    compare."""
+    """State of a series at the end of a minute. Every flag of a change is False while there is
+    nothing to compare."""
 
     regressed: bool = False
     leaning: bool = False
-    """Regressed at the weaker level that WATCH asks for."""
+    """Regressed at the lower confidence that WATCH requires."""
     recovered: bool = False
-    """The most recent data is back at the baseline's level, whatever the whole says."""
+    """The most recent data is back at the baseline's level, regardless of the whole."""
     relapsed: bool = False
     fresh: bool = True
-    """The newest minutes show it too; what a window only remembers adds nothing to a hold time."""
+    """The newest minutes show it, too. Events that only the window remembers do not add to a hold
+    time."""
     narrow: bool = False
-    """One instance shows nearly all of what leans: it may be its machine."""
+    """One instance accounts for nearly all of the change. The cause may be its machine."""
 
 
 CALM = Reading()
 
 
 class BoundedSeries(Protocol):
-    """What HEALTHY asks of a series."""
+    """The state that HEALTHY requires of a series."""
 
     matched_minutes: int
 
     def bound(self) -> float | None:
-        """The one-sided upper bound on the log scale, positive is worse; None where the series
-        knows none."""
+        """The one-sided upper bound on the log scale, positive is worse; None if the series has no
+        bound."""
 
     def expected(self) -> bool:
-        """Whether HEALTHY has to wait for its answer: not for what is not reported."""
+        """True if HEALTHY must wait for the series; False for a metric that is not reported."""
 
     def tolerable(self) -> bool:
-        """Whether the series can say that nothing got worse than is tolerated."""
+        """True if the series rules out any change above the tolerated one."""

@@ -1,4 +1,5 @@
-"""The running state of one outermost region: its traffic by cell, and one series per metric."""
+"""Region state: the running state of one outermost region, with its traffic by cell and one series
+per metric."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Series = RatioSeries | AffectedSeries
 
 
 def series_for(metric: AnyMetric, settings: Settings) -> Series:
-    """The state that a metric needs."""
+    """The series for a metric."""
     return (
         RatioSeries(metric, settings)
         if isinstance(metric, RatioMetric)
@@ -26,8 +27,8 @@ def series_for(metric: AnyMetric, settings: Settings) -> Series:
 
 
 class Calls(NamedTuple):
-    """The candidate's steady calls: all, those without a baseline in their cell, after its end, and
-    then on hosts without a past."""
+    """The candidate's steady calls: all, those without a baseline in their cell, those after its
+    end, and of these the ones on hosts without a past."""
 
     total: int
     alone: int
@@ -36,7 +37,7 @@ class Calls(NamedTuple):
 
 
 class Region:
-    """What is known about one region of a candidate and its baseline."""
+    """State of one region of a candidate and its baseline."""
 
     def __init__(self, name: str, settings: Settings) -> None:
         self.name = name
@@ -53,7 +54,7 @@ class Region:
         self.gpu_longer = 0
         self.reports = {""}
         self.stalls = False
-        """Whether a call stalled."""
+        """True if any call stalled."""
         self.rows: dict[CellKey, CellRows] = {}
         self.hosts = Hosts(settings)
         self.away: dict[tuple[Stratum, str, NoPastReason], int] = {}
@@ -62,13 +63,13 @@ class Region:
         self.last_called: int | None = None
         self.quiet = False
         self.ended: int | None = None
-        """The last minute with the candidate's calls, where a roll back rested on them and they are
-        over."""
+        """The last minute with the candidate's calls, if a ROLL BACK rested on the region and its
+        calls have ended."""
         self._fresh = False
         self._settings = settings
 
     def collect(self, row: InstanceMinute) -> None:
-        """Puts a row of the current minute into its cell."""
+        """Adds a row of the current minute to its cell."""
         key = (row.stratum, row.bucket)
         cell = self.rows.get(key)
         if cell is None:
@@ -95,7 +96,7 @@ class Region:
             self.gpu_longer += middle is None or row.gpu_p50 > middle
 
     def remember(self, minute: int) -> None:
-        """Ends a minute before the deployment: it is the past of the hosts it ran on."""
+        """Ends a minute before the deployment. The minute becomes the past of its hosts."""
         rows = self._take(minute, with_past=True)
         for series, _ in self.entries:
             if series.metric.only_with in self.reports:
@@ -104,11 +105,11 @@ class Region:
     def close(
         self, minute: int, baseline_ago: int | None, comparisons: int, with_past: bool = False
     ) -> bool:
-        """Ends the current minute: every series takes it and is read; answers whether how long
-        calls take was compared.
+        """Ends the current minute: every series adds it and is read. Returns True if call time was
+        compared.
 
-        `baseline_ago` is how many minutes ago the baseline made its last steady call in any
-        region."""
+        `baseline_ago` is the number of minutes since the baseline's last steady call in any region.
+        """
         compared = False
         if any(cell.candidate for cell in self.rows.values()):
             self.last_called, self.quiet, self.ended = minute, False, None
@@ -130,15 +131,15 @@ class Region:
         return compared
 
     def drifted(self) -> list[SelfDrift]:
-        """Where the candidate is slower than it was itself, by the metric that decides; nothing of
-        what is not called any more."""
+        """Drifts of the candidate from its own first day, by the metric that decides; empty for a
+        region without current calls."""
         found = [
             (drift.metric, drift.drifted) for drift in self.drifts if drift.drifted is not None
         ]
         return [drifted for metric, drifted in found if not self.quiet and self.is_judged(metric)]
 
     def end_if_quiet(self, minute: int) -> None:
-        """Ends what is said of a region that the candidate has not called for long, while it called
+        """Ends the tracks of a region that the candidate has not called for long while it called
         others."""
         if (
             self.quiet
@@ -155,7 +156,7 @@ class Region:
     def _take(self, minute: int, with_past: bool) -> dict[CellKey, CellRows]:
         rows, self.rows = self.rows, {}
         if self._fresh:
-            # The order of rows within a minute must not decide in which order sums are taken.
+            # The order of rows within a minute must not affect the order of sums.
             rows = dict(sorted(rows.items(), key=sort_key))
             self._fresh = False
         self.hosts.seen(minute, rows)
@@ -171,7 +172,7 @@ class Region:
         self, minute: int, rows: dict[CellKey, CellRows], baseline_ago: int | None, with_past: bool
     ) -> None:
         reach = self._settings.bin_minutes[-1]
-        # Two versions that call in turn run side by side.
+        # Two versions that alternate count as side by side.
         lately = baseline_ago is not None and baseline_ago < self._settings.bin_minutes[1]
         for (stratum, _), cell in rows.items():
             traffic = cell.traffic
@@ -201,7 +202,7 @@ class Region:
                 self.away[key] = self.away.get(key, 0) + row.calls
 
     def calls(self) -> Calls:
-        """The candidate's steady calls, and those of them that were compared with nothing."""
+        """The candidate's steady calls, and those without a counterpart."""
         cells = self.traffic.values()
         return Calls(
             sum(c.candidate for c in cells),
@@ -215,15 +216,15 @@ class Region:
         return {stratum for (stratum, _), traffic in self.traffic.items() if traffic.baseline}
 
     def is_judged(self, metric: AnyMetric) -> bool:
-        """Whether this metric decides: GPU time instead of wall time where calls return before the
-        device is done; no muted one does."""
+        """True if this metric decides: GPU time replaces wall time if calls return before the
+        device is done. A muted metric never decides."""
         if metric.only_with == "stalled" and "stalled" not in self.reports:
             return False
         return decides(metric, self._stand_ins())
 
     def _stand_ins(self) -> dict[str, str]:
-        """What stands in for what: the device takes longer than the call, and both arms were
-        sampled."""
+        """Replaced metrics with their replacements: the device takes longer than the call, and both
+        arms were sampled."""
         if not self.gpu_sampled or 2 * self.gpu_longer <= self.gpu_sampled:
             return {}
         matched = {series.metric.name: series.matched_minutes for series, _ in self.entries}
@@ -250,7 +251,7 @@ class Region:
 
 
 def decides(metric: AnyMetric, stand_ins: dict[str, str]) -> bool:
-    """Whether a metric counts for the verdict beside those that stand in for others."""
+    """True if a metric counts for the verdict, given the metrics that replace others."""
     if metric.muted:
         return False
     if not isinstance(metric, RatioMetric):
@@ -261,5 +262,5 @@ def decides(metric: AnyMetric, stand_ins: dict[str, str]) -> bool:
 
 
 def sort_key(item: tuple[CellKey, CellRows]) -> str:
-    """A total order over cells, whatever their strata are made of."""
+    """A total order over cells, for any type of stratum."""
     return repr(item[0])

@@ -1,4 +1,4 @@
-"""What the judge hands back: a verdict with the evidence it rests on, all of it JSON-able."""
+"""Results of the judge: a verdict with its evidence. Every value has a JSON form."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ Rule = Literal["", "affected", "rate"]
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """One instance in one stratum and bucket; `n` is matched minutes for a level, calls for a
+    """One instance in one stratum and bucket. `n` is matched minutes for a level, calls for a
     share."""
 
     instance: str
@@ -73,16 +73,19 @@ class StratumChange:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One metric of one region. Changes are ratios minus 1, positive is worse, None where there is
+    """One metric of one region. Changes are ratios minus 1; positive is worse, and None means
     nothing to compare.
 
-    `candidate` is the baseline's value times the matched change, so a different mix of shapes or
-    machines is not in it. `bound` is the worst change that the data leaves possible with 95 %. A
-    row that is not `judged` is only shown, a `muted` one because an operator said so.
-    `explained_by` names the metric of the same region whose change this one follows from: cause and
-    effect count once. Of a count `rule` says what made it REGRESSED: its affected instances, or the
-    rate beside the baseline's, which matters from so many `times` that and so many `points` of all
-    calls more.
+    - `candidate` is the baseline's value times the matched change, so it excludes differences in
+      the mix of shapes or machines.
+    - `bound` is the largest change that the data does not rule out with 95% confidence.
+    - A row that is not `judged` is only shown; a `muted` row is not judged because of an operator's
+      setting.
+    - `explained_by` names the metric of the same region that explains this change: cause and effect
+      count once.
+    - `rule` is the rule that made a count REGRESSED: affected instances, or the rate compared with
+      the baseline's. A rate matters from `times` the baseline's rate and `points` of all calls
+      more.
     """
 
     metric: str
@@ -119,24 +122,25 @@ class Evidence:
     times: float | None = None
     points: float | None = None
     dots_left_out: int = 0
-    """Instances that have no dot, for there are too many: those that are drawn are spread evenly
-    over all."""
+    """Number of instances without a dot, because there are too many. Drawn instances are spread
+    evenly over all."""
     alone: bool = False
-    """One of several instances shows nearly all of the change: no reason to roll back."""
+    """One of several instances accounts for nearly all of the change: no reason for a rollback."""
     baseline_at_most: bool = False
     candidate_at_most: bool = False
     """The level lies in an engine's first bucket: the value is the end of the bucket, and the
-    change is a bound as well."""
+    change is a bound, too."""
     window_minutes: int = 0
-    """Of how many last minutes both values are; 0: of all matched minutes since the deployment."""
+    """Number of last minutes that both values cover; 0 means all matched minutes since the
+    deployment."""
     excluded_baseline: int | None = None
     excluded_candidate: int | None = None
-    """Events of instances that had just started, which a count leaves out; None where nothing is
-    left out."""
+    """Events of instances that had just started, which a count excludes; None if nothing is
+    excluded."""
 
     @property
     def affected_share(self) -> float | None:
-        """The share of the candidate's instances that show it; None when none was compared."""
+        """The share of affected candidate instances; None if none was compared."""
         return (
             self.affected_instances / self.candidate_instances if self.candidate_instances else None
         )
@@ -144,10 +148,9 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """Calls of the candidate that had nothing to stand beside, as a share of all its calls after
-    warm-up.
+    """Calls of the candidate without a counterpart, as a share of all its calls after warm-up.
 
-    The share is None where it is not about calls: `what` is then a metric of processes.
+    The share is None if the row is not about calls; `what` is then a process metric.
     """
 
     what: str
@@ -157,7 +160,7 @@ class NotCompared:
 
 @dataclass(frozen=True, slots=True)
 class BucketShare:
-    """How much of a stratum's traffic each arm has in one shape bucket."""
+    """The share of a stratum's traffic that each arm has in one shape bucket."""
 
     stratum: str
     bucket: str
@@ -167,7 +170,8 @@ class BucketShare:
 
 @dataclass(frozen=True, slots=True)
 class MixShift:
-    """What a different mix of shapes alone does to a level; it is not part of any change above."""
+    """The effect of a different mix of shapes on a level. The effect is not part of any reported
+    change."""
 
     region: str
     metric: str
@@ -177,8 +181,8 @@ class MixShift:
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """The cheapest thing that lets the judge see more; `visible` is the smallest visible change
-    after it."""
+    """The cheapest step that improves detection. `visible` is the smallest detectable change after
+    the step."""
 
     kind: Literal["add_instances", "run_side_by_side", "add_traffic", "wait"]
     arm: str
@@ -190,8 +194,8 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """How sure a label is meant to be; the intervals are calibrated on simulated fleets, not
-    provably valid at every look."""
+    """Intended confidence of the labels. The intervals are calibrated on simulated fleets; their
+    validity at every evaluation is not proven."""
 
     roll_back_alpha: float
     watch_alpha: float
@@ -201,13 +205,13 @@ class Confidence:
 
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
-    """What is known of the instances beside their minutes: certain facts, and how the versions'
-    environments differ."""
+    """Inputs in addition to minutes: confirmed facts of instances, and differences between the
+    versions' environments."""
 
     facts: tuple[ObservedFact, ...] = ()
     environment: tuple[Difference, ...] = ()
     stalled_budget: float = 1.0
-    """The share of calls that may wait for a compilation; 1: no budget."""
+    """The share of calls that may wait for a compilation; 1 means no budget."""
 
 
 EMPTY_CONTEXT = JudgeContext()
@@ -217,8 +221,8 @@ EMPTY_CONTEXT = JudgeContext()
 class Outcome:
     """A verdict at a minute.
 
-    While HEALTHY, nothing got worse than `bound`, the largest of `bounds`, by the fixed look,
-    `look` minutes after the start.
+    While HEALTHY, the data rules out any change above `bound`, the largest of `bounds`. The bounds
+    are those of the fixed look, `look` minutes after the start.
     """
 
     verdict: Verdict
@@ -230,10 +234,9 @@ class Outcome:
     last_baseline_minute: int | None
     compared_minutes: int
     layouts: tuple[Layout, ...]
-    """How the versions were compared, the way that tells most first; empty while they were not."""
+    """Layouts of the comparison, most informative first; empty before a comparison."""
     adoption: float | None
-    """The candidate's share of the calls of both versions over the last hour; None without a
-    call."""
+    """The candidate's share of both versions' calls over the last hour; None without a call."""
     low_adoption: bool
     comparable_share: float | None
     bound: float | None
@@ -253,15 +256,15 @@ class Outcome:
     environment: tuple[Difference, ...] = ()
     last_compared_minute: int | None = None
     minor: tuple[str, ...] = ()
-    """Regions with too few calls to be in HEALTHY's bound."""
+    """Regions with too few calls to be part of HEALTHY's bound."""
     ended: tuple[tuple[str, int], ...] = ()
-    """Regions on which a roll back rested and that are not called any more, with the minute of the
-    last call."""
+    """Regions without current calls on which a ROLL BACK rested, each with the minute of its last
+    call."""
     drift: tuple[SelfDrift, ...] = ()
-    """Where the version is slower than it was itself on its first day."""
+    """Drifts of the version from its own first day."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as JSON can hold it."""
+        """The outcome as JSON types."""
         found = asdict(self)
         for row, evidence in zip(found["evidence"], self.evidence, strict=True):
             row["affected_share"] = evidence.affected_share

@@ -1,5 +1,24 @@
-"""Whether a version by itself gets slower over hours and days: it is held against its own first
-day, adjusted for load and time."""
+"""Self drift: detects that a version slows down over hours or days, compared with its own first
+day.
+
+Algorithm: a one-sided CUSUM over residuals, in blocks of BLOCK_MINUTES. The model of the first day
+has a level per instance and cell, one slope over log load, and HARMONICS waves over the day. The
+slope is fitted by within-group least squares, the waves by harmonic regression. A block's value is
+the median residual over instances.
+
+The CUSUM scales a block by the robust noise (MAD), clips it at CUSUM_CLIP and subtracts CUSUM_K.
+Above CUSUM_H it alarms. A stretch that ends now must confirm the alarm: at least MIN_DRIFT_BLOCKS
+long, a mean of at least the tolerated change, and z above MIN_Z. The error of its mean is inflated
+for first-order autocorrelation by sqrt((1 + r) / (1 - r)).
+
+The last block at which the sum left zero dates the drift. The reported change is the mean since
+then. A drift ends when the last MIN_DRIFT_BLOCKS are below half of the tolerated change.
+
+Invariants: a drift never exceeds WATCH; an instance that joins later gets its level relative to the
+others; if every known instance is gone, a new first day begins.
+
+Source: Page, Continuous inspection schemes, Biometrika 41, 1954.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +36,26 @@ from dashboard.regressions.judge.pooled_estimate import Unit
 from dashboard.regressions.judge.settings import RatioMetric, Settings
 
 BLOCK_MINUTES = 5
-"""Minutes that are put together."""
+"""Minutes per block."""
 DAY_BLOCKS = 1440 // BLOCK_MINUTES
 MIN_FIRST_DAY_BLOCKS = DAY_BLOCKS // 2
-"""Blocks of the first day with calls, and without them no level of its own."""
+"""Minimum number of first-day blocks with calls for a reference."""
 MIN_LEVEL_BLOCKS = 36
-"""Blocks from which an instance of the first day has a level, and after which one that joined later
-has one."""
+"""Minimum number of blocks for an instance's level: on the first day, or after it joined later."""
 MAX_LOOKBACK_BLOCKS = DAY_BLOCKS
-"""Blocks that are looked back."""
+"""Maximum number of blocks that a stretch reaches back."""
 MIN_DRIFT_BLOCKS = 24
-"""Blocks: the shortest stretch that is called a drift, and what has to be back for its end. A busy
-neighbour is gone by then."""
+"""Blocks: minimum length of a drift, and of the recovery that ends it. The load of a busy neighbour
+ends sooner."""
 MIN_NOISE = 0.008
 CUSUM_CLIP, CUSUM_K, CUSUM_H, MIN_Z = 4.0, 1.0, 15.0, 4.0
-"""How far one block may count, what is passed over, when the sum rings, and how sure the stretch
-has to be."""
+"""Maximum contribution of one block, allowance per block, alarm threshold of the sum, and minimum z
+of the stretch."""
 MAX_SLOPE = 0.2
 MAX_AUTOCORRELATION = 0.98
 MAD_TO_SIGMA = 1.4826
 HARMONICS = 2
-"""Of the day: its time of day is told by so many waves."""
+"""Number of harmonics of the day that describe the time of day."""
 
 Floats = NDArray[np.float64]
 LevelKey = tuple[Unit, CellKey]
@@ -45,8 +63,8 @@ LevelKey = tuple[Unit, CellKey]
 
 @dataclass(frozen=True, slots=True)
 class SelfDrift:
-    """How much slower a version is than it was itself, on average since the drift began; `z` is how
-    sure, blocks that follow each other taken as such."""
+    """Mean slowdown of a version since the drift began, relative to its own first day. `z` is the
+    confidence, corrected for autocorrelation of blocks."""
 
     region: str
     metric: str
@@ -59,8 +77,8 @@ class SelfDrift:
 
 @dataclass(frozen=True)
 class FirstDayModel:
-    """What is expected of a version by its first day: a level for each instance and cell, a slope
-    over load, waves over the day."""
+    """Model of a version's first day: a level for each instance and cell, a slope over load, and
+    waves over the day."""
 
     expected: dict[LevelKey, float]
     slope: float
@@ -73,12 +91,12 @@ class FirstDayModel:
     last: int
 
     def at(self, minute: int) -> float:
-        """What the time of day adds."""
+        """The contribution of the time of day."""
         return float(compute_harmonics(np.array([minute], float))[0] @ self.waves)
 
 
 def compute_harmonics(minutes: Floats) -> Floats:
-    """One row for each minute: sines and cosines of the day."""
+    """One row per minute: sines and cosines of the day."""
     turn = 2 * np.pi * minutes / 1440
     return np.stack(
         [wave(turn * number) for number in range(1, HARMONICS + 1) for wave in (np.sin, np.cos)],
@@ -87,7 +105,7 @@ def compute_harmonics(minutes: Floats) -> Floats:
 
 
 class FirstDay:
-    """The mean of the level and of the load of every instance and cell, by block."""
+    """The mean level and load of every instance and cell, by block."""
 
     def __init__(self, block: int) -> None:
         self._begin = block
@@ -96,7 +114,7 @@ class FirstDay:
         self._blocks = 0
 
     def add(self, block: int, means: Mapping[LevelKey, tuple[float, float]]) -> None:
-        """Takes a block."""
+        """Adds a block."""
         place = block - self._begin
         self._blocks += 1
         for key, (level, load) in means.items():
@@ -106,11 +124,11 @@ class FirstDay:
                 table[key][place] = value
 
     def full(self, block: int) -> bool:
-        """Whether the day is over."""
+        """True if the day is over."""
         return block - self._begin >= DAY_BLOCKS
 
     def learned(self) -> FirstDayModel | None:
-        """What it says; None where the version hardly ran."""
+        """The model of the first day; None if the version had too few blocks with calls."""
         keys = [
             key
             for key, row in self._levels.items()
@@ -157,7 +175,7 @@ class FirstDay:
 
 
 class CusumDetector:
-    """One level of one region of the candidate."""
+    """The drift detector of one level of one region of the candidate."""
 
     def __init__(self, metric: RatioMetric, settings: Settings) -> None:
         self.metric = metric
@@ -174,12 +192,12 @@ class CusumDetector:
         self._joining: dict[LevelKey, list[float]] = {}
         self._ring = 0.0
         self._began = 0
-        """The block with which the sum that rings last left zero."""
+        """The block at which the CUSUM last left zero."""
         self._blocks = array("q")
         self._values = array("d")
 
     def add(self, region: str, minute: int, rows: Mapping[CellKey, CellRows]) -> None:
-        """Takes a minute of the region."""
+        """Adds a minute of the region."""
         block = minute // BLOCK_MINUTES
         if block != self._block:
             if self._sums:
@@ -228,7 +246,7 @@ class CusumDetector:
         apart = {key: level - own.slope * load - day for key, (level, load) in means.items()}
         known = [value - own.expected[key] for key, value in apart.items() if key in own.expected]
         if not known:
-            # Every instance that it knew is gone: the version begins a first day anew.
+            # Every known instance is gone: the version begins a new first day.
             self._own, self.drifted, self._ring = None, None, 0.0
             self._blocks, self._values, self._joining = array("q"), array("d"), {}
             self._learn_first_day(block, means)
@@ -239,8 +257,8 @@ class CusumDetector:
         self._step(region, block, value - own.middle, len({unit for unit, _ in means}), own)
 
     def _join(self, key: LevelKey, apart: float, own: FirstDayModel) -> None:
-        """An instance that joined later is expected to be where it was at first, beside the others
-        as they were then."""
+        """Adds an instance that joined later. Its expected level is its first level relative to the
+        other instances at that time."""
         waiting = self._joining.setdefault(key, [])
         waiting.append(apart)
         if len(waiting) >= MIN_LEVEL_BLOCKS:
@@ -268,12 +286,12 @@ class CusumDetector:
             self.drifted = self._found(region, instances, own)
 
     def _found(self, region: str, instances: int, own: FirstDayModel) -> SelfDrift | None:
-        """The change since the drift began, where a stretch up to now is long, large and sure
-        enough.
+        """The change since the drift began, if a stretch up to now is long, large and certain
+        enough; else None.
 
-        The stretch that stands out most would overstate it: of a drift of 12 % with a busy half
-        hour it is that half hour. The sum that rings dates the beginning, and the mean since then
-        is of no stretch that was chosen for its size.
+        The most prominent stretch would overstate the change: for a drift of 12% with a busy half
+        hour, it is that half hour. The CUSUM dates the beginning, so the mean since then is not of
+        a stretch selected for its size.
         """
         values = np.array(self._values, float)[::-1]
         counts = np.arange(1, len(values) + 1)

@@ -1,5 +1,4 @@
-"""The metrics that are judged, as a table, and the constants of the procedure as they were
-calibrated."""
+"""Settings: the judged metrics as a table, and the calibrated constants of the procedure."""
 
 from __future__ import annotations
 
@@ -17,9 +16,9 @@ from dashboard.regressions.judge.process.metrics import PROCESS_METRICS, Process
 class RatioMetric(Metric):
     """A level that is compared as a log ratio between instances.
 
-    `prior_variance` is the variance between healthy instances after so many matched minutes, in
-    ascending order; `instead_of` names the metric that this one stands in for where the region is
-    asynchronous on the GPU, and what is `of_call_time` says nothing there.
+    `prior_variance` is the variance between healthy instances after the given matched minutes, in
+    ascending order. `instead_of` names the metric that this one replaces if the region is
+    asynchronous on the GPU. A metric `of_call_time` is not valid there.
     """
 
     value: Callable[[InstanceMinute], float | None]
@@ -31,27 +30,28 @@ class RatioMetric(Metric):
     doublings: int = 8
     instead_of: str | None = None
     day_variance: float = 0.02**2
-    """How much one day differs from another for all hosts alike; it counts where a version is
-    compared with the day before."""
+    """Variance between days that all hosts share. It applies if a version is compared with the day
+    before."""
     of_call_time: bool = False
     of_callers: bool = False
-    """Stalled calls are in it, and one compilation moves a mean for hours: most of the last half
-    hour has to show it."""
+    """The metric includes stalled calls. One compilation moves a mean for hours, so most of the
+    last half hour must show the change."""
     of_buckets: bool = False
-    """Where an engine counts calls in buckets it lies in one of them, and is known no better than
-    the bucket is wide."""
+    """An engine may count calls in buckets. The level then lies in one bucket, and its resolution
+    is the bucket's width."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AffectedMetric(Metric):
-    """A count that is mostly zero: an instance is affected when over `threshold` of at least
+    """A count that is mostly zero. An instance is affected if more than `threshold` of at least
     `least` calls show it.
 
-    `calls` are those of which it is known whether they show it, and it takes `affected_events` of
-    them. With a `tail` the binomial bound of `windows` has to lie above the threshold as well. As a
-    rate it matters from `times` the baseline's and `points` more, and from `least_events` on;
-    `by_rate` says whether it is compared so even where no instance of the baseline is affected.
-    `tolerated` is the rise that HEALTHY has to rule out.
+    - `calls` are the calls with a known result; `affected_events` of them are required.
+    - With a `tail`, the binomial bound of `instance_windows` must also exceed the threshold.
+    - As a rate, a change matters from `times` the baseline's rate, `points` more, and
+      `least_events` on.
+    - `by_rate` enables the rate even if no instance of the baseline is affected.
+    - `tolerated` is the rise that HEALTHY must rule out.
     """
 
     events: Callable[[InstanceMinute], int]
@@ -178,8 +178,8 @@ STALLED = AffectedMetric(
     hold_minutes=30,
     watch_minutes=20,
 )
-# One compilation takes as long as thousands of calls: a few of them are most of the time of an
-# instance with little traffic.
+# One compilation takes as long as thousands of calls. On an instance with little traffic, a few
+# compilations are most of the time.
 STALLED_TIME = AffectedMetric(
     name="stalled_time",
     unit="share",
@@ -213,13 +213,13 @@ METRICS: tuple[AnyMetric, ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Constants of the procedure; the defaults are the ones in production."""
+    """Constants of the procedure; the defaults are those in production."""
 
     metrics: tuple[AnyMetric, ...] = METRICS
     process_metrics: tuple[ProcessMetric, ...] = PROCESS_METRICS
     judged_metrics: int = 9
-    """Metrics per region that share the error budget: as calibrated, whatever part of them is in
-    the table."""
+    """Number of metrics per region that share the error budget: as calibrated, regardless of the
+    size of the table."""
     roll_back_alpha: float = 0.05
     watch_alpha: float = 0.20
     healthy_alpha: float = 0.05
@@ -233,32 +233,31 @@ class Settings:
     matched_minutes: int = 20
     watch_minutes: int = 5
     narrow_minutes: int = 30
-    """The same where one instance shows nearly all of it, as long as that is so: a busy neighbour
-    may stay nearly as long."""
+    """The same while one instance accounts for nearly all of the change: a busy neighbour may stay
+    nearly that long."""
     recent_minutes: int = 30
     comparable_share: float = 0.5
     looks: tuple[int, ...] = (60, 360, 1440)
     silent_minutes: int = 30
     quiet_minutes: int = 90
-    """A region that the candidate has not called for so long, while it called others, is over: what
-    was said of it ends."""
+    """Minutes without the candidate's calls in a region, while it calls others, after which the
+    region's findings end."""
     stale_minutes: int = 120
-    """Minutes with calls and nothing to compare them with, after which HEALTHY is not said any
-    more."""
+    """Minutes with calls and no comparison after which HEALTHY no longer holds."""
     low_adoption: float = 0.10
-    """A version with a smaller share of the calls is named so."""
+    """A version with a smaller share of the calls is marked as low traffic."""
     gone_minutes: int = 10
     """Minutes without a call of the baseline in a stratum after which it counts as ended there."""
     past_minutes: int = 180
-    """The least time that the baseline ran on a host whose past is compared with."""
+    """Minimum minutes that the baseline ran on a host whose past is compared."""
     lone_minutes: int = 40
-    """Matched minutes before the only instance asks for a roll back: a busy neighbour may stay for
+    """Matched minutes before a single instance asks for ROLL BACK: a busy neighbour may stay for
     half an hour."""
     others_share: float = 1 / 2
-    """The least part of a change that is left without the instance that shows most of it: less is
-    no reason to roll back."""
+    """The minimum part of a change that must remain without the most affected instance. Below it
+    there is no reason for a rollback."""
     minor_region_share: float = 0.10
-    """A region with a smaller part of the calls that the candidate's busiest one has does not hold
+    """A region with a smaller part of the calls of the candidate's busiest region does not hold
     back HEALTHY."""
 
 

@@ -1,5 +1,5 @@
-"""What operators may set: every setting by name with its bounds and effect, and the Settings that
-come of their choices."""
+"""Settings overrides: every operator setting by name with its bounds and effect, and the Settings
+that result from the operator's choices."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ M = TypeVar("M", bound=Metric)
 SettingUnit = Literal["%", "min", "times", "an hour", "yes or no"]
 
 ENOUGH_PAIRS = 30
-"""Healthy pairs from which the learned variance counts; before, the default does."""
+"""Healthy pairs from which the learned variance replaces the default."""
 
 MAX_FACTOR_DOWN, MAX_FACTOR_UP = 10.0, 20.0
-"""A size may be set from a tenth of its default to twenty times as much: beyond, it is most likely
-a slip."""
+"""A size may be set from a tenth to twenty times its default. A value beyond is most likely a
+typing error."""
 
 
 class OverrideError(ValueError):
-    """A choice that cannot be; the text says which setting and what was expected, `name` is the
-    setting's."""
+    """An invalid choice. The text names the setting and the expected value; `name` is the setting's
+    name."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text)
@@ -35,8 +35,7 @@ class OverrideError(ValueError):
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that can be set: `name` is unique (`p50.tolerated`), values are shares where the
-    unit is %."""
+    """One setting. `name` is unique (`p50.tolerated`); values are shares if the unit is %."""
 
     name: str
     metric: str
@@ -57,7 +56,7 @@ class Setting:
         return text.replace(",", "").replace(MINUS, "-")
 
     def read(self, text: str) -> Value:
-        """What a person wrote, in the setting's unit; raises OverrideError."""
+        """The value of a person's text, in the setting's unit. Raises OverrideError."""
         told = text.strip().removesuffix(self.unit).strip()
         if isinstance(self.default, bool):
             if told not in ("yes", "no"):
@@ -74,7 +73,7 @@ class Setting:
         return self.checked(number / 100 if self.unit == "%" else number)
 
     def checked(self, value: Value) -> Value:
-        """The value, if it can be one; raises OverrideError."""
+        """The value, if it is valid. Raises OverrideError."""
         if isinstance(self.default, bool):
             if not isinstance(value, bool):
                 raise OverrideError(self.name, f"{self.title} is {value!r}, expected yes or no.")
@@ -89,7 +88,7 @@ class Setting:
 
     @property
     def expected(self) -> str:
-        """The bounds in words."""
+        """The bounds as text."""
         kind = "a whole number of minutes from" if self.unit == "min" else "a number from"
         return f"{kind} {self.said(self.least)} to {self.said(self.most)}" + (
             f" {self.unit}" if self.unit in ("%", "an hour") else ""
@@ -98,8 +97,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class LearnedMetric:
-    """What healthy pairs of past versions taught about one metric; None where they did not show
-    it."""
+    """Values learned about one metric from healthy pairs of past versions; None if the pairs did
+    not show it."""
 
     pairs: int
     variance: tuple[tuple[int, float], ...]
@@ -136,7 +135,7 @@ GENERAL = {
         f"{PRODUCTION.narrow_minutes} where one instance shows nearly all of it.",
     ),
 }
-"""Unit, bounds, title and effect of what is the same for all metrics."""
+"""Unit, bounds, title and effect of settings shared by all metrics."""
 
 EFFECTS = {
     "smallest_effect": "A smaller change is never called REGRESSED, however sure it is.",
@@ -148,8 +147,8 @@ EFFECTS = {
     "watch_minutes": "The same for WATCH, here longer than for other metrics.",
     "muted": "Shown beside the others, and never part of a verdict.",
 }
-"""What each field of a metric decides; a metric has those that its row in the table of metrics
-has."""
+"""The effect of each field of a metric. A metric has the fields of its row in the table of
+metrics."""
 
 TITLES = {
     "smallest_effect": "Smallest effect",
@@ -164,8 +163,8 @@ TITLES = {
 
 
 def list_settings(base: Settings = PRODUCTION) -> dict[str, Setting]:
-    """Every setting by name, in the order of the page; what stands in for another metric follows
-    that metric's."""
+    """Every setting by name, in the order of the page. A metric that replaces another one follows
+    it."""
     found = [
         Setting(name, "", name, title, unit, getattr(base, name), least, most, effect)  # type: ignore[arg-type]
         for name, (unit, least, most, title, effect) in GENERAL.items()
@@ -181,8 +180,8 @@ def list_settings(base: Settings = PRODUCTION) -> dict[str, Setting]:
 
 
 def _decides(metric: Metric, key: str) -> bool:
-    """Whether a field makes a difference: what cannot ask for a roll back by itself waits for none,
-    and holds no HEALTHY back."""
+    """True if a field has an effect. A metric that cannot ask for ROLL BACK has no hold time and
+    does not hold back HEALTHY."""
     return metric.hard or key not in ("hold_minutes", "tolerated")
 
 
@@ -217,7 +216,7 @@ def _make_metric_setting(metric: Metric, key: str) -> Setting:
 
 
 def filter_known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> dict[str, Value]:
-    """Those of the stored choices that still name a setting and lie within its bounds."""
+    """The stored choices that still name a setting and lie within its bounds."""
     found: dict[str, Value] = {}
     names = list_settings(base)
     for name, value in overrides.items():
@@ -232,8 +231,8 @@ def filter_known(overrides: Mapping[str, Any], base: Settings = PRODUCTION) -> d
 def check_overrides(
     chosen: Mapping[str, Value], below: Mapping[str, Value] | None = None
 ) -> dict[str, Value]:
-    """The choices of one layer, checked one by one and, over those of the layer below, against each
-    other; raises OverrideError."""
+    """The valid choices of one layer: checked individually, and against each other together with
+    the layer below. Raises OverrideError."""
     names = list_settings()
     for name in chosen:
         if name not in names:
@@ -271,8 +270,7 @@ def build_settings(
     learned: Mapping[str, LearnedMetric] | None = None,
     base: Settings = PRODUCTION,
 ) -> Settings:
-    """The settings that hold where these choices were made and so much was learned; the same input
-    gives an equal result."""
+    """The settings for these choices and learned values. Equal input gives an equal result."""
     chosen = filter_known(overrides, base)
     general = {name: chosen[name] for name in GENERAL if name in chosen}
     taught = learned or {}
@@ -301,7 +299,7 @@ def _metric_for(metric: M, chosen: Mapping[str, Value], learned: LearnedMetric |
 
 
 def round_variance(variance: float) -> float:
-    """Two digits: a night that teaches nothing new must not build every comparison anew."""
+    """Rounds to two digits: a night without new information must not rebuild every comparison."""
     return float(f"{variance:.1e}")
 
 
@@ -313,5 +311,5 @@ def list_muted_metrics(settings: Settings) -> list[str]:
 
 
 def merge_layers(*layers: Mapping[str, Value]) -> dict[str, Value]:
-    """The last layer that names a setting decides it: the project's, then the model's."""
+    """The last layer with a setting decides: the project's, then the model's."""
     return {name: value for layer in layers for name, value in layer.items()}

@@ -1,7 +1,8 @@
-"""Which regions report stalled calls on both sides: what callers waited is compared there, and how
-long steady calls took elsewhere.
+"""Stall coverage: regions for which both sides report stalled calls. The callers' wait is compared
+there, and the duration of steady calls elsewhere.
 
-An agent that does not report them counts calls that met code without a graph as compiled ones."""
+An agent that does not report stalled calls counts calls that ran code without a graph as compiled.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ Row = TypeVar("Row", bound=InstanceMinute)
 
 
 class StallCoverage:
-    """Regions by whether the agents of each arm report stalled calls; an older agent counts them as
-    warm-up."""
+    """Regions by whether the agents of each arm report stalled calls. An older agent counts stalled
+    calls as warm-up."""
 
     __slots__ = ("_bare", "_silent", "_told")
 
@@ -25,7 +26,7 @@ class StallCoverage:
         self._bare: set[str] = set()
 
     def record_rows(self, rows: Iterable[InstanceMinute]) -> None:
-        """Takes rows of any minutes, in any order."""
+        """Adds rows of any minutes, in any order."""
         for row in rows:
             if row.calls > 0:
                 (self._silent if row.stalled is None else self._told).add(row.region)
@@ -39,21 +40,22 @@ class StallCoverage:
 
     @property
     def differ(self) -> frozenset[str]:
-        """Those of them that another instance reports them of: an agent's version differs."""
+        """Of those, the regions for which another instance reports stalled calls: agent versions
+        differ."""
         return frozenset(self._silent & self._told)
 
     @property
     def differ_on_graphs(self) -> frozenset[str]:
-        """Those in which calls met code without a graph, which the older agent counts as
-        compiled."""
+        """Of those, the regions with calls that ran code without a graph, which the older agent
+        counts as compiled."""
         return self.differ & self._bare
 
 
 def align_rows(
     rows: Iterable[Row], silent: frozenset[str], without: Callable[[Row], Row]
 ) -> list[Row]:
-    """The rows, those of `silent` regions as an older agent counts them: an agent upgrade alone
-    changes nothing."""
+    """The rows, with those of `silent` regions as an older agent counts them. An agent upgrade
+    alone then changes nothing."""
     if not silent:
         return list(rows)
     return [
@@ -68,12 +70,12 @@ STEADY_ONLY: dict[str, Any] = {
     "caller_p50": None,
     "caller_p99": None,
 }
-"""What a row is without its stalled calls."""
+"""Columns of a row without its stalled calls."""
 NO_GRAPH = "no_graph"
 
 
 def downgrade_columns(row: InstanceMinute) -> dict[str, Any]:
-    """The columns that an older agent reports in another way, as it reports them."""
+    """The columns that an older agent reports differently, as the older agent reports them."""
     bare = row.eager_by.get(NO_GRAPH, 0)
     if not bare:
         return STEADY_ONLY

@@ -1,4 +1,4 @@
-"""Calls that wait for a compilation beyond their budget: a fact that needs no baseline."""
+"""Stall budget: a fact about stalled calls beyond their budget, which needs no baseline."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dashboard.regressions.judge.inputs import Arm, InstanceMinute
 
 WINDOW_MINUTES = 30
 MIN_STALLED_MINUTES = 10
-"""Minutes of the last half hour in which calls stalled: a burst, as after a start or for a new
-shape, is over sooner."""
+"""Minimum number of minutes with stalled calls in the last half hour. A burst, as after a start or
+for a new shape, ends sooner."""
 MIN_CALLS = 20
 BUDGET_MULTIPLE, MIN_SIGMAS, EXTRA_CALLS = 2.0, 3.0, 3.0
-"""Stalled calls are more than twice what the budget allows, and by three standard deviations and
+"""The excess: more than twice the budget, and more than the budget by three standard deviations and
 three calls."""
 ROLL_BACK_MULTIPLE = 10.0
 """The multiple of the budget that asks for ROLL BACK; less asks for WATCH."""
@@ -31,7 +31,7 @@ class HalfHour:
         self.minutes: deque[list[int]] = deque()
 
     def add(self, minute: int, row: InstanceMinute) -> None:
-        """Takes the calls of one region and bucket."""
+        """Adds the calls of one region and bucket."""
         if not self.minutes or self.minutes[-1][0] != minute:
             self.minutes.append([minute, 0, 0, 0])
         last = self.minutes[-1]
@@ -43,8 +43,7 @@ class HalfHour:
 
 
 class StallTracker:
-    """What every instance reports of stalled calls; rows of agents that do not report them are left
-    out."""
+    """Stalled calls of every instance. Rows of agents that do not report them are excluded."""
 
     def __init__(self, warm_up_minutes: int) -> None:
         self._halves: dict[Arm, dict[str, HalfHour]] = {"baseline": {}, "candidate": {}}
@@ -55,7 +54,7 @@ class StallTracker:
         self._minute = 0
 
     def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
-        """Takes the callers' calls of a minute; the first minutes of an instance are left out."""
+        """Adds the callers' calls of a minute. The first minutes of an instance are excluded."""
         self._minute = minute
         for row in rows:
             if not row.outermost or row.calls <= 0:
@@ -73,10 +72,11 @@ class StallTracker:
             half.add(minute, row)
 
     def facts(self, budget: float) -> list[ObservedFact]:
-        """The instances beyond the budget. Where the baseline's agents do not report stalled calls,
-        nothing says that they are new.
+        """The instances beyond the budget. If the baseline's agents do not report stalled calls, it
+        is unknown whether they are new.
 
-        A baseline that has ended counts as it was in its last half hour."""
+        A baseline that has ended counts by its last half hour.
+        """
         silent = "baseline" in self._called and "baseline" not in self._telling
         found = []
         for arm, halves in self._halves.items():
@@ -92,8 +92,8 @@ class StallTracker:
 def find_excess_stalls(
     arm: Arm, instance: str, half: HalfHour, budget: float, silent: bool
 ) -> ObservedFact | None:
-    """The fact of one instance; None where the budget or chance explains its stalled calls, or they
-    came in few minutes."""
+    """The fact of one instance; None if the budget or chance explains its stalled calls, or if few
+    minutes contain them."""
     calls, stalled = (sum(minute[place] for minute in half.minutes) for place in (1, 2))
     allowed = calls * budget
     stalling = [minute[0] for minute in half.minutes if minute[2]]

@@ -1,5 +1,9 @@
-"""What is different about the bad ones: the traits that separate them from the others best, and how
-easily chance would do it."""
+"""Trait separation: the traits that separate bad instances best from the others, each with the
+probability of chance.
+
+The chance is the one-sided tail of Fisher's exact test, times the number of values that could reach
+a low p-value at all (Tarone, 1990).
+"""
 
 from __future__ import annotations
 
@@ -13,21 +17,21 @@ from dashboard.regressions.judge.environment_diff import FIRST_KEYS, read_value
 
 Certainty = Literal["clear", "weak", "few"]
 Split = tuple[int, int]
-"""Who is on the bad side of a trait, and who tells it at all: a bit each."""
+"""Two bit sets: the members of the bad side of a trait, and the instances that report the trait."""
 
 MIN_SCORE = 0.3
-"""Shares that differ by less separate nothing."""
+"""A smaller difference of shares does not count as a separation."""
 CLEAR_CHANCE, WEAK_CHANCE = 0.01, 0.1
-"""How often chance alone may show as much among all the traits that were looked at."""
+"""Maximum probability of such a separation by chance, among all examined traits: clear and weak."""
 
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """One trait: on how many of the bad ones and of the others it is; `absent` where it is the
-    others that have it in common.
+    """One trait with its counts on bad and other instances. `absent` is set if the other instances
+    share it.
 
-    `also` names traits that split the instances in just the same way: which of them it is, no count
-    can tell."""
+    `also` names traits that split the instances identically. No count can distinguish them.
+    """
 
     key: str
     value: str
@@ -41,13 +45,13 @@ class Separation:
 
     @property
     def score(self) -> float:
-        """1 where it is on all of one side and on none of the other, 0 where it is as frequent on
-        both."""
+        """1 if the trait is on all of one side and none of the other; 0 if it is equally frequent
+        on both."""
         return abs(self.bad_with / self.bad - self.good_with / self.good)
 
     @property
     def sure(self) -> Certainty:
-        """Whether chance would hardly do it, might, or whether so few instances say nothing."""
+        """Certainty class by the probability of chance: clear, weak, or too few instances."""
         return (
             "clear"
             if self.chance < CLEAR_CHANCE
@@ -60,8 +64,8 @@ class Separation:
 def find_separations(
     bad: Sequence[Mapping[str, str]], good: Sequence[Mapping[str, str]]
 ) -> list[Separation]:
-    """The traits that tell bad from good, the best first; nothing where a side is empty. A trait is
-    counted over those that tell it."""
+    """The separating traits, best first; empty if a side is empty. A trait is counted over the
+    instances that report it."""
     if not bad or not good:
         return []
     everyone = [*bad, *good]
@@ -77,14 +81,14 @@ def find_separations(
 
 
 def _list_known(values: Sequence[str | None], bad: int) -> tuple[list[str], int]:
-    """The values that are told, and how many of them are of bad ones, which come first."""
+    """The reported values, and the number of bad instances among them, which come first."""
     return [value for value in values if value is not None], sum(
         value is not None for value in values[:bad]
     )
 
 
 def _varies(values: Sequence[str | None], bad: int) -> bool:
-    """Whether both sides tell it, and not all the same."""
+    """True if both sides report the trait and the values differ."""
     known, of_bad = _list_known(values, bad)
     return 0 < of_bad < len(known) and len(set(known)) > 1
 
@@ -92,7 +96,7 @@ def _varies(values: Sequence[str | None], bad: int) -> bool:
 def _best(
     key: str, everyone: Sequence[str | None], all_bad: int, tried: int
 ) -> tuple[Separation, Split]:
-    """The value of one trait that separates best, and how it splits them."""
+    """The value of one trait that separates best, and its split."""
     values, bad = _list_known(everyone, all_bad)
     with_bad, with_good = Counter(values[:bad]), Counter(values[bad:])
     good = len(values) - bad
@@ -116,8 +120,8 @@ def _best(
 
 
 def _count_candidates(values: Sequence[str], bad: int) -> int:
-    """How many values of a trait could have told anything at all: one that is on a single instance
-    of many never could."""
+    """Number of values of a trait that could reach a low p-value. A value of a single instance
+    among many never could."""
     counts, total = Counter(values), len(values)
     ways = math.comb(total, bad)
     able = sum(
@@ -128,7 +132,7 @@ def _count_candidates(values: Sequence[str], bad: int) -> int:
 
 
 def _count_tail(with_it: int, at_least: int, bad: int, total: int) -> int:
-    """In how many ways at least so many of the bad ones can have it."""
+    """Number of ways in which at least `at_least` bad instances have the value."""
     return sum(
         math.comb(with_it, k) * math.comb(total - with_it, bad - k)
         for k in range(at_least, min(with_it, bad) + 1)
@@ -136,8 +140,8 @@ def _count_tail(with_it: int, at_least: int, bad: int, total: int) -> int:
 
 
 def _join_equal_splits(found: Sequence[tuple[Separation, Split]]) -> list[Separation]:
-    """One for each way of splitting, in the order of the keys; the others that split alike are
-    named with it."""
+    """One separation per split, in the order of the keys. Traits with the same split are listed
+    with it."""
     first: dict[Split, Separation] = {}
     for one, members in found:
         known = first.get(members)
@@ -148,8 +152,8 @@ def _join_equal_splits(found: Sequence[tuple[Separation, Split]]) -> list[Separa
 
 
 def compute_chance(found: Separation) -> float:
-    """How often so many of the bad ones or more would have it, were the same traits dealt out at
-    random."""
+    """Probability that at least as many bad instances have the trait if the same traits are
+    assigned at random."""
     with_it = found.bad_with + found.good_with
     at_least = found.bad_with
     if found.absent:

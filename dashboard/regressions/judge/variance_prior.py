@@ -1,5 +1,25 @@
-"""What healthy pairs teach: how much instances of one version differ after n minutes, one day from
-another, and counts beyond chance."""
+"""Variance prior: learns from healthy pairs the spread between instances, between days, and of
+counts.
+
+Algorithm: method of moments. Each pair yields sums that add up over pairs:
+
+- `points`: within-arm squares and degrees of freedom after n matched minutes; their quotient is the
+  pooled variance between instances;
+- `days`: squares of the hours' common change from the day before, less the part that differences
+  between instances explain;
+- `counts`: the events' squared deviations beyond Poisson, and their scale; the quotient is the
+  squared coefficient of variation.
+
+Invariants:
+
+- each pair is replayed once, and each point of a metric is recorded once per region;
+- groups of `same_hosts` are excluded from `points`, because hosts and their own past differ by
+  other effects;
+- a learned value is never below MIN_VARIANCE_SHARE of the default variance;
+- a point that fewer than LEAST_PAIRS pairs reached is not used.
+
+Source: analysis of variance components and moment estimation of overdispersion.
+"""
 
 from __future__ import annotations
 
@@ -19,27 +39,26 @@ from dashboard.regressions.judge.settings import PRODUCTION, RatioMetric, Settin
 from dashboard.regressions.judge.settings_overrides import LearnedMetric
 
 POINT_MINUTES = (10, 20, 30, 45, 60, 90, 120, 180, 240, 480, 1400)
-"""Matched minutes after which the variance is noted."""
+"""Matched minutes after which the variance is recorded."""
 LEAST_PAIRS = 10
-"""A point that fewer pairs reached is not used: the one before holds from there on, which is the
-more careful value."""
+"""Minimum number of pairs for a point. The previous point holds beyond, which is the more careful
+value."""
 MIN_VARIANCE_SHARE = 1 / 25
-"""Of the default variance: a fleet that seems to differ by less has told the same number again and
-again."""
+"""Share of the default variance. A fleet that appears to differ by less has reported the same
+number repeatedly."""
 PROCESS_INTERVAL_MINUTES = 10
-"""Minutes between two looks at the levels of processes, which are worked out anew at each."""
+"""Minutes between two readings of process levels, which are recomputed at each."""
 DAY_MINUTES, HOUR_MINUTES = 1440, 60
 LEAST_MINUTES = 30
 LEAST_EVENTS = 5
 
 LessonSums = dict[str, dict[str, Any]]
-"""By metric: `points` holds squares and degrees of freedom by minute, `days` and `counts` sums; all
-of it adds up over pairs."""
+"""By metric: `points` contains squares and degrees of freedom by minute; `days` and `counts`
+contain sums. All of them add up over pairs."""
 
 
 class Lesson:
-    """What one comparison teaches: let it observe after every minute, and take `taught` at the
-    end."""
+    """The lesson of one comparison: call `observe` after every minute, and `taught` at the end."""
 
     def __init__(self, settings: Settings) -> None:
         self._points: dict[str, dict[int, list[float]]] = {}
@@ -48,8 +67,8 @@ class Lesson:
         self._comparison: Comparison | None = None
 
     def observe(self, comparison: Comparison, rows: Iterable[InstanceMinute]) -> None:
-        """Notes each point that a metric has just reached, of a region or of the processes; `rows`
-        are the calls of the minute."""
+        """Records each point that a metric has just reached, of a region or of the processes.
+        `rows` are the calls of the minute."""
         self._comparison = comparison
         self._days.add(comparison.minute or 0, rows)
         for name, region in comparison.regions.items():
@@ -60,7 +79,7 @@ class Lesson:
             return
         for of_process, _ in comparison.process.entries:
             if isinstance(of_process, ComparedSeries) and of_process.groups:
-                # A number that is known once does not become surer with time.
+                # A number that is recorded once gains no certainty with time.
                 minutes = int(of_process.minutes()) or POINT_MINUTES[0]
                 self._note("", of_process.metric.name, of_process, minutes)
 
@@ -77,7 +96,7 @@ class Lesson:
         while reached < len(POINT_MINUTES) and minutes >= POINT_MINUTES[reached]:
             reached += 1
         self._seen[region, metric] = reached
-        # Hosts beside their own past differ by other things than instances beside each other.
+        # Hosts and their own past differ by other effects than instances that run at the same time.
         groups = [group for group in series.estimate.groups if not group.same_hosts]
         freedom = sum(group.df for group in groups)
         if freedom:
@@ -88,7 +107,7 @@ class Lesson:
             total[1] += freedom
 
     def taught(self) -> LessonSums:
-        """Everything, as JSON can hold it; empty when the pair had too little to teach."""
+        """All sums as JSON types; empty if the pair had too little data."""
         found: LessonSums = {}
         for name, points in self._points.items():
             found.setdefault(name, {})["points"] = {
@@ -104,8 +123,8 @@ class Lesson:
 
 
 class DayPairs:
-    """The candidate's hours beside the same hours of the day before, on the same instance, stratum
-    and shape."""
+    """The candidate's hours compared with the same hours of the day before, for the same instance,
+    stratum and shape."""
 
     def __init__(self, settings: Settings) -> None:
         self._metrics = [metric for metric in settings.metrics if isinstance(metric, RatioMetric)]
@@ -114,8 +133,7 @@ class DayPairs:
         self._hours: dict[tuple[str, int, Stratum], dict[str | int, list[float]]] = {}
 
     def add(self, minute: int, rows: Iterable[InstanceMinute]) -> None:
-        """Takes a minute; only the candidate's rows count, so that no deployment is learned from
-        twice."""
+        """Adds a minute. Only the candidate's rows count, so that no deployment is used twice."""
         for row in rows:
             if (
                 row.arm != "candidate"
@@ -146,8 +164,8 @@ class DayPairs:
             entry[1] += 1
 
     def sums(self) -> dict[str, list[float]]:
-        """By metric: squares of the hours' common change, what differences between instances
-        explain of them, and how many hours."""
+        """By metric: squares of the hours' common change, the part that differences between
+        instances explain, and the number of hours."""
         found: dict[str, list[float]] = {}
         for (metric, _, _), units in self._hours.items():
             means = [total / count for total, count in units.values() if count >= LEAST_MINUTES]
@@ -163,7 +181,7 @@ class DayPairs:
 
 
 def list_count_sums(comparison: Comparison) -> Iterator[tuple[str, list[float]]]:
-    """What each count of a region, and the caches that starts met, taught of how instances differ;
+    """Sums of the spread between instances for each count of a region and for the caches of starts,
     by metric."""
     for region in comparison.regions.values():
         for series, _ in region.entries:
@@ -192,8 +210,8 @@ def list_count_sums(comparison: Comparison) -> Iterator[tuple[str, list[float]]]
 
 
 def sum_dispersion(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
-    """How far the instances' events of so many calls lie apart beyond chance, and on which scale:
-    their quotient is a squared variation."""
+    """Squared deviations of the instances' events beyond chance, and their scale. The quotient is a
+    squared coefficient of variation."""
     beyond = scale = 0.0
     for units in arms:
         events, calls = sum(found for found, _ in units), sum(of for _, of in units)
@@ -211,7 +229,7 @@ def sum_dispersion(arms: Iterable[Sequence[tuple[int, int]]]) -> list[float]:
 def pool_lessons(
     pairs: Sequence[Mapping[str, Mapping[str, Any]]], base: Settings = PRODUCTION
 ) -> dict[str, LearnedMetric]:
-    """Pools what all pairs taught; a metric that none of them showed is absent."""
+    """Pools the lessons of all pairs. A metric without a lesson is absent."""
     found: dict[str, LearnedMetric] = {}
     for metric in (*base.metrics, *base.process_metrics):
         lessons = [pair[metric.name] for pair in pairs if metric.name in pair]

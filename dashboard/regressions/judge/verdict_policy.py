@@ -1,5 +1,23 @@
-"""From readings to a verdict: hold times, hysteresis and the fixed looks at which a version can
-become HEALTHY."""
+"""Verdict policy: turns readings into a verdict, with hold times, hysteresis and fixed looks.
+
+Algorithm: a state machine per series (`Track`) and one per deployment (`VerdictPolicy`).
+
+- ROLL BACK: a hard series is regressed for `hold_minutes` of data, after `matched_minutes`. The
+  verdict ends when recent data has recovered, and returns only after a relapse.
+- WATCH: a series leans for `watch_minutes`, or for `narrow_minutes` while one instance accounts for
+  the change; or too few calls are comparable; or the version drifts.
+- HEALTHY: at a fixed look, every hard series rules out the tolerated change, and no series leans.
+  The result holds until the next look; ROLL BACK revokes it.
+- NOT ENOUGH DATA: everything else.
+
+Invariants:
+
+- hold times count minutes of data, not of time; one bin adds at most half of a hold time;
+- a look waits for new matched data since the previous one;
+- HEALTHY ends after `stale_minutes` without a comparison while the baseline runs.
+
+Source: non-inferiority test at fixed looks; the hold times are calibrated on simulated fleets.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +34,7 @@ Verdict = Literal["roll_back", "watch", "healthy", "not_enough_data"]
 
 @dataclass(slots=True)
 class Track:
-    """How long one series has said what it says, in minutes of data."""
+    """Duration of a series' state, in minutes of data."""
 
     metric: Metric
     reading: Reading = CALM
@@ -31,8 +49,8 @@ class Track:
     def step(
         self, minute: int, minutes: int, reading: Reading, matched: int, settings: Settings
     ) -> None:
-        """Takes the reading after `minutes` more minutes of data."""
-        # A wide bin is one observation: it must not fill a hold time alone.
+        """Applies the reading after `minutes` more minutes of data."""
+        # A wide bin is one observation, so it must not fill a hold time alone.
         credit = min(minutes, self.metric.hold_minutes // 2)
         seen = credit if reading.fresh else 0
         self.reading = reading
@@ -54,8 +72,8 @@ class Track:
             self.watching and self.calm < settings.watch_minutes
         )
         if reading.recovered:
-            # The running mean stays high long after the fault is gone: it must not ask for a roll
-            # back then.
+            # The running mean stays high long after the fault is gone, and must not ask for a
+            # rollback then.
             self.released = self.released or self.driving
             self.driving = False
         elif (
@@ -68,7 +86,8 @@ class Track:
             self.since = None
 
     def end(self) -> None:
-        """What the series is about is over: it says nothing until it is seen to be bad again."""
+        """Ends the series' finding, because its subject is gone. The series is silent until it
+        regresses again."""
         self.released = self.released or self.driving
         self.driving = self.watching = False
         self.regressed = self.leaning = 0
@@ -76,7 +95,7 @@ class Track:
 
 
 class JudgedTrack(NamedTuple):
-    """A track that counts for the verdict; a minor one carries too little traffic to hold back
+    """A track that counts for the verdict. A minor track has too little traffic to hold back
     HEALTHY."""
 
     track: Track
@@ -85,8 +104,8 @@ class JudgedTrack(NamedTuple):
 
 
 class HealthyLook(NamedTuple):
-    """What was seen at a fixed look: `bounds` are the worst changes that the data leaves possible,
-    by metric, on the log scale."""
+    """Result of a fixed look. `bounds` are the largest changes that the data does not rule out, by
+    metric, on the log scale."""
 
     look: int
     minute: int
@@ -94,7 +113,7 @@ class HealthyLook(NamedTuple):
 
 
 class VerdictPolicy:
-    """The verdict so far and every change of it."""
+    """The current verdict and all of its changes."""
 
     def __init__(self, deployed_minute: int, settings: Settings) -> None:
         self.verdict: Verdict = "not_enough_data"
@@ -103,7 +122,7 @@ class VerdictPolicy:
         self.healthy: HealthyLook | None = None
         self.looks_taken = 0
         self.stale = False
-        """Whether HEALTHY was said of what nothing stands beside any more."""
+        """True if the HEALTHY verdict has no baseline left to compare with."""
         self._apart = 0
         self._deployed = deployed_minute
         self._settings = settings
@@ -119,13 +138,13 @@ class VerdictPolicy:
         baseline_runs: bool = True,
         drifting: bool = False,
     ) -> None:
-        """Decides at the end of a minute; `comparable` is the share of the candidate's calls, None
-        while nothing was compared.
+        """Updates the verdict at the end of a minute. `comparable` is the comparable share of the
+        candidate's calls, None while nothing was compared.
 
-        `compared` says whether this minute brought a comparison of how long calls take. Without one
-        for long HEALTHY is over while the baseline runs, and at the next look if it does not; what
-        the last look said stands then, for nothing more is to come. `drifting` says that the
-        version is slower than it was itself: WATCH, and no more.
+        `compared` is True if call time was compared in this minute. After `stale_minutes` without a
+        comparison, HEALTHY ends if the baseline runs, else at the next look. After the last look it
+        remains, because no further data will come. `drifting` means that the version is slower than
+        on its first day; it raises WATCH at most.
         """
         self._apart = 0 if compared else self._apart + 1
         thin = comparable is not None and comparable < self._settings.comparable_share
@@ -145,7 +164,7 @@ class VerdictPolicy:
             self.transitions.append((minute, verdict))
 
     def _look_is_due(self, minute: int) -> bool:
-        """Whether a later look has come than the one that said HEALTHY."""
+        """True if a later look than the HEALTHY one is due."""
         return any(
             self.healthy and self.healthy.look < look <= minute + 1 - self._deployed
             for look in self._settings.looks
@@ -173,9 +192,8 @@ class VerdictPolicy:
                 bounds[metric.name] = max(bound, bounds.get(metric.name, bound))
                 matched += [item.series.matched_minutes] if metric.leads else []
         if not matched or min(matched) - self._matched_at_look < (looks[passed - 1] - previous) / 2:
-            # Too little was seen since the last look to say anything new. The last one waits for
-            # it: a version whose calls, or kept minutes, begin a day after its deployment is judged
-            # as well.
+            # Too little data since the last look for a new result. The last look waits for data, so
+            # a version whose calls or retained minutes begin a day late is evaluated, too.
             self.looks_taken = min(passed, len(looks) - 1)
             return
         self._matched_at_look = min(matched)

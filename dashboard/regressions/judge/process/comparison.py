@@ -1,5 +1,5 @@
-"""Numbers of processes, one an instance, and the change that the instances of both versions show
-together."""
+"""Process comparison: one number per instance, and the pooled change over the instances of both
+versions."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Units = dict[Unit, list[InstanceProcessMinute]]
 
 
 class Arms(NamedTuple):
-    """The processes of one stratum in one minute, by what varies independently."""
+    """The processes of one stratum in one minute, by independent unit."""
 
     baseline: Units
     candidate: Units
 
 
 SMALLEST = 1e-6
-"""Neither a byte nor a second: at or below it nothing was measured."""
+"""Neither a byte nor a second: a value at or below it was not measured."""
 
 Strata = Mapping[Stratum, Arms]
 
 
 class HasLevel(Protocol):
-    """What a metric needs to be compared here."""
+    """The fields that a metric needs for this comparison."""
 
     @property
     def name(self) -> str: ...
@@ -53,8 +53,8 @@ class HasLevel(Protocol):
 
 
 def log_highest(units: Units, value: Callable[[InstanceProcessMinute], float | None]) -> Numbers:
-    """The log of the highest value of each unit: the rank that holds most runs out first, the
-    slowest keeps the others waiting."""
+    """The log of the highest value of each unit: the rank with the most memory fails first, and the
+    slowest rank delays the others."""
     found = {}
     for unit, rows in units.items():
         top = SMALLEST
@@ -68,7 +68,7 @@ def log_highest(units: Units, value: Callable[[InstanceProcessMinute], float | N
 
 
 class ComparedSeries(ABC):
-    """What all of them share: numbers of instances by stratum become a change with its error."""
+    """Base class: numbers of instances by stratum become a change with its error."""
 
     def __init__(self, metric: HasLevel, settings: Settings) -> None:
         self.matched_minutes = 0
@@ -81,22 +81,22 @@ class ComparedSeries(ABC):
 
     @abstractmethod
     def numbers(self, arm: Arm, stratum: Stratum) -> Numbers:
-        """The number of every instance that counts, on the log scale."""
+        """The number of every counted instance, on the log scale."""
 
     @abstractmethod
     def strata(self) -> list[Stratum]:
-        """Where there are numbers of the candidate."""
+        """The strata with numbers of the candidate."""
 
     def minutes(self) -> float:
-        """How many minutes stand behind a number of the candidate."""
+        """Mean number of minutes behind a number of the candidate."""
         return 0.0
 
     def recent_change(self) -> float | None:
-        """The change over the last minutes; None where it cannot be told apart from the whole."""
+        """The change over the last minutes; None if it cannot be separated from the whole."""
         return None
 
     def changed(self) -> None:
-        """Numbers are different from now on."""
+        """Drops the cached result after a number changed."""
         self._known = None
 
     @property
@@ -130,11 +130,12 @@ class ComparedSeries(ABC):
 
     @property
     def one_sided(self) -> bool:
-        """Whether one version reports it and the other, beside it, does not."""
+        """True if one version reports the metric and the other, running at the same time, does
+        not."""
         return len(self.reports) == 1
 
     def note(self, arms: Arms, base: Numbers, cand: Numbers) -> bool:
-        """Notes who reports where both run; answers whether both do."""
+        """Records which arms report where both run. Returns True if both do."""
         if base and arms.candidate:
             self.reports.add("baseline")
         if cand and arms.baseline:
@@ -149,7 +150,7 @@ class ComparedSeries(ABC):
         )
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the series says now; `closely` asks for the most recent data even where nothing is
+        """The current reading. With `closely`, the most recent data is read even if nothing is
         regressed."""
         groups = self.groups
         if not groups:
@@ -168,18 +169,19 @@ class ComparedSeries(ABC):
         )
 
     def bound(self) -> float | None:
-        """Without a tolerated change there is no bound to give."""
+        """None: without a tolerated change there is no bound."""
         return None
 
     def expected(self) -> bool:
-        """Whether HEALTHY has to wait for its answer: not where no version reports it."""
+        """True if HEALTHY must wait for the result. A metric that no version reports is not
+        awaited."""
         return bool(self.reports)
 
     def tolerable(self) -> bool:
-        """Whether it holds nothing back."""
+        """True: the metric holds no verdict back."""
         return True
 
 
 def make_groups(strata: Sequence[tuple[Stratum, Numbers, Numbers]]) -> list[Group]:
-    """The strata in which both arms have a number."""
+    """The groups of strata in which both arms have a number."""
     return [group(stratum, base, cand) for stratum, base, cand in strata if base and cand]

@@ -1,5 +1,5 @@
-"""The running state of what processes do seldom: recompile storms, and caches that no longer
-serve."""
+"""Process counts: the running state of rare events of processes: recompile storms, and caches that
+no longer serve."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dashboard.regressions.judge.settings import Settings
 
 
 class StormSeries:
-    """Which instances show more events than a process in its stride has, over the last minutes."""
+    """Instances with more events over the last minutes than a settled process has."""
 
     def __init__(self, metric: StormMetric, settings: Settings) -> None:
         self.metric = metric
@@ -29,7 +29,7 @@ class StormSeries:
         self.baseline_affected: Instances = []
 
     def add(self, minute: int, strata: Strata) -> int:
-        """Takes a minute; answers 1 when instances of both arms could be judged, else 0."""
+        """Adds a minute. Returns 1 if instances of both arms could be judged, else 0."""
         for stratum, arms in strata.items():
             self._take("baseline", stratum, minute, arms.baseline)
             self._take("candidate", stratum, minute, arms.candidate)
@@ -49,7 +49,8 @@ class StormSeries:
             counts = [self.metric.events(row) for row in rows if row.age >= self.metric.from_minute]
             events = [count for count in counts if count is not None]
             if events:
-                # Ranks that move together recompile together: the one with most stands for the job.
+                # Ranks in lockstep recompile together. The rank with the most events represents the
+                # job.
                 windows.setdefault(unit, InstanceWindow()).add(minute, 1, max(events))
 
     def _survey(self, arm: Arm, minute: int) -> tuple[Instances, Instances]:
@@ -68,39 +69,38 @@ class StormSeries:
         return judged, affected
 
     def per_hour(self, arm: Arm) -> float | None:
-        """Events an hour and instance over the last minutes; None where no minute was seen."""
+        """Events per hour and instance over the last minutes; None without a minute of data."""
         found = [window for units in self.windows[arm].values() for window in units.values()]
         minutes = sum(window.calls for window in found)
         return 60 * sum(window.events for window in found) / minutes if minutes else None
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the rule says now; it needs no statistics, so both levels of certainty answer
-        alike."""
+        """The reading of the rule. It needs no statistics, so both levels of certainty agree."""
         regressed = bool(self.affected) and not self.baseline_affected
         return Reading(regressed=regressed, leaning=regressed) if regressed else CALM
 
     def undecided(self) -> bool:
-        """Both versions are affected, the candidate by more than can be passed over."""
+        """True if both versions are affected and the candidate's rise is too large to ignore."""
         base, cand = self.per_hour("baseline") or 0.0, self.per_hour("candidate") or 0.0
         matters = cand >= self.metric.times * base and cand - base >= self.metric.points
         return bool(self.affected) and bool(self.baseline_affected) and matters
 
     def bound(self) -> float | None:
-        """The rule has no interval."""
+        """None: the rule has no interval."""
         return None
 
     def expected(self) -> bool:
-        """It holds nothing back that is calm."""
+        """False: a calm rule holds no verdict back."""
         return False
 
     def tolerable(self) -> bool:
-        """It holds nothing back that is calm."""
+        """True: a calm rule holds no verdict back."""
         return True
 
 
 class MissComparison(NamedTuple):
-    """How the caches served both arms where both started: shares of seconds, and whether the counts
-    are more than chance."""
+    """Cache service of both arms where both started: shares of seconds, the log ratio of misses,
+    and whether the rise matters."""
 
     baseline: float
     candidate: float
@@ -114,7 +114,7 @@ class MissComparison(NamedTuple):
 
 
 class MissSeries:
-    """How much of its first compilations every instance found in a cache."""
+    """The share of each instance's first compilations that came from a cache."""
 
     def __init__(self, metric: MissShareMetric, settings: Settings) -> None:
         self.metric = metric
@@ -127,7 +127,7 @@ class MissSeries:
         self._missed: MissComparison | None = None
 
     def add(self, minute: int, strata: Strata) -> int:
-        """Takes a minute; answers 1 when the starts of both arms can be compared, else 0."""
+        """Adds a minute. Returns 1 if starts of both arms can be compared, else 0."""
         fresh = False
         for stratum, arms in strata.items():
             fresh |= self._take("baseline", stratum, arms.baseline)
@@ -153,7 +153,8 @@ class MissSeries:
                 ):
                     of_unit = known.setdefault(unit, {})
                     earlier = of_unit.get(str(row.instance))
-                    # Of two accounts of one start the fuller one counts, whichever came first.
+                    # Of two records of one start, the more complete one counts, in any order of
+                    # arrival.
                     if earlier is None or fullness(start) > fullness(earlier):
                         of_unit[str(row.instance)] = start
                         fresh = True
@@ -161,12 +162,12 @@ class MissSeries:
 
     @property
     def missed(self) -> MissComparison | None:
-        """How both arms were served; None while one has no start to show."""
+        """The comparison of both arms' caches; None while an arm has no start."""
         return self._missed
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """Regressed when the share of seconds rose by what matters, and the misses by more than
-        chance."""
+        """Regressed if the share of seconds rose by at least the smallest effect and the misses
+        exceed chance."""
         found = self._missed
         if found is None or not found.matters:
             return CALM
@@ -184,20 +185,20 @@ class MissSeries:
         )
 
     def bound(self) -> float | None:
-        """Counts have no bound that HEALTHY asks for."""
+        """None: HEALTHY asks for no bound of counts."""
         return None
 
     def expected(self) -> bool:
-        """It holds nothing back that is calm."""
+        """False: a calm count holds no verdict back."""
         return False
 
     def tolerable(self) -> bool:
-        """It holds nothing back that is calm."""
+        """True: a calm count holds no verdict back."""
         return True
 
 
 class CacheSums(NamedTuple):
-    """Sums over some instances."""
+    """Sums over several instances."""
 
     misses: int
     lookups: int
@@ -206,17 +207,17 @@ class CacheSums(NamedTuple):
 
     @property
     def share(self) -> float:
-        """The share of seconds that no cache served."""
+        """The share of compile seconds that no cache served."""
         return self.miss_seconds / self.seconds
 
 
 def fullness(start: InstanceStart) -> tuple[int, int, float, float]:
-    """How much an account of a start tells."""
+    """Sort key: completeness of the record of a start."""
     return start.hits + start.misses, start.misses, start.miss_seconds, start.hit_seconds
 
 
 def sum_starts(starts: list[InstanceStart]) -> CacheSums:
-    """The sums, whatever the order."""
+    """The sums, independent of order."""
     misses, miss_seconds = (
         sum(start.misses for start in starts),
         math.fsum(start.miss_seconds for start in starts),
@@ -236,8 +237,8 @@ Starts = dict[Stratum, dict[Unit, dict[str, InstanceStart]]]
 def compare_misses(
     baseline: Starts, candidate: Starts, metric: MissShareMetric
 ) -> MissComparison | None:
-    """The candidate's misses beside those that the baseline's rate would make of as many lookups,
-    stratum by stratum."""
+    """Compares the candidate's misses with the misses expected at the baseline's rate for as many
+    lookups, by stratum (indirect standardization). None if no stratum has starts of both arms."""
     before, after, expected, expected_seconds = [], [], [], []
     base_units = cand_units = affected = 0
     for stratum, units in candidate.items():
@@ -283,5 +284,5 @@ def compare_misses(
 
 
 def has_risen(share: float, base: float, metric: MissShareMetric) -> bool:
-    """Whether a share rose by as much as matters."""
+    """True if a share rose by at least the smallest effect."""
     return share >= metric.times * base and share - base >= metric.points

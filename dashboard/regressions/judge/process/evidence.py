@@ -1,4 +1,5 @@
-"""Reads a row of evidence off the running series of a process; such a row belongs to no region."""
+"""Process evidence: reads a row of evidence from the running state of a process metric. Such a row
+belongs to no region."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ LevelLikeSeries = LevelSeries | SingleValueSeries | GrowthSeries
 def build_process_evidence(
     process: ProcessTracks, settings: Settings, comparisons: int, verdict: Verdict
 ) -> list[Evidence]:
-    """One row per metric that anything is known of."""
+    """One row per metric with data."""
     rows = []
     for series, track in process.entries:
         if isinstance(series, StormSeries):
@@ -50,7 +51,8 @@ def build_process_evidence(
 
 
 def list_processes_not_compared(process: ProcessTracks) -> tuple[NotCompared, ...]:
-    """The metrics of processes that one version reports and the other, beside it, does not."""
+    """Process metrics that one version reports and the other, running at the same time, does
+    not."""
     sides = [
         (series.metric.name, series)
         for series, _ in process.entries
@@ -67,7 +69,7 @@ def build_row(
     reason: Reason,
     **found: Any,
 ) -> Evidence:
-    """What rows of all kinds have, with what was found about this one; absent is None."""
+    """The fields that all rows share, with the given ones; absent values are None."""
     nothing: dict[str, Any] = dict.fromkeys(
         ("change", "low", "high", "bound", "smallest_visible", "tolerated")
     )
@@ -99,7 +101,7 @@ def level_row(
         label, reason = "NOT ENOUGH DATA", "too_short"
     strata = strata_changes(estimate)
     level = baseline_level(series, estimate) if estimate else None
-    # A slope is itself a change: what it is in percent an hour, not the factor of a level.
+    # A slope is a change: percent per hour, not the factor of a level.
     said: Callable[[float], float] = log_to_change if isinstance(series, GrowthSeries) else math.exp
     bound = series.bound()
     found: dict[str, Any] = {
@@ -138,7 +140,7 @@ def level_row(
 def level_label(
     estimate: Estimate | None, effect: float, margin: float, one_sided: bool
 ) -> tuple[Label, Reason]:
-    """The label at the level of certainty that ROLL BACK asks for, and why there is none."""
+    """The label at the level of certainty of ROLL BACK, and the reason if there is none."""
     if estimate is None:
         return "NOT ENOUGH DATA", "one_sided" if one_sided else "too_short"
     low, high = estimate.delta - margin, estimate.delta + margin
@@ -168,7 +170,7 @@ def list_levels(series: LevelLikeSeries, arm: Arm, group: Group) -> dict[Any, tu
 
 
 def baseline_level(series: LevelLikeSeries, estimate: Estimate) -> float:
-    """The baseline's log level, strata weighted as in the change."""
+    """The baseline's log level, with strata weighted as in the change."""
     terms, weights = [], []
     for group in estimate.groups:
         levels = [level for level, _ in list_levels(series, "baseline", group).values()]
@@ -180,7 +182,7 @@ def baseline_level(series: LevelLikeSeries, estimate: Estimate) -> float:
 def level_dots(
     series: LevelLikeSeries, estimate: Estimate | None, said: Callable[[float], float]
 ) -> tuple[Dot, ...]:
-    """Every instance that counts, in its stratum."""
+    """Every counted instance, in its stratum."""
     return sort_dots(
         [
             Dot(str(unit), arm, stratum_name(group.stratum), "", said(level), minutes)
@@ -194,8 +196,8 @@ def level_dots(
 def storm_row(
     series: StormSeries, track: Track, verdict: Verdict, early: Mapping[Arm, int]
 ) -> Evidence:
-    """The row of events an hour, judged by the instances that show them; `early` events are in no
-    rate, and shown next to it."""
+    """The row of events per hour, judged by affected instances. `early` events are in no rate and
+    are shown separately."""
     label: Label = "NO CHANGE"
     reason: Reason = ""
     if track.reading.regressed:
@@ -239,8 +241,7 @@ def storm_row(
 
 
 def miss_row(series: MissSeries, track: Track, verdict: Verdict) -> Evidence | None:
-    """The row of the share of seconds that no cache served; None while one arm has no start to
-    show."""
+    """The row of the share of seconds that no cache served; None while an arm has no start."""
     found = series.missed
     if found is None:
         return None
@@ -270,8 +271,8 @@ def miss_row(series: MissSeries, track: Track, verdict: Verdict) -> Evidence | N
 
 
 def miss_dots(series: MissSeries) -> tuple[Dot, ...]:
-    """The share of every instance with a known start; `n` is how many compilations asked a
-    cache."""
+    """The share of every instance with a known start; `n` is the number of compilations that
+    queried a cache."""
     dots = []
     for arm in ARMS:
         for stratum, units in series.starts[arm].items():

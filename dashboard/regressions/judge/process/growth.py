@@ -1,16 +1,19 @@
-"""The running state of how fast processes grow: a slope of each instance by itself, over blocks of
+"""Growth: the running state of process growth, as one robust slope per instance over blocks of
 minutes.
 
 A leak is memory in use that keeps growing. A process's peak is a running maximum: it climbs for
-hours in a young process, because a longer run meets larger batches, and cannot fall. So
+hours in a young process, because a longer run meets larger batches, and cannot fall. Therefore:
 
-1. the level is memory in use, and a block counts with its lowest minute: whether a sample falls
-   within a call or between two calls is unrelated to a leak, and a leak raises the minimum;
-2. growth is compared at equal age of the processes where the baseline's growth at that age is
-   known: memory settles in the first hours of any process. A baseline older than the retained
-   minutes is compared within the same hours;
-3. a leak persists: after the first two hours, the following blocks must grow on their own. No
-   growth is reported before that second evaluation, so memory that settles late is no finding.
+- the level is memory in use, and a block counts with its lowest minute: whether a sample falls
+  within a call or between two calls is unrelated to a leak, and a leak raises the minimum;
+- growth is compared at equal age of the processes where the baseline's growth at that age is known:
+  memory settles in the first hours of any process. A baseline older than the retained minutes is
+  compared within the same hours;
+- a leak persists: after the first two hours, the following blocks must grow on their own. No growth
+  is reported before that second evaluation, so memory that settles late is no finding.
+
+Algorithm: the Theil-Sen estimator (Theil, 1950; Sen, 1968) per instance; the slopes are pooled as
+in `pooled_estimate`.
 """
 
 from __future__ import annotations
@@ -42,8 +45,8 @@ UnitPoints = dict[Unit, Points]
 
 
 class Blocks:
-    """The levels of one process in blocks of some minutes: the lowest of each closed one, and the
-    levels of the open one."""
+    """The levels of one process in blocks of minutes: the lowest of each closed block, and all of
+    the open one."""
 
     __slots__ = ("begun", "floors", "levels")
 
@@ -54,16 +57,16 @@ class Blocks:
         self.levels: list[float] = []
 
     def close(self, index: int, least: int) -> None:
-        """Ends the block; one with too few minutes says nothing."""
+        """Closes the block. A block with too few minutes is dropped."""
         if len(self.levels) >= least:
             self.floors.append((index, min(self.levels)))
         self.levels.clear()
 
 
 class GrowthSeries(ComparedSeries):
-    """How fast the level of every instance grows per hour, once it is in its stride.
+    """Growth of each settled instance's level per hour.
 
-    Where the baseline has ended, against how fast its instances grew until then: a leak has to be
+    If the baseline has ended, the growth of its instances until then is compared: a leak must be
     found after a rollout, too.
     """
 
@@ -75,7 +78,7 @@ class GrowthSeries(ComparedSeries):
             "candidate": {},
         }
         self.after_end: set[Stratum] = set()
-        """Strata that were compared with how the baseline grew before it ended."""
+        """Strata compared with the baseline's growth before its end."""
         self._begun: dict[Stratum, int] = {}
         """The first block with levels of the candidate."""
         self._seen: dict[Stratum, int] = {}
@@ -84,13 +87,13 @@ class GrowthSeries(ComparedSeries):
         self._second_look = metric.confirm_minutes // metric.block_minutes
 
     def remember(self, minute: int, strata: Strata) -> None:
-        """Takes a minute of the baseline before the deployment."""
+        """Adds a minute of the baseline before the deployment."""
         self._turn(minute)
         for stratum, arms in strata.items():
             self._fill("baseline", stratum, minute, self._grown(arms.baseline))
 
     def add(self, minute: int, strata: Strata) -> int:
-        """Takes a minute; a block that ends is one observation of as many minutes."""
+        """Adds a minute. A closed block is one observation of as many minutes."""
         ended = self._turn(minute)
         for stratum, arms in strata.items():
             grown = Arms(self._grown(arms.baseline), self._grown(arms.candidate))
@@ -102,8 +105,8 @@ class GrowthSeries(ComparedSeries):
         return ended
 
     def _turn(self, minute: int) -> int:
-        """Ends the open block where the minute is of the next one; answers with the minutes that
-        were compared."""
+        """Closes the open block if the minute belongs to the next one. Returns the number of
+        compared minutes."""
         index, before = minute // self.metric.block_minutes, self._open
         self._open = index
         return self._close(before, minute) if before is not None and index != before else 0
@@ -122,7 +125,7 @@ class GrowthSeries(ComparedSeries):
             blocks = units.get(unit)
             if blocks is None:
                 begun = min(row.first_minute for row in grown[unit]) // self.metric.block_minutes
-                # Of the baseline also a day before: its youth may lie there.
+                # The baseline's blocks are kept for another day, which may contain its youth.
                 most = self.metric.most_blocks + (
                     DAY_MINUTES // self.metric.block_minutes if arm == "baseline" else 0
                 )
@@ -148,8 +151,7 @@ class GrowthSeries(ComparedSeries):
         return self.metric.block_minutes if self.groups else 0
 
     def _beside(self, stratum: Stratum, minute: int) -> bool:
-        """Whether the baseline grew in this block, or has ended within a day and is known from
-        before."""
+        """True if the baseline grew in this block, or ended within a day and has known slopes."""
         if any(blocks.levels for blocks in self.blocks["baseline"].get(stratum, {}).values()):
             return True
         last = self._seen.get(stratum)
@@ -170,8 +172,8 @@ class GrowthSeries(ComparedSeries):
         return {unit: slope(points) / hours for unit, points in grown.items()}
 
     def known(self, arm: Arm, stratum: Stratum) -> UnitPoints:
-        """The instances that count: the baseline's at the candidate's age, else of the same hours,
-        else before its end."""
+        """The blocks of the counted instances: the baseline's at the candidate's age, else in the
+        same hours, else before its end."""
         units = self.blocks[arm].get(stratum, {})
         if arm == "candidate":
             return self._old_enough({unit: list(blocks.floors) for unit, blocks in units.items()})
@@ -192,7 +194,7 @@ class GrowthSeries(ComparedSeries):
             unit: [point for point in blocks.floors if first <= point[0] - blocks.begun <= last]
             for unit, blocks in units.items()
         }
-        # A few blocks of those ages have a far less certain slope than all of them.
+        # A few blocks of those ages give a far less certain slope than all of them.
         least = max(self._least, 3 * max(map(len, candidates.values())) // 4)
         return {unit: points for unit, points in found.items() if len(points) >= least}
 
@@ -217,7 +219,7 @@ class GrowthSeries(ComparedSeries):
         )
 
     def from_past(self, stratum: Stratum) -> bool:
-        """Whether the baseline's slopes there are of hours before the candidate's."""
+        """True if the baseline's slopes are from hours before the candidate's."""
         begun = self._begun.get(stratum, 0)
         return any(points[0][0] < begun for points in self.known("baseline", stratum).values())
 
@@ -225,7 +227,7 @@ class GrowthSeries(ComparedSeries):
         return {unit: points for unit, points in grown.items() if len(points) >= self._least}
 
     def read(self, comparisons: int, closely: bool) -> Reading:
-        """What the slopes say, once a second look confirms them."""
+        """The reading of the slopes, once a second evaluation confirms them."""
         reading = super().read(comparisons, closely)
         return (
             reading
@@ -234,7 +236,8 @@ class GrowthSeries(ComparedSeries):
         )
 
     def is_confirmed(self) -> bool:
-        """Whether the blocks after the first look grow by themselves, by what matters."""
+        """True if the blocks after the first evaluation also grow, by at least the smallest
+        effect."""
         looks = []
         for stratum in self.strata():
             later = {
@@ -253,16 +256,16 @@ class GrowthSeries(ComparedSeries):
         return bool(found) and pool_change(found) >= self._effect
 
     def _later(self, points: Points) -> Points:
-        """The newest blocks, none of which the first look was at."""
+        """The newest blocks, without those of the first evaluation."""
         return points[self._least :][-self._least :]
 
     def strata(self) -> list[Stratum]:
-        """Where the candidate has instances that are old enough."""
+        """The strata with instances of the candidate."""
         return list(self.blocks["candidate"])
 
     def tolerable(self) -> bool:
-        """Whether no instance by itself grows so much faster than the baseline that it is hardly
-        chance: the mean of many would hide it."""
+        """True if no single instance grows faster than the baseline by more than chance; the mean
+        of many would hide it."""
         estimate = self.estimate
         if estimate is None:
             return True
@@ -280,8 +283,8 @@ class GrowthSeries(ComparedSeries):
         return True
 
     def minutes(self) -> float:
-        """The mean minutes of the instances that count, of the version with fewer: its slopes are
-        the less certain ones."""
+        """Mean minutes of the counted instances, of the version with fewer, whose slopes are less
+        certain."""
         return min(self._mean_minutes("baseline"), self._mean_minutes("candidate"))
 
     def _mean_minutes(self, arm: Arm) -> float:
@@ -293,8 +296,7 @@ class GrowthSeries(ComparedSeries):
         return self.metric.block_minutes * sum(counts) / len(counts)
 
     def recent_change(self) -> float | None:
-        """The change of the slopes over the newest blocks alone; None while those are all there
-        are."""
+        """The change of the slopes over the newest blocks; None while there are no older blocks."""
         if not self.groups or self._mean_minutes("candidate") < 2 * self.metric.least_minutes:
             return None
         newest = make_groups(
@@ -312,7 +314,8 @@ class GrowthSeries(ComparedSeries):
 
 
 def slope(points: Sequence[tuple[int, float]]) -> float:
-    """The median of the slopes between any two points: bursts and single steps hardly move it."""
+    """The Theil-Sen slope: the median of the slopes between all pairs of points. Bursts and single
+    steps have little influence."""
     return median(
         [(b - a) / (j - i) for n, (i, a) in enumerate(points) for j, b in points[n + 1 :]]
     )

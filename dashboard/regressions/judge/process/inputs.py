@@ -1,5 +1,5 @@
-"""What the judge is fed of a process: one minute of what belongs to no region, and what its start
-took."""
+"""Process inputs of the judge: one minute of process values that belong to no region, and the cost
+of the process's start."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from dashboard.regressions.judge.inputs import Arm, Stratum
 
 START_MINUTES = 20
-"""How an instance started is known so many minutes after its first one; what is compiled later is
-no start."""
+"""Minutes after an instance's first one at which its start is known. Later compilations are not
+part of the start."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceStart:
-    """What the first minutes of one process took, in seconds; absent is None and never 0.
+    """Cost of the first minutes of one process, in seconds; absent values are None, never 0.
 
     `cold_start_minute` is the minute from which the cold start is known. Hits and misses are
-    compilations that a cache answered, `hit_seconds` and `miss_seconds` how long those took.
+    compilations with and without a cached result; `hit_seconds` and `miss_seconds` are their
+    durations.
     """
 
     compile_time: float | None = None
@@ -31,13 +32,15 @@ class InstanceStart:
 
 @dataclass(frozen=True, slots=True)
 class InstanceProcessMinute:
-    """One minute of one process; bytes, minutes since the epoch, absent is None and never 0.
+    """One minute of one process. Sizes are in bytes, minutes count since the epoch, and absent
+    values are None, never 0.
 
-    `instance`, `unit`, `arm` and `first_minute` are those of its `InstanceMinute`s. The stratum
-    knows no mode: a process holds regions of several. `start` is there from `START_MINUTES` on.
-    `life` is what starts and grows once, the job or the process; None where that is the unit, which
-    outlives a restart on its host. `recompiles` is None where the versions of the agents count them
-    in different ways.
+    - `instance`, `unit`, `arm` and `first_minute` equal those of its `InstanceMinute`s.
+    - The stratum contains no mode, because a process holds regions of several modes.
+    - `start` is present from `START_MINUTES` on.
+    - `life` is the unit that starts and grows once: the job or the process. None if it equals
+      `unit`, which outlives a restart on its host.
+    - `recompiles` is None if the agents' versions count them differently.
     """
 
     instance: str | int
@@ -56,5 +59,5 @@ class InstanceProcessMinute:
 
     @property
     def age(self) -> int:
-        """Minutes since its first one."""
+        """Minutes since the first one."""
         return self.minute - self.first_minute

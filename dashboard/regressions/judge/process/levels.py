@@ -1,4 +1,5 @@
-"""The running state of a level of processes: compared in every minute, or once an instance."""
+"""Process levels: the running state of a level that is compared in every minute, or once per
+instance."""
 
 from __future__ import annotations
 
@@ -19,10 +20,12 @@ from dashboard.regressions.judge.settings import Settings
 
 
 class LevelSeries(ComparedSeries):
-    """Every instance against the baseline of the same minute and stratum, since the deployment.
+    """Every instance compared with the baseline of the same minute and stratum, since the
+    deployment.
 
-    Where the baseline has ended, against its instances as they were in its last day: what a process
-    holds hardly follows the time of day, and says the same on another host of the stratum.
+    If the baseline has ended, the candidate is compared with the baseline's instances in their last
+    day. Process memory depends very little on the time of day, and is comparable across hosts of
+    the stratum.
     """
 
     def __init__(self, metric: LevelMetric, settings: Settings) -> None:
@@ -30,18 +33,18 @@ class LevelSeries(ComparedSeries):
         self.metric = metric
         self.totals: dict[Arm, dict[Stratum, dict[Unit, Total]]] = {"baseline": {}, "candidate": {}}
         self.after_end = 0
-        """Minutes that were compared with the baseline's last day."""
+        """Minutes compared with the baseline's last day."""
         self._past: dict[Stratum, dict[Unit, Total]] = {}
         self._seen: dict[Stratum, int] = {}
         self._recent: deque[float] = deque(maxlen=settings.recent_minutes)
 
     def remember(self, minute: int, strata: Strata) -> None:
-        """Takes a minute of the baseline before the deployment."""
+        """Adds a minute of the baseline before the deployment."""
         for stratum, arms in strata.items():
             self._keep(minute, stratum, log_highest(arms.baseline, self.metric.value))
 
     def add(self, minute: int, strata: Strata) -> int:
-        """Takes a minute; answers 1 when it brought a comparison, else 0."""
+        """Adds a minute. Returns 1 if it was compared, else 0."""
         changes: list[float] = []
         ended = False
         for stratum, arms in strata.items():
@@ -75,8 +78,8 @@ class LevelSeries(ComparedSeries):
             self._add(self._past.setdefault(stratum, {}), base, 0.0, minute)
 
     def _ended(self, minute: int, stratum: Stratum) -> Numbers:
-        """The baseline's instances where it has ended within a day; those that never ran beside the
-        candidate count from now on."""
+        """The baseline's instances where it ended within a day. Instances that never ran alongside
+        the candidate count from now on."""
         last = self._seen.get(stratum)
         if last is None or not self._settings.gone_minutes <= minute - last <= DAY_MINUTES:
             return {}
@@ -120,11 +123,11 @@ class LevelSeries(ComparedSeries):
         }
 
     def strata(self) -> list[Stratum]:
-        """Where the candidate was matched."""
+        """The strata in which the candidate was matched."""
         return list(self.totals["candidate"])
 
     def minutes(self) -> float:
-        """The mean matched minutes of the candidate's instances that count."""
+        """Mean number of matched minutes of the candidate's counted instances."""
         counts = [
             total.minutes
             for totals in self.totals["candidate"].values()
@@ -134,7 +137,7 @@ class LevelSeries(ComparedSeries):
         return sum(counts) / len(counts)
 
     def recent_change(self) -> float | None:
-        """The mean change over the last half hour of data; None before there is as much."""
+        """The mean change over the last half hour of data; None before that much data exists."""
         return (
             math.fsum(self._recent) / len(self._recent)
             if len(self._recent) == self._recent.maxlen
@@ -142,19 +145,19 @@ class LevelSeries(ComparedSeries):
         )
 
     def bound(self) -> float | None:
-        """The worst change that the data leaves possible, on the log scale."""
+        """The largest change that the data does not rule out, on the log scale."""
         estimate = self.estimate
         return estimate.delta + estimate.margin(self._settings.healthy_alpha) if estimate else None
 
     def tolerable(self) -> bool:
-        """Whether that bound lies below the tolerated change; what no version reports holds nothing
-        back."""
+        """True if that bound is below the tolerated change. A metric that no version reports holds
+        no verdict back."""
         bound = self.bound()
         return not self.reports or (bound is not None and bound < math.log1p(self.metric.tolerated))
 
 
 class SingleValueSeries(ComparedSeries):
-    """One number an instance, taken when it is first known."""
+    """One number per instance, recorded when it is first known."""
 
     def __init__(self, metric: SingleValueMetric, settings: Settings) -> None:
         super().__init__(metric, settings)
@@ -162,8 +165,8 @@ class SingleValueSeries(ComparedSeries):
         self.values: dict[Arm, dict[Stratum, Numbers]] = {"baseline": {}, "candidate": {}}
 
     def add(self, minute: int, strata: Strata) -> int:
-        """Takes a minute; answers 1 when instances of both arms ran and their numbers can be
-        compared, else 0."""
+        """Adds a minute. Returns 1 if instances of both arms ran and their numbers can be compared,
+        else 0."""
         for stratum, arms in strata.items():
             base, cand = (
                 log_highest(arms.baseline, self.metric.value),
@@ -186,9 +189,9 @@ class SingleValueSeries(ComparedSeries):
                 self.changed()
 
     def numbers(self, arm: Arm, stratum: Stratum) -> Numbers:
-        """What is known of every instance so far."""
+        """The known number of every instance."""
         return self.values[arm].get(stratum, {})
 
     def strata(self) -> list[Stratum]:
-        """Where the candidate has a number."""
+        """The strata with a number of the candidate."""
         return [stratum for stratum, known in self.values["candidate"].items() if known]

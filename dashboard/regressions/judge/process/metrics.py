@@ -1,5 +1,4 @@
-"""The metrics of a process, as a table; those that are no fault to its users by themselves are
-soft."""
+"""Process metrics as a table. Metrics that alone do not harm users are soft."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.process.inputs import InstanceProcessMinute
 
 Prior = tuple[tuple[int, float], ...]
-"""The variance between healthy instances after so many minutes, in ascending order."""
+"""Variance between healthy instances after the given minutes, in ascending order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,17 +24,17 @@ class LevelMetric(Metric):
     prior_variance: Prior
     doublings: int = 8
     confirmed_by: LevelMetric | None = None
-    """What has to be up as well before this asks for a roll back; it is in no table of its own."""
+    """A metric that must also be up before this one asks for ROLL BACK. It is in no table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthMetric(Metric):
-    """How fast a level grows: the median slope of its log per hour, of each instance by itself.
+    """Growth of a level: the median slope of its log per hour, for each instance alone.
 
-    It is taken over the lowest levels of blocks, from the age of `from_minute` on and once
-    `least_minutes` are there; a block is one observation. The newest `most_blocks` count. A rise is
-    confirmed by `confirm_minutes` or more after the first `least_minutes`, which have to grow by
-    themselves.
+    The slope is computed over the lowest levels of blocks, from the age of `from_minute` on and
+    once `least_minutes` of data exist. A block is one observation; the newest `most_blocks` count.
+    A rise is confirmed by at least `confirm_minutes` after the first `least_minutes`; those minutes
+    alone must grow, too.
     """
 
     value: Callable[[InstanceProcessMinute], float | None]
@@ -51,7 +50,7 @@ class GrowthMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class SingleValueMetric(Metric):
-    """One number an instance, known some time after its start; compared as a log ratio between
+    """One number per instance, known some time after its start; compared as a log ratio between
     instances."""
 
     value: Callable[[InstanceProcessMinute], float | None]
@@ -63,11 +62,11 @@ class SingleValueMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class StormMetric(Metric):
-    """Events that a process in its stride hardly has: an instance is affected by over `threshold`
-    an hour, and at least `least`.
+    """Events that are rare in a settled process. An instance is affected above `threshold` per hour
+    with at least `least` events.
 
-    Counted are the last `window_minutes`, from the age of `from_minute` on. Where the baseline is
-    affected too, a rise by `times` and `points` an hour would matter.
+    The last `window_minutes` count, from the age of `from_minute` on. If the baseline is affected,
+    too, a rise matters from `times` the rate and `points` per hour.
     """
 
     events: Callable[[InstanceProcessMinute], int | None]
@@ -83,11 +82,11 @@ class StormMetric(Metric):
 
 @dataclass(frozen=True, kw_only=True)
 class MissShareMetric(Metric):
-    """The share of compile seconds at the start that no cache served, and whether misses are more
-    than chance makes them.
+    """The share of compile seconds at the start that no cache served, and whether misses exceed
+    chance.
 
-    `least` is of misses; `dispersion` is the coefficient of variation of the rate between healthy
-    instances.
+    `least` is the minimum number of misses. `dispersion` is the coefficient of variation of the
+    rate between healthy instances.
     """
 
     times: float
@@ -102,12 +101,12 @@ ProcessMetric = LevelMetric | GrowthMetric | SingleValueMetric | StormMetric | M
 
 
 def compile_time(row: InstanceProcessMinute) -> float | None:
-    """Seconds of first compilations, once they are known."""
+    """Seconds of first compilations, once known."""
     return row.start.compile_time if row.start is not None else None
 
 
 def cold_start(row: InstanceProcessMinute) -> float | None:
-    """Seconds until it was ready, once that is known."""
+    """Seconds until the process was ready, once known."""
     start = row.start
     return start.cold_start if start is not None and row.minute >= start.cold_start_minute else None
 
@@ -120,9 +119,9 @@ GPU_HELD = LevelMetric(
     tolerated=0.10,
     prior_variance=((0, 0.015**2),),
 )
-# The peak is a process's since its start: what a compilation took for a moment counts for as long
-# as it lives. What is in use is looked at now and then, during a call or between two: a busier
-# version seems to hold more. Together they say that more is needed.
+# The peak is a maximum since the start of the process, so the temporary memory of a compilation
+# counts as long as the process lives. Memory in use is sampled during a call or between calls: a
+# busier version appears to use more. Both together show that the version needs more memory.
 GPU_MEMORY = LevelMetric(
     name="gpu_memory",
     unit="bytes",

@@ -1,4 +1,4 @@
-"""What is known of the processes of a candidate and its baseline: one series per metric, beside the
+"""Process tracks: one series per process metric of a candidate and its baseline, in addition to the
 regions."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ProcessSeries = LevelSeries | GrowthSeries | SingleValueSeries | StormSeries | M
 
 
 def process_series(metric: ProcessMetric, settings: Settings) -> ProcessSeries:
-    """The state that a metric needs."""
+    """The series for a metric."""
     if isinstance(metric, LevelMetric):
         return LevelSeries(metric, settings)
     if isinstance(metric, GrowthMetric):
@@ -40,14 +40,14 @@ def process_series(metric: ProcessMetric, settings: Settings) -> ProcessSeries:
 
 
 def confirming_series(series: ProcessSeries, settings: Settings) -> LevelSeries | None:
-    """The state of what has to be up as well, where a metric asks for it."""
+    """The series that must also be up, if the metric requires one; else None."""
     if not isinstance(series, LevelSeries) or series.metric.confirmed_by is None:
         return None
     return LevelSeries(series.metric.confirmed_by, settings)
 
 
 class OutOfMemoryCount:
-    """How often an instance ran out of memory, and when."""
+    """Number of out-of-memory events of an instance, with their first and last minute."""
 
     __slots__ = ("count", "first", "last")
 
@@ -57,7 +57,7 @@ class OutOfMemoryCount:
 
 
 class ProcessTracks:
-    """The series and tracks of all metrics of processes."""
+    """The series and tracks of all process metrics."""
 
     def __init__(self, settings: Settings) -> None:
         self.entries = [
@@ -79,8 +79,8 @@ class ProcessTracks:
         self._settings = settings
 
     def remember(self, minute: int, states: Iterable[InstanceProcessMinute]) -> None:
-        """Takes a minute of the baseline from before the deployment: what an instance's start took
-        says the same at any time."""
+        """Adds a minute of the baseline before the deployment. The cost of a start is comparable at
+        any time."""
         strata = self._strata(states)
         lives = split_by_start(strata)
         for series, _ in self.entries:
@@ -94,8 +94,8 @@ class ProcessTracks:
                 series.remember(minute, lives)
 
     def add(self, minute: int, states: Iterable[InstanceProcessMinute], comparisons: int) -> None:
-        """Takes all rows of one closed minute, in any order; the first minutes of an instance are
-        left out."""
+        """Adds all rows of one closed minute, in any order. The first minutes of an instance are
+        excluded."""
         strata = self._strata(states)
         if not strata:
             return
@@ -149,8 +149,8 @@ class ProcessTracks:
 
 
 def split_by_start(strata: dict[Stratum, Arms]) -> dict[Stratum, Arms]:
-    """The same rows by process: each starts and grows by itself, while the level of those that
-    follow each other on a host is one."""
+    """The same rows by process: each process starts and grows separately, while successive
+    processes on a host share one level."""
     return {
         stratum: Arms(_split_units(arms.baseline), _split_units(arms.candidate))
         for stratum, arms in strata.items()
