@@ -78,6 +78,20 @@ def batches_append(
 
     Each sender may occur once. PostgreSQL only, and outside any transaction: it is one statement.
     """
+    senders, rows = _build_append_columns(batches)
+    with open_binary_cursor() as cursor:
+        _prepare_session(cursor)
+        cursor.execute(_APPEND_SQL, [*senders, now, now, now, *rows], prepare=True)
+        return [
+            ((project_id, instance_id), json.loads(ranges))
+            for project_id, instance_id, ranges in cursor.fetchall()
+        ]
+
+
+def _build_append_columns(
+    batches: Sequence[Batch],
+) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The columns of the senders and of the reports, in the order of the statement's arrays."""
     senders = zip(
         *(
             (
@@ -109,23 +123,19 @@ def batches_append(
         ),
         strict=True,
     )
-    with open_binary_cursor() as cursor:
-        if getattr(_session, "prepared", None) is not connection.connection:
-            cursor.execute(
-                "SET synchronous_commit = on; SET lock_timeout = '2s'; SET "
-                "statement_timeout = '10s'"
-            )
-            # Django leaves the threshold at None, and psycopg then prepares nothing, even on
-            # request.
-            connection.connection.prepare_threshold = PREPARE_NEVER
-            _session.prepared = connection.connection
+    return [*map(list, senders)], [*map(list, rows)]
+
+
+def _prepare_session(cursor: Any) -> None:
+    """Sets the options of a new connection once."""
+    if getattr(_session, "prepared", None) is not connection.connection:
         cursor.execute(
-            _APPEND_SQL, [*map(list, senders), now, now, now, *map(list, rows)], prepare=True
+            "SET synchronous_commit = on; SET lock_timeout = '2s'; SET statement_timeout = '10s'"
         )
-        return [
-            ((project_id, instance_id), json.loads(ranges))
-            for project_id, instance_id, ranges in cursor.fetchall()
-        ]
+        # Django leaves the threshold at None, and psycopg then prepares nothing, even on
+        # request.
+        connection.connection.prepare_threshold = PREPARE_NEVER
+        _session.prepared = connection.connection
 
 
 def require_durability(cursor: CursorWrapper) -> None:

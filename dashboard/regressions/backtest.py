@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from django.db.models import QuerySet
+
 from dashboard.common import clock
 from dashboard.fleet.fold.keys import OTHER
 from dashboard.fleet.models import Deployment, WatchedModel
@@ -91,16 +93,7 @@ def backtest_deployments(
     now_minute = closed_minute(clock.unix()) + 1
     kept_from = find_first_kept_instance_minute(project=project, now=now_minute * 60)
     found = BacktestResult(since_minute)
-    rows = (
-        Deployment.objects.filter(project=project, last_minute__gte=since_minute)
-        .exclude(version__name=OTHER)
-        .exclude(environment=OTHER)
-    )
-    if model is not None:
-        rows = rows.filter(model=model)
-    for deployment in rows.select_related("version", "model", "project").order_by(
-        "-started_minute", "-pk"
-    ):
+    for deployment in _query_deployments(project, since_minute, model):
         if deployment.started_minute < kept_from:
             found.left_out[REASON_DROPPED] += 1
             continue
@@ -118,6 +111,20 @@ def backtest_deployments(
             )
         )
     return found
+
+
+def _query_deployments(
+    project: Project, since_minute: int, model: WatchedModel | None
+) -> QuerySet[Deployment]:
+    """Deployments that ran since a minute, newest first."""
+    rows = (
+        Deployment.objects.filter(project=project, last_minute__gte=since_minute)
+        .exclude(version__name=OTHER)
+        .exclude(environment=OTHER)
+    )
+    if model is not None:
+        rows = rows.filter(model=model)
+    return rows.select_related("version", "model", "project").order_by("-started_minute", "-pk")
 
 
 def _baseline(deployment: Deployment) -> Deployment | None:

@@ -39,14 +39,7 @@ def baseline_choose(
     still follows from the data.
     """
     note = note.strip()
-    if kind not in (PIN, ACCEPT):
-        raise ChoiceError("Choose to pin a version or to accept it.")
-    if kind == ACCEPT and not note:
-        raise ChoiceError("Say why this is the new normal: the note is shown beside the verdict.")
-    if len(note) > LONGEST_NOTE:
-        raise ChoiceError(
-            f"The note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}."
-        )
+    _check_choice(kind, note)
     found = _version(model, environment, version)
     with write_transaction():
         ended = _active(model, environment).select_for_update().first()
@@ -54,16 +47,7 @@ def baseline_choose(
             if (ended.version_id, ended.kind, ended.note) == (found.pk, kind, note):
                 return ended
             _end(ended, actor)
-        choice = BaselineChoice.objects.create(
-            project_id=model.project_id,
-            model=model,
-            environment=environment,
-            version=found,
-            kind=kind,
-            note=note,
-            chosen_at=clock.now(),
-            chosen_by_name=actor.get_username(),
-        )
+        choice = _create_choice(model, environment, found, kind, note, actor)
         _audit(
             f"baseline.{kind}",
             choice,
@@ -76,6 +60,32 @@ def baseline_choose(
             version_accepted.send(sender=BaselineChoice, choice=choice, actor=actor)
         schedule_rejudge(project_id=model.project_id, model_id=model.pk)
     return choice
+
+
+def _check_choice(kind: str, note: str) -> None:
+    if kind not in (PIN, ACCEPT):
+        raise ChoiceError("Choose to pin a version or to accept it.")
+    if kind == ACCEPT and not note:
+        raise ChoiceError("Say why this is the new normal: the note is shown beside the verdict.")
+    if len(note) > LONGEST_NOTE:
+        raise ChoiceError(
+            f"The note has {len(note):,} characters, expected at most {LONGEST_NOTE:,}."
+        )
+
+
+def _create_choice(
+    model: WatchedModel, environment: str, version: ModelVersion, kind: str, note: str, actor: User
+) -> BaselineChoice:
+    return BaselineChoice.objects.create(
+        project_id=model.project_id,
+        model=model,
+        environment=environment,
+        version=version,
+        kind=kind,
+        note=note,
+        chosen_at=clock.now(),
+        chosen_by_name=actor.get_username(),
+    )
 
 
 def baseline_choice_end(*, choice: BaselineChoice, actor: User, address: str | None = None) -> None:

@@ -97,6 +97,12 @@ def get_comparison(
             )
     else:
         found = _advance_with_past(found, deployment, baseline, now_minute)
+    _cache_comparison(key, found, now_minute)
+    return found.comparison
+
+
+def _cache_comparison(key: tuple[int, int], found: CachedComparison, now_minute: int) -> None:
+    """Stores a comparison, and drops those without a recent request."""
     with _lock:
         _cache[key] = found
         while next(iter(_cache.values())).next_minute < now_minute - EXPIRE_AFTER_MINUTES:
@@ -105,7 +111,6 @@ def get_comparison(
             # Sweeps visit all deployments in one order. Eviction of the oldest comparison would
             # drop each one just before its turn.
             _cache.popitem()
-    return found.comparison
 
 
 def replay_comparison(

@@ -5,7 +5,7 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
@@ -24,6 +24,7 @@ from dashboard.regressions.due_deployments import list_due_deployments
 from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.certain_facts import (
     KINDS_WITHOUT_BASELINE,
+    CertainFact,
     describe_fact,
     group_certain_facts,
     list_urgent_facts,
@@ -31,6 +32,7 @@ from dashboard.regressions.judge.certain_facts import (
 from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.evaluate import evaluate_comparison, list_muted_facts
 from dashboard.regressions.judge.result import Outcome
+from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.text.numbers import capitalize
 from dashboard.regressions.judge.text.verdict import (
@@ -291,17 +293,8 @@ def _judge_alone(deployment: Deployment, now_minute: int, settings: Settings) ->
     drift = comparison.drifted()
     stored = {"facts": [asdict(fact) for fact in shown], "drift": [asdict(one) for one in drift]}
     evidence = {"reason": "first_version", "evidence": [], **json.loads(json.dumps(stored))}
-    name = deployment.version.name
-    if found:
-        sentence = first_version_sentence(
-            found[0], candidate=name, say_minute=clock.format_minute, cause=cause
-        )
-    elif drift:
-        sentence = f"{capitalize(drift_phrase(drift, name, clock.format_minute))}."
-    else:
-        sentence = (
-            f"{name} is the first version seen here: there is nothing to compare it with yet."
-        )
+    sentence = _write_first_version(deployment.version.name, found, drift, cause)
+    if not found and not drift:
         return Judgement(
             VerdictKind.NOT_ENOUGH_DATA, sentence, "", evidence, deployment.started_minute
         )
@@ -317,6 +310,19 @@ def _judge_alone(deployment: Deployment, now_minute: int, settings: Settings) ->
         evidence,
         min([fact.since for fact in found] + [one.since for one in drift]),
     )
+
+
+def _write_first_version(
+    name: str, found: Sequence[CertainFact], drift: Sequence[SelfDrift], cause: str
+) -> str:
+    """The sentence of a version without a baseline: its first fact, or else its drift."""
+    if found:
+        return first_version_sentence(
+            found[0], candidate=name, say_minute=clock.format_minute, cause=cause
+        )
+    if drift:
+        return f"{capitalize(drift_phrase(drift, name, clock.format_minute))}."
+    return f"{name} is the first version seen here: there is nothing to compare it with yet."
 
 
 def _since(outcome: Outcome) -> int | None:

@@ -69,6 +69,44 @@ def engine_add(
 ) -> EngineTarget:
     """Adds an engine, or changes the engine at the same address. Later counts belong to the given
     model and version."""
+    _check_names(model=model, version=version, environment=environment)
+    _check_target(url, engine, gpu)
+    with write_transaction():
+        if EngineTarget.objects.filter(project=project).exclude(url=url).count() >= MAX_TARGETS:
+            raise EngineError(f"The project has {MAX_TARGETS} engines already.")
+        named = {
+            "engine": engine,
+            "model_name": visible_name(model)[:200],
+            "version_name": visible_name(version)[:200],
+        }
+        named |= {"environment": visible_name(environment)[:64], "gpu": gpu}
+        target, _ = EngineTarget.objects.update_or_create(
+            project=project, url=url, defaults=named | _build_unread_state()
+        )
+        audit_write(
+            action="engine.add",
+            subject=url[:200],
+            project_id=project.pk,
+            actor_name="scrape",
+            after=named,
+        )
+    return target
+
+
+def _build_unread_state() -> dict[str, Any]:
+    """The columns of an engine that was never read."""
+    return {
+        "created_at": clock.now(),
+        "started": None,
+        "next_seq": 1,
+        "counted": None,
+        "read_at": None,
+        "trouble": "",
+        "log": {},
+    }
+
+
+def _check_names(*, model: str, version: str, environment: str) -> None:
     for name, text, most in (
         ("model", model, 200),
         ("version", version, 200),
@@ -76,6 +114,9 @@ def engine_add(
     ):
         if not text.strip() or "\0" in text or len(text) > most:
             raise EngineError(f"{name} is {text!r}, expected 1 to {most} characters.")
+
+
+def _check_target(url: str, engine: str, gpu: str) -> None:
     if engine not in FORMATS:
         raise EngineError(f"engine is {engine!r}, expected one of {', '.join(FORMATS)}.")
     try:
@@ -88,35 +129,6 @@ def engine_add(
         raise EngineError(f"{error} {said}") from error
     if len(url) > 500 or len(gpu) > 100:
         raise EngineError("The address is longer than 500 characters, or the GPU's name than 100.")
-    with write_transaction():
-        if EngineTarget.objects.filter(project=project).exclude(url=url).count() >= MAX_TARGETS:
-            raise EngineError(f"The project has {MAX_TARGETS} engines already.")
-        named = {
-            "engine": engine,
-            "model_name": visible_name(model)[:200],
-            "version_name": visible_name(version)[:200],
-        }
-        named |= {"environment": visible_name(environment)[:64], "gpu": gpu}
-        fresh: dict[str, Any] = {
-            "created_at": clock.now(),
-            "started": None,
-            "next_seq": 1,
-            "counted": None,
-            "read_at": None,
-            "trouble": "",
-            "log": {},
-        }
-        target, _ = EngineTarget.objects.update_or_create(
-            project=project, url=url, defaults=named | fresh
-        )
-        audit_write(
-            action="engine.add",
-            subject=url[:200],
-            project_id=project.pk,
-            actor_name="scrape",
-            after=named,
-        )
-    return target
 
 
 def engine_remove(*, project: Project, url: str) -> None:

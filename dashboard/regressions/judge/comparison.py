@@ -151,18 +151,27 @@ class Comparison:
         self.minute = minute
         if minute < self.deployed_minute:
             if self.with_past:
-                for region in self._collect(minute, (row for row in rows if row.arm == "baseline")):
-                    region.remember(minute)
-                self.process.remember(
-                    minute, (state for state in states if state.arm == "baseline")
-                )
+                self._add_past(minute, rows, states)
             return
         rows = list(rows)
         self.adoption.add(minute, rows)
         regions = self._collect(minute, rows)
         self.process.add(minute, states, self.comparisons)
-        if not regions:
-            return
+        if regions:
+            self._compare(minute, regions)
+
+    def _add_past(
+        self,
+        minute: int,
+        rows: Iterable[InstanceMinute],
+        states: Iterable[InstanceProcessMinute],
+    ) -> None:
+        for region in self._collect(minute, (row for row in rows if row.arm == "baseline")):
+            region.remember(minute)
+        self.process.remember(minute, (state for state in states if state.arm == "baseline"))
+
+    def _compare(self, minute: int, regions: list[Region]) -> None:
+        """Closes the minute of the regions with calls, then updates the verdict."""
         last = self.lives["baseline"].last_steady
         if self.lives["candidate"].first_steady is not None:
             self.turns.add(last == minute, self.lives["candidate"].last_steady == minute)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.certain_facts import (
@@ -118,16 +119,7 @@ def evaluate_comparison(
         since=since,
         reason=reason if verdict == "not_enough_data" or reason == "silent" else "",
         minute=now_minute,
-        deployed_minute=comparison.deployed_minute,
-        last_candidate_minute=comparison.lives["candidate"].last,
-        last_baseline_minute=comparison.lives["baseline"].last,
-        compared_minutes=max(
-            (series.matched_minutes for _, series in judged_levels(comparison)), default=0
-        ),
-        layouts=list_layouts(comparison),
-        adoption=comparison.adoption.share,
-        low_adoption=0.0 < (comparison.adoption.share or 0.0) < settings.low_adoption,
-        comparable_share=comparison.comparable(),
+        **build_coverage(comparison),
         bound=max(bounds.values(), default=None),
         bounds=bounds,
         look=look,
@@ -137,10 +129,6 @@ def evaluate_comparison(
         if verdict in ("not_enough_data", "watch")
         else None,
         evidence=tuple(rows),
-        not_compared=not_compared(comparison)
-        + list_processes_not_compared(comparison.process)
-        + agents_differ(comparison),
-        mix_shift=mix_shift(comparison),
         confidence=Confidence(
             settings.roll_back_alpha, settings.watch_alpha, comparison.comparisons
         ),
@@ -148,15 +136,36 @@ def evaluate_comparison(
         rows_ignored=rows_ignored,
         facts=facts,
         environment=known.environment,
-        last_compared_minute=comparison.last_compared,
-        minor=tuple(comparison.minor_regions()) if len(comparison.regions) > 1 else (),
-        ended=tuple(
+        drift=tuple(comparison.drifted()),
+    )
+
+
+def build_coverage(comparison: Comparison) -> dict[str, Any]:
+    """The fields of an outcome that describe the data behind it: times, traffic and layouts."""
+    adoption = comparison.adoption.share
+    return {
+        "deployed_minute": comparison.deployed_minute,
+        "last_candidate_minute": comparison.lives["candidate"].last,
+        "last_baseline_minute": comparison.lives["baseline"].last,
+        "last_compared_minute": comparison.last_compared,
+        "compared_minutes": max(
+            (series.matched_minutes for _, series in judged_levels(comparison)), default=0
+        ),
+        "layouts": list_layouts(comparison),
+        "adoption": adoption,
+        "low_adoption": 0.0 < (adoption or 0.0) < comparison.settings.low_adoption,
+        "comparable_share": comparison.comparable(),
+        "not_compared": not_compared(comparison)
+        + list_processes_not_compared(comparison.process)
+        + agents_differ(comparison),
+        "mix_shift": mix_shift(comparison),
+        "minor": tuple(comparison.minor_regions()) if len(comparison.regions) > 1 else (),
+        "ended": tuple(
             (name, region.ended)
             for name, region in sorted(comparison.regions.items())
             if region.ended is not None
         ),
-        drift=tuple(comparison.drifted()),
-    )
+    }
 
 
 def _bounds_and_look(

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
-from dashboard.regressions.judge.affected_instances import AffectedSeries
 from dashboard.regressions.judge.buckets import find_bucket
+from dashboard.regressions.judge.count_evidence import NO_INTERVAL, build_heading, count_row
 from dashboard.regressions.judge.explained_by import attribute_causes
 from dashboard.regressions.judge.inputs import Stratum, stratum_name
-from dashboard.regressions.judge.instance_windows import InstanceWindows
 from dashboard.regressions.judge.level_ratio import RatioSeries
 from dashboard.regressions.judge.matched_cell import MatchedCell
 from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change, log_to_level
-from dashboard.regressions.judge.rate_ratio import Rate
 from dashboard.regressions.judge.region_state import Region, Series
-from dashboard.regressions.judge.result import Dot, Evidence, Label, Reason, Rule, StratumChange
-from dashboard.regressions.judge.settings import AffectedMetric, Settings
+from dashboard.regressions.judge.result import (
+    Dot,
+    Evidence,
+    Label,
+    Reason,
+    StratumChange,
+    sort_dots,
+)
+from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge.verdict_policy import Track, Verdict
 
 MOST_DOTS = 100
@@ -44,13 +50,6 @@ def build_region_evidence(
     return attribute_causes(rows, {metric.name: metric.follows for metric in settings.metrics})
 
 
-def is_driving(track: Track, verdict: Verdict) -> bool:
-    """True if the verdict rests on this series."""
-    return (
-        track.driving if verdict == "roll_back" else track.watching if verdict == "watch" else False
-    )
-
-
 def ratio_row(
     region: Region,
     series: RatioSeries,
@@ -67,31 +66,15 @@ def ratio_row(
         if estimate
         else 0.0
     )
-    level = baseline_level(series, estimate) if estimate else None
     label, reason = ratio_label(series, margin)
     strata = strata_changes(series.estimate)
     return Evidence(
-        metric=metric.name,
-        region=region.name,
-        unit=metric.unit,
+        **build_heading(region, metric, track, judged, verdict),
         label=label,
         reason=reason,
-        judged=judged,
-        hard=metric.hard,
-        drives=judged and is_driving(track, verdict),
-        since=track.since,
-        baseline=log_to_level(metric.worse * level) if level is not None else None,
-        candidate=log_to_level(metric.worse * (level + estimate.delta))
-        if level is not None and estimate
-        else None,
-        change=log_to_change(estimate.delta) if estimate else None,
-        low=log_to_change(estimate.delta - margin) if estimate else None,
-        high=log_to_change(estimate.delta + margin) if estimate else None,
-        bound=log_to_change(estimate.delta + estimate.margin(settings.healthy_alpha))
-        if estimate
-        else None,
+        **build_levels(series, estimate),
+        **(build_interval(estimate, margin, settings) if estimate else NO_INTERVAL),
         smallest_effect=metric.smallest_effect,
-        smallest_visible=log_to_change(margin) if estimate else None,
         tolerated=metric.tolerated,
         worse=metric.worse,
         baseline_instances=sum(change.baseline_instances for change in strata),
@@ -108,11 +91,32 @@ def ratio_row(
         causes={},
         dots=() if series.is_within_bucket else ratio_dots(series),
         alone=label == "REGRESSED" and series.alone,
-        baseline_at_most=level is not None and in_first_bucket(series, metric.worse * level),
-        candidate_at_most=level is not None
-        and estimate is not None
-        and in_first_bucket(series, metric.worse * (level + estimate.delta)),
     )
+
+
+def build_levels(series: RatioSeries, estimate: Estimate | None) -> dict[str, Any]:
+    """The levels of both arms, and whether each is only the end of an engine's first bucket."""
+    if estimate is None:
+        return {"baseline": None, "candidate": None}
+    level = series.metric.worse * baseline_level(series, estimate)
+    candidate = level + series.metric.worse * estimate.delta
+    return {
+        "baseline": log_to_level(level),
+        "candidate": log_to_level(candidate),
+        "baseline_at_most": in_first_bucket(series, level),
+        "candidate_at_most": in_first_bucket(series, candidate),
+    }
+
+
+def build_interval(estimate: Estimate, margin: float, settings: Settings) -> dict[str, Any]:
+    """The change with its interval and bound, as relative changes."""
+    return {
+        "change": log_to_change(estimate.delta),
+        "low": log_to_change(estimate.delta - margin),
+        "high": log_to_change(estimate.delta + margin),
+        "bound": log_to_change(estimate.delta + estimate.margin(settings.healthy_alpha)),
+        "smallest_visible": log_to_change(margin),
+    }
 
 
 def in_first_bucket(series: RatioSeries, level: float) -> bool:
@@ -238,150 +242,6 @@ def ratio_dots(series: RatioSeries) -> tuple[Dot, ...]:
                 )
             )
     return sort_dots(dots)
-
-
-def count_row(
-    region: Region,
-    series: AffectedSeries,
-    track: Track,
-    settings: Settings,
-    comparisons: int,
-    judged: bool,
-    verdict: Verdict,
-) -> Evidence:
-    """The row of a count: shares of calls over the last minutes, and the number of affected
-    instances."""
-    metric, rate = series.metric, series.rate
-    margin = rate.margin(series.rates.tail(settings.roll_back_alpha, comparisons)) if rate else 0.0
-    label, reason = count_label(series, track, rate, margin)
-    row = Evidence(
-        metric=metric.name,
-        region=region.name,
-        unit=metric.unit,
-        label=label,
-        reason=reason,
-        judged=judged,
-        hard=metric.hard,
-        drives=judged and is_driving(track, verdict),
-        since=track.since,
-        baseline=series.share(series.baseline),
-        candidate=series.share(series.candidate),
-        change=None,
-        low=None,
-        high=None,
-        bound=None,
-        smallest_effect=metric.threshold,
-        smallest_visible=None,
-        tolerated=metric.tolerated,
-        worse=1,
-        baseline_instances=len(series.baseline_judged)
-        or count_sharing_instances(series, series.baseline),
-        candidate_instances=len(series.judged) or count_sharing_instances(series, series.candidate),
-        affected_instances=len(series.affected),
-        matched_minutes=series.matched_minutes,
-        strata_agreeing=len({stratum for stratum, _ in series.affected}),
-        strata=(),
-        layouts=(),
-        causes=series.causes(),
-        rule=count_rule(series, label),
-        dots=affected_dots(series.baseline, "baseline")
-        + affected_dots(series.candidate, "candidate"),
-        window_minutes=metric.window_minutes,
-    )
-    return add_rate(row, metric, rate, margin, settings) if rate and row.rule != "affected" else row
-
-
-def count_sharing_instances(series: AffectedSeries, windows: InstanceWindows) -> int:
-    """Number of instances that contribute to a rate without enough calls to be judged alone."""
-    return (
-        sum(len(windows.get(stratum, ())) for stratum in series.rates.strata)
-        if series.metric.by_rate
-        else 0
-    )
-
-
-def add_rate(
-    row: Evidence, metric: AffectedMetric, rate: Rate, margin: float, settings: Settings
-) -> Evidence:
-    """The row with its shares since the deployment, and with their interval if the baseline had an
-    event to be a multiple of."""
-    row = replace(
-        row,
-        baseline=rate.baseline,
-        candidate=rate.share,
-        times=metric.times,
-        points=metric.points,
-        window_minutes=0,
-    )
-    if not rate.base_events:
-        return row
-    return replace(
-        row,
-        change=log_to_change(rate.delta),
-        low=log_to_change(rate.delta - margin),
-        high=log_to_change(rate.delta + margin),
-        bound=log_to_change(rate.delta + rate.margin(settings.healthy_alpha)),
-        smallest_effect=metric.times - 1.0,
-        smallest_visible=log_to_change(margin),
-    )
-
-
-def count_label(
-    series: AffectedSeries, track: Track, rate: Rate | None, margin: float
-) -> tuple[Label, Reason]:
-    """The label of the instance rule if it applies, else that of the rate."""
-    if track.reading.regressed:
-        return "REGRESSED", ""
-    if not series.judged:
-        return "NOT ENOUGH DATA", "too_few_calls"
-    if series.undecided():
-        return "NOT ENOUGH DATA", "baseline_affected"
-    if series.baseline_affected and not series.affected:
-        return "IMPROVED", ""
-    if rate is None or not series.metric.by_rate:
-        return "NO CHANGE", ""
-    return rate_label(series.metric, rate, margin)
-
-
-def rate_label(metric: AffectedMetric, rate: Rate, margin: float) -> tuple[Label, Reason]:
-    """The label of a rate that is not regressed, from its interval."""
-    fallen = -rate.points(rate.delta) >= metric.points and rate.delta <= -math.log(metric.times)
-    if fallen and rate.base_events >= metric.least_events and rate.delta + margin < 0.0:
-        return "IMPROVED", ""
-    if rate.events and rate.matters(rate.delta + margin, metric):
-        return "NOT ENOUGH DATA", "too_wide"
-    return "NO CHANGE", ""
-
-
-def count_rule(series: AffectedSeries, label: Label) -> Rule:
-    """The rule that made a count REGRESSED. Affected instances come first, because they can be
-    named."""
-    if label != "REGRESSED":
-        return ""
-    return "affected" if series.shows() else "rate"
-
-
-def affected_dots(windows: InstanceWindows, arm: str) -> tuple[Dot, ...]:
-    """The share of every instance since the deployment."""
-    return sort_dots(
-        [
-            Dot(
-                str(unit),
-                arm,
-                stratum_name(stratum),
-                "",
-                window.all_events / window.all_calls,
-                window.all_calls,
-            )
-            for stratum, units in windows.items()
-            for unit, window in units.items()
-        ]
-    )
-
-
-def sort_dots(dots: list[Dot]) -> tuple[Dot, ...]:
-    """Baseline first, then by stratum, instance and bucket."""
-    return tuple(sorted(dots, key=lambda dot: (dot.arm, dot.stratum, dot.instance, dot.bucket)))
 
 
 def limit_dots(row: Evidence) -> Evidence:

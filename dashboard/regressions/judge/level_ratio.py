@@ -1,5 +1,4 @@
-"""Level ratio: the running state of one compared level, as a stratified log ratio between
-instances.
+"""Level ratio: running state of a compared level, as a stratified log ratio of instances.
 
 Algorithm: cells (`matched_cell`) give differences of log levels from the baseline's mean. They are
 averaged per instance, with buckets weighted by the baseline's traffic. One number per instance
@@ -14,7 +13,7 @@ Invariants:
 
 - an instance counts from `instance_minutes` matched minutes;
 - overlapping bins never count a minute twice for hold times;
-- a change that engine buckets hide, or that one instance accounts for, is not regressed.
+- a change that buckets hide, or one instance accounts for, is not regressed.
 
 Source: stratified comparison with empirical Bayes variance (Smyth, 2004).
 """

@@ -148,33 +148,20 @@ def _counts(
     """Ranks that compiled a frame more or less often than most. A rank that is about to do so is
     behind, not different."""
     counts = {member.rank.rank: member.until(place, horizon) for member in members}
-    highest = max(counts.values())
-    if highest == min(counts.values()):
+    if max(counts.values()) == min(counts.values()):
         return
-    # A rank that compiles now will soon have finished: one of several ranks that recompile together
-    # is first.
-    usual = _find_most_common(
-        [
-            counts[member.rank.rank] + member.is_on_its_way(place, counts[member.rank.rank])
-            for member in members
-        ]
-    )
+    usual = _find_usual_count(counts, members, place)
     times = {
         member.rank.rank: [one.at for one in member.frames.get(place, ()) if one.at <= horizon]
         for member in members
     }
     newest = max(at for own in times.values() for at in own)
-    if highest == 1 and usual == 0:
-        # The rank that starts first is not different. The others are behind until they go on
-        # without the frame.
-        usual = 1
+    since = min(_list_reach_times(times, usual), default=newest) if usual else newest
     groups: dict[tuple[Kind, int], list[int]] = defaultdict(list)
     for member in members:
         own = counts[member.rank.rank]
         if own < usual:
-            behind = _is_behind(
-                member, place, own, min(_list_reach_times(times, usual), default=newest), horizon
-            )
+            behind = _is_behind(member, place, own, since, horizon)
             groups["straggler" if behind else "fewer", own].append(member.rank.rank)
         elif own > usual:
             groups["more", own].append(member.rank.rank)
@@ -190,6 +177,23 @@ def _counts(
             usual,
             stage,
         )
+
+
+def _find_usual_count(
+    counts: Mapping[int, int], members: Sequence[_Member], place: FrameKey
+) -> int:
+    """The count of compilations that most ranks have or are about to have."""
+    # A rank that compiles now will soon have finished: one of several ranks that recompile together
+    # is first.
+    usual = _find_most_common(
+        [
+            counts[member.rank.rank] + member.is_on_its_way(place, counts[member.rank.rank])
+            for member in members
+        ]
+    )
+    # The rank that starts first is not different. The others are behind until they go on without
+    # the frame.
+    return 1 if usual == 0 and max(counts.values()) == 1 else usual
 
 
 def _list_reach_times(times: Mapping[int, Sequence[float]], usual: int) -> list[float]:

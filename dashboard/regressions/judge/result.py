@@ -61,6 +61,11 @@ class Dot:
     n: int
 
 
+def sort_dots(dots: list[Dot]) -> tuple[Dot, ...]:
+    """Baseline first, then by stratum, instance and bucket."""
+    return tuple(sorted(dots, key=lambda dot: (dot.arm, dot.stratum, dot.instance, dot.bucket)))
+
+
 @dataclass(frozen=True, slots=True)
 class StratumChange:
     """The change within one stratum."""

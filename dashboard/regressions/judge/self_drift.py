@@ -104,6 +104,18 @@ def compute_harmonics(minutes: Floats) -> Floats:
     )
 
 
+def fit_slope(levels: Floats, loads: Floats) -> float:
+    """The pooled slope of level over load within rows, clipped to +-MAX_SLOPE; NaN is absent."""
+    away = loads - np.nanmean(loads, axis=1, keepdims=True)
+    across = levels - np.nanmean(levels, axis=1, keepdims=True)
+    spread = float(np.nansum(away * away))
+    return (
+        float(np.clip(np.nansum(away * across) / spread, -MAX_SLOPE, MAX_SLOPE))
+        if spread > 0.0
+        else 0.0
+    )
+
+
 class FirstDay:
     """The mean level and load of every instance and cell, by block."""
 
@@ -139,14 +151,7 @@ class FirstDay:
         levels, loads = (
             np.array([table[key] for key in keys], float) for table in (self._levels, self._loads)
         )
-        away = loads - np.nanmean(loads, axis=1, keepdims=True)
-        across = levels - np.nanmean(levels, axis=1, keepdims=True)
-        spread = float(np.nansum(away * away))
-        slope = (
-            float(np.clip(np.nansum(away * across) / spread, -MAX_SLOPE, MAX_SLOPE))
-            if spread > 0.0
-            else 0.0
-        )
+        slope = fit_slope(levels, loads)
         adjusted = levels - slope * loads
         expected = np.nanmean(adjusted, axis=1)
         apart = adjusted - expected[:, None]

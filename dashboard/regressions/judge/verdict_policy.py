@@ -94,6 +94,13 @@ class Track:
         self.since = None
 
 
+def is_driving(track: Track, verdict: Verdict) -> bool:
+    """True if the verdict rests on this series."""
+    return (
+        track.driving if verdict == "roll_back" else track.watching if verdict == "watch" else False
+    )
+
+
 class JudgedTrack(NamedTuple):
     """A track that counts for the verdict. A minor track has too little traffic to hold back
     HEALTHY."""

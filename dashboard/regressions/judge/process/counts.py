@@ -245,9 +245,7 @@ def compare_misses(
         of_baseline = baseline.get(stratum) or {}
         if not units or not of_baseline:
             continue
-        base = sum_starts(
-            [start for instances in of_baseline.values() for start in instances.values()]
-        )
+        base = sum_starts([start for of_unit in of_baseline.values() for start in of_unit.values()])
         each = [sum_starts(list(instances.values())) for instances in units.values()]
         before.append(base)
         after += each
@@ -263,11 +261,8 @@ def compare_misses(
         math.fsum(one.miss_seconds for one in after) / seconds,
     )
     misses, base_misses = sum(one.misses for one in after), sum(one.misses for one in before)
-    variance = (
-        1 / (misses + 0.5)
-        + 1 / (base_misses + 0.5)
-        + metric.dispersion**2 * (1 / cand_units + 1 / base_units)
-    )
+    spread = metric.dispersion**2 * (1 / cand_units + 1 / base_units)
+    variance = 1 / (misses + 0.5) + 1 / (base_misses + 0.5) + spread
     ratio = math.log((misses + 0.5) / (math.fsum(expected) + 0.5))
     matters = misses >= metric.least and has_risen(share, base_share, metric)
     return MissComparison(

@@ -7,12 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dashboard.regressions.judge.evidence import (
-    count_affected,
-    is_driving,
-    sort_dots,
-    strata_changes,
-)
+from dashboard.regressions.judge.evidence import count_affected, strata_changes
 from dashboard.regressions.judge.inputs import Arm, stratum_name
 from dashboard.regressions.judge.pooled_estimate import Estimate, Group, log_to_change
 from dashboard.regressions.judge.process.counts import MissSeries, StormSeries, sum_starts
@@ -20,9 +15,16 @@ from dashboard.regressions.judge.process.growth import GrowthSeries
 from dashboard.regressions.judge.process.levels import LevelSeries, SingleValueSeries
 from dashboard.regressions.judge.process.metrics import ProcessMetric
 from dashboard.regressions.judge.process.series import ProcessTracks
-from dashboard.regressions.judge.result import Dot, Evidence, Label, NotCompared, Reason
+from dashboard.regressions.judge.result import (
+    Dot,
+    Evidence,
+    Label,
+    NotCompared,
+    Reason,
+    sort_dots,
+)
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.verdict_policy import Track, Verdict
+from dashboard.regressions.judge.verdict_policy import Track, Verdict, is_driving
 
 NO_REGION = ""
 ARMS: tuple[Arm, Arm] = ("baseline", "candidate")
@@ -103,7 +105,6 @@ def level_row(
     level = baseline_level(series, estimate) if estimate else None
     # A slope is a change: percent per hour, not the factor of a level.
     said: Callable[[float], float] = log_to_change if isinstance(series, GrowthSeries) else math.exp
-    bound = series.bound()
     found: dict[str, Any] = {
         "baseline": said(level) if level is not None else None,
         "candidate": said(level + estimate.delta) if level is not None and estimate else None,
@@ -119,22 +120,32 @@ def level_row(
         "dots": level_dots(series, estimate, said),
     }
     if estimate:
-        found["change"] = log_to_change(estimate.delta)
-        found["low"], found["high"] = (
-            log_to_change(estimate.delta - margin),
-            log_to_change(estimate.delta + margin),
-        )
-        found["smallest_visible"] = log_to_change(margin)
-        found["bound"] = log_to_change(bound) if bound is not None else None
+        found |= build_interval(estimate, margin, series.bound())
     if isinstance(series, LevelSeries):
         found["tolerated"] = series.metric.tolerated
-        if 2 * series.after_end > series.matched_minutes:
-            found["layouts"] = ("last_day",)
-    elif isinstance(series, GrowthSeries) and any(
-        series.from_past(group.stratum) for group in series.groups
-    ):
+    if is_last_day(series):
         found["layouts"] = ("last_day",)
     return build_row(metric, track, verdict, label, reason, **found)
+
+
+def build_interval(estimate: Estimate, margin: float, bound: float | None) -> dict[str, Any]:
+    """The change with its interval and bound, as relative changes."""
+    return {
+        "change": log_to_change(estimate.delta),
+        "low": log_to_change(estimate.delta - margin),
+        "high": log_to_change(estimate.delta + margin),
+        "smallest_visible": log_to_change(margin),
+        "bound": log_to_change(bound) if bound is not None else None,
+    }
+
+
+def is_last_day(series: LevelLikeSeries) -> bool:
+    """True if the candidate was compared mainly with the baseline before its end."""
+    if isinstance(series, LevelSeries):
+        return 2 * series.after_end > series.matched_minutes
+    return isinstance(series, GrowthSeries) and any(
+        series.from_past(group.stratum) for group in series.groups
+    )
 
 
 def level_label(
@@ -198,27 +209,7 @@ def storm_row(
 ) -> Evidence:
     """The row of events per hour, judged by affected instances. `early` events are in no rate and
     are shown separately."""
-    label: Label = "NO CHANGE"
-    reason: Reason = ""
-    if track.reading.regressed:
-        label = "REGRESSED"
-    elif series.undecided():
-        label, reason = "NOT ENOUGH DATA", "baseline_affected"
-    elif series.baseline_affected and not series.affected:
-        label = "IMPROVED"
-    dots = [
-        Dot(
-            str(unit),
-            arm,
-            stratum_name(stratum),
-            "",
-            60 * window.all_events / window.all_calls,
-            window.all_calls,
-        )
-        for arm in ARMS
-        for stratum, units in series.windows[arm].items()
-        for unit, window in units.items()
-    ]
+    label, reason = storm_label(series, track)
     return build_row(
         series.metric,
         track,
@@ -233,10 +224,38 @@ def storm_row(
         affected_instances=len(series.affected),
         matched_minutes=series.matched_minutes,
         strata_agreeing=len({stratum for stratum, _ in series.affected}),
-        dots=sort_dots(dots),
+        dots=storm_dots(series),
         window_minutes=series.metric.window_minutes,
         excluded_baseline=early["baseline"],
         excluded_candidate=early["candidate"],
+    )
+
+
+def storm_label(series: StormSeries, track: Track) -> tuple[Label, Reason]:
+    """The label of the rule, and the reason if there is none."""
+    if track.reading.regressed:
+        return "REGRESSED", ""
+    if series.undecided():
+        return "NOT ENOUGH DATA", "baseline_affected"
+    return "IMPROVED" if series.baseline_affected and not series.affected else "NO CHANGE", ""
+
+
+def storm_dots(series: StormSeries) -> tuple[Dot, ...]:
+    """Events per hour of every instance since the deployment."""
+    return sort_dots(
+        [
+            Dot(
+                str(unit),
+                arm,
+                stratum_name(stratum),
+                "",
+                60 * window.all_events / window.all_calls,
+                window.all_calls,
+            )
+            for arm in ARMS
+            for stratum, units in series.windows[arm].items()
+            for unit, window in units.items()
+        ]
     )
 
 
