@@ -21,6 +21,9 @@ async function draw(pen, strip, y) {
   pen.drawImage(await picture(strip, STRIP, 14), SIDE + NAMES, y, STRIP, 14);
 }
 
+// White space of the markup is drawn as it is; a page shows one space for it.
+const shown = (element) => element.textContent.replace(/[ \n]+/g, " ").trim();
+
 async function save(table, name) {
   const rows = [...table.tBodies[0].rows];
   const steps = [...document.querySelectorAll("[data-steps] .state")];
@@ -31,10 +34,10 @@ async function save(table, name) {
   pen.scale(SCALE, SCALE);
   pen.fillStyle = css("--surface");
   pen.fillRect(0, 0, width, height);
-  write(pen, table.caption.textContent, SIDE, SIDE + 12, { bold: true, ink: "--ink", most: width - 2 * SIDE });
+  write(pen, shown(table.caption), SIDE, SIDE + 12, { bold: true, ink: "--ink", most: width - 2 * SIDE });
   for (const [i, row] of rows.entries()) {
     const y = SIDE + 32 + i * LINE;
-    write(pen, `${row.cells[0].querySelector("a").textContent}, ${row.cells[1].textContent}`, SIDE, y + 11);
+    write(pen, `${shown(row.cells[0].querySelector("a"))}, ${shown(row.cells[1])}`, SIDE, y + 11);
     const strip = row.querySelector(".heatrow");
     if (strip) await draw(pen, strip, y);
     else write(pen, "no report", SIDE + NAMES, y + 11, { ink: "--ink-3" });
@@ -43,8 +46,8 @@ async function save(table, name) {
   for (const step of steps) {
     const y = height - SIDE - 10;
     pen.drawImage(await picture(step.querySelector("svg"), 11, 11), x, y, 11, 11);
-    write(pen, step.textContent, x + 16, y + 10);
-    x += 32 + pen.measureText(step.textContent).width;
+    write(pen, shown(step), x + 16, y + 10);
+    x += 32 + pen.measureText(shown(step)).width;
   }
   sheet.toBlob((blob) => download(URL.createObjectURL(blob), `${name}.png`), "image/png");
 }
