@@ -32,6 +32,7 @@ from dashboard.projects.key_auth import clear_key_cache
 from dashboard.projects.models import Project, Role
 from dashboard.projects.services import key_create, member_add, project_create
 from tests.dashboard import table_cleanup
+from tests.dashboard.page_source import unwrap_response
 from tests.dashboard.requests import request_make
 from tests.environment import DATA
 
@@ -64,6 +65,22 @@ def _tables_are_emptied_row_by_row() -> Iterator[None]:
     """After a test that commits; see table_cleanup.py."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", table_cleanup.teardown)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _pages_are_read_without_line_breaks() -> Iterator[None]:
+    """Assertions name text and tags of a page; where its template breaks a line is no part of
+    them."""
+    ask = Client.request
+
+    def request(client: Client, **environ: Any) -> Any:
+        response = ask(client, **environ)
+        unwrap_response(response)
+        return response
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "request", request)
         yield
 
 
