@@ -1,4 +1,5 @@
-// The administration has the theme of the pages: the one the person chose, which the server put on the root, else the system's, as it is now.
+// The administration has the theme of the pages: the one the person chose, which the server put on the root, else the
+// system's, as it is now.
 "use strict";
 (() => {
   const root = document.documentElement;

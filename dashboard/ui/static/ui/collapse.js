@@ -1,4 +1,5 @@
-// On a phone a long page opens with what answers first: sections marked data-fold are folded, and only the first charts are drawn.
+// On a phone a long page opens with what answers first: sections marked data-fold are folded, and only the first charts
+// are drawn.
 "use strict";
 (() => {
   if (!matchMedia("(max-width: 700px)").matches) return;
@@ -11,7 +12,10 @@
     button.className = "fold";
     button.append(...title.childNodes);
     title.append(button);
-    const show = (open) => { section.classList.toggle("folded", !open); button.setAttribute("aria-expanded", String(open)); };
+    const show = (open) => {
+      section.classList.toggle("folded", !open);
+      button.setAttribute("aria-expanded", String(open));
+    };
     button.addEventListener("click", () => show(section.classList.contains("folded")));
     show(Boolean(wanted && section.contains(wanted)));
   });

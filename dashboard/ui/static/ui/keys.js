@@ -28,7 +28,10 @@
     next.querySelector("th a[href], td a[href]").focus();
   }
 
-  document.querySelectorAll("[data-keys]").forEach((button) => { button.hidden = false; button.addEventListener("click", show); });
+  document.querySelectorAll("[data-keys]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", show);
+  });
   document.addEventListener("focusin", (event) => {
     const kept = event.target.closest?.("tr.on");
     document.querySelectorAll("tr.on").forEach((one) => { if (one !== kept) one.classList.remove("on"); });

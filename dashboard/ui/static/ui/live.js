@@ -1,4 +1,5 @@
-// Polling that redraws only when something changed: sends the ETag of what is shown, rests while the tab is hidden, and says when the page is old.
+// Polling that redraws only when something changed: sends the ETag of what is shown, rests while the tab is hidden, and
+// says when the page is old.
 import { moment } from "./moments.js";
 
 const STALE_AFTER = 45;
@@ -16,7 +17,10 @@ document.addEventListener("htmx:configRequest", (event) => {
 document.addEventListener("htmx:afterRequest", (event) => {
   const { elt, xhr, requestConfig } = event.detail;
   if (!elt.hasAttribute("data-etag") || requestConfig.verb !== "get") return;
-  if (document.body.dataset.ended || new URL(xhr.responseURL || location.href, location.href).pathname === document.body.dataset.wayIn) return;
+  if (
+    document.body.dataset.ended
+    || new URL(xhr.responseURL || location.href, location.href).pathname === document.body.dataset.wayIn
+  ) return;
   if (xhr.status === 200) elt.dataset.etag = xhr.getResponseHeader("ETag") || "";
   if (xhr.status === 200 || xhr.status === 304) checked = Date.now();
   say();
@@ -25,7 +29,9 @@ document.addEventListener("htmx:afterRequest", (event) => {
 // A session that ended during polling: what is shown stays, the page says how old it is and where to sign in again.
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { xhr, elt } = event.detail;
-  if (elt.hasAttribute("data-etag") && new URL(xhr.responseURL, location.href).pathname === document.body.dataset.wayIn) {
+  if (
+    elt.hasAttribute("data-etag") && new URL(xhr.responseURL, location.href).pathname === document.body.dataset.wayIn
+  ) {
     event.detail.shouldSwap = false;
     ended();
   }
@@ -38,7 +44,8 @@ function ended() {
   const note = document.getElementById("ended");
   if (!note || document.body.dataset.ended) return;
   document.body.dataset.ended = "1";
-  note.querySelector("a").href = `${document.body.dataset.wayIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
+  note.querySelector("a").href =
+    `${document.body.dataset.wayIn}?next=${encodeURIComponent(location.pathname + location.search)}`;
   since(note);
   note.hidden = false;
   say();
@@ -61,29 +68,43 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   const { elt } = event.detail;
   if (!elt.hasAttribute("data-etag")) return;
   const active = document.activeElement;
-  place = { href: elt.contains(active) ? active.getAttribute("href") : null, scrolled: [...elt.querySelectorAll(".scroll")].map((box) => box.scrollLeft) };
+  place = {
+    href: elt.contains(active) ? active.getAttribute("href") : null,
+    scrolled: [...elt.querySelectorAll(".scroll")].map((box) => box.scrollLeft)
+  };
 });
 
 document.addEventListener("htmx:afterSwap", (event) => {
   const elt = event.detail.elt;
   if (!place || !elt.hasAttribute("data-etag")) return;
   elt.querySelectorAll(".scroll").forEach((box, number) => { box.scrollLeft = place.scrolled[number] || 0; });
-  if (place.href) [...elt.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === place.href)?.focus({ preventScroll: true });
+  if (place.href)
+    [...elt.querySelectorAll("a[href]")].find((link) => link.getAttribute("href") === place.href)
+      ?.focus({ preventScroll: true });
   place = null;
 });
 
 function say() {
   const age = (Date.now() - checked) / 1000;
-  const unanswered = (Date.now() - Math.max(checked, shown)) / 1000 > STALE_AFTER;  // a tab that was hidden has not asked
+  // a tab that was hidden has not asked
+  const unanswered = (Date.now() - Math.max(checked, shown)) / 1000 > STALE_AFTER;
   float(unanswered && !document.body.dataset.ended && document.querySelector("[data-live]") !== null);
   document.querySelectorAll("[data-live]").forEach((element) => {
     const signedOut = Boolean(document.body.dataset.ended);
     const stale = unanswered || signedOut;
     element.classList.toggle("stale", stale);
     const text = age < 90 ? `${Math.round(age)}\u00a0s` : `${Math.round(age / 60)}\u00a0min`;
-    element.textContent = signedOut ? "signed out, not updated" : stale ? `no answer for ${text}` : `updated ${text} ago`;
+    element.textContent = signedOut
+      ? "signed out, not updated"
+      : stale
+      ? `no answer for ${text}`
+      : `updated ${text} ago`;
   });
 }
 
 setInterval(() => { if (!document.hidden) say(); }, 2000);
-document.addEventListener("visibilitychange", () => { if (document.hidden) return; shown = Date.now(); window.htmx?.trigger(document.body, "shown"); });
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  shown = Date.now();
+  window.htmx?.trigger(document.body, "shown");
+});

@@ -1,4 +1,5 @@
-// Moments in the reader's zone, in one format: 18:26 on the same day, 24 Nov 18:26 on other days, 24 Nov 2025 18:26 in other years.
+// Moments in the reader's zone, in one format: 18:26 on the same day, 24 Nov 18:26 on other days, 24 Nov 2025 18:26 in
+// other years.
 
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const two = (number) => String(number).padStart(2, "0");
@@ -17,9 +18,12 @@ export const moment = (at, now = new Date()) => (at.toDateString() === now.toDat
 
 export function zone(at = new Date()) {
   const offset = -at.getTimezoneOffset();
-  return offset === 0 ? "UTC" : `UTC${offset < 0 ? "-" : "+"}${two(Math.floor(Math.abs(offset) / 60))}:${two(Math.abs(offset) % 60)}`;
+  return offset === 0
+    ? "UTC"
+    : `UTC${offset < 0 ? "-" : "+"}${two(Math.floor(Math.abs(offset) / 60))}:${two(Math.abs(offset) % 60)}`;
 }
 
 export function exact(at) {
-  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock(at)}:${two(at.getSeconds())} ${zone(at)}`;
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} `
+    + `${clock(at)}:${two(at.getSeconds())} ${zone(at)}`;
 }

@@ -2,7 +2,9 @@
 "use strict";
 (() => {
   document.addEventListener("click", (event) => {
-    document.querySelectorAll("details.menu[open]").forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
+    document.querySelectorAll("details.menu[open]").forEach((menu) => {
+      if (!menu.contains(event.target)) menu.open = false;
+    });
     const button = event.target.closest("[data-copy]");
     if (button) copy(button);
   });

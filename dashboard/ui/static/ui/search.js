@@ -1,4 +1,5 @@
-// The search under its field: asks while one types, the arrows choose, Enter opens; without this script the field leads to a page of results.
+// The search under its field: asks while one types, the arrows choose, Enter opens; without this script the field leads
+// to a page of results.
 "use strict";
 (() => {
   const input = document.querySelector("[data-search]");
@@ -41,7 +42,10 @@
     under?.abort();
     under = new AbortController();
     try {
-      const answer = await fetch(`${input.dataset.search}?q=${encodeURIComponent(text)}`, { headers: { "HX-Request": "true" }, signal: under.signal });
+      const answer = await fetch(
+        `${input.dataset.search}?q=${encodeURIComponent(text)}`,
+        { headers: { "HX-Request": "true" }, signal: under.signal }
+      );
       if (text !== asked) return;
       const inside = answer.ok && new URL(answer.url).pathname !== document.body.dataset.wayIn;
       // What the server escaped is parsed as it would be in a page; the policy runs nothing in it.
@@ -67,14 +71,26 @@
   input.addEventListener("keydown", (event) => {
     const all = links();
     const at = all.findIndex((link) => link.getAttribute("aria-selected") === "true");
-    if (event.key === "Escape") { if (box.hidden) { input.value = ""; input.blur(); } close(); event.stopPropagation(); return; }
+    if (event.key === "Escape") {
+      if (box.hidden) { input.value = ""; input.blur(); }
+      close();
+      event.stopPropagation();
+      return;
+    }
     if (box.hidden || !all.length) return;
     const move = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (move) { event.preventDefault(); choose(all[(at + move + all.length) % all.length]); }
     if (event.key === "Enter" && at >= 0) { event.preventDefault(); location.assign(all[at].href); }
   });
 
-  input.addEventListener("focus", () => { if (box.childNodes.length && asked === input.value.trim()) { box.hidden = false; input.setAttribute("aria-expanded", "true"); } });
+  input.addEventListener("focus", () => {
+    if (box.childNodes.length && asked === input.value.trim()) {
+      box.hidden = false;
+      input.setAttribute("aria-expanded", "true");
+    }
+  });
   document.addEventListener("click", (event) => { if (!event.target.closest(".search")) close(); });
-  input.addEventListener("blur", (event) => { if (!event.relatedTarget || !box.contains(event.relatedTarget)) setTimeout(close, 150); });
+  input.addEventListener("blur", (event) => {
+    if (!event.relatedTarget || !box.contains(event.relatedTarget)) setTimeout(close, 150);
+  });
 })();

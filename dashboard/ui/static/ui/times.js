@@ -24,11 +24,16 @@ function writeAll(root) {
 }
 
 // Times that are asked for are written in the viewer's zone and sent in UTC, which every address uses.
-const local = (text) => { const at = new Date(`${text}Z`); return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16); };
+const local = (text) => {
+  const at = new Date(`${text}Z`);
+  return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
+};
 document.querySelectorAll("form[data-times]").forEach((form) => {
   const fields = [...form.querySelectorAll("input[type=datetime-local]")];
   fields.forEach((field) => { if (field.value) field.value = local(field.value); });
-  form.querySelectorAll("[data-which]").forEach((line) => { line.textContent = "Both in your zone. Empty: until now."; });
+  form.querySelectorAll("[data-which]").forEach((line) => {
+    line.textContent = "Both in your zone. Empty: until now.";
+  });
   form.addEventListener("formdata", (event) => fields.forEach((field) => {
     if (field.value) event.formData.set(field.name, new Date(field.value).toISOString().slice(0, 16));
     else event.formData.delete(field.name);

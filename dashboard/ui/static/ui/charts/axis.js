@@ -20,6 +20,8 @@ export function figure(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "\u2013";
   const size = Math.abs(value);
   const digits = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
-  const text = size > 0 && size < 0.01 ? value.toPrecision(2) : value.toLocaleString("en", { maximumFractionDigits: digits });
+  const text = size > 0 && size < 0.01
+    ? value.toPrecision(2)
+    : value.toLocaleString("en", { maximumFractionDigits: digits });
   return text.replace("-", "\u2212");
 }

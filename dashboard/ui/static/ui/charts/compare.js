@@ -1,4 +1,5 @@
-// Draws the Compare page once a chart comes into view: intervals, every instance, distributions; again when theme or width class change.
+// Draws the Compare page once a chart comes into view: intervals, every instance, distributions; again when theme or
+// width class change.
 
 import { density, densityHeight } from "./histograms.js";
 import { intervals, intervalsHeight } from "./intervals.js";
@@ -16,7 +17,9 @@ const buttons = document.querySelectorAll("[data-curve], [data-plot]");
 const summed = () => new URL(location.href).searchParams.get("curve") === "ecdf";
 
 function press() {
-  document.querySelectorAll("[data-curve]").forEach((button) => button.setAttribute("aria-pressed", String((button.dataset.curve === "ecdf") === summed())));
+  document.querySelectorAll("[data-curve]").forEach(
+    (button) => button.setAttribute("aria-pressed", String((button.dataset.curve === "ecdf") === summed()))
+  );
 }
 
 function choose(curve) {
@@ -30,9 +33,13 @@ function choose(curve) {
 
 function offer() {
   buttons.forEach((button) => { button.disabled = false; });
-  document.querySelectorAll("[data-curve]").forEach((button) => button.addEventListener("click", () => choose(button.dataset.curve)));
+  document.querySelectorAll("[data-curve]").forEach(
+    (button) => button.addEventListener("click", () => choose(button.dataset.curve))
+  );
   document.querySelectorAll("[data-plot]").forEach((button) => button.addEventListener("click", () => {
-    document.querySelectorAll(button.dataset.plot).forEach((plot, i) => savePlot(plot, `${button.dataset.name}${i ? `-${i + 1}` : ""}`));
+    document.querySelectorAll(button.dataset.plot).forEach(
+      (plot, i) => savePlot(plot, `${button.dataset.name}${i ? `-${i + 1}` : ""}`)
+    );
   }));
 }
 
@@ -42,7 +49,9 @@ async function drawAll() {
   if (plot) work.push(intervals(plot, data.intervals));
   const box = document.getElementById("strip");
   if (box) work.push(strip(box, data.strip));
-  document.querySelectorAll("[data-panel]").forEach((panel) => work.push(density(panel, data.panels[Number(panel.dataset.panel)], summed())));
+  document.querySelectorAll("[data-panel]").forEach(
+    (panel) => work.push(density(panel, data.panels[Number(panel.dataset.panel)], summed()))
+  );
   await Promise.all(work);
   document.body.dataset.drawn = work.length;
 }

@@ -13,9 +13,19 @@ export const shade = {
       ctx.globalAlpha = 0.15;
       for (const run of runs(set)) {
         ctx.beginPath();
-        run.forEach((i, n) => ctx[n ? "lineTo" : "moveTo"](x.getPixelForValue(set.data[i].x), y.getPixelForValue(set.high[i])));
-        [...run].reverse().forEach((i) => ctx.lineTo(x.getPixelForValue(set.data[i].x), y.getPixelForValue(set.low[i])));
-        if (run.length === 1) whisker(ctx, x.getPixelForValue(set.data[run[0]].x), y.getPixelForValue(set.low[run[0]]), y.getPixelForValue(set.high[run[0]]));
+        run.forEach(
+          (i, n) => ctx[n ? "lineTo" : "moveTo"](x.getPixelForValue(set.data[i].x), y.getPixelForValue(set.high[i]))
+        );
+        [...run].reverse().forEach(
+          (i) => ctx.lineTo(x.getPixelForValue(set.data[i].x), y.getPixelForValue(set.low[i]))
+        );
+        if (run.length === 1)
+          whisker(
+            ctx,
+            x.getPixelForValue(set.data[run[0]].x),
+            y.getPixelForValue(set.low[run[0]]),
+            y.getPixelForValue(set.high[run[0]])
+          );
         ctx.closePath();
         ctx.fill();
       }

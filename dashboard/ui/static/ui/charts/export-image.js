@@ -1,4 +1,5 @@
-// A chart as a picture: what was drawn, under its title and unit, above the names of its lines, on the page's own ground.
+// A chart as a picture: what was drawn, under its title and unit, above the names of its lines, on the page's own
+// ground.
 
 import { colour, css, trace } from "./theme.js";
 

@@ -1,4 +1,5 @@
-// Distributions laid over each other: steps as wide as the bins that were counted, nothing smoothed, the baseline first.
+// Distributions laid over each other: steps as wide as the bins that were counted, nothing smoothed, the baseline
+// first.
 
 import { colour, css } from "./theme.js";
 import { draw, inert } from "./plot.js";
@@ -21,11 +22,18 @@ function summed(one) {
 function curve(one, unit, whole) {
   const [slot, , share] = SIDES[one.role];
   const ink = colour(slot);
-  const x = whole ? one.edges : one.edges.flatMap((edge, i) => (i === 0 || i === one.edges.length - 1 ? [edge] : [edge, edge]));
+  const x = whole
+    ? one.edges
+    : one.edges.flatMap((edge, i) => (i === 0 || i === one.edges.length - 1 ? [edge] : [edge, edge]));
   const y = whole ? summed(one) : one.shares.flatMap((value) => [value, value]);
   return {
-    type: "scatter", mode: "lines", x, y, line: { color: ink, width: 1.75, shape: "linear" }, ...(whole ? {} : { fill: "tozeroy", fillcolor: faded(ink, share) }),
-    hoverinfo: "text", text: inert(`${one.role}: p50 ${figure(one.p50)} ${unit}, p99 ${figure(one.p99)} ${unit}, ${one.count.toLocaleString("en")} calls`),
+    type: "scatter", mode: "lines", x, y, line: { color: ink, width: 1.75, shape: "linear" },
+    ...(whole ? {} : { fill: "tozeroy", fillcolor: faded(ink, share) }),
+    hoverinfo: "text",
+    text: inert(
+      `${one.role}: p50 ${figure(one.p50)} ${unit}, p99 ${figure(one.p99)} ${unit}, `
+        + `${one.count.toLocaleString("en")} calls`
+    ),
   };
 }
 
@@ -55,18 +63,28 @@ export const densityHeight = 112;
 
 export function density(element, panel, whole = false) {
   // The outermost calls are kept in the numbers; the drawing ends where the bins hold under one call in a thousand.
-  const visible = panel.curves.flatMap((one) => one.edges.filter((_, i) => (one.shares[Math.min(i, one.shares.length - 1)] || 0) >= 0.001));
+  const visible = panel.curves.flatMap(
+    (one) => one.edges.filter((_, i) => (one.shares[Math.min(i, one.shares.length - 1)] || 0) >= 0.001)
+  );
   const low = Math.min(...visible) / 1.05;
   const high = Math.max(...visible) * 1.05;
   const shown = ticks(low, high);
-  return draw(element, [...panel.curves.map((one) => curve(one, panel.unit, whole)), ...medians(panel.curves, whole ? 0.5 : 0)], {
+  return draw(element, [
+    ...panel.curves.map((one) => curve(one, panel.unit, whole)), ...medians(panel.curves, whole ? 0.5 : 0)
+  ], {
     height: densityHeight, margin: { t: 6, r: 10, b: 22, l: whole ? 38 : 10 },
     xaxis: {
       type: "log", range: [Math.log10(low), Math.log10(high)], tickvals: shown,
       ticktext: shown.map((tick, i) => figure(tick) + (i === shown.length - 1 ? ` ${panel.unit}` : "")),
     },
     yaxis: whole
-      ? { range: [0, 1.02], tickvals: [0, 0.5, 0.9, 1], ticktext: ["0 %", "50 %", "90 %", "100 %"], zeroline: true, zerolinecolor: css("--axis") }
+      ? {
+        range: [0, 1.02],
+        tickvals: [0, 0.5, 0.9, 1],
+        ticktext: ["0 %", "50 %", "90 %", "100 %"],
+        zeroline: true,
+        zerolinecolor: css("--axis")
+      }
       : { rangemode: "tozero", showticklabels: false, showgrid: false, zeroline: true, zerolinecolor: css("--axis") },
   });
 }

@@ -1,4 +1,5 @@
-// Plotly, fetched once and only when a chart of it comes into view: ten times as heavy as the rest of its page together.
+// Plotly, fetched once and only when a chart of it comes into view: ten times as heavy as the rest of its page
+// together.
 
 let wanted;
 
@@ -32,7 +33,9 @@ export function plotly() {
 
 // Calls back once, when the first of the boxes is about to be seen, or printed.
 export function whenNear(boxes, callback) {
-  const near = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) begin(); }, { rootMargin: "200px" });
+  const near = new IntersectionObserver((entries) => {
+    if (entries.some((entry) => entry.isIntersecting)) begin();
+  }, { rootMargin: "200px" });
   function begin() {
     near.disconnect();
     window.removeEventListener("beforeprint", begin);

@@ -1,9 +1,13 @@
-// Saves a drawing of the page as a picture: what the style sheets say is written into a copy, since a picture alone has none.
+// Saves a drawing of the page as a picture: what the style sheets say is written into a copy, since a picture alone has
+// none.
 
 import { download } from "./export-image.js";
 import { css } from "./theme.js";
 
-const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor", "paint-order", "stroke-linejoin", "shape-rendering"];
+const STYLES = [
+  "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font", "text-anchor", "paint-order",
+  "stroke-linejoin", "shape-rendering"
+];
 
 function styled(drawing) {
   const copy = drawing.cloneNode(true);

@@ -22,7 +22,11 @@ export function trace(context, slot, x, y, r) {
   else if (slot === 2) context.arc(x, y, r, 0, Math.PI * 2);
   else if (slot === 4) polygon(context, [[x, y - r * 1.2], [x + r * 1.2, y], [x, y + r * 1.2], [x - r * 1.2, y]]);
   else if (slot === 5) cross(context, x, y, r);
-  else polygon(context, [-1, 1, 0].map((side, i) => [x + side * r * 1.1, y + (slot === 6 ? -1 : 1) * (i < 2 ? r * 0.9 : -r * 1.1)]));
+  else
+    polygon(
+      context,
+      [-1, 1, 0].map((side, i) => [x + side * r * 1.1, y + (slot === 6 ? -1 : 1) * (i < 2 ? r * 0.9 : -r * 1.1)])
+    );
 }
 
 function polygon(context, points) {

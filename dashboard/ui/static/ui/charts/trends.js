@@ -29,11 +29,25 @@ const middle = (i) => first + (i + 0.5) * step;
 
 function dataset(line) {
   const ink = colour(line.slot);
-  const common = { slot: line.slot, borderColor: ink, backgroundColor: ink, borderDash: dash(line.slot), spanGaps: false };
+  const common = {
+    slot: line.slot, borderColor: ink, backgroundColor: ink, borderDash: dash(line.slot), spanGaps: false
+  };
   if (line.dots.length || line.values.every((value) => value === null)) {
-    return { ...common, showLine: false, dots: true, data: line.dots.map((dot) => ({ x: dot.at, y: dot.value })), pointRadius: 0 };
+    return {
+      ...common,
+      showLine: false,
+      dots: true,
+      data: line.dots.map((dot) => ({ x: dot.at, y: dot.value })),
+      pointRadius: 0
+    };
   }
-  return { ...common, low: line.low, high: line.high, data: line.values.map((value, i) => ({ x: middle(i), y: value })), pointRadius: 0 };
+  return {
+    ...common,
+    low: line.low,
+    high: line.high,
+    data: line.values.map((value, i) => ({ x: middle(i), y: value })),
+    pointRadius: 0
+  };
 }
 
 // One or two values between gaps would be a line too short to see; they are drawn as their version's shape as well.
@@ -134,7 +148,8 @@ function scales(chart) {
   const { ticks, label } = timeTicks(first, data.window.last, 4);
   const font = { size: 11, family: css("--font") };
   const top = Math.max(0, ...chart.lines.flatMap((line) => [...line.values, ...line.dots.map((dot) => dot.value)]));
-  // There is room for a shade above the highest value, but one bin that nearly nothing is known of does not flatten all others.
+  // There is room for a shade above the highest value, but one bin that nearly nothing is known of does not flatten all
+  // others.
   const shaded = Math.min(2 * top, Math.max(0, ...chart.lines.flatMap((line) => line.high || [])));
   return {
     x: {
@@ -145,7 +160,9 @@ function scales(chart) {
     y: {
       beginAtZero: true, suggestedMax: Math.max(shaded, 1.1 * (chart.budget || 0)) || (top ? undefined : 1),
       border: { display: false }, grid: { color: css("--grid"), drawTicks: false },
-      ticks: { color: css("--ink-3"), font, maxTicksLimit: 5, padding: 6, callback: (value) => figure(value) + chart.suffix },
+      ticks: {
+        color: css("--ink-3"), font, maxTicksLimit: 5, padding: 6, callback: (value) => figure(value) + chart.suffix
+      },
     },
   };
 }
@@ -162,16 +179,23 @@ function draw(chart) {
     plugins: [shade, marks, shapes, budget, crosshair, selection(() => marked)],
     options: {
       animation: false, responsive: true, maintainAspectRatio: false, normalized: true, parsing: false, spanGaps: false,
-      events: ["mousemove", "mouseout", "touchstart", "touchmove"], interaction: { mode: "nearest", intersect: false }, budget: chart.budget,
+      events: ["mousemove", "mouseout", "touchstart", "touchmove"], interaction: { mode: "nearest", intersect: false },
+      budget: chart.budget,
       layout: { padding: { top: 10, right: 4, bottom: 0, left: 0 } },
-      elements: { line: { borderWidth: 1.75, tension: 0, borderJoinStyle: "round" }, point: { radius: 0, hoverRadius: 0 } },
+      elements: {
+        line: { borderWidth: 1.75, tension: 0, borderJoinStyle: "round" }, point: { radius: 0, hoverRadius: 0 }
+      },
       scales: scales(chart),
       plugins: { legend: { display: false }, tooltip: { enabled: false } },
       onHover: (event, _, self) => hover(event, self),
     },
   });
   canvas.addEventListener("mouseleave", () => point(null));
-  zoomable(drawn, canvas, { snap: (at) => first + Math.max(0, Math.min(count - 1, Math.floor((at - first) / step))) * step, step, show: mark });
+  zoomable(
+    drawn,
+    canvas,
+    { snap: (at) => first + Math.max(0, Math.min(count - 1, Math.floor((at - first) / step))) * step, step, show: mark }
+  );
   return { chart, box, drawn };
 }
 
@@ -202,7 +226,8 @@ function point(i) {
 // Of a bin without a value the end of the engine's first bucket may be known, and the mean.
 function said(chart, line, i) {
   const value = line.values[i], below = line.below[i];
-  if (value === null && below !== undefined && below !== null) return `<\u00a0${figure(below)}, mean ${figure(line.mean[i])}`;
+  if (value === null && below !== undefined && below !== null)
+    return `<\u00a0${figure(below)}, mean ${figure(line.mean[i])}`;
   return figure(value) + (value === null ? "" : chart.suffix);
 }
 
@@ -216,22 +241,40 @@ function save(key) {
   if (!one) return;
   const { chart, box } = one;
   const about = `${document.querySelector("h1").innerText.trim()}, ${moment(first)} to ${moment(data.window.last)}`;
-  saveChart(box.querySelector("canvas"), { title: chart.title, unit: chart.unit, about, lines: chart.lines, name: `${chart.key}-${new Date(first).toISOString().slice(0, 10)}` });
+  saveChart(
+    box.querySelector("canvas"),
+    {
+      title: chart.title,
+      unit: chart.unit,
+      about,
+      lines: chart.lines,
+      name: `${chart.key}-${new Date(first).toISOString().slice(0, 10)}`
+    }
+  );
 }
 
-// The numbers are asked for again; where they are the same nothing is drawn, and where more than they changed the page says so.
+// The numbers are asked for again; where they are the same nothing is drawn, and where more than they changed the page
+// says so.
 async function refresh() {
   const address = holder.dataset.liveJson;
   if (!address || document.hidden || marked || place !== null || document.body.dataset.ended) return;
   try {
-    const answer = await fetch(address, { headers: holder.dataset.etag ? { "If-None-Match": holder.dataset.etag } : {}, cache: "no-store" });
-    if (new URL(answer.url).pathname === document.body.dataset.wayIn) { document.dispatchEvent(new CustomEvent("cw:ended")); return; }
+    const answer = await fetch(
+      address, { headers: holder.dataset.etag ? { "If-None-Match": holder.dataset.etag } : {}, cache: "no-store" }
+    );
+    if (new URL(answer.url).pathname === document.body.dataset.wayIn) {
+      document.dispatchEvent(new CustomEvent("cw:ended"));
+      return;
+    }
     if (answer.status !== 200 && answer.status !== 304) return;
     document.dispatchEvent(new CustomEvent("cw:checked"));
     if (answer.status === 304) return;
     holder.dataset.etag = answer.headers.get("ETag") || "";
     const newer = timed(await answer.json());
-    if (JSON.stringify(newer.said) !== JSON.stringify(data.said)) { document.getElementById("said").hidden = false; return; }
+    if (JSON.stringify(newer.said) !== JSON.stringify(data.said)) {
+      document.getElementById("said").hidden = false;
+      return;
+    }
     if (JSON.stringify([newer.charts, newer.marks]) === JSON.stringify([data.charts, data.marks])) return;
     data = newer;
     ({ first, step, count } = data.window);
@@ -276,10 +319,15 @@ function keys(event) {
 if (window.Chart) {
   holder.tabIndex = 0;
   holder.setAttribute("role", "group");
-  holder.setAttribute("aria-label", "Trend charts; the arrow keys move the crosshair, with Shift they select a span, Enter shows it");
+  holder.setAttribute(
+    "aria-label", "Trend charts; the arrow keys move the crosshair, with Shift they select a span, Enter shows it"
+  );
   holder.addEventListener("keydown", (event) => { if (event.target === holder) keys(event); });
   holder.addEventListener("blur", () => { anchor = null; mark(null); point(null); });
-  document.querySelectorAll("[data-png]").forEach((button) => { button.hidden = false; button.addEventListener("click", () => { save(button.dataset.png); button.closest("details").open = false; }); });
+  document.querySelectorAll("[data-png]").forEach((button) => {
+    button.hidden = false;
+    button.addEventListener("click", () => { save(button.dataset.png); button.closest("details").open = false; });
+  });
   document.querySelectorAll("[data-zoomable]").forEach((element) => { element.hidden = false; });
   drawAll();
   onThemeChange(drawAll);

@@ -1,4 +1,5 @@
-// A span dragged across one chart is marked in all of them and becomes the range of the page, in its address; a double click goes back.
+// A span dragged across one chart is marked in all of them and becomes the range of the page, in its address; a double
+// click goes back.
 
 import { css } from "./theme.js";
 
