@@ -40,8 +40,9 @@ def _unwrap_break(found: re.Match[str]) -> str:
 
 
 def unwrap_response(response: HttpResponseBase) -> None:
-    """In place; an answer that is compressed or no HTML stays as it is."""
+    """In place; `sent` keeps what was sent. An answer that is compressed or no HTML stays."""
     plain = isinstance(response, HttpResponse) and not response.has_header("Content-Encoding")
     if plain and response.headers.get("Content-Type", "").startswith("text/html"):
         assert isinstance(response, HttpResponse)
+        response.sent = response.content  # type: ignore[attr-defined]
         response.content = unwrap_html(response.content.decode()).encode()
