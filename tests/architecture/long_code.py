@@ -4,7 +4,6 @@ Split them when you change them, and remove their line here."""
 
 REASON = "longer since the format has 100 columns"
 FILES = (
-    "dashboard/fleet/selectors/versions/fleet_page.py",
     "dashboard/regressions/judge/text/verdict.py",
     "dashboard/ui/pages/version/presenter.py",
     "tests/dashboard/ui/test_version_page_says_how_a_version_starts_and_serves.py",
@@ -19,20 +18,6 @@ FUNCTIONS = {
     "dashboard/alerts/payloads.py": ("build_alert_payload",),
     "dashboard/alerts/services/merge_groups.py": ("groups_merge",),
     "dashboard/alerts/services/rules.py": ("maintenance_add",),
-    "dashboard/fleet/budgets.py": ("budgets_set",),
-    "dashboard/fleet/deployment_marks.py": ("mark_post",),
-    "dashboard/fleet/fold/events.py": ("_iterate_findings",),
-    "dashboard/fleet/fold/fold_report.py": ("_instance_fold",),
-    "dashboard/fleet/selectors/findings/finding_list.py": ("_rows",),
-    "dashboard/fleet/selectors/findings/findings.py": ("list_version_findings",),
-    "dashboard/fleet/selectors/instances/budget_burn.py": ("list_budget_burns",),
-    "dashboard/fleet/selectors/instances/instance_heatmap.py": ("_add_calls",),
-    "dashboard/fleet/selectors/judge_inputs/judge_minutes.py": ("_arm_minutes",),
-    "dashboard/fleet/selectors/judge_inputs/judge_processes.py": ("_arm_states",),
-    "dashboard/fleet/selectors/versions/compiled_share.py": ("read_series_calls",),
-    "dashboard/fleet/selectors/versions/fleet_deployments.py": ("read_models_and_deployments",),
-    "dashboard/fleet/selectors/versions/fleet_page.py": ("_call_bins",),
-    "dashboard/fleet/writers/dimension_ids.py": ("_series_find",),
     "dashboard/regressions/judge/text/verdict.py": ("not_enough_sentence",),
     "dashboard/ui/charts/compile_timeline.py": ("build_compile_timeline",),
     "dashboard/ui/charts/evidence_table.py": ("_row",),
