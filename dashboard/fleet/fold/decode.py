@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import msgspec
+from cachetools import TTLCache, cached
 from compilewatch.wire.messages import Identity, Report
 
 from dashboard.fleet.fold.column_text import clip_label, clip_name
 from dashboard.fleet.fold.keys import Source, VersionKey
-from dashboard.fleet.fold.ttl_cache import TtlCache
 from dashboard.ingest.batch import identity_read, report_read
 
 MAX_INT32 = (1 << 31) - 1
+SENDER_RETENTION_S = 600.0
+MAX_SENDERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,11 @@ def decode_report(row: EncodedReport) -> Report:
     return report_read(row.report)
 
 
-def _decode_sender(project: int, instance: str, identity: bytes) -> ReportSender:
+@cached(TTLCache(MAX_SENDERS, SENDER_RETENTION_S), lock=threading.Lock())
+def decode_sender(project: int, instance: str, identity: bytes) -> ReportSender:
+    """The sender in a row, from project, instance and identity: the answer depends on these alone.
+
+    Answers expire, so that processes that come and go leave nothing in memory."""
     who = identity_read(identity)
     gpu, world_size = clip_name(who.gpu, 100), _clamp_int32(who.world_size, 1)
     version = VersionKey(project, who.model, who.version)
@@ -55,9 +62,6 @@ def _decode_sender(project: int, instance: str, identity: bytes) -> ReportSender
         source, who, hashlib.blake2b(identity, digest_size=16).hexdigest(), _build_columns(who)
     )
 
-
-decode_sender = TtlCache(_decode_sender, period=600.0, most=20_000)
-"""Cached sender of a row, by project, instance and identity."""
 
 _clip_label = lru_cache(maxsize=20_000)(clip_label)
 """Cached because thousands of processes report the same labels."""

@@ -3,82 +3,81 @@ behind."""
 
 from __future__ import annotations
 
+import pytest
+from cachetools import TTLCache
 from compilewatch.wire.codec import dumps
 from compilewatch.wire.messages import Identity
 
-from dashboard.fleet.fold.decode import _clip_label, _decode_sender
-from dashboard.fleet.fold.ttl_cache import TtlCache
+from dashboard.fleet.fold.decode import (
+    MAX_SENDERS,
+    SENDER_RETENTION_S,
+    ReportSender,
+    _clip_label,
+    decode_sender,
+)
 
 
-class Asked:
-    """Counts what it had to work out, beside a clock that is set by hand."""
-
-    def __init__(self, most: int = 100) -> None:
-        self.now = 0.0
-        self.worked_out: list[str] = []
-        self.answer = TtlCache(self._work_out, period=600.0, most=most, clock=lambda: self.now)
-
-    def _work_out(self, question: str) -> str:
-        self.worked_out.append(question)
-        return question.upper()
-
-
-def test_what_is_asked_all_along_is_worked_out_once() -> None:
-    asked = Asked()
-    for asked.now in range(0, 36_000, 10):
-        assert asked.answer("a") == "A"
-    assert asked.worked_out == ["a"]
+def comes(number: int) -> ReportSender:
+    """A process of its own reports."""
+    identity = Identity(
+        f"i-{number}",
+        1.0,
+        "ranker",
+        "1",
+        host=f"pod-{number}",
+        capabilities={"caches": ("yes", "")},
+    )
+    return decode_sender(1, identity.id, dumps(identity))
 
 
-def test_what_is_not_asked_for_two_periods_is_gone() -> None:
-    asked = Asked()
-    asked.answer("left")
-    for asked.now in (0.0, 601.0, 1202.0):
-        asked.answer("stays")
-    assert len(asked.answer) == 1
-    asked.answer("left")
-    assert asked.worked_out == ["left", "stays", "left"]
+class Time:
+    """A clock that is set by hand."""
+
+    now = 0.0
 
 
-def test_after_a_long_silence_nothing_is_left() -> None:
-    asked = Asked()
-    asked.answer("left")
-    asked.now = 5000.0
-    asked.answer("came")
-    assert len(asked.answer) == 1
+@pytest.fixture
+def time(monkeypatch: pytest.MonkeyPatch) -> Time:
+    """The clock of the senders that are kept; the others of this process are forgotten first."""
+    moved = Time()
+    decode_sender.cache_clear()
+    kept = TTLCache(MAX_SENDERS, SENDER_RETENTION_S, timer=lambda: moved.now)
+    monkeypatch.setattr(decode_sender, "cache", kept)
+    return moved
 
 
-def test_processes_that_come_and_go_do_not_add_up() -> None:
-    asked = Asked(most=10_000)
+def test_a_process_that_reports_is_worked_out_once(time: Time) -> None:
+    first = comes(0)
+    for time.now in range(0, 590, 10):
+        assert comes(0) is first
+
+
+def test_after_a_long_silence_nothing_is_left(time: Time) -> None:
+    comes(0)
+    time.now = 5000.0
+    comes(1)
+    assert len(decode_sender.cache) == 1
+
+
+def test_processes_that_come_and_go_do_not_add_up(time: Time) -> None:
     sizes = []
-    for minute in range(600):
-        asked.now = 60.0 * minute
+    for minute in range(60):
+        time.now = 60.0 * minute
         for number in range(20):
-            asked.answer(f"{minute} {number}")
-        sizes.append(len(asked.answer))
-    assert max(sizes) <= 20 * 22
+            comes(20 * minute + number)
+        sizes.append(len(decode_sender.cache))
+    assert max(sizes) <= 20 * 11
 
 
-def test_however_many_ask_at_once_there_is_a_limit() -> None:
-    asked = Asked(most=100)
-    for number in range(10_000):
-        asked.answer(str(number))
-        assert len(asked.answer) <= 200
+def test_there_is_a_limit_of_processes(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode_sender, "cache", TTLCache(100, SENDER_RETENTION_S))
+    for number in range(200):
+        comes(number)
+        assert len(decode_sender.cache) <= 100
 
 
 def test_what_one_process_alone_says_of_itself_is_kept_by_nothing_else() -> None:
-    def comes(number: int) -> None:
-        identity = Identity(
-            f"i-{number}",
-            1.0,
-            "ranker",
-            "1",
-            host=f"pod-{number}",
-            capabilities={"caches": ("yes", "")},
-        )
-        _decode_sender(1, identity.id, dumps(identity))
-
-    comes(0)
+    comes(-1)
     before = _clip_label.cache_info().currsize
     for number in range(1, 100):
         comes(number)
