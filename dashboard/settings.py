@@ -106,8 +106,9 @@ MIDDLEWARE = [
     "dashboard.common.probe_hosts.ProbeHostMiddleware",
     "dashboard.common.http.ApiErrorMiddleware",
     "dashboard.common.database_unavailable.DatabaseUnavailableMiddleware",
-    "dashboard.ui.http.gzip.CompressedPages",
     "dashboard.ui.http.static_files.StaticFiles",
+    # Inside static files, which have their own compression; reports never pass here.
+    "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -231,10 +232,10 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _HTTPS
 # Browsers accept __Host- only for the path /. Under a prefix, the path keeps the session from other
 # programs on the same host.
 _COOKIE_NAME_PREFIX = "" if not _HTTPS else "__Secure-" if PREFIX else "__Host-"
-SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, MESSAGE_COOKIE_NAME = (
-    f"{_COOKIE_NAME_PREFIX}cw_{name}" for name in ("session", "csrf", "messages")
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = (
+    f"{_COOKIE_NAME_PREFIX}cw_{name}" for name in ("session", "csrf")
 )
-MESSAGE_STORAGE = "dashboard.common.message_storage.MessageStorage"
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = PREFIX or "/"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"

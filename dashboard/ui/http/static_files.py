@@ -10,31 +10,31 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import re_accepts_gzip
-from django.utils.cache import patch_vary_headers
-from django.utils.http import parse_etags
+from django.utils.cache import get_conditional_response
 from whitenoise.middleware import WhiteNoiseMiddleware  # type: ignore[import-untyped]
 
-from dashboard.ui.http.gzip import TEXT_TYPES
-
-CACHE_CONTROL = "max-age=60, public"
-"""Addresses hold no version, so a browser asks again after an upgrade; what it has already costs it
-an answer without a body."""
+TEXT_TYPES = ("text/css", "text/javascript", "application/javascript", "image/svg+xml")
+HEADERS = {
+    # Addresses hold no version, so a browser asks again after an upgrade; what it has already costs
+    # it an answer without a body.
+    "Cache-Control": "max-age=60, public",
+    "Access-Control-Allow-Origin": "*",
+    "Content-Encoding": "gzip",
+    "Vary": "Accept-Encoding",
+}
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise has no types
-    """Serves text from memory to whoever takes gzip, and leaves everything else, and development,
-    to whitenoise."""
+    """Sends compressed text from memory to clients that accept gzip; WhiteNoise sends everything
+    else, and all files in development."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         super().__init__(get_response)
-        paths = (
-            {}
-            if self.autorefresh
-            else {url: file.alternatives[-1][1] for url, file in self.files.items()}
-        )
+        files = {} if self.autorefresh else self.files
+        paths = {url: file.alternatives[-1][1] for url, file in files.items()}
         self._text = {
             url: path for url, path in paths.items() if mimetypes.guess_type(path)[0] in TEXT_TYPES
         }
@@ -42,34 +42,18 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise has
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         """A pass through the rest of the dashboard for what is no file."""
         path = self._text.get(request.path_info)
-        if (
-            path is None
-            or request.method not in ("GET", "HEAD")
-            or not re_accepts_gzip.search(request.headers.get("Accept-Encoding", ""))
-        ):
-            answer: HttpResponseBase = super().__call__(request)
-            return answer
-        return _answer(request, path)
+        accepted = re_accepts_gzip.search(request.headers.get("Accept-Encoding", ""))
+        if path and accepted and request.method in ("GET", "HEAD"):
+            return _answer(request, path)
+        answer: HttpResponseBase = super().__call__(request)
+        return answer
 
 
-def _answer(request: HttpRequest, path: str) -> HttpResponse:
+def _answer(request: HttpRequest, path: str) -> HttpResponseBase:
     body, tag, kind = _load_compressed(path)
-    theirs = [
-        one.removeprefix("W/") for one in parse_etags(request.headers.get("If-None-Match", ""))
-    ]
-    answer: HttpResponse
-    if tag in theirs or "*" in theirs:
-        answer = HttpResponseNotModified()
-    else:
-        answer = HttpResponse(b"" if request.method == "HEAD" else body, content_type=kind)
-        answer["Content-Encoding"], answer["Content-Length"] = "gzip", str(len(body))
-    answer["ETag"], answer["Cache-Control"], answer["Access-Control-Allow-Origin"] = (
-        tag,
-        CACHE_CONTROL,
-        "*",
-    )
-    patch_vary_headers(answer, ["Accept-Encoding"])
-    return answer
+    answer = HttpResponse(b"" if request.method == "HEAD" else body, kind, headers=HEADERS)
+    answer["ETag"], answer["Content-Length"] = tag, str(len(body))
+    return get_conditional_response(request, etag=tag, response=answer) or answer
 
 
 @cache
