@@ -72,6 +72,9 @@ MARKS |= {
     f'<path d="m7.8 7.8 2.7 2.7" {_LINE} stroke-width="1.4" {_ROUND}/>',
     "instance": f'<rect x="1.2" y="3" width="9.6" height="6" rx="1.2" {_LINE} stroke-width="1.4"/>'
     f'<path d="M3.4 6h.1M5.6 6h3" {_LINE} {_ROUND}/>',
+    "document": f'<path d="M2.6 1.2h4.8l2 2v7.6H2.6z" {_LINE} stroke-width="1.4" '
+    'stroke-linejoin="round"/>'
+    f'<path d="M4.6 5.6h2.8M4.6 8h2.8" {_LINE} stroke-width="1.2" {_ROUND}/>',
     "sort-down": f'<path d="M6 2v8M3 7l3 3 3-3" {_LINE} stroke-width="1.4" {_ROUND}/>',
     "sort-up": f'<path d="M6 10V2M3 5l3-3 3 3" {_LINE} stroke-width="1.4" {_ROUND}/>',
 }

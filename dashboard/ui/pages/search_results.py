@@ -11,9 +11,11 @@ from dashboard.alerts.models import Alert
 from dashboard.fleet.models import Finding, Instance, ModelVersion, WatchedModel
 from dashboard.fleet.names import process_name
 from dashboard.ui.pages.findings_list import format_kind
-from dashboard.ui.selectors.search import SearchResults
+from dashboard.ui.pages.help.search import HelpResult, search_help
+from dashboard.ui.selectors.search import MAX_WORDS, SearchResults
 
 MAX_TITLE_LENGTH = 120
+MAX_HELP_RESULTS = 5
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,18 @@ def build_hits(slug: str, found: SearchResults) -> list[HitGroup]:
         ),
     ]
     return [group for group in groups if group.hits]
+
+
+def build_help_group(text: str, limit: int = MAX_HELP_RESULTS) -> HitGroup:
+    """Documents and their sections; they are in memory and cost no query."""
+    results, more = search_help(text.split()[:MAX_WORDS], limit)
+    return HitGroup("Help", [_help(result) for result in results], more)
+
+
+def _help(result: HelpResult) -> SearchHit:
+    address = reverse("help_document", args=[result.key])
+    url = f"{address}#{result.anchor}" if result.anchor else address
+    return SearchHit(url, result.title, result.origin, "document", None)
 
 
 def _model(slug: str, row: WatchedModel) -> SearchHit:

@@ -1,5 +1,4 @@
-"""Pages about the pages: what the numbers mean, and every component with its states for whoever
-builds on them."""
+"""Help views: the documents, the glossary, and every component with its states for developers."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
@@ -22,7 +21,11 @@ from dashboard.ui.charts.sparkline import spark_draw
 from dashboard.ui.glossary import GLOSSARY
 from dashboard.ui.http.paging import paginate
 from dashboard.ui.http.sortable_table import Column, Order
+from dashboard.ui.pages.help.pages import build_index, build_page
+from dashboard.ui.pages.search_results import build_help_group
+from dashboard.ui.selectors.search import normalize_search_text
 
+RESULTS_OF_HELP = 20
 TOKENS = {
     "Surfaces, lines, ink": (
         "bg",
@@ -94,6 +97,26 @@ def may_see_components(user: User) -> bool:
     """Staff, and everybody where one person is alone with a dashboard of their own or builds on
     it."""
     return user.is_staff or settings.DEBUG or settings.EMBEDDED
+
+
+@require_safe
+@login_required
+def help_index(request: HttpRequest) -> HttpResponse:
+    """All documents by area, and those that contain the words of `q`."""
+    text = normalize_search_text(request.GET.get("q", ""))
+    group = build_help_group(text, limit=RESULTS_OF_HELP)
+    context = {"areas": build_index(), "q": text, "groups": [group] if group.hits else []}
+    return render(request, "ui/help/index.html", context)
+
+
+@require_safe
+@login_required
+def help_document(request: HttpRequest, document: str) -> HttpResponse:
+    """One document; the address is a key of the registry, never a path of a file."""
+    page = build_page(document)
+    if page is None:
+        raise Http404("No document has this address.")
+    return render(request, "ui/help/document.html", {"page": page})
 
 
 @require_safe

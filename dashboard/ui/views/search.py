@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import fragment_response, mark_uncached
-from dashboard.ui.pages.search_results import SearchHit, build_hits
+from dashboard.ui.pages.search_results import HitGroup, SearchHit, build_help_group, build_hits
 from dashboard.ui.selectors.search import (
     MAX_RESULTS_PER_KIND,
     normalize_search_text,
@@ -34,7 +34,9 @@ def search(request: ProjectRequest) -> HttpResponse:
         text=text,
         each=MAX_RESULTS_PER_KIND if part else PAGE_RESULTS_PER_KIND,
     )
-    groups = build_hits(request.project.slug, found)
+    of_project = build_hits(request.project.slug, found)
+    of_help = build_help_group(text)
+    groups = of_project + ([of_help] if of_help.hits else [])
     context: dict[str, Any] = {
         "project": request.project,
         "q": text,
@@ -44,7 +46,7 @@ def search(request: ProjectRequest) -> HttpResponse:
     }
     if part:
         return fragment_response(request, render_to_string("ui/search/list.html", context, request))
-    only = _find_only_hit(groups)
+    only = _find_only_hit(of_project or groups)
     if only and "go" in request.GET:
         return HttpResponseRedirect(only.url)
     return mark_uncached(
@@ -56,6 +58,6 @@ def search(request: ProjectRequest) -> HttpResponse:
     )
 
 
-def _find_only_hit(groups: list[Any]) -> SearchHit | None:
+def _find_only_hit(groups: list[HitGroup]) -> SearchHit | None:
     hits = [hit for group in groups for hit in group.hits]
     return hits[0] if len(hits) == 1 else None

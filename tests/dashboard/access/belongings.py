@@ -76,6 +76,7 @@ def belongings(project: Project, admin: User, guest: User) -> dict[str, Any]:
         "key_id": Key.objects.filter(project=project).earliest("pk").pk,
         "user_id": guest.pk,
         "provider_id": "sso",
+        "document": "dashboard/judge/overview",
         "content_type_id": 1,
         "app_label": "projects",
         "url": "nothing",

@@ -135,6 +135,8 @@ LINES: dict[str, Line] = {
     "home": look("people"),
     "favicon": look("everyone"),
     "numbers": look("people"),
+    "help": look("people"),
+    "help_document": look("people"),
     "components": look("people"),
     "health_home": look("people"),
     "project_new": form("project makers"),

@@ -35,6 +35,7 @@ PEOPLE = (
     "projects/",
     "health/",
     "numbers/",
+    "help/",
     "p/",
 )
 FILLED = {

@@ -1,0 +1,1 @@
+"""Help pages: the documents of the product, rendered and searched."""

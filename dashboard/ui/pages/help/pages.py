@@ -1,0 +1,90 @@
+"""Pages of the help: a document with its contents, and the index by area."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, partial
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from dashboard.ui.pages.help.documents import Document, load_documents, resolve_link
+from dashboard.ui.pages.help.markdown import render_markdown
+from dashboard.ui.pages.help.sections import Section
+
+AREAS = {
+    "dashboard": "Dashboard",
+    "dashboard/judge": "Judge",
+    "dashboard/operations": "Operations",
+    "agents": "Agent",
+    "agents/guide": "Agent guides",
+    "agents/reference": "Agent reference",
+    "agents/design": "Agent design",
+    "dashboard/decisions": "Decisions",
+}
+"""Titles of the folders in the order of the index; an unlisted folder comes last."""
+DECISIONS = "dashboard/decisions"
+CONTENTS_LEVEL = 2
+
+
+@dataclass(frozen=True)
+class HelpPage:
+    """A document as its page shows it."""
+
+    title: str
+    title_html: SafeString
+    body_html: SafeString
+    area: HelpArea
+    contents: list[Section]
+
+
+@dataclass(frozen=True)
+class HelpArea:
+    """Documents of one folder; `anchor` is the place in the index."""
+
+    anchor: str
+    title: str
+    documents: list[Document]
+
+
+@lru_cache(maxsize=512)
+def build_page(key: str) -> HelpPage | None:
+    """The page of a document, rendered once per process; None for an unknown key."""
+    document = load_documents().get(key)
+    if document is None:
+        return None
+    rendered = render_markdown(document.text, document.sections, partial(resolve_link, document))
+    return HelpPage(
+        title=document.title,
+        title_html=mark_safe(rendered.title_html) or escape(document.title),
+        body_html=mark_safe(rendered.body_html),
+        area=_build_area(document.folder, []),
+        contents=[one for one in document.sections if one.level == CONTENTS_LEVEL],
+    )
+
+
+def build_index() -> list[HelpArea]:
+    """The areas with their documents; of the decisions only their own index."""
+    folders: dict[str, list[Document]] = {folder: [] for folder in AREAS}
+    for document in load_documents().values():
+        if document.folder != DECISIONS or document.key == DECISIONS:
+            folders.setdefault(document.folder, []).append(document)
+    return [
+        _build_area(folder, sorted(documents, key=_rank))
+        for folder, documents in folders.items()
+        if documents
+    ]
+
+
+def _rank(document: Document) -> tuple[bool, bool, str]:
+    """Index pages first, then overviews, then by title."""
+    return (
+        document.key != document.folder,
+        not document.key.endswith("/overview"),
+        document.title.lower(),
+    )
+
+
+def _build_area(folder: str, documents: list[Document]) -> HelpArea:
+    title = AREAS.get(folder) or folder.rsplit("/", 1)[-1].capitalize()
+    return HelpArea("area-" + folder.replace("/", "-"), title, documents)

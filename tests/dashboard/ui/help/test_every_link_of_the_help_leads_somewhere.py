@@ -1,0 +1,78 @@
+"""Links of help pages: each leads to a page that answers and to a heading that the page has."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from urllib.parse import urljoin
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from dashboard.ui.pages.help.documents import load_documents
+from dashboard.ui.pages.help.pages import build_page
+
+HREF = re.compile(r'<a href="([^"]*)"')
+ID = re.compile(r'\bid="([^"]*)"')
+IN_TEMPLATE = re.compile(r"""\{% url 'help_document' '([^']+)' %\}(?:#([\w-]+))?""")
+
+
+@cache
+def html_of(key: str) -> str:
+    page = build_page(key)
+    assert page is not None, key
+    return page.body_html
+
+
+def is_broken(link: str) -> bool:
+    """True if the address is no document or lacks the heading."""
+    path, _, anchor = link.partition("#")
+    key = path.removeprefix("/help/").removesuffix("/")
+    return key not in load_documents() or (anchor not in ("", *ID.findall(html_of(key))))
+
+
+def test_every_link_between_documents_leads_to_a_document_and_a_heading() -> None:
+    broken, followed = [], 0
+    for key in load_documents():
+        for href in HREF.findall(html_of(key)):
+            if href.startswith("https://"):
+                continue
+            link = urljoin(f"/help/{key}/", href)
+            followed += 1
+            if is_broken(link):
+                broken.append(f"{key}: {href}")
+    assert broken == []
+    assert followed > 250
+
+
+def test_contents_lead_to_headings_of_the_page(signed_in: Client) -> None:
+    html = signed_in.get("/help/dashboard/pages/").content.decode()
+    contents = html.split('aria-labelledby="contents"', 1)[1].split("</nav>", 1)[0]
+    anchors = [href.removeprefix("#") for href in HREF.findall(contents)]
+    assert anchors == ["s-roles", "s-alerts", "s-kill-switch"]
+    assert set(anchors) <= set(ID.findall(html_of("dashboard/pages")))
+
+
+@pytest.mark.parametrize(
+    ("template", "key"),
+    [
+        ("ui/judging/page.html", "dashboard/judge/overview"),
+        ("ui/health/page.html", "dashboard/operations/troubleshooting"),
+        ("ui/setup/page.html", "agents"),
+        ("ui/alerts/list.html", "dashboard/pages"),
+        ("ui/version/not_observable.html", "agents/reference/limits"),
+        ("api/reference.html", "dashboard/api"),
+    ],
+)
+def test_a_page_links_to_its_documents(template: str, key: str) -> None:
+    folder = "api/templates" if template.startswith("api/") else "ui/templates"
+    links = IN_TEMPLATE.findall((settings.BASE_DIR / folder / template).read_text())
+    assert key in [document for document, _ in links]
+    assert [link for link in links if is_broken("#".join(filter(None, link)))] == []
+
+
+def test_a_wrong_anchor_and_an_unknown_document_are_found() -> None:
+    assert is_broken("/help/dashboard/pages/#s-nowhere")
+    assert is_broken("/help/dashboard/nowhere/")
+    assert not is_broken("/help/dashboard/pages/#s-alerts")
