@@ -16,13 +16,13 @@ AREAS = {
     "dashboard": "Dashboard",
     "dashboard/judge": "Judge",
     "dashboard/operations": "Operations",
-    "agents": "Agent",
+    "agents": "Agent guides",
     "agents/guide": "Agent guides",
     "agents/reference": "Agent reference",
     "agents/design": "Agent design",
     "dashboard/decisions": "Decisions",
 }
-"""Titles of the folders in the order of the index; an unlisted folder comes last."""
+"""Areas of the folders in the order of the index; an unlisted folder comes last."""
 DECISIONS = "dashboard/decisions"
 CONTENTS_LEVEL = 2
 
@@ -40,7 +40,7 @@ class HelpPage:
 
 @dataclass(frozen=True)
 class HelpArea:
-    """Documents of one folder; `anchor` is the place in the index."""
+    """Documents of one area; `anchor` is the place in the index."""
 
     anchor: str
     title: str
@@ -58,22 +58,27 @@ def build_page(key: str) -> HelpPage | None:
         title=document.title,
         title_html=mark_safe(rendered.title_html) or escape(document.title),
         body_html=mark_safe(rendered.body_html),
-        area=_build_area(document.folder, []),
+        area=_build_area(name_area(document), []),
         contents=[one for one in document.sections if one.level == CONTENTS_LEVEL],
     )
 
 
 def build_index() -> list[HelpArea]:
     """The areas with their documents; of the decisions only their own index."""
-    folders: dict[str, list[Document]] = {folder: [] for folder in AREAS}
+    found: dict[str, list[Document]] = {title: [] for title in AREAS.values()}
     for document in load_documents().values():
         if document.folder != DECISIONS or document.key == DECISIONS:
-            folders.setdefault(document.folder, []).append(document)
+            found.setdefault(name_area(document), []).append(document)
     return [
-        _build_area(folder, sorted(documents, key=_rank))
-        for folder, documents in folders.items()
+        _build_area(title, sorted(documents, key=_rank))
+        for title, documents in found.items()
         if documents
     ]
+
+
+def name_area(document: Document) -> str:
+    """The title of the area that the document belongs to."""
+    return AREAS.get(document.folder) or document.folder.rsplit("/", 1)[-1].capitalize()
 
 
 def _rank(document: Document) -> tuple[bool, bool, str]:
@@ -85,6 +90,5 @@ def _rank(document: Document) -> tuple[bool, bool, str]:
     )
 
 
-def _build_area(folder: str, documents: list[Document]) -> HelpArea:
-    title = AREAS.get(folder) or folder.rsplit("/", 1)[-1].capitalize()
-    return HelpArea("area-" + folder.replace("/", "-"), title, documents)
+def _build_area(title: str, documents: list[Document]) -> HelpArea:
+    return HelpArea("area-" + title.lower().replace(" ", "-"), title, documents)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from dashboard.ui.pages.help.documents import Document, load_documents
-from dashboard.ui.pages.help.pages import AREAS, DECISIONS
+from dashboard.ui.pages.help.pages import DECISIONS, name_area
 from dashboard.ui.pages.help.sections import Section
 
 MIN_HEADING_WORD_LENGTH = 2
@@ -107,5 +107,5 @@ def _describe(entry: _Entry) -> HelpResult:
         key=document.key,
         anchor="" if whole else section.anchor,
         title=section.title,
-        origin=AREAS.get(document.folder, "") if whole else document.title,
+        origin=name_area(document) if whole else document.title,
     )

@@ -1,5 +1,6 @@
 """Help pages: the index lists every document by area, and each has a page with its title."""
 
+import re
 from html import unescape
 
 import pytest
@@ -42,6 +43,14 @@ def test_the_index_links_to_every_document_and_to_the_glossary(signed_in: Client
     keys = [key for key in load_documents() if not key.startswith(f"{DECISIONS}/")]
     assert [key for key in keys if f'href="/help/{key}/"' not in html] == []
     assert 'href="/numbers/"' in html
+
+
+def test_the_index_has_one_place_for_each_area(signed_in: Client) -> None:
+    html = signed_in.get("/help/").content.decode()
+    places = re.findall(r'<h2 id="(area-[^"]+)"', html)
+    assert len(places) == len(set(places)) > 5
+    areas = {page.area.anchor for key in load_documents() if (page := build_page(key))}
+    assert areas <= set(places)
 
 
 def test_the_index_of_decisions_links_to_every_decision(signed_in: Client) -> None:
