@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, partial
 
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
@@ -47,12 +47,14 @@ class HelpArea:
     documents: list[Document]
 
 
-@lru_cache(maxsize=512)
 def build_page(key: str) -> HelpPage | None:
     """The page of a document, rendered once per process; None for an unknown key."""
-    document = load_documents().get(key)
-    if document is None:
-        return None
+    return _render_page(key) if key in load_documents() else None
+
+
+@cache
+def _render_page(key: str) -> HelpPage:
+    document = load_documents()[key]
     rendered = render_markdown(document.text, document.sections, partial(resolve_link, document))
     return HelpPage(
         title=document.title,
