@@ -9,21 +9,16 @@ from typing import Any
 from dashboard.alerts.evidence_lines import EvidenceLine, select_strongest_evidence
 from dashboard.common.numbers import change, difference, is_factor, magnitude, percent
 from dashboard.regressions.evidence_reader import RATES
+from dashboard.vocabulary.metrics import find_metric
 
-LATENCY_METRICS = ("p50", "gpu_p50", "p99", "gpu_p99")
-SHARE_WORDS = {"eager": "eager", "errors": "fail"}
-MAX_PHRASES, MAX_ROWS = 2, 40
+MAX_DRIVERS, MAX_ROWS = 6, 40
 OTHER_RANKS_PATTERN = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")
 
 
 def build_alert_title(*, model: str, version: str, sentence: str, evidence: Any) -> str:
-    """`ranker 2026.11.3: p50 27 % slower, 28 % of calls eager`; without a metric that drives it,
+    """`ranker 2: p50 27 % slower, 28 % of calls run eager`; without a metric that drives it,
     what the verdict says."""
-    rows = [
-        row
-        for row in select_strongest_evidence(evidence, limit=len(LATENCY_METRICS) + MAX_PHRASES)
-        if row["drives"]
-    ]
+    rows = [row for row in select_strongest_evidence(evidence, limit=MAX_DRIVERS) if row["drives"]]
     # Levels before counts, one of each: several metrics of one kind tell the same story.
     regions = {
         row["region"]
@@ -51,14 +46,16 @@ def _level(row: EvidenceLine, *, named: bool) -> str:
     least = "at least " if row["baseline_at_most"] or row["candidate_at_most"] else ""
     if row["unit"] in RATES and before is not None and after is not None:
         return f"{name} {difference(after, before, row['unit'])}"
-    if row["metric"] not in LATENCY_METRICS:
+    metric = find_metric(row["metric"])
+    if metric.kind != "latency":
         return f"{name} {least}{change(ratio)}"
-    way = "as long" if is_factor(ratio) else "slower" if ratio >= 0 else "faster"
+    adjective = metric.worse if ratio >= 0 else metric.better
+    way = f"as {metric.factor_word}" if is_factor(ratio) else adjective
     return f"{name} {least}{magnitude(ratio)} {way}"
 
 
 def _count(row: EvidenceLine) -> str:
-    share = row["candidate"]
-    if row["metric"] in SHARE_WORDS and row["unit"] == "share" and share is not None:
-        return f"{percent(share)} of calls {SHARE_WORDS[row['metric']]}"
+    share, predicate = row["candidate"], find_metric(row["metric"]).predicate
+    if row["unit"] == "share" and share is not None and predicate:
+        return f"{percent(share)} {predicate}"
     return f"{row['name']}: {row['text']}"

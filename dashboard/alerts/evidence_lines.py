@@ -12,42 +12,9 @@ from dashboard.regressions.evidence_reader import NO_VALUE, Change, read_change
 from dashboard.regressions.evidence_reader import read_number as _number
 from dashboard.regressions.evidence_reader import read_text as _text
 from dashboard.regressions.judge.certain_facts import describe_fact
+from dashboard.vocabulary.metrics import find_metric
 
 LABELS = {"REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"}
-METRIC_NAMES = {
-    "p50": "p50",
-    "gpu_p50": "p50, GPU time",
-    "p99": "p99",
-    "gpu_p99": "p99, GPU time",
-    "eager": "Eager calls",
-    "errors": "Errors",
-    "stalled": "Stalled calls",
-    "stalled_time": "Stalled time",
-    "throughput": "Throughput",
-    "memory": "Peak GPU memory",
-    "gpu_memory": "Peak GPU memory",
-    "host_memory": "Host memory",
-    "leak": "Memory growth",
-    "compile_time": "Compile time",
-    "recompiles": "Recompiles",
-    "cache": "Cache misses",
-    "cold_start": "Cold start",
-    "parity": "Wrong result",
-    "shadow_parity": "Wrong result",
-    "non_finite": "NaN or infinite",
-    "latched_eager": "Runs eager",
-    "compiled_nothing": "Compiled nothing",
-    "stuck_compiling": "Stuck",
-    "budget_burning": "Budget",
-    "stalled_calls": "Stalled calls",
-    "ranks_diverged": "Ranks",
-}
-SHARE_DENOMINATORS = {
-    "cache": "compile seconds",
-    "stalled": "calls waited for a compilation after warm-up",
-    "stalled_time": "call time was spent waiting for compilations",
-}
-"""What a share is of."""
 RANKS_DIVERGED = "ranks_diverged"
 """Told before changes: under an alert of something else this is what is new."""
 
@@ -157,9 +124,7 @@ def _line(row: dict[str, Any]) -> EvidenceLine:
     known = read_change(row)
     line = EvidenceLine(
         metric=metric,
-        name=label
-        if label and label not in LABELS
-        else METRIC_NAMES.get(metric, metric.replace("_", " ") or "A metric"),
+        name=label if label and label not in LABELS else find_metric(metric).name or "A metric",
         region=region,
         unit=known.unit,
         baseline=known.baseline,
@@ -191,7 +156,7 @@ def format_change(known: Change) -> str:
     computed from, and their window."""
     if known.unit in ("share", "per hour") and known.candidate is not None:
         unit = (
-            f" of {SHARE_DENOMINATORS.get(known.metric, 'calls')}" if known.unit == "share" else ""
+            f" of {find_metric(known.metric).share_of or 'calls'}" if known.unit == "share" else ""
         )
         before = f" (before: {known.baseline_said})" if known.baseline is not None else ""
         said = f"{known.candidate_said}{unit}{before}"

@@ -10,30 +10,8 @@ from typing import Any
 from dashboard.fleet.metrics.eager_causes import format_causes
 from dashboard.regressions.evidence_reader import Change, read_changes
 from dashboard.ui import words
+from dashboard.vocabulary.metrics import find_metric
 
-METRIC_NAMES = {
-    "p50": "p50",
-    "p95": "p95",
-    "p99": "p99",
-    "gpu_p50": "p50, GPU time",
-    "gpu_p99": "p99, GPU time",
-    "eager": "Eager calls",
-    "errors": "Errors",
-    "stalled": "Stalled calls",
-    "stalled_time": "Stalled time",
-    "throughput": "Throughput",
-    "gpu_peak": "Peak GPU memory",
-    "memory": "Peak GPU memory",
-    "gpu_memory": "Peak GPU memory",
-    "host_memory": "Host memory",
-    "leak": "Memory growth",
-    "compile_seconds": "Compile time",
-    "compile_time": "Compile time",
-    "recompiles": "Recompiles",
-    "cache_misses": "Cache misses",
-    "cache": "Cache misses",
-    "cold_start": "Cold start",
-}
 _NOT_COMPARED_REASONS = {
     "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and "
     "world size; they are not compared",
@@ -132,6 +110,6 @@ def list_not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str
 def _row(change: Change, kind: str) -> ChangeRow:
     return ChangeRow(
         change,
-        METRIC_NAMES.get(change.metric, change.metric.replace("_", " ")),
+        find_metric(change.metric).name,
         change.drives and kind != "watch",
     )

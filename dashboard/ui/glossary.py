@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dashboard.vocabulary.metrics import METRICS
+
 
 @dataclass(frozen=True)
 class GlossaryEntry:
@@ -59,7 +61,7 @@ GLOSSARY: dict[str, GlossaryEntry] = {
         "Eager without anybody telling shows here.",
     ),
     "eager": GlossaryEntry(
-        "Eager share",
+        METRICS["eager"].title,
         "Share of the calls that ran eager for each cause: a recompile limit, a stance, a "
         "skip, disabled compilation, "
         "a failed compilation, or no graph to run. Among the calls known; partly compiled "
@@ -71,18 +73,19 @@ GLOSSARY: dict[str, GlossaryEntry] = {
         "large miss costs more than ten small.",
     ),
     "cold_start": GlossaryEntry(
-        "Cold start",
+        METRICS["cold_start"].title,
         "From the start of the process to its first steady call. Fleet: the median of the "
         "instances that "
         "report now. Other pages: of all known "
         "starts of the version.",
     ),
     "gpu_memory": GlossaryEntry(
-        "Peak GPU memory",
+        METRICS["gpu_memory"].title,
         "The highest that any one instance reported in the range. Without a GPU: host memory.",
     ),
     "host_memory": GlossaryEntry(
-        "Host memory", "The highest resident memory that any one instance reported in the range."
+        METRICS["host_memory"].title,
+        "The highest resident memory that any one instance reported in the range.",
     ),
     "instances": GlossaryEntry(
         "Instances",
@@ -92,19 +95,19 @@ GLOSSARY: dict[str, GlossaryEntry] = {
         "a data worker, is not counted.",
     ),
     "recompiles": GlossaryEntry(
-        "Recompiles",
+        METRICS["recompiles"].title,
         "Compilations after the first of a frame. The judged rate, per hour and instance, "
         "leaves out the "
         "first 20 min of an instance; the excluded "
         "ones are counted next to it. Each recompile stalls the calls that wait for it.",
     ),
     "compile": GlossaryEntry(
-        "Compile time",
+        METRICS["compile_time"].title,
         "Seconds that an instance spent compiling in the interval, on average over the "
         "instances that reported.",
     ),
     "throughput": GlossaryEntry(
-        "Throughput",
+        METRICS["throughput"].title,
         "Items per second of call time, where the job says how many items a call handles; "
         "of an engine that is read from outside, "
         "per second of wall time.",
@@ -115,7 +118,7 @@ GLOSSARY: dict[str, GlossaryEntry] = {
         "beside what is.",
     ),
     "errors": GlossaryEntry(
-        "Errors", "Share of the calls that raised, among those of which it is known."
+        METRICS["errors"].title, "Share of the calls that raised, among those of which it is known."
     ),
     "alerts": GlossaryEntry("Alerts", "Alerts that are not resolved, and the age of the oldest."),
     "calls_now": GlossaryEntry(

@@ -36,7 +36,7 @@ def alert(made: Made) -> Alert:
     verdict = deployment.verdicts.get()
     told = Alert.objects.create(
         project=made.project, deployment=deployment, number=7, verdict=verdict, severity="roll_back", worst="roll_back",
-        title="ranker 2026.11.3: p50 31 % slower, 28 % of calls eager", opened_at=clock.now(),
+        title="ranker 2026.11.3: p50 31 % slower, 28 % of calls run eager", opened_at=clock.now(),
     )  # fmt: skip
     line(told, "opened", verdict.sentence, 1, verdict)
     RollbackGuide.objects.create(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from dashboard.fleet.metrics.aggregate import CallTotals, ProcessTotals
 from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
+from dashboard.vocabulary.metrics import METRICS
 
 MetricKind = Literal["duration", "share", "size", "rate", "count"]
 MetricReader = Callable[[CallTotals | None, ProcessTotals | None], float | None]
@@ -107,29 +108,43 @@ P50 = _quantile("p50", 0.5)
 P95 = _quantile("p95", 0.95)
 P99 = _quantile("p99", 0.99)
 TRAFFIC = Metric("traffic", "Traffic", "calls/s per instance", "rate", _traffic, "down")
-THROUGHPUT = Metric("throughput", "Throughput", "items/s of call time", "rate", _items, "down")
+THROUGHPUT = Metric(
+    "throughput", METRICS["throughput"].title, "items/s of call time", "rate", _items, "down"
+)
 ENGINE_THROUGHPUT = replace(THROUGHPUT, unit="items/s of wall time, per engine")
 """Unit of engines that are scraped from outside. An engine produces several items at once, so the
 sum of request times does not measure its speed."""
-EAGER = Metric("eager", "Eager share", "% of calls", "share", _eager)
-RECOMPILES = Metric("recompiles", "Recompiles", "per hour and instance", "count", _recompiles)
-ERRORS = Metric("errors", "Errors", "% of calls", "share", _errors)
-STALLED = Metric(
-    "stalled", "Stalled calls", "% of calls, waiting for a compilation", "share", _stalled
+EAGER = Metric("eager", METRICS["eager"].title, "% of calls", "share", _eager)
+RECOMPILES = Metric(
+    "recompiles", METRICS["recompiles"].title, "per hour and instance", "count", _recompiles
 )
-STALLED_TIME = Metric("stalled_time", "Stalled time", "% of call time", "share", _stalled_time)
-COMPILE = Metric("compile", "Compile time", "s per instance", "count", _compile_seconds)
+ERRORS = Metric("errors", METRICS["errors"].title, "% of calls", "share", _errors)
+STALLED = Metric(
+    "stalled", METRICS["stalled"].title, "% of calls, waiting for a compilation", "share", _stalled
+)
+STALLED_TIME = Metric(
+    "stalled_time", METRICS["stalled_time"].title, "% of call time", "share", _stalled_time
+)
+COMPILE = Metric(
+    "compile", METRICS["compile_time"].title, "s per instance", "count", _compile_seconds
+)
 CACHE = Metric("cache", "Cache hit", "% of compile seconds", "share", _cache_hit, "down")
-COLD_START = Metric("cold_start", "Cold start", "s to first steady call", "count", lambda *_: None)
+COLD_START = Metric(
+    "cold_start", METRICS["cold_start"].title, "s to first steady call", "count", lambda *_: None
+)
 GPU_MEMORY = Metric(
     "gpu_memory",
-    "Peak GPU memory",
+    METRICS["gpu_memory"].title,
     "highest instance",
     "size",
     lambda _, p: p.gpu_peak if p else None,
 )
 HOST_MEMORY = Metric(
-    "host_memory", "Host memory", "highest instance", "size", lambda _, p: p.host_rss if p else None
+    "host_memory",
+    METRICS["host_memory"].title,
+    "highest instance",
+    "size",
+    lambda _, p: p.host_rss if p else None,
 )
 
 TRENDS = (

@@ -11,30 +11,11 @@ from typing import Any, Literal
 from dashboard.fleet.metrics.eager_causes import format_causes
 from dashboard.regressions.evidence_reader import Change, read_change, read_number
 from dashboard.ui import words
+from dashboard.vocabulary.metrics import find_metric
 
 Raw = Mapping[str, Any]
 Tone = Literal["rollback", "watch", "quiet", "open"]
 
-METRIC_TITLES = {
-    "p50": ("p50", "wall time"),
-    "gpu_p50": ("p50", "GPU time"),
-    "p95": ("p95", "wall time"),
-    "gpu_p95": ("p95", "GPU time"),
-    "p99": ("p99", "wall time"),
-    "gpu_p99": ("p99", "GPU time"),
-    "eager": ("Eager calls", "share of calls"),
-    "errors": ("Errors", "share of calls"),
-    "stalled": ("Stalled calls", "share of calls"),
-    "stalled_time": ("Stalled time", "share of call time"),
-    "recompiles": ("Recompiles", "per hour and instance"),
-    "leak": ("GPU memory growth", "per hour, median slope"),
-    "throughput": ("Throughput", "items/s"),
-    "compile_time": ("Compile time", "per instance start"),
-    "cold_start": ("Cold start", "to first steady call"),
-    "gpu_memory": ("Peak GPU memory", "per instance"),
-    "host_memory": ("Host memory", "per instance"),
-    "cache": ("Cache misses", "share of compile seconds"),
-}
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
 MUTED = "MUTED"
@@ -124,7 +105,8 @@ def build_evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow
 
 def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
     key = str(raw["metric"])
-    title, detail = METRIC_TITLES.get(key, (key.replace("_", " "), str(raw.get("unit") or "")))
+    metric = find_metric(key)
+    detail = metric.detail or str(raw.get("unit") or "")
     if several_regions and raw.get("region"):
         detail = f"{detail}, {raw.get('region', '')}"
     known = read_change(raw)
@@ -138,7 +120,7 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
     interval = _interval(raw, tone) if unit != "share" and not known.bounded else None
     return EvidenceRow(
         key=key,
-        title=title,
+        title=metric.title,
         detail=detail,
         baseline=known.baseline_said,
         candidate=known.candidate_said,
@@ -161,7 +143,7 @@ def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
         effect=_effect(raw, unit),
         interval=interval,
         note="" if interval else _note(known),
-        follows=METRIC_TITLES.get(cause, (cause.replace("_", " "), ""))[0] if cause else "",
+        follows=find_metric(cause).title if cause else "",
         causes=format_causes(known.causes),
         tone=tone,
         unresolved=not several_regions and raw.get("reason") == "bucket_too_wide",

@@ -14,16 +14,16 @@ from dashboard.ui import words
 from dashboard.ui.charts import metric_values
 from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow
 from dashboard.ui.charts.metric_values import Metric
+from dashboard.vocabulary.metrics import METRICS
 
 Side = tuple[CallTotals | None, ProcessTotals | None]
 DETAILS = {
     "traffic": "calls/s per instance",
     "compile": "per instance",
-    "recompiles": "per hour and instance",
-    "eager": "share of calls",
-    "errors": "share of calls",
-    "stalled": "share of calls",
-    "stalled_time": "share of call time",
+    **{
+        key: METRICS[key].detail
+        for key in ("recompiles", "eager", "errors", "stalled", "stalled_time")
+    },
 }
 UNITS = {"recompiles": "per hour", "compile": "s", "cold_start": "s"}
 """Base units of the metrics whose charts name another one."""

@@ -22,7 +22,6 @@ from dashboard.regressions.evidence_reader import read_number
 from dashboard.ui import words
 from dashboard.ui.charts.cohort_labels import format_cohort
 from dashboard.ui.charts.evidence_table import (
-    METRIC_TITLES,
     MUTED,
     EvidenceRow,
     Raw,
@@ -50,6 +49,7 @@ from dashboard.ui.pages.configuration import (
 from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
 from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
 from dashboard.ui.selectors.compare import CompareData
+from dashboard.vocabulary.metrics import METRICS
 
 ALSO_SHOWN = 3
 NOT_COMPARED_REASONS = {
@@ -274,7 +274,7 @@ def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareData) ->
             what = str(entry.get("what") or "some calls")
             found.append(
                 ExcludedPart(
-                    METRIC_TITLES[what][0] if what in METRIC_TITLES else what,
+                    METRICS[what].title if what in METRICS else what,
                     NOT_COMPARED_REASONS.get(why, why.replace("_", " ")) + size,
                 )
             )

@@ -19,8 +19,8 @@ from dashboard.regressions.judge.settings_overrides import (
     list_settings,
 )
 from dashboard.ui import words
-from dashboard.ui.charts.evidence_table import METRIC_TITLES as METRICS
 from dashboard.ui.selectors.judging import DetectionData, list_changed_settings
+from dashboard.vocabulary.metrics import METRICS, find_metric
 
 
 @dataclass(frozen=True)
@@ -192,14 +192,16 @@ def _row(setting: Setting, facts: DetectionData, text: str, error: str) -> Setti
 def _titled(key: str) -> tuple[str, str]:
     if not key:
         return "All metrics", "how sure a verdict has to be"
-    title, detail = METRICS.get(key, (key.replace("_", " ").capitalize(), ""))
+    metric = find_metric(key)
     stand_ins = any(
         isinstance(metric, RatioMetric) and metric.instead_of == key
         for metric in PRODUCTION.metrics
     )
     return (
-        title,
-        "wall time, or GPU time where calls return before the GPU is done" if stand_ins else detail,
+        metric.title if key in METRICS else metric.title.capitalize(),
+        "wall time, or GPU time where calls return before the GPU is done"
+        if stand_ins
+        else metric.detail,
     )
 
 
@@ -226,10 +228,10 @@ def _learned(facts: DetectionData) -> list[VarianceRow]:
         assumed = prior[0][1] ** 0.5 if prior else getattr(metric, "dispersion", None)
         if not prior and learned.dispersion is not None:
             spread = f"{words.percent(learned.dispersion)} beyond chance"
-        title, detail = METRICS.get(metric.name, (metric.name.replace("_", " "), ""))
+        named = find_metric(metric.name)
         found.append(
             VarianceRow(
-                metric=f"{title}, {detail}" if detail else title,
+                metric=", ".join(filter(None, (named.title, named.detail))),
                 pairs=learned.pairs,
                 in_force=learned.pairs >= ENOUGH_PAIRS,
                 spread=spread or "not seen yet",

@@ -25,12 +25,15 @@ EAGER = evidence_row(
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ([evidence_row(change=0.27), EAGER], "p50 27\u00a0% slower, 27.7\u00a0% of calls eager"),
-        ([EAGER], "27.7\u00a0% of calls eager"),
+        (
+            [evidence_row(change=0.27), EAGER],
+            "p50 27\u00a0% slower, 27.7\u00a0% of calls run eager",
+        ),
+        ([EAGER], "27.7\u00a0% of calls run eager"),
         ([ERRORS], "1.2\u00a0% of calls fail"),
         (
             [evidence_row(change=0.1), evidence_row("gpu_p50", change=0.4), EAGER],
-            "p50, GPU time 40\u00a0% slower, 27.7\u00a0% of calls eager",
+            "p50, GPU time 40\u00a0% slower, 27.7\u00a0% of calls run eager",
         ),
         ([evidence_row("memory", change=0.2)], "Peak GPU memory +20\u00a0%"),
         ([evidence_row(drives=False)], "Only 25 % can be compared."),

@@ -45,7 +45,7 @@ def test_a_headline_says_a_share_without_an_exponent(share: float, said: str) ->
     title = build_alert_title(
         model="ranker", version="2", sentence="", evidence={"evidence": [row]}
     )
-    assert title == f"ranker 2: {said}\u00a0% of calls eager"
+    assert title == f"ranker 2: {said}\u00a0% of calls run eager"
 
 
 @pytest.mark.parametrize(

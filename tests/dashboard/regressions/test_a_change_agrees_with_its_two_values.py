@@ -58,7 +58,7 @@ def test_memory_growth_is_a_rate_in_every_place() -> None:
     change = read_change(leak)
     assert (change.change_said, change.range_said) == (f"+23.3{S}%/h", f"11 to 35{S}%/h")
     title = build_alert_title(model="m", version="2", sentence="", evidence={"evidence": [leak]})
-    assert title == f"m 2: Memory growth +23.3{S}%/h"
+    assert title == f"m 2: GPU memory growth +23.3{S}%/h"
     assert serialize_change(change)["change_ratio"] is None
 
 

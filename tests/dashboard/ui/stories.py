@@ -167,7 +167,7 @@ def alert(owner: WatchedModel, number: int = 418) -> Alert:
         verdict=worst,
         severity="roll_back",
         worst="roll_back",
-        title="ranker 2026.11.3: p50 31 % slower, 28 % of calls eager",
+        title="ranker 2026.11.3: p50 31 % slower, 28 % of calls run eager",
         opened_at=now - timedelta(minutes=150),
     )
     line(made, "opened", watched.sentence, 150, watched)

@@ -213,9 +213,7 @@ def test_the_version_page_and_every_headline_have_the_same_sentence(
         in judged.verdict.sentence.replace("\u00a0", " ")
     )
     assert f"{eager.candidate} of calls run eager" in judged.verdict.sentence.replace("\u00a0", " ")
-    title = (
-        f"ranker 2026.11.3: p50 {p50.change.lstrip('+')} slower, {eager.candidate} of calls eager"
-    )
+    title = f"ranker 2026.11.3: p50 {p50.change.lstrip('+')} slower, {eager.candidate} of calls run eager"
     assert judged.alert.title.replace("\u00a0", " ") == title
     said = judged.verdict.sentence.replace("\u00a0", " ").split(" than ")[0]
     for address in (

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from dashboard.common.numbers import is_factor, magnitude
 from dashboard.regressions.judge.self_drift import SelfDrift
-
-NAMES = {"p50": "p50", "gpu_p50": "GPU time p50"}
+from dashboard.vocabulary.metrics import find_metric
 
 
 def describe_drift(found: Mapping[str, object] | SelfDrift) -> str:
@@ -22,6 +21,6 @@ def describe_drift(found: Mapping[str, object] | SelfDrift) -> str:
     ratio = change if isinstance(change, float) else 0.0
     size = f"{magnitude(ratio)} {'as long as' if is_factor(ratio) else 'slower than'}"
     return (
-        f"{NAMES.get(str(metric), str(metric))}{of} is {size} on the version's own first day, "
+        f"{find_metric(str(metric)).phrase}{of} is {size} on the version's own first day, "
         "adjusted for load and time of day"
     )

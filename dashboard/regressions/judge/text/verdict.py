@@ -18,6 +18,7 @@ from dashboard.regressions.judge.text.numbers import (
     format_duration,
     orient_change,
 )
+from dashboard.vocabulary.metrics import find_metric
 
 CONFIDENCE_NOTE = (
     "Intervals are widened for every metric and for looking again each minute; they are "
@@ -25,26 +26,6 @@ CONFIDENCE_NOTE = (
     "not provably valid at every moment."
 )
 
-LEVELS = {
-    "p50": ("p50", "slower", "faster"),
-    "gpu_p50": ("GPU time p50", "slower", "faster"),
-    "p99": ("p99", "slower", "faster"),
-    "gpu_p99": ("GPU time p99", "slower", "faster"),
-    "throughput": ("throughput", "lower", "higher"),
-    "gpu_memory": ("peak GPU memory", "higher", "lower"),
-    "host_memory": ("host memory", "higher", "lower"),
-    "compile_time": ("compile time", "longer", "shorter"),
-    "cold_start": ("cold start", "longer", "shorter"),
-}
-FACTOR_WORDS = {"slower": "long", "longer": "long"}
-"""A factor instead of a percentage: 22.8 times as long."""
-COUNTS = {
-    "eager": "of calls run eager",
-    "errors": "of calls fail",
-    "stalled": "of calls wait for a compilation",
-    "stalled_time": "of the time of calls is spent waiting for compilations",
-    "cache": "of compile seconds were not in a cache",
-}
 COUNTS_WITH_CAUSES = ("eager", "stalled")
 """Counts of which a cause is known."""
 MOST_LEVELS = 2
@@ -127,7 +108,9 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
         for name, bound in outcome.bounds.items()
     }
     each = ", ".join(
-        f"{LEVELS[name][0]} {magnitude(bound)}" for name, bound in bounds.items() if name in LEVELS
+        f"{metric.phrase} {magnitude(bound)}"
+        for metric, bound in ((find_metric(name), bound) for name, bound in bounds.items())
+        if metric.kind in ("latency", "level")
     )
     worst = magnitude(max(bounds.values(), default=0.0))
     side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
@@ -156,7 +139,7 @@ def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
         if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"
     ]
     return "".join(
-        f" {capitalize(LEVELS.get(row.metric, (row.metric,))[0])} {NOT_JUDGED_REASONS[row.reason]}."
+        f" {capitalize(find_metric(row.metric).phrase)} {NOT_JUDGED_REASONS[row.reason]}."
         for row in silent
     )
 
@@ -278,7 +261,7 @@ def level_phrase(
     row: Evidence, baseline: str, say_minute: Callable[[int], str], several: bool
 ) -> str:
     """A level against the baseline, with its interval and how many instances show it."""
-    name, worse, better = LEVELS.get(row.metric, (row.metric, "worse", "better"))
+    metric = find_metric(row.metric)
     change = row.change or 0.0
     if row.metric == "leak":
         more = (
@@ -292,23 +275,23 @@ def level_phrase(
     of = f" of `{row.region}`" if several and row.region else ""
     ratio, than = orient_change(change, row.worse), describe_baseline(baseline, row.layouts)
     way, word = (
-        (f"as {FACTOR_WORDS.get(worse, 'high')}", "as")
+        (f"as {metric.factor_word}", "as")
         if is_factor(ratio)
-        else (worse if change >= 0 else better, "than")
+        else (metric.worse if change >= 0 else metric.better, "than")
     )
     size = f"{magnitude(ratio)} {way} ({interval(row, change >= 0)})"
     least = "at least " if row.baseline_at_most or row.candidate_at_most else ""
     return (
-        f"{name}{of} is {least}{size} {word} {than} on "
+        f"{metric.phrase}{of} is {least}{size} {word} {than} on "
         f"{instances_phrase(row)}{since_phrase(row, say_minute)}"
     )
 
 
 def count_phrase(row: Evidence) -> str:
     """The share of calls that show a count, or how many there are an hour."""
-    if row.unit == "per hour":
-        return f"{number(row.candidate or 0.0)} {row.metric} an hour and instance"
-    return f"{percent(row.candidate or 0.0)} {COUNTS.get(row.metric, f'of calls: {row.metric}')}"
+    value = row.candidate or 0.0
+    said = number(value) if row.unit == "per hour" else percent(value)
+    return f"{said} {find_metric(row.metric).predicate or f'of calls: {row.metric}'}"
 
 
 def baseline_phrase(row: Evidence, baseline: str) -> str:

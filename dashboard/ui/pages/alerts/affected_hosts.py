@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.alerts.evidence_lines import METRIC_NAMES
 from dashboard.fleet.models import Instance
 from dashboard.fleet.names import NAME_COLUMNS, NameColumns, process_name
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.models import Verdict
+from dashboard.vocabulary.metrics import find_metric
 
 NAMED = 4
 """Instances of one fact that are named; the page of all of them is a step away."""
@@ -55,7 +55,7 @@ def _places(fact: Mapping[str, Any], names: Mapping[str, str]) -> FactHosts:
     ids, kind = [str(id) for id in fact["instances"]], str(fact.get("kind"))
     named = [(id if id in names else "", names.get(id, id)) for id in ids[:NAMED]]
     return FactHosts(
-        METRIC_NAMES.get(kind, "Seen"), named, len(ids) - len(named), _PAGES.get(kind, "instances")
+        find_metric(kind).name, named, len(ids) - len(named), _PAGES.get(kind, "instances")
     )
 
 

@@ -1,0 +1,1 @@
+"""Vocabulary: what metrics, reasons and verdicts are called, for sentences, pages and messages."""
