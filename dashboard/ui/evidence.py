@@ -11,18 +11,7 @@ from dashboard.fleet.metrics.eager_causes import format_causes
 from dashboard.regressions.evidence_reader import Change, read_changes
 from dashboard.ui import words
 from dashboard.vocabulary.metrics import find_metric
-
-_NOT_COMPARED_REASONS = {
-    "no_baseline_in_stratum": "have no baseline on the same GPU type, mode and "
-    "world size; they are not compared",
-    "no_baseline_in_bucket": "have no baseline of the same shape; they are not compared",
-    "too_few_calls": "come too seldom to compare",
-    "agents_differ": "are not comparable: agent versions differ",
-    "one_sided": "are not reported by both versions; they are not compared",
-    "after_the_baseline_ended": "came after the baseline had ended; they are not compared",
-    "no_baseline_on_host": "ran on a host where the baseline had not run; they are not compared",
-    "past_too_short": "ran on a host where the baseline had run under 3 h; they are not compared",
-}
+from dashboard.vocabulary.reasons import describe_not_compared
 
 
 @dataclass(frozen=True)
@@ -101,9 +90,7 @@ def list_not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str
     for entry in found if isinstance(found, list) else []:
         share, why = entry.get("share"), str(entry.get("why", ""))
         if isinstance(share, int | float) and share >= 0.01:
-            said.append(
-                (words.percent(share), _NOT_COMPARED_REASONS.get(why, why.replace("_", " ")))
-            )
+            said.append((words.percent(share), f"are not compared: {describe_not_compared(why)}"))
     return said
 
 

@@ -12,6 +12,7 @@ from dashboard.fleet.metrics.eager_causes import format_causes
 from dashboard.regressions.evidence_reader import Change, read_change, read_number
 from dashboard.ui import words
 from dashboard.vocabulary.metrics import find_metric
+from dashboard.vocabulary.reasons import UNDECIDED
 
 Raw = Mapping[str, Any]
 Tone = Literal["rollback", "watch", "quiet", "open"]
@@ -19,11 +20,6 @@ Tone = Literal["rollback", "watch", "quiet", "open"]
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
 NOT_JUDGED = "NOT JUDGED"
 MUTED = "MUTED"
-UNRESOLVED_REASONS = {
-    "one_sided": "one version does not report it",
-    "too_few_calls": "too few calls a minute",
-    "bucket_too_wide": "a bucket of the engine is wider than the difference",
-}
 
 
 @dataclass(frozen=True)
@@ -192,5 +188,5 @@ def _effect(raw: Raw, unit: str) -> str:
 
 def _note(known: Change) -> str:
     if known.baseline is None or known.candidate is None:
-        return UNRESOLVED_REASONS.get(known.reason, "nothing to compare yet")
+        return UNDECIDED.get(known.reason, "nothing to compare yet")
     return f"{known.baseline_said} to {known.candidate_said}"

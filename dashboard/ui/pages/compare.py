@@ -50,18 +50,9 @@ from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
 from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
 from dashboard.ui.selectors.compare import CompareData
 from dashboard.vocabulary.metrics import METRICS
+from dashboard.vocabulary.reasons import describe_not_compared
 
 ALSO_SHOWN = 3
-NOT_COMPARED_REASONS = {
-    "no_baseline_in_stratum": "no baseline on the same GPU type, mode and world size",
-    "no_baseline_in_bucket": "no baseline call of the same shape in the same minutes",
-    "too_few_calls": "too few calls to compare",
-    "one_sided": "not reported by both versions",
-    "agents_differ": "not comparable: agent versions differ",
-    "after_the_baseline_ended": "came after the baseline had ended",
-    "no_baseline_on_host": "the baseline had not run on this host",
-    "past_too_short": "the baseline had run under 3 h on this host",
-}
 COMPARISON_METHODS = {
     "side_by_side": "same minutes, strata and shapes",
     "day_before": "same hosts 24 h earlier, same shapes",
@@ -275,7 +266,7 @@ def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareData) ->
             found.append(
                 ExcludedPart(
                     METRICS[what].title if what in METRICS else what,
-                    NOT_COMPARED_REASONS.get(why, why.replace("_", " ")) + size,
+                    describe_not_compared(why) + size,
                 )
             )
     muted = [row.title for row in rows if row.label == MUTED]

@@ -99,7 +99,7 @@ def test_what_cannot_be_seen_is_written_out(signed_in: Client, alert: Alert) -> 
     html = page(signed_in)
     assert "1\u00a0silent instance" in html
     assert "9\u00a0% of ranker&#x27;s calls" in html
-    assert "have no baseline of the same shape; they are not compared" in html
+    assert "are not compared: no baseline call of the same shape in the same minutes" in html
 
 
 def test_what_changed_lists_deployments_and_verdicts(signed_in: Client, alert: Alert) -> None:

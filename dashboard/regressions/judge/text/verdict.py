@@ -19,6 +19,7 @@ from dashboard.regressions.judge.text.numbers import (
     orient_change,
 )
 from dashboard.vocabulary.metrics import find_metric
+from dashboard.vocabulary.reasons import UNDECIDED, describe_not_compared
 
 CONFIDENCE_NOTE = (
     "Intervals are widened for every metric and for looking again each minute; they are "
@@ -32,24 +33,6 @@ MOST_LEVELS = 2
 MOST_MINOR = 3
 LONG_AGO_MINUTES = 120
 """Minutes without a comparison after which HEALTHY says since when."""
-NOT_JUDGED_REASONS: dict[str, str] = {
-    "one_sided": "is not judged: one version does not report it",
-    "too_few_calls": "is not judged: too few calls a minute",
-    "bucket_too_wide": "is not judged: a bucket in which the engine "
-    "counts is wider than the difference",
-}
-NOT_COMPARED_REASONS = {
-    "no_baseline_in_stratum": "no baseline instance in this stratum",
-    "no_baseline_in_bucket": "the baseline has no calls in this shape bucket",
-    "too_few_calls": "fewer than 20 calls of an instance within an hour",
-    "one_sided": "the metric is not reported by both versions",
-    "after_the_baseline_ended": "the baseline no longer ran",
-    "no_baseline_on_host": "the baseline did not run on this host",
-    "agents_differ": "not comparable: agent versions differ",
-    "past_too_short": f"the baseline ran under 3{SPACE}h on this host",
-}
-
-
 LAYOUT_PHRASES: dict[Layout, str] = {
     "side_by_side": "",
     "day_before": f" on the same hosts 24{SPACE}h earlier",
@@ -128,7 +111,7 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
     last = outcome.last_compared_minute
     if last is not None and outcome.minute - last > LONG_AGO_MINUTES:
         sentence += f" Nothing was compared since {say_minute(last)}."
-    return sentence + not_judged_phrases(outcome, NOT_JUDGED_REASONS)
+    return sentence + not_judged_phrases(outcome, UNDECIDED)
 
 
 def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
@@ -139,7 +122,7 @@ def not_judged_phrases(outcome: Outcome, reasons: Collection[str]) -> str:
         if row.hard and row.judged and row.reason in reasons and row.label == "NOT ENOUGH DATA"
     ]
     return "".join(
-        f" {capitalize(find_metric(row.metric).phrase)} {NOT_JUDGED_REASONS[row.reason]}."
+        f" {capitalize(find_metric(row.metric).phrase)} is not judged: {UNDECIDED[row.reason]}."
         for row in silent
     )
 
@@ -393,7 +376,7 @@ def plural_instances(fact: CertainFact) -> str:
 
 def not_compared_phrase(item: NotCompared) -> str:
     """What was not compared and why."""
-    return f"{item.what} ({NOT_COMPARED_REASONS[item.why]})"
+    return f"{item.what} ({describe_not_compared(item.why)})"
 
 
 def not_enough_sentence(
