@@ -24,6 +24,7 @@ from dashboard.fleet.fold.live_spans import GONE_AFTER_MINUTES
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
+from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
 PERIOD_DAYS = 90
 MIN_GRADED_ALERTS = 10
@@ -131,7 +132,7 @@ def read_alert_quality(*, project: Project) -> AlertQuality:
     rows = Alert.objects.filter(
         project=project, cause=AlertCause.REGRESSION, opened_at__gte=since
     ).annotate(not_back=Exists(not_back))
-    graded = {str(kind): OutcomeCounts(kind) for kind in (VerdictKind.ROLL_BACK, VerdictKind.WATCH)}
+    graded = {str(kind): OutcomeCounts(kind) for kind in ALERTING_VERDICTS}
     simulated = 0
     for worst, state, outcome, helped_not, made in rows.values_list(
         "worst", "state", "outcome", "not_back", "deployment__model__simulated"

@@ -9,10 +9,10 @@ from django.db.models import Case, F, Max, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
-from dashboard.alerts.services.transitions import SEVERITY_RANKS, rank_severity
 from dashboard.common import clock
 from dashboard.regressions.judge.certain_facts import has_rank_divergence
 from dashboard.regressions.models import RetainedVerdict, Verdict
+from dashboard.vocabulary.severity import ALERTING_VERDICTS, rank_severity
 
 MAX_VERDICTS_SEARCHED = 24
 """Verdicts of an alert that are searched for ranks that diverged."""
@@ -28,7 +28,7 @@ def annotate_open_alert(rows: QuerySet[Verdict]) -> QuerySet[Verdict]:
     held = Coalesce(Subquery(here.values("severity")[:1]), F("kind"))
     return rows.annotate(
         open_alert=Subquery(here.values("pk")[:1]),
-        kind_standing=Case(When(kind__in=SEVERITY_RANKS, then=F("kind")), default=held),
+        kind_standing=Case(When(kind__in=ALERTING_VERDICTS, then=F("kind")), default=held),
     )
 
 
@@ -126,7 +126,7 @@ def build_verdict_alerts_subquery(*, deployment: str, live_model: str) -> QueryS
 
 def _last_bad(deployments: Iterable[int]) -> dict[int, Verdict]:
     newest = (
-        Verdict.objects.filter(deployment__in=list(deployments), kind__in=SEVERITY_RANKS)
+        Verdict.objects.filter(deployment__in=list(deployments), kind__in=ALERTING_VERDICTS)
         .order_by()
         .values("deployment")
     )

@@ -13,8 +13,8 @@ from dashboard.regressions.evidence_reader import read_number as _number
 from dashboard.regressions.evidence_reader import read_text as _text
 from dashboard.regressions.judge.certain_facts import describe_fact
 from dashboard.vocabulary.metrics import find_metric
+from dashboard.vocabulary.severity import LABELS
 
-LABELS = {"REGRESSED", "IMPROVED", "NO CHANGE", "NOT ENOUGH DATA"}
 RANKS_DIVERGED = "ranks_diverged"
 """Told before changes: under an alert of something else this is what is new."""
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-ROLL_BACK = "roll_back"
+from dashboard.vocabulary.severity import ROLL_BACK
+
 MAX_HOLD_PERIODS = 20
 """Windows and quiet hours that follow one another are looked through so many times; what is longer
 is looked at again then."""

@@ -12,13 +12,13 @@ from dashboard.alerts.current_verdict import resolve_current_verdict
 from dashboard.alerts.evidence_lines import select_strongest_evidence
 from dashboard.alerts.links import alert_url, compare_url
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState
-from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.regressions.baseline_choices import ACCEPT
 from dashboard.regressions.judge.certain_facts import list_wrong_results
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
+from dashboard.vocabulary.severity import rank_severity
 
 SILENT_AFTER_MINUTES = 10
 """Minutes without a report or an evaluation after which HEALTHY no longer passes the gate."""

@@ -21,15 +21,7 @@ from dashboard.regressions.comparison_cache import replay_comparison
 from dashboard.regressions.judge.settings import Settings
 from dashboard.regressions.judge_service import build_judgement
 from dashboard.regressions.models import Comparison, Verdict, VerdictKind
-
-SEVERITY_ORDER = [
-    VerdictKind.NOT_ENOUGH_DATA,
-    VerdictKind.HEALTHY,
-    VerdictKind.WATCH,
-    VerdictKind.ROLL_BACK,
-]
-"""Verdicts by increasing demand on people. Of a deployment's verdicts, the last in this order
-counts."""
+from dashboard.vocabulary.severity import VERDICTS_BY_CLAIM
 
 REASON_DROPPED = "started before the minutes of instances that are still kept"
 REASON_NO_BASELINE = "had nothing to be compared with"
@@ -168,7 +160,7 @@ def _list_past_kinds(deployment: Deployment, until: int) -> list[str]:
 
 def _worst(kinds: Iterable[str]) -> str:
     known = [VerdictKind(kind) for kind in kinds if kind in VerdictKind.values]
-    return str(max(known, key=SEVERITY_ORDER.index)) if known else ""
+    return str(max(known, key=VERDICTS_BY_CLAIM.index)) if known else ""
 
 
 def _backtest_deployment(

@@ -12,6 +12,7 @@ from dashboard.regressions.evidence_reader import Change, read_changes
 from dashboard.ui import words
 from dashboard.vocabulary.metrics import find_metric
 from dashboard.vocabulary.reasons import describe_not_compared
+from dashboard.vocabulary.severity import order_by_label
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ class ChangeRow:
 def build_change_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> list[ChangeRow]:
     """The rows that were judged, those that drive the verdict first."""
     rows = [_row(change, kind) for change in read_changes(evidence) if change.judged]
-    order = {"REGRESSED": 0, "IMPROVED": 1, "NO CHANGE": 2}
-    return sorted(rows, key=lambda row: (not row.drives, order.get(row.label, 3)))
+    return sorted(rows, key=lambda row: (not row.drives, order_by_label(row.label)))
 
 
 def find_metric_row(

@@ -16,9 +16,9 @@ from dashboard.alerts.services.transitions import lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.projects.models import Project
-from dashboard.regressions.models import VerdictKind
+from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
-SEVERITIES = (VerdictKind.WATCH.value, VerdictKind.ROLL_BACK.value)
+SEVERITIES = tuple(reversed(ALERTING_VERDICTS))
 REMINDER_MINUTES = range(5, 10081)
 MAX_ENTRIES = 100
 """Rules, and windows that are not over, of one project; and names in one list."""

@@ -12,7 +12,6 @@ from dashboard.alerts.evidence_lines import list_driving_metrics
 from dashboard.alerts.models import Alert, AlertCause, AlertOutcome, AlertState, EventKind
 from dashboard.alerts.services.silence import has_silence_alert
 from dashboard.alerts.services.transitions import (
-    SEVERITY_RANKS,
     alert_close,
     alert_open,
     alert_reopen,
@@ -20,13 +19,13 @@ from dashboard.alerts.services.transitions import (
     build_verdict_title,
     event_add,
     lock_project,
-    rank_severity,
 )
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.judge.certain_facts import list_urgent_facts
 from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.vocabulary.severity import ALERTING_VERDICTS, rank_severity
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +54,7 @@ def _deployments_with_news() -> Iterator[tuple[int, int]]:
         state=AlertState.RESOLVED
     )
     bad = Verdict.objects.filter(
-        current=True, kind__in=SEVERITY_RANKS, deployment__ended_minute=None
+        current=True, kind__in=ALERTING_VERDICTS, deployment__ended_minute=None
     )
     for verdict in bad.exclude(Exists(unresolved.filter(deployment=OuterRef("deployment")))):
         if _should_open(verdict):

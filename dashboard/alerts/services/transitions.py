@@ -21,13 +21,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Deployment
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict, VerdictKind
-
-SEVERITY_RANKS = {VerdictKind.WATCH: 1, VerdictKind.ROLL_BACK: 2}
-
-
-def rank_severity(kind: str) -> int:
-    """How bad a verdict is; 0 when it is not."""
-    return SEVERITY_RANKS.get(VerdictKind(kind), 0) if kind in VerdictKind.values else 0
+from dashboard.vocabulary.severity import rank_severity
 
 
 def lock_project(project_id: int) -> None:

@@ -49,8 +49,7 @@ from dashboard.ui.pages.versions_table import (
     version_rows,
 )
 from dashboard.ui.selectors.model import ModelData
-
-ALERTING_KINDS = (VerdictKind.ROLL_BACK, VerdictKind.WATCH)
+from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
 
 @dataclass
@@ -121,7 +120,7 @@ def model_page(facts: ModelData, *, clock_asked: str = "") -> ModelPage:
     by_cause = sorted(
         facts.alerts, key=lambda alert: alert.cause
     )  # that of a verdict before that of silence
-    loud = verdict is not None and verdict.kind in ALERTING_KINDS
+    loud = verdict is not None and verdict.kind in ALERTING_VERDICTS
     trends, versions = _numbers_shown(facts, chosen, evidence)
     return ModelPage(
         facts=facts,

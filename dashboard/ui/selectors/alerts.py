@@ -12,19 +12,19 @@ from django.http import Http404
 
 from dashboard.alerts.current_verdict import resolve_current_verdict
 from dashboard.alerts.models import Alert, AlertEvent, AlertState, Channel, Delivery, RollbackGuide
-from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
 from dashboard.fleet.deployment_marks import list_marks
 from dashboard.fleet.models import DeploymentMark
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
-from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.regressions.models import Verdict
 from dashboard.ui.selectors.alert_groups import (
     AlertFilter,
     RelatedAlerts,
     attach_other_environments,
     find_related_alerts,
 )
+from dashboard.vocabulary.severity import ALERTING_VERDICTS, rank_severity
 
 MAX_ALERTS_LISTED = 200
 """As many as a file has."""
@@ -68,7 +68,8 @@ def list_alerts(
         .defer("ran_on")
     )
     urgency = Case(
-        When(worst=VerdictKind.ROLL_BACK, then=0), When(worst=VerdictKind.WATCH, then=1), default=2
+        *(When(worst=kind, then=place) for place, kind in enumerate(ALERTING_VERDICTS)),
+        default=len(ALERTING_VERDICTS),
     )
     waiting = Case(When(state=AlertState.RESOLVED, then=3), default=urgency)
     taken = Case(When(state=AlertState.OPEN, then=0), default=1)
@@ -156,9 +157,8 @@ def _find_title_time(alert: Alert) -> datetime | None:
     on, the title does not."""
     if alert.verdict is None or rank_severity(alert.verdict.kind):
         return alert.verdict.created_at if alert.verdict else None
-    severe = [kind for kind in VerdictKind if rank_severity(kind)]
     rows = Verdict.objects.filter(
-        deployment=alert.deployment, pk__lt=alert.verdict.pk, kind__in=severe
+        deployment=alert.deployment, pk__lt=alert.verdict.pk, kind__in=ALERTING_VERDICTS
     )
     return rows.order_by("-pk").values_list("created_at", flat=True).first()
 

@@ -9,9 +9,9 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from dashboard.alerts.current_verdict import annotate_open_alert, apply_open_alerts
 from dashboard.alerts.models import Alert, AlertState
-from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
 from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
+from dashboard.vocabulary.severity import rank_severity
 
 CHANGES_SHOWN = 12
 

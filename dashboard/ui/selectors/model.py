@@ -42,7 +42,7 @@ from dashboard.fleet.selectors.versions.version_series import (
     read_region_seconds,
 )
 from dashboard.fleet.selectors.versions.versions import MAX_DEPLOYMENTS, list_model_deployments
-from dashboard.regressions.models import BaselineChoice, Verdict, VerdictKind
+from dashboard.regressions.models import BaselineChoice, Verdict
 from dashboard.regressions.selectors import (
     BaselineChoices,
     group_baseline_choices,
@@ -51,13 +51,13 @@ from dashboard.regressions.selectors import (
 from dashboard.ui.charts.version_styles import VersionStyle, assign_version_styles
 from dashboard.ui.selectors.caches import CacheData, read_cache_data
 from dashboard.ui.selectors.rollups import read_rollups
+from dashboard.vocabulary.severity import rank_severity
 
 MAX_VERSIONS_LISTED = 12
 MAX_EVENTS_SHOWN = 12
 MAX_ALERTS_READ = 20
 DEPLOYMENT_MARGIN_MINUTES = 60
 """Minutes before and after a deployment in which its processes may have reported without a call."""
-VERDICT_URGENCY = {VerdictKind.ROLL_BACK: 2, VerdictKind.WATCH: 1}
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ def _urgency(
     return (
         not deployment.version.is_other,
         live,
-        VERDICT_URGENCY.get(VerdictKind(verdict.kind), 0) if verdict and live else 0,
+        rank_severity(verdict.kind) if verdict and live else 0,
         deployment.started_minute,
     )
 

@@ -14,7 +14,6 @@ from dashboard.alerts.current_verdict import (
     find_divergence_alert,
     resolve_current_verdict,
 )
-from dashboard.alerts.services.transitions import rank_severity
 from dashboard.common import clock
 from dashboard.fleet.budgets import Budgets, resolve_budgets
 from dashboard.fleet.fold.keys import OTHER
@@ -33,6 +32,7 @@ from dashboard.fleet.selectors.numerics import ParityRow, list_version_parities
 from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls, read_series_calls
 from dashboard.fleet.selectors.versions.eager_causes import read_version_eager_causes
 from dashboard.regressions.models import RetainedVerdict
+from dashboard.vocabulary.severity import rank_severity
 
 MAX_DEPLOYMENTS = 60
 MAX_DAYS = 30

@@ -24,9 +24,10 @@ from dashboard.ui.http.time_range import (
 )
 from dashboard.ui.layout.silence_banner import silence_banner
 from dashboard.ui.pages.fleet.notes import list_blind_spots, list_changes
-from dashboard.ui.pages.fleet.rows import URGENCY, fleet_rows
+from dashboard.ui.pages.fleet.rows import fleet_rows
 from dashboard.ui.selectors.fleet import list_open_alerts, read_fleet_verdicts
 from dashboard.ui.selectors.kill_switch import list_live_kill_switches
+from dashboard.vocabulary.severity import VERDICTS_BY_URGENCY
 
 
 @require_safe
@@ -97,7 +98,7 @@ def _counts(request: ProjectRequest, kinds: list[str]) -> list[dict[str, Any]]:
             "current": request.GET.get("verdict") == kind.value,
             "query": replace_query(request.GET, verdict=kind.value),
         }
-        for kind in URGENCY
+        for kind in map(VerdictKind, VERDICTS_BY_URGENCY)
     ]
 
 

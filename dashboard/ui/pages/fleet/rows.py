@@ -25,14 +25,8 @@ from dashboard.ui.pages.fleet.cells import (
     share_cell,
 )
 from dashboard.ui.selectors.fleet import FleetVerdicts
-from dashboard.ui.selectors.model import VERDICT_URGENCY
+from dashboard.vocabulary.severity import order_by_urgency, rank_severity
 
-URGENCY = [
-    VerdictKind.ROLL_BACK,
-    VerdictKind.WATCH,
-    VerdictKind.NOT_ENOUGH_DATA,
-    VerdictKind.HEALTHY,
-]
 SHAPES = 6
 UNCOUNTED = (InstanceState.STARTING, InstanceState.ENDED)
 States = Mapping[int, InstanceState]
@@ -174,7 +168,7 @@ def _urgency(row: FleetRow) -> int:
         if row.accepted and row.kind != VerdictKind.HEALTHY
         else row.kind
     )
-    return URGENCY.index(VerdictKind(kind)) if kind in VerdictKind.values else len(URGENCY)
+    return order_by_urgency(kind)
 
 
 def _row(
@@ -246,7 +240,7 @@ def _unjudged(focus: Deployment | None, live: list[Deployment]) -> str:
 def _focus(live: Iterable[Deployment], said: FleetVerdicts) -> Deployment | None:
     """What the row is about: the newest live version, unless something is wrong with another."""
     loud = {
-        deployment_id: VERDICT_URGENCY.get(VerdictKind(verdict.kind), 0)
+        deployment_id: rank_severity(verdict.kind)
         for deployment_id, verdict in said.current.items()
     }
     return max(
