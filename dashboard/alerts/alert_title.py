@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.alerts.evidence_lines import EvidenceLine, select_strongest_evidence
 from dashboard.common.numbers import change, difference, is_factor, magnitude, percent
-from dashboard.regressions.evidence_reader import RATES
+from dashboard.regressions.stored_evidence import RATES
 from dashboard.vocabulary.metrics import find_metric
 
 MAX_DRIVERS, MAX_ROWS = 6, 40

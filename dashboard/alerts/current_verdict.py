@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from dashboard.alerts.models import Alert, AlertCause, AlertState
 from dashboard.common import clock
-from dashboard.regressions.judge.certain_facts import has_rank_divergence
+from dashboard.regressions.evidence_reader import find_rank_divergence
 from dashboard.regressions.models import RetainedVerdict, Verdict
 from dashboard.vocabulary.severity import ALERTING_VERDICTS, rank_severity
 
@@ -100,7 +100,7 @@ def find_divergence_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | Non
         (
             verdict
             for verdict in verdicts
-            if verdict is not None and has_rank_divergence(verdict.evidence)
+            if verdict is not None and find_rank_divergence(verdict.evidence)
         ),
         None,
     )

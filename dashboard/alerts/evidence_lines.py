@@ -1,22 +1,18 @@
-"""Picks the strongest evidence of a verdict and says it in one line each."""
+"""Evidence lines: the strongest evidence of a verdict, one line of text each."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any, TypedDict
 
 from dashboard.common.numbers import SPACE
-from dashboard.fleet.metrics.eager_causes import format_causes
-from dashboard.regressions.evidence_reader import NO_VALUE, Change, read_change
-from dashboard.regressions.evidence_reader import read_number as _number
-from dashboard.regressions.evidence_reader import read_text as _text
+from dashboard.regressions.evidence_reader import read_changes, read_facts
 from dashboard.regressions.judge.certain_facts import describe_fact
-from dashboard.vocabulary.metrics import find_metric
-from dashboard.vocabulary.severity import LABELS
+from dashboard.regressions.stored_evidence import NO_VALUE, Change, StoredFact
+from dashboard.vocabulary.severity import LABELS, ROLL_BACK, WATCH
 
 RANKS_DIVERGED = "ranks_diverged"
-"""Told before changes: under an alert of something else this is what is new."""
+"""Comes before changes: under an alert of something else this is what is new."""
 
 
 class EvidenceLine(TypedDict):
@@ -50,135 +46,94 @@ class EvidenceLine(TypedDict):
 def select_strongest_evidence(evidence: Any, limit: int = 3) -> list[EvidenceLine]:
     """What the verdict rests on: wrong results, ranks that went apart, the largest changes, then
     other facts that are certain; without any of them the largest changes that were judged."""
-    rows = list(_rows(evidence))
-    driving = [row for row in rows if row.get("drives") is True]
-    regressed = [row for row in rows if row.get("label") == "REGRESSED" and row not in driving]
-    wrong, facts = (_facts(evidence, severity) for severity in ("roll_back", "watch"))
-    rest = (
-        []
-        if driving or regressed or wrong or facts
-        else [row for row in rows if row.get("judged", True)]
-    )
-    changes = [
-        _line(row)
+    changes, facts = read_changes(evidence), read_facts(evidence)
+    driving = [one for one in changes if one.drives]
+    regressed = [one for one in changes if one.regressed and not one.drives]
+    wrong = [one for one in facts if one.severity == ROLL_BACK]
+    apart = [one for one in facts if one.severity == WATCH and one.kind == RANKS_DIVERGED]
+    other = [one for one in facts if one.severity == WATCH and one.kind != RANKS_DIVERGED]
+    certain = driving or regressed or wrong or apart or other
+    rest = [] if certain else [one for one in changes if one.judged]
+    largest = [
+        one
         for group in (driving, regressed, rest)
-        for row in sorted(group, key=_weight, reverse=True)
+        for one in sorted(group, key=_weight, reverse=True)
     ]
-    facts.sort(key=lambda line: line["metric"] != RANKS_DIVERGED)
-    apart = sum(line["metric"] == RANKS_DIVERGED for line in facts)
-    return [line for line in (*wrong, *facts[:apart], *changes, *facts[apart:]) if line["text"]][
-        :limit
-    ]
+    lines = [*map(_fact, (*wrong, *apart)), *map(_line, largest), *map(_fact, other)]
+    return [line for line in lines if line["text"]][:limit]
 
 
 def list_driving_metrics(evidence: Any) -> set[tuple[str, str]]:
     """Metric and region of every row that the verdict rests on."""
-    return {
-        (_text(row, "metric"), _text(row, "region"))
-        for row in _rows(evidence)
-        if row.get("drives") is True
-    }
+    return {(one.metric, one.region) for one in read_changes(evidence) if one.drives}
 
 
-def _rows(evidence: Any) -> Iterable[dict[str, Any]]:
-    found = (
-        evidence.get("metrics", evidence.get("evidence")) if isinstance(evidence, dict) else None
-    )
-    return (row for row in found if isinstance(row, dict)) if isinstance(found, list) else ()
-
-
-def _facts(evidence: Any, severity: str) -> list[EvidenceLine]:
-    found = evidence.get("facts") if isinstance(evidence, dict) else None
-    return (
-        [_fact(one) for one in found if isinstance(one, dict) and one.get("severity") == severity]
-        if isinstance(found, list)
-        else []
-    )
-
-
-def _fact(fact: dict[str, Any]) -> EvidenceLine:
-    """What is certain has no interval: it is told in words."""
-    line = _line({"metric": _text(fact, "kind")})
-    instances = fact.get("instances")
-    count = len(instances) if isinstance(instances, list | tuple) else 0
-    line["affected_instances"] = count or None
-    line["text"] = describe_fact(fact) + (
-        f", on {count}{SPACE}instance{'' if count == 1 else 's'}" if count else ""
-    )
+def _fact(fact: StoredFact) -> EvidenceLine:
+    """What is certain has no interval: words only."""
+    count = len(fact.instances or ())
+    on = f", on {count}{SPACE}instance{'' if count == 1 else 's'}" if count else ""
+    line = _line(Change(fact.kind, affected_instances=count or None))
+    line["text"] = describe_fact(fact) + on
     return line
 
 
-def _weight(row: dict[str, Any]) -> float:
-    change, share = _number(row, "change"), _number(row, "affected_share")
-    affected, instances = (
-        _number(row, "affected_instances"),
-        _number(row, "instances_candidate", "candidate_instances"),
+def _weight(change: Change) -> float:
+    if change.change is not None:
+        return abs(math.log1p(max(change.change, -0.999)))
+    if change.affected_share is not None:
+        return change.affected_share
+    return (change.affected_instances or 0) / max(change.candidate_instances or 1, 1)
+
+
+def _line(change: Change) -> EvidenceLine:
+    # The first release stored the name of the metric as the label of its row.
+    name = change.named.name if change.label in LABELS else change.label
+    parts = (format_change(change), change.causes_said, _instances(change))
+    return EvidenceLine(
+        metric=change.metric,
+        name=name or "A metric",
+        region=change.region,
+        unit=change.unit,
+        baseline=change.baseline,
+        candidate=change.candidate,
+        change=change.change,
+        low=change.low,
+        high=change.high,
+        instances_baseline=change.baseline_instances,
+        instances_candidate=change.candidate_instances,
+        affected_instances=change.affected_instances,
+        drives=change.drives,
+        causes=dict(change.causes),
+        minutes=change.minutes,
+        window=change.window,
+        baseline_at_most=change.baseline_at_most,
+        candidate_at_most=change.candidate_at_most,
+        text="; ".join(filter(None, parts)),
     )
-    if change is not None:
-        return abs(math.log1p(max(change, -0.999)))
-    return share if share is not None else (affected or 0) / max(instances or 1, 1)
 
 
-def _line(row: dict[str, Any]) -> EvidenceLine:
-    metric, label, region = _text(row, "metric"), _text(row, "label"), _text(row, "region")
-    known = read_change(row)
-    line = EvidenceLine(
-        metric=metric,
-        name=label if label and label not in LABELS else find_metric(metric).name or "A metric",
-        region=region,
-        unit=known.unit,
-        baseline=known.baseline,
-        candidate=known.candidate,
-        change=known.change,
-        low=known.low,
-        high=known.high,
-        instances_baseline=known.baseline_instances,
-        instances_candidate=known.candidate_instances,
-        affected_instances=known.affected_instances,
-        drives=known.drives,
-        causes=dict(known.causes),
-        minutes=known.minutes,
-        window=known.window,
-        baseline_at_most=known.baseline_at_most,
-        candidate_at_most=known.candidate_at_most,
-        text="",
-    )
-    line["text"] = "; ".join(
-        part
-        for part in (format_change(known), format_causes(known.causes), _instances(line))
-        if part
-    )
-    return line
-
-
-def format_change(known: Change) -> str:
+def format_change(change: Change) -> str:
     """+31 % (13 to 52 %), 19.3 to 25.3 ms, matched 57 min: the change with the two values it is
     computed from, and their window."""
-    if known.unit in ("share", "per hour") and known.candidate is not None:
-        unit = (
-            f" of {find_metric(known.metric).share_of or 'calls'}" if known.unit == "share" else ""
-        )
-        before = f" (before: {known.baseline_said})" if known.baseline is not None else ""
-        said = f"{known.candidate_said}{unit}{before}"
-    elif known.change_said == NO_VALUE:
+    if change.unit in ("share", "per hour") and change.candidate is not None:
+        of = f" of {change.named.share_of or 'calls'}" if change.unit == "share" else ""
+        before = f" (before: {change.baseline_said})" if change.baseline is not None else ""
+        said = f"{change.candidate_said}{of}{before}"
+    elif change.change_said == NO_VALUE:
         return ""
     else:
-        interval = f" ({known.range_said})" if known.range_said else ""
-        both = known.baseline is not None and known.candidate is not None
-        said = f"{known.change_said}{interval}" + (
-            f", {known.baseline_said} to {known.candidate_said}" if both else ""
-        )
-    return ", ".join(part for part in (said, known.window_said, known.excluded_said) if part)
+        interval = f" ({change.range_said})" if change.range_said else ""
+        both = change.baseline is not None and change.candidate is not None
+        values = f", {change.baseline_said} to {change.candidate_said}" if both else ""
+        said = f"{change.change_said}{interval}{values}"
+    return ", ".join(filter(None, (said, change.window_said, change.excluded_said)))
 
 
-def _instances(line: EvidenceLine) -> str:
-    candidate, baseline, affected = (
-        line["instances_candidate"],
-        line["instances_baseline"],
-        line["affected_instances"],
-    )
-    if candidate is None:
+def _instances(change: Change) -> str:
+    total, before = change.candidate_instances, change.baseline_instances
+    affected = change.affected_instances
+    if total is None:
         return ""
-    if affected is not None and (line["change"] is None or (affected and line["unit"] == "share")):
-        return f"{affected} of {candidate}{SPACE}instances"
-    return f"{candidate}{SPACE}instances" + (f" against {baseline}" if baseline is not None else "")
+    if affected is not None and (change.change is None or (affected and change.unit == "share")):
+        return f"{affected} of {total}{SPACE}instances"
+    return f"{total}{SPACE}instances" + (f" against {before}" if before is not None else "")

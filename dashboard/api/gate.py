@@ -16,7 +16,7 @@ from dashboard.common import clock
 from dashboard.common.clock import at_minute
 from dashboard.fleet.models import Deployment, ModelVersion, WatchedModel
 from dashboard.regressions.baseline_choices import ACCEPT
-from dashboard.regressions.judge.certain_facts import list_wrong_results
+from dashboard.regressions.evidence_reader import list_wrong_results, read_coverage
 from dashboard.regressions.models import BaselineChoice, Comparison, Verdict, VerdictKind
 from dashboard.vocabulary.severity import rank_severity
 
@@ -111,9 +111,9 @@ def _evaluate_deployment(
         return GateResult(PASS, verdict.sentence, [_reason("healthy", verdict.sentence)])
     if verdict.kind == VerdictKind.WATCH:
         return GateResult(INCONCLUSIVE, verdict.sentence, _evidence(verdict), wait=True)
-    why = verdict.evidence.get("reason", "") if isinstance(verdict.evidence, dict) else ""
+    why = read_coverage(verdict.evidence).reason
     return _inconclusive(
-        str(why or "not_enough_data"), verdict.sentence, wait=why not in PERMANENT_REASONS
+        why or "not_enough_data", verdict.sentence, wait=why not in PERMANENT_REASONS
     )
 
 
@@ -217,7 +217,6 @@ def _collect_details(
     deployment: Deployment, verdict: Verdict | None, alert: int | None
 ) -> dict[str, Any]:
     slug, baseline = deployment.project.slug, verdict.baseline if verdict else None
-    evidence = verdict.evidence if verdict and isinstance(verdict.evidence, dict) else {}
     return {
         "verdict": verdict.kind if verdict else None,
         "baseline": baseline.version.name if baseline else None,
@@ -225,7 +224,7 @@ def _collect_details(
         if verdict and verdict.since_minute is not None
         else None,
         "judged_at": at_minute(verdict.minute).isoformat() if verdict else None,
-        "bound": evidence.get("bound"),
+        "bound": read_coverage(verdict.evidence).bound if verdict else None,
         "simulated": deployment.model.simulated,
         "evidence_url": compare_url(
             project=slug,

@@ -1,183 +1,216 @@
-"""The one source of a judged change: a row of stored evidence with both values, the change between
-them, unit, window and region.
+"""Evidence reader: the only parser of the JSON that a verdict stores.
 
-Pages, files, the API, /metrics and messages read it, so that the same verdict has the same numbers
-everywhere. A row keeps the shape of the day on which it was written: every key may be missing."""
+A row keeps the shape of the day on which it was written: every key may be missing, and a key may
+hold anything. What is not readable is left out; keys of earlier versions become those of today."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.common import numbers
-from dashboard.common.numbers import SPACE
 from dashboard.fleet.metrics.eager_causes import parse_causes
+from dashboard.regressions.stored_evidence import (
+    STARTS,
+    Change,
+    Coverage,
+    EnvironmentChange,
+    ExcludedCalls,
+    StoredDot,
+    StoredDrift,
+    StoredFact,
+    StoredMixShift,
+)
+from dashboard.vocabulary.metrics import canonical_key
+from dashboard.vocabulary.severity import NO_ANSWER
 
-STARTS = ("cold_start", "compile_time", "cache")
-"""Metrics of what an instance does once, when it starts."""
-RATES = ("per hour", "share per hour")
-NO_VALUE = "–"
-
-
-@dataclass(frozen=True)
-class Change:
-    """One metric of one region, frozen in a verdict. `change`, `low` and `high` are relative and of
-    the metric itself: 0.05 is 5 % more.
-
-    `baseline_at_most` and `candidate_at_most`: the value is only the end of an engine's first
-    bucket. `minutes` is the window of both values, None where the row does not name it; `newest`:
-    of the newest minutes, not of those in which both versions ran. `excluded` are events of
-    instances that had just started, baseline and candidate."""
-
-    metric: str
-    region: str = ""
-    unit: str = ""
-    label: str = "NOT ENOUGH DATA"
-    reason: str = ""
-    judged: bool = True
-    drives: bool = False
-    hard: bool = True
-    muted: bool = False
-    baseline: float | None = None
-    candidate: float | None = None
-    baseline_at_most: bool = False
-    candidate_at_most: bool = False
-    change: float | None = None
-    low: float | None = None
-    high: float | None = None
-    minutes: int | None = None
-    newest: bool = False
-    baseline_instances: int | None = None
-    candidate_instances: int | None = None
-    affected_instances: int | None = None
-    excluded: tuple[int, int] | None = None
-    causes: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether one of the values is only a bound, so that the change is one as well."""
-        return self.baseline_at_most or self.candidate_at_most
-
-    @property
-    def difference(self) -> float | None:
-        """Candidate minus baseline, where the change of this unit is not relative: shares and
-        rates."""
-        if self.unit not in ("share", *RATES) or self.baseline is None or self.candidate is None:
-            return None
-        return self.candidate - self.baseline
-
-    @property
-    def baseline_said(self) -> str:
-        """19.3 ms, < 300 ms."""
-        return _value(self.baseline, self.unit, at_most=self.baseline_at_most)
-
-    @property
-    def candidate_said(self) -> str:
-        """25.3 ms."""
-        return _value(self.candidate, self.unit, at_most=self.candidate_at_most)
-
-    @property
-    def change_said(self) -> str:
-        """+31 %, −28.1 pts, at least 6.7 times: computed from the two values; a dash where neither
-        value nor change is known."""
-        if self.baseline_at_most and self.candidate_at_most:
-            return NO_VALUE
-        if self.baseline is not None and self.candidate is not None:
-            said = numbers.difference(self.candidate, self.baseline, self.unit)
-        else:
-            said = numbers.change(self.change) if self.change is not None else ""
-        return f"{'at least ' if said and self.bounded else ''}{said}" or NO_VALUE
-
-    @property
-    def range_said(self) -> str:
-        """13 to 52 %: the interval of a relative change; of a share in multiples of the baseline;
-        empty without one."""
-        if self.low is None or self.high is None or self.bounded:
-            return ""
-        if self.unit == "share":
-            return f"{numbers.number(1 + self.low)} to {numbers.number(1 + self.high)}{SPACE}times"
-        return numbers.change_range(self.low, self.high) + ("/h" if self.unit in RATES else "")
-
-    @property
-    def affected_said(self) -> str:
-        """6 of 6 instances: those of the candidate that show it; empty where they are not
-        counted."""
-        if self.affected_instances is None or not self.candidate_instances:
-            return ""
-        plural = "" if self.candidate_instances == 1 else "s"
-        return f"{self.affected_instances} of {self.candidate_instances}{SPACE}instance{plural}"
-
-    @property
-    def window(self) -> str:
-        """matched: minutes in which both versions ran; last: the newest minutes; start: once an
-        instance; empty: not known."""
-        if self.metric in STARTS:
-            return "start"
-        return "" if self.minutes is None else "last" if self.newest else "matched"
-
-    @property
-    def window_said(self) -> str:
-        """matched 57 min, last 15 min, at start: of which time both values are; empty where the row
-        does not name it."""
-        if self.window == "start":
-            return "at start"
-        return f"{self.window} {numbers.number(self.minutes or 0)}{SPACE}min" if self.window else ""
-
-    @property
-    def excluded_said(self) -> str:
-        """Excluded, first 20 min of an instance: 3 and 21; empty where nothing is left out."""
-        if not self.excluded or not any(self.excluded):
-            return ""
-        before, after = (numbers.number(count) for count in self.excluded)
-        return f"excluded, just started: {before} and {after}"
+Raw = Mapping[str, Any]
+ARMS = ("baseline", "candidate")
 
 
 def read_changes(evidence: Any) -> list[Change]:
     """Every row of stored evidence, in the order of the judge."""
-    found = (
-        evidence.get("evidence", evidence.get("metrics")) if isinstance(evidence, Mapping) else None
-    )
-    rows = found if isinstance(found, list) else []
-    return [read_change(row) for row in rows if isinstance(row, Mapping)]
+    return [read_change(row) for row in _rows(evidence, "evidence") or _rows(evidence, "metrics")]
 
 
-def read_change(row: Mapping[str, Any]) -> Change:
+def read_change(row: Raw) -> Change:
     """One row. The judge counts every change so that more is worse; here it is of the metric
     itself."""
-    change, low, high = (read_number(row, key) for key in ("change", "low", "high"))
+    change, low, high = (_number(row, key) for key in ("change", "low", "high"))
     if row.get("worse") == -1:
         change, low, high = _inverse(change), _inverse(high), _inverse(low)
-    metric, window = read_text(row, "metric"), read_count(row, "window_minutes")
+    metric, window = canonical_key(_text(row, "metric")), _count(row, "window_minutes")
+    matched, strata = _count(row, "matched_minutes"), row.get("strata")
     return Change(
         metric=metric,
-        region=read_text(row, "region"),
-        unit=read_text(row, "unit"),
-        label=(read_text(row, "label") or "NOT ENOUGH DATA").replace("_", " "),
-        reason=read_text(row, "reason"),
+        region=_text(row, "region"),
+        unit=_text(row, "unit"),
+        label=(_text(row, "label") or NO_ANSWER).replace("_", " "),
+        reason=_text(row, "reason"),
         judged=bool(row.get("judged", True)),
         drives=row.get("drives") is True,
         hard=bool(row.get("hard", True)),
         muted=bool(row.get("muted")),
-        baseline=read_number(row, "baseline"),
-        candidate=read_number(row, "candidate"),
+        baseline=_number(row, "baseline"),
+        candidate=_number(row, "candidate"),
         baseline_at_most=row.get("baseline_at_most") is True,
         candidate_at_most=row.get("candidate_at_most") is True,
         change=change,
         low=low,
         high=high,
-        minutes=None if metric in STARTS else window or read_count(row, "matched_minutes"),
+        minutes=None if metric in STARTS else window or matched,
         newest=bool(window),
-        baseline_instances=read_count(row, "baseline_instances", "instances_baseline"),
-        candidate_instances=read_count(row, "candidate_instances", "instances_candidate"),
-        affected_instances=read_count(row, "affected_instances"),
+        baseline_instances=_count(row, "baseline_instances", "instances_baseline"),
+        candidate_instances=_count(row, "candidate_instances", "instances_candidate"),
+        affected_instances=_count(row, "affected_instances"),
+        affected_share=_number(row, "affected_share"),
         excluded=_excluded(row),
         causes=parse_causes(row.get("causes")),
+        less_is_worse=row.get("worse") == -1,
+        matched_minutes=matched,
+        since=_count(row, "since"),
+        smallest_effect=_number(row, "smallest_effect"),
+        times=_number(row, "times"),
+        points=_number(row, "points"),
+        strata=len(strata) if isinstance(strata, list | tuple) else 0,
+        strata_agreeing=_count(row, "strata_agreeing"),
+        explained_by=canonical_key(_text(row, "explained_by")),
     )
 
 
-def read_number(row: Mapping[str, Any], *keys: str) -> float | None:
+def read_dots(evidence: Any, metric: str) -> tuple[list[StoredDot], int]:
+    """The instances of the first row of a metric that has them, and how many more there were."""
+    for row in _rows(evidence, "evidence"):
+        dots = [dot for one in _rows(row, "dots") if (dot := _read_dot(one))]
+        if dots and canonical_key(_text(row, "metric")) == metric:
+            return dots, _count(row, "dots_left_out") or 0
+    return [], 0
+
+
+def read_facts(evidence: Any) -> list[StoredFact]:
+    """The certain facts, news first, as the judge orders them."""
+    return [
+        StoredFact(
+            kind=_text(row, "kind"),
+            severity=_text(row, "severity"),
+            about=_text(row, "about"),
+            why=_text(row, "why"),
+            count=_count(row, "count") or 1,
+            since=_count(row, "since"),
+            instances=tuple(map(str, found))
+            if isinstance(found := row.get("instances"), list | tuple)
+            else None,
+            on_baseline=_count(row, "on_baseline") or 0,
+            passed_on_baseline=_count(row, "passed_on_baseline") or 0,
+            baseline_silent=row.get("baseline_silent") is True,
+        )
+        for row in _rows(evidence, "facts")
+        if _text(row, "kind")
+    ]
+
+
+def read_drifts(evidence: Any) -> list[StoredDrift]:
+    """Where a version is slower than it was itself."""
+    return [
+        StoredDrift(
+            canonical_key(_text(row, "metric")),
+            _text(row, "region"),
+            _number(row, "change") or 0.0,
+            _count(row, "since"),
+            _count(row, "instances"),
+        )
+        for row in _rows(evidence, "drift")
+    ]
+
+
+def read_excluded_calls(evidence: Any) -> list[ExcludedCalls]:
+    """What was not compared, the largest share first."""
+    return [
+        ExcludedCalls(
+            _text(row, "what") or "some calls",
+            _text(row, "why"),
+            _number(row, "share"),
+        )
+        for row in _rows(evidence, "not_compared")
+    ]
+
+
+def read_mix_shifts(evidence: Any) -> list[StoredMixShift]:
+    """What another mix of shapes does to each level, where it is known."""
+    return [
+        StoredMixShift(
+            _text(row, "region") or "the region", _text(row, "metric") or "the level", change
+        )
+        for row in _rows(evidence, "mix_shift")
+        if (change := _number(row, "change")) is not None
+    ]
+
+
+def read_environment(evidence: Any) -> list[EnvironmentChange]:
+    """How the environments of both versions differ."""
+    return [
+        EnvironmentChange(
+            str(row["key"]), _read_values(row.get("baseline")), _read_values(row.get("candidate"))
+        )
+        for row in _rows(evidence, "environment")
+        if row.get("key")
+    ]
+
+
+def read_coverage(evidence: Any) -> Coverage:
+    """How the versions were compared; rows from before there was more than one way were compared
+    side by side."""
+    row: Raw = evidence if isinstance(evidence, Mapping) else {}
+    layouts = row.get("layouts")
+    return Coverage(
+        reason=_text(row, "reason"),
+        bound=_number(row, "bound"),
+        layouts=tuple(map(str, layouts))
+        if isinstance(layouts, list | tuple) and layouts
+        else ("side_by_side",),
+        compared_minutes=_count(row, "compared_minutes") or 0,
+        comparable_share=_number(row, "comparable_share"),
+        adoption=_number(row, "adoption"),
+        low_adoption=bool(row.get("low_adoption")),
+    )
+
+
+def list_wrong_results(evidence: Any) -> frozenset[str]:
+    """What a stored verdict says comes out wrong where it was right before: nothing that a person
+    said of slower calls is said of it."""
+    return frozenset(
+        f"{fact.kind} {fact.about}"
+        for fact in read_facts(evidence)
+        if fact.severity == "roll_back" and fact.kind != "stalled_calls"
+    )
+
+
+def find_rank_divergence(evidence: Any) -> StoredFact | None:
+    """The fact that ranks of a job diverged, as those of the baseline did not."""
+    return next(
+        (
+            fact
+            for fact in read_facts(evidence)
+            if fact.kind == "ranks_diverged" and fact.severity != "known"
+        ),
+        None,
+    )
+
+
+def list_urgent_facts(evidence: Any) -> frozenset[str]:
+    """What is news in a stored verdict whatever was said or answered before: results that come out
+    wrong, and that ranks went apart."""
+    diverged = {"ranks_diverged"} if find_rank_divergence(evidence) else set()
+    return list_wrong_results(evidence) | diverged
+
+
+def _rows(holder: Any, key: str) -> list[Raw]:
+    found = holder.get(key) if isinstance(holder, Mapping) else None
+    rows = found if isinstance(found, list | tuple) else ()
+    return [row for row in rows if isinstance(row, Mapping)]
+
+
+def _number(row: Raw, *keys: str) -> float | None:
     """The finite number under the first of these keys that has one."""
     for key in keys:
         value = row.get(key)
@@ -186,20 +219,20 @@ def read_number(row: Mapping[str, Any], *keys: str) -> float | None:
     return None
 
 
-def read_count(row: Mapping[str, Any], *keys: str) -> int | None:
+def _count(row: Raw, *keys: str) -> int | None:
     """The same as a whole number."""
-    value = read_number(row, *keys)
+    value = _number(row, *keys)
     return None if value is None else int(value)
 
 
-def read_text(row: Mapping[str, Any], key: str) -> str:
+def _text(row: Raw, key: str) -> str:
     """The text under a key; empty for anything else."""
     value = row.get(key)
     return value if isinstance(value, str) else ""
 
 
-def _excluded(row: Mapping[str, Any]) -> tuple[int, int] | None:
-    before, after = read_count(row, "excluded_baseline"), read_count(row, "excluded_candidate")
+def _excluded(row: Raw) -> tuple[int, int] | None:
+    before, after = _count(row, "excluded_baseline"), _count(row, "excluded_candidate")
     return None if before is None or after is None else (before, after)
 
 
@@ -207,7 +240,24 @@ def _inverse(ratio: float | None) -> float | None:
     return None if ratio is None or ratio <= -1 else 1 / (1 + ratio) - 1
 
 
-def _value(value: float | None, unit: str, *, at_most: bool) -> str:
-    if value is None:
-        return NO_VALUE
-    return numbers.bound(value) if at_most and unit == "s" else numbers.level(value, unit)
+def _read_dot(row: Raw) -> StoredDot | None:
+    value, arm = _number(row, "value"), _text(row, "arm")
+    if value is None or arm not in ARMS:
+        return None
+    return StoredDot(
+        _text(row, "instance"),
+        arm,
+        _text(row, "stratum"),
+        _text(row, "bucket"),
+        value,
+        _count(row, "n") or 0,
+    )
+
+
+def _read_values(values: Any) -> tuple[tuple[str, int], ...]:
+    pairs = values if isinstance(values, list | tuple) else ()
+    return tuple(
+        (str(pair[0]), int(pair[1]))
+        for pair in pairs
+        if isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[1], int)
+    )

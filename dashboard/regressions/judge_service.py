@@ -21,13 +21,13 @@ from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.regressions.baseline_selection import select_baseline
 from dashboard.regressions.comparison_cache import get_comparison
 from dashboard.regressions.due_deployments import list_due_deployments
+from dashboard.regressions.evidence_reader import list_urgent_facts
 from dashboard.regressions.judge.before_after import DAY_MINUTES
 from dashboard.regressions.judge.certain_facts import (
     KINDS_WITHOUT_BASELINE,
     CertainFact,
     describe_fact,
     group_certain_facts,
-    list_urgent_facts,
 )
 from dashboard.regressions.judge.comparison import Comparison as Running
 from dashboard.regressions.judge.evaluate import evaluate_comparison, list_muted_facts

@@ -4,7 +4,6 @@ immediately when its ranks diverge."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +13,7 @@ from dashboard.fleet.models import Deployment
 from dashboard.fleet.selectors.jobs import LiveRank, list_live_ranks
 from dashboard.fleet.selectors.judge_inputs.judge_minutes import closed_minute
 from dashboard.regressions.due_deployments import list_deployments
+from dashboard.regressions.evidence_reader import read_facts
 from dashboard.regressions.judge.certain_facts import FRESH_MINUTES, ObservedFact
 from dashboard.regressions.judge_service import deployment_judge
 from dashboard.regressions.models import Verdict
@@ -104,10 +104,9 @@ def _list_reported(deployment: Deployment) -> set[tuple[str, str]]:
         .values_list("evidence", flat=True)
         .first()
     )
-    stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
     return {
-        (fact["about"], instance)
-        for fact in stored or ()
-        if fact["kind"] == FACT_KIND
-        for instance in fact["instances"]
+        (fact.about, instance)
+        for fact in read_facts(evidence)
+        if fact.kind == FACT_KIND
+        for instance in fact.instances or ()
     }

@@ -1,5 +1,4 @@
-"""A stored verdict's evidence as the pages say it; tolerant, because a row keeps the shape of the
-day it was written."""
+"""Change rows: the judged metrics of a stored verdict for the Fleet page and the time line."""
 
 from __future__ import annotations
 
@@ -7,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.fleet.metrics.eager_causes import format_causes
-from dashboard.regressions.evidence_reader import Change, read_changes
+from dashboard.regressions.evidence_reader import read_changes, read_excluded_calls
+from dashboard.regressions.stored_evidence import Change
 from dashboard.ui import words
-from dashboard.vocabulary.metrics import find_metric
 from dashboard.vocabulary.reasons import describe_not_compared
-from dashboard.vocabulary.severity import order_by_label
+from dashboard.vocabulary.severity import WATCH, order_by_label
+
+SMALLEST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,12 @@ class ChangeRow:
     """One change in words, and what it means for the verdict: `drives` is red, `caution` is not."""
 
     frozen: Change
-    name: str
     drives: bool
+
+    @property
+    def name(self) -> str:
+        """What people call the metric."""
+        return self.frozen.named.name
 
     @property
     def metric(self) -> str:
@@ -36,7 +40,7 @@ class ChangeRow:
     @property
     def caution(self) -> bool:
         """Worse, and no reason to roll back."""
-        return self.label == "REGRESSED" and not self.drives
+        return self.frozen.regressed and not self.drives
 
     @property
     def css(self) -> str:
@@ -57,12 +61,13 @@ class ChangeRow:
     @property
     def causes(self) -> str:
         """Why calls ran eager."""
-        return format_causes(self.frozen.causes)
+        return self.frozen.causes_said
 
 
 def build_change_rows(evidence: Mapping[str, Any] | None, kind: str = "") -> list[ChangeRow]:
     """The rows that were judged, those that drive the verdict first."""
-    rows = [_row(change, kind) for change in read_changes(evidence) if change.judged]
+    judged = (change for change in read_changes(evidence) if change.judged)
+    rows = [ChangeRow(change, change.drives and kind != WATCH) for change in judged]
     return sorted(rows, key=lambda row: (not row.drives, order_by_label(row.label)))
 
 
@@ -71,32 +76,15 @@ def find_metric_row(
 ) -> ChangeRow | None:
     """The first row of one of these metrics; where a region is named, of that region or of
     processes, which belong to none."""
-    places = None if region is None else (region, "")
-    return next(
-        (
-            row
-            for row in rows
-            if row.metric in metrics and (places is None or row.frozen.region in places)
-        ),
-        None,
-    )
+    found = (row for row in rows if row.metric in metrics)
+    return next((row for row in found if region is None or row.frozen.region in (region, "")), None)
 
 
 def list_not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Share and reason of calls that stand beside nothing, the largest first, shares under 1 % left
-    out."""
-    found = (evidence or {}).get("not_compared")
-    said = []
-    for entry in found if isinstance(found, list) else []:
-        share, why = entry.get("share"), str(entry.get("why", ""))
-        if isinstance(share, int | float) and share >= 0.01:
-            said.append((words.percent(share), f"are not compared: {describe_not_compared(why)}"))
-    return said
-
-
-def _row(change: Change, kind: str) -> ChangeRow:
-    return ChangeRow(
-        change,
-        find_metric(change.metric).name,
-        change.drives and kind != "watch",
-    )
+    """Share and reason of calls that are compared with nothing, the largest first, shares under 1 %
+    left out."""
+    return [
+        (words.percent(one.share), f"are not compared: {describe_not_compared(one.reason)}")
+        for one in read_excluded_calls(evidence)
+        if one.share is not None and one.share >= SMALLEST_SHARE
+    ]

@@ -23,6 +23,7 @@ from dashboard.alerts.services.transitions import event_add, lock_project
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.selectors.versions.machines import count_models_by_trait, read_machines
+from dashboard.regressions.evidence_reader import read_environment
 
 logger = logging.getLogger(__name__)
 
@@ -96,19 +97,10 @@ def _record_traits(alerts: Sequence[Alert]) -> None:
 def _changes(alert: Alert) -> Iterable[Trait]:
     """What most instances of the version have otherwise than those of its baseline, as the judge
     found it."""
-    evidence = alert.verdict.evidence if alert.verdict else None
-    found = evidence.get("environment") if isinstance(evidence, dict) else None
-    for row in found if isinstance(found, list) else ():
-        try:
-            key, before, after = (
-                str(row["key"]),
-                str(row["baseline"][0][0]),
-                str(row["candidate"][0][0]),
-            )
-        except (TypeError, KeyError, IndexError):
-            continue
-        if key in CHANGE_KEYS and before and after and before != after:
-            yield "changed", f"{key} {before} to {after}"
+    for one in read_environment(alert.verdict.evidence if alert.verdict else None):
+        before, after = (next(iter(side), ("", 0))[0] for side in (one.baseline, one.candidate))
+        if one.key in CHANGE_KEYS and before and after and before != after:
+            yield "changed", f"{one.key} {before} to {after}"
 
 
 def _alarm(alert: Alert) -> Alarm:

@@ -37,7 +37,7 @@ from dashboard.alerts.payloads import build_alert_payload
 from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.projects.models import Project
-from dashboard.regressions.judge.certain_facts import has_rank_divergence
+from dashboard.regressions.evidence_reader import find_rank_divergence
 from dashboard.regressions.models import Verdict
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ def _select_channels(
     policy: NotificationPolicy, alert: Alert, channels: Iterable[int]
 ) -> list[int]:
     urgent = alert.cause == AlertCause.FLEET_SILENCE or (
-        alert.verdict is not None and has_rank_divergence(alert.verdict.evidence)
+        alert.verdict is not None and find_rank_divergence(alert.verdict.evidence) is not None
     )
     return select_channels(policy, replace(build_subject(alert), urgent=urgent), channels)
 

@@ -23,7 +23,7 @@ from dashboard.alerts.services.transitions import (
 from dashboard.common import clock
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import Deployment
-from dashboard.regressions.judge.certain_facts import list_urgent_facts
+from dashboard.regressions.evidence_reader import list_urgent_facts
 from dashboard.regressions.models import Verdict, VerdictKind
 from dashboard.vocabulary.severity import ALERTING_VERDICTS, rank_severity
 

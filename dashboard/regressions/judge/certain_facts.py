@@ -3,9 +3,9 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from dashboard.common.numbers import SPACE, percent
 from dashboard.regressions.judge.inputs import Arm
@@ -201,48 +201,22 @@ def _severity(
     )
 
 
-def list_wrong_results(evidence: object) -> frozenset[str]:
-    """Wrong results in a stored verdict that were right before. A person's answer about slower
-    calls does not cover them."""
-    wrong = (
-        fact
-        for fact in _read_stored_facts(evidence)
-        if fact.get("severity") == "roll_back" and fact.get("kind") != "stalled_calls"
-    )
-    return frozenset(f"{fact.get('kind')} {fact.get('about')}" for fact in wrong)
+class FactLike(Protocol):
+    """A fact of the judge, or a stored fact."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def about(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+    @property
+    def count(self) -> int: ...
 
 
-def has_rank_divergence(evidence: object) -> bool:
-    """True if a stored verdict contains diverged ranks that the baseline did not have."""
-    return any(
-        fact.get("kind") == "ranks_diverged" and fact.get("severity") != "known"
-        for fact in _read_stored_facts(evidence)
-    )
-
-
-def list_urgent_facts(evidence: object) -> frozenset[str]:
-    """Facts of a stored verdict that are news regardless of earlier answers: wrong results and
-    diverged ranks."""
-    return list_wrong_results(evidence) | (
-        frozenset({"ranks_diverged"}) if has_rank_divergence(evidence) else frozenset()
-    )
-
-
-def _read_stored_facts(evidence: object) -> list[Mapping[str, object]]:
-    stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    return (
-        [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
-    )
-
-
-def describe_fact(fact: Mapping[str, object] | CertainFact) -> str:
-    """The fact as text, without the number of instances. Accepts a stored fact, too."""
-    told = (
-        fact
-        if isinstance(fact, Mapping)
-        else {"kind": fact.kind, "about": fact.about, "why": fact.why, "count": fact.count}
-    )
-    kind, about, why, count = (told.get(key) for key in ("kind", "about", "why", "count"))
+def describe_fact(fact: FactLike) -> str:
+    """The fact as text, without the number of instances."""
+    kind, about, why, count = fact.kind, fact.about, fact.why, fact.count
     named = f"`{about}`" if about else "a frame"
     if kind == "latched_eager":
         return f"{named} runs eager until its process restarts" + (f": {why}" if why else "")
@@ -253,7 +227,7 @@ def describe_fact(fact: Mapping[str, object] | CertainFact) -> str:
     if kind == "budget_burning":
         return "the budget for calls that run compiled is burning" + (f": {why}" if why else "")
     if kind == "stalled_calls":
-        return str(why or "more calls wait for a compilation than their budget allows")
+        return why or "more calls wait for a compilation than their budget allows"
     if kind == "parity":
         return f"`{about}` gives another result compiled than eager" + (f": {why}" if why else "")
     if kind == "shadow_parity":
@@ -263,10 +237,8 @@ def describe_fact(fact: Mapping[str, object] | CertainFact) -> str:
     if kind == "non_finite":
         return f"{named} gives NaN or infinite values" + (f": {why}" if why else "")
     if kind == "ranks_diverged":
-        return f"ranks of one job went apart: {str(why or '')[:1].lower()}{str(why or '')[1:]}"
+        return f"ranks of one job went apart: {why[:1].lower()}{why[1:]}"
     times = "once" if count == 1 else f"{count} times"
     return (
-        f"the GPU ran out of memory {times}"
-        if kind == "out_of_memory"
-        else str(kind).replace("_", " ")
+        f"the GPU ran out of memory {times}" if kind == "out_of_memory" else kind.replace("_", " ")
     )

@@ -1,20 +1,18 @@
-"""Rows of the evidence table, each with its place in the interval plot; keys that are missing stay
-unsaid."""
+"""Evidence table: the metrics of a stored verdict as rows, with the place in the interval plot."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from dashboard.fleet.metrics.eager_causes import format_causes
-from dashboard.regressions.evidence_reader import Change, read_change, read_number
+from dashboard.regressions.evidence_reader import read_changes
+from dashboard.regressions.stored_evidence import Change
 from dashboard.ui import words
 from dashboard.vocabulary.metrics import find_metric
 from dashboard.vocabulary.reasons import UNDECIDED
+from dashboard.vocabulary.severity import NO_ANSWER, REGRESSED, WATCH
 
-Raw = Mapping[str, Any]
 Tone = Literal["rollback", "watch", "quiet", "open"]
 
 TREND_KEYS = {"gpu_p50": "p50", "gpu_p95": "p95", "gpu_p99": "p99", "compile_time": "compile"}
@@ -83,110 +81,63 @@ class EvidenceRow:
     @property
     def red(self) -> bool:
         """Red is for what drives a ROLL BACK, and nothing else."""
-        return self.drives and not self.caution and self.label == "REGRESSED"
+        return self.drives and not self.caution and self.label == REGRESSED
 
 
-def build_evidence_rows(evidence: Raw, *, verdict: str = "") -> list[EvidenceRow]:
+def build_evidence_rows(evidence: Any, *, verdict: str = "") -> list[EvidenceRow]:
     """Every row of the evidence: those that drive the verdict first, the judge's order
     otherwise."""
-    raw = [
-        row
-        for row in evidence.get("evidence") or []
-        if isinstance(row, Mapping) and row.get("metric")
-    ]
-    several = len({row["region"] for row in raw if row.get("region")}) > 1
-    rows = [_row(row, several, verdict) for row in raw]
+    changes = [change for change in read_changes(evidence) if change.metric]
+    several = len({change.region for change in changes if change.region}) > 1
+    rows = [_row(change, several, verdict) for change in changes]
     return sorted(rows, key=lambda row: (not row.judged, not row.drives))
 
 
-def _row(raw: Raw, several_regions: bool, verdict: str) -> EvidenceRow:
-    key = str(raw["metric"])
-    metric = find_metric(key)
-    detail = metric.detail or str(raw.get("unit") or "")
-    if several_regions and raw.get("region"):
-        detail = f"{detail}, {raw.get('region', '')}"
-    known = read_change(raw)
-    unit, label, judged = known.unit, known.label, known.judged
-    drives = known.drives and judged
-    caution = label == "REGRESSED" and not (drives and known.hard and verdict != "watch")
-    tone: Tone = "open" if label == "NOT ENOUGH DATA" or not judged else "quiet"
-    if label == "REGRESSED" and judged:
+def _row(change: Change, several_regions: bool, verdict: str) -> EvidenceRow:
+    detail = change.named.detail or change.unit
+    if several_regions and change.region:
+        detail = f"{detail}, {change.region}"
+    judged, drives = change.judged, change.drives and change.judged
+    caution = change.regressed and not (drives and change.hard and verdict != WATCH)
+    tone: Tone = "open" if change.label == NO_ANSWER or not judged else "quiet"
+    if change.regressed and judged:
         tone = "watch" if caution else "rollback"
-    cause = str(raw.get("explained_by") or "")
-    interval = _interval(raw, tone) if unit != "share" and not known.bounded else None
+    interval = _interval(change, tone) if change.unit != "share" and not change.bounded else None
+    agree = interval and change.strata and change.strata_agreeing is not None
     return EvidenceRow(
-        key=key,
-        title=metric.title,
+        key=change.metric,
+        title=change.named.title,
         detail=detail,
-        baseline=known.baseline_said,
-        candidate=known.candidate_said,
-        change=known.change_said,
-        spread=known.range_said or known.affected_said,
-        label=label if judged else MUTED if known.muted else NOT_JUDGED,
+        baseline=change.baseline_said,
+        candidate=change.candidate_said,
+        change=change.change_said,
+        spread=change.range_said or change.affected_said,
+        label=change.label if judged else MUTED if change.muted else NOT_JUDGED,
         judged=judged,
         drives=drives,
         caution=caution,
-        matched=words.number(raw["matched_minutes"])
-        if isinstance(raw.get("matched_minutes"), int)
-        else "",
-        window=known.window_said,
-        excluded=known.excluded_said,
-        agree=_count_agreeing(raw, interval),
-        frozen=known,
-        since=raw.get("since")
-        if label == "REGRESSED" and isinstance(raw.get("since"), int)
-        else None,
-        effect=_effect(raw, unit),
+        matched="" if change.matched_minutes is None else words.number(change.matched_minutes),
+        window=change.window_said,
+        excluded=change.excluded_said,
+        agree=(change.strata_agreeing or 0, change.strata) if agree else None,
+        frozen=change,
+        since=change.since if change.regressed else None,
+        effect=change.effect_said,
         interval=interval,
-        note="" if interval else _note(known),
-        follows=find_metric(cause).title if cause else "",
-        causes=format_causes(known.causes),
+        note="" if interval else _note(change),
+        follows=find_metric(change.explained_by).title if change.explained_by else "",
+        causes=change.causes_said,
         tone=tone,
-        unresolved=not several_regions and raw.get("reason") == "bucket_too_wide",
+        unresolved=not several_regions and change.reason == "bucket_too_wide",
     )
 
 
-def _interval(raw: Raw, tone: Tone) -> PlotInterval | None:
-    centre, low, high = (read_number(raw, key) for key in ("change", "low", "high"))
-    if centre is None or low is None or high is None or min(centre, low, high) <= -1:
-        return None
-    return PlotInterval(
-        math.log1p(centre),
-        math.log1p(low),
-        math.log1p(high),
-        math.log1p(read_number(raw, "smallest_effect") or 0.0),
-        tone,
-    )
+def _interval(change: Change, tone: Tone) -> PlotInterval | None:
+    known = change.log_interval
+    return PlotInterval(*known, math.log1p(change.smallest_effect or 0.0), tone) if known else None
 
 
-def _count_agreeing(raw: Raw, interval: PlotInterval | None) -> tuple[int, int] | None:
-    strata, agreeing = raw.get("strata"), raw.get("strata_agreeing")
-    if interval and isinstance(strata, Sequence) and strata and isinstance(agreeing, int):
-        return agreeing, len(strata)
-    return None
-
-
-def _effect(raw: Raw, unit: str) -> str:
-    effect = read_number(raw, "smallest_effect")
-    if effect is None:
-        return ""
-    times, points = read_number(raw, "times"), read_number(raw, "points")
-    if (
-        unit == "share"
-        and times is not None
-        and points is not None
-        and read_number(raw, "change") is not None
-    ):
-        return f"matters from {words.number(times)} times and {words.points(points)}"
-    if unit == "share":
-        of = "compile seconds" if raw.get("metric") == "cache" else "an instance’s calls"
-        return f"counts from {words.percent(effect)} of {of}"
-    if unit == "per hour":
-        return f"counts from {words.number(effect)} an hour on an instance"
-    return f"matters from {words.percent(effect)}"
-
-
-def _note(known: Change) -> str:
-    if known.baseline is None or known.candidate is None:
-        return UNDECIDED.get(known.reason, "nothing to compare yet")
-    return f"{known.baseline_said} to {known.candidate_said}"
+def _note(change: Change) -> str:
+    if change.baseline is None or change.candidate is None:
+        return UNDECIDED.get(change.reason, "nothing to compare yet")
+    return f"{change.baseline_said} to {change.candidate_said}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dashboard.regressions.evidence_reader import read_drifts, read_facts
 from dashboard.regressions.judge.certain_facts import describe_fact
 from dashboard.regressions.judge.text.drift import describe_drift
+from dashboard.regressions.stored_evidence import StoredFact
 from dashboard.ui import words
+from dashboard.vocabulary.severity import NOT_ENOUGH_DATA, WATCH
 
 
 @dataclass(frozen=True)
@@ -22,47 +24,31 @@ class FactLine:
     mark: str
 
 
-def fact_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> list[FactLine]:
+def fact_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
     """News first; what the verdict's sentence says already is not said twice."""
     lines = []
-    stored = (evidence or {}).get("facts")
-    for entry in stored if isinstance(stored, list) else []:
-        if not isinstance(entry, Mapping) or not entry.get("kind"):
-            continue
-        text, about = describe_fact(entry), entry.get("about")
-        if text.lower() not in sentence.lower() and not (about and f"`{about}`" in sentence):
-            since = entry.get("since")
-            lines.append(
-                FactLine(
-                    capitalise(text),
-                    _where(entry),
-                    since if isinstance(since, int) else None,
-                    _mark(entry),
-                )
-            )
+    for fact in read_facts(evidence):
+        text = describe_fact(fact)
+        named = bool(fact.about) and f"`{fact.about}`" in sentence
+        if text.lower() not in sentence.lower() and not named:
+            mark = fact.severity if fact.news else NOT_ENOUGH_DATA
+            lines.append(FactLine(capitalise(text), _where(fact), fact.since, mark))
     return lines + drift_lines(evidence, sentence=sentence)
 
 
-def drift_lines(evidence: Mapping[str, Any] | None, *, sentence: str = "") -> list[FactLine]:
+def drift_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
     """Where a version is slower than it was itself."""
-    stored = (evidence or {}).get("drift")
-    entries = [
-        entry
-        for entry in (stored if isinstance(stored, list) else [])
-        if isinstance(entry, Mapping)
-    ]
-    told = [
-        (describe_drift(entry), entry.get("instances"), entry.get("since")) for entry in entries
-    ]
     return [
         FactLine(
             capitalise(text),
-            f"over {words.plural(instances, 'instance')}" if isinstance(instances, int) else "",
-            since if isinstance(since, int) else None,
-            "watch",
+            f"over {words.plural(drift.instances, 'instance')}"
+            if drift.instances is not None
+            else "",
+            drift.since,
+            WATCH,
         )
-        for text, instances, since in told
-        if text not in sentence
+        for drift in read_drifts(evidence)
+        if (text := describe_drift(drift)) not in sentence
     ]
 
 
@@ -71,37 +57,25 @@ def capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _where(entry: Mapping[str, Any]) -> str:
-    instances, before = entry.get("instances"), entry.get("on_baseline")
-    on = (
-        f"on {words.plural(len(instances), 'instance')}"
-        if isinstance(instances, list) and instances
-        else ""
-    )
-    passed = entry.get("passed_on_baseline")
-    also = (
-        f"also on {words.plural(before, 'instance')} of the baseline"
-        if isinstance(before, int) and before
-        else "not on the baseline"
-    )
-    if entry.get("kind") in ("parity", "shadow_parity") and not before:
-        passes = isinstance(passed, int) and passed
-        also = (
-            f"passed on {words.plural(int(passes), 'instance')} of the baseline"
-            if passes
+def _where(fact: StoredFact) -> str:
+    on = f"on {words.plural(len(fact.instances), 'instance')}" if fact.instances else ""
+    return ", ".join(filter(None, (on, _describe_baseline(fact))))
+
+
+def _describe_baseline(fact: StoredFact) -> str:
+    if fact.on_baseline:
+        return f"also on {words.plural(fact.on_baseline, 'instance')} of the baseline"
+    passed = fact.passed_on_baseline
+    if fact.kind in ("parity", "shadow_parity"):
+        return (
+            f"passed on {words.plural(passed, 'instance')} of the baseline"
+            if passed
             else "not compared on the baseline"
         )
-    if entry.get("kind") == "compiled_nothing" and not before:
-        also = (
-            "served compiled on the baseline" if passed else "not served compiled on the baseline"
-        )
-        if entry.get("baseline_silent") is True:
-            also = "not comparable with the baseline: agent versions differ"
-    if entry.get("kind") == "non_finite" and not before:
-        also = "none in sampled calls of the baseline"
-    return ", ".join(part for part in (on, also) if part)
-
-
-def _mark(entry: Mapping[str, Any]) -> str:
-    severity = entry.get("severity")
-    return str(severity) if severity in ("roll_back", "watch") else "not_enough_data"
+    if fact.kind == "compiled_nothing":
+        if fact.baseline_silent:
+            return "not comparable with the baseline: agent versions differ"
+        return f"{'' if passed else 'not '}served compiled on the baseline"
+    if fact.kind == "non_finite":
+        return "none in sampled calls of the baseline"
+    return "not on the baseline"

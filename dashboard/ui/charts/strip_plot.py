@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dashboard.regressions.evidence_reader import read_number
+from dashboard.regressions.evidence_reader import ARMS, read_dots
 from dashboard.ui import words
 from dashboard.ui.charts.axis_units import duration_scale, round_value
 from dashboard.ui.charts.cohort_labels import format_cohort, shorten_cohorts
@@ -99,27 +99,13 @@ class StripPlot:
         }
 
 
-ARMS = ("baseline", "candidate")
-
-
-def points_from_evidence(row: Mapping[str, Any]) -> list[StripPoint]:
-    """The judge's dots; one that is not whole is left out."""
-    points = []
-    for dot in row.get("dots") or []:
-        value = read_number(dot, "value") if isinstance(dot, Mapping) else None
-        if value is None or dot.get("arm") not in ARMS:
-            continue
-        place = format_cohort(str(dot.get("stratum") or ""), str(dot.get("bucket") or ""))
-        points.append(
-            StripPoint(
-                str(dot.get("instance") or ""),
-                dot["arm"],
-                place,
-                value,
-                int(read_number(dot, "n") or 0),
-            )
-        )
-    return points
+def points_from_evidence(evidence: Any, metric: str) -> tuple[list[StripPoint], int]:
+    """The judge's dots of a level, and how many more there were."""
+    dots, left_out = read_dots(evidence, metric)
+    return [
+        StripPoint(dot.instance, dot.arm, format_cohort(dot.stratum, dot.bucket), dot.value, dot.n)
+        for dot in dots
+    ], left_out
 
 
 def build_strip_plot(title: str, points: Iterable[StripPoint]) -> StripPlot:

@@ -9,7 +9,7 @@ from statistics import median
 from dashboard.fleet.metrics.aggregate import CallTotals, Clock, ProcessTotals
 from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.metrics.row_types import StartRow
-from dashboard.regressions.evidence_reader import Change
+from dashboard.regressions.stored_evidence import Change
 from dashboard.ui import words
 from dashboard.ui.charts import metric_values
 from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow

@@ -4,12 +4,11 @@ unit, ISO 8601 times."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from dashboard.common import clock
 from dashboard.fleet.selectors.versions.version_series import Span
-from dashboard.regressions.evidence_reader import RATES, Change
+from dashboard.regressions.stored_evidence import RATES, Change
 from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow
 
 COLUMNS = (
@@ -46,21 +45,27 @@ COLUMNS = (
 )
 
 
+CHANGE_FIELDS = (
+    *("metric", "region", "unit", "label", "reason", "judged", "drives", "hard", "muted"),
+    *("baseline", "candidate", "baseline_at_most", "candidate_at_most"),
+    *("baseline_instances", "candidate_instances", "affected_instances"),
+)
+
+
 def serialize_change(change: Change) -> dict[str, Any]:
     """A judged change in numbers; its unit is that of baseline and candidate, the change is a ratio
     minus 1, and None for a rate."""
-    told = asdict(change)
-    excluded, minutes, _ = told.pop("excluded"), told.pop("minutes"), told.pop("newest")
-    before, after = excluded or (None, None)
-    ratio, low, high = (told.pop(name) for name in ("change", "low", "high"))
+    before, after = change.excluded or (None, None)
+    ratio, low, high = change.change, change.low, change.high
     if change.unit in RATES:
         ratio = low = high = None
-    return told | {
+    return {name: getattr(change, name) for name in CHANGE_FIELDS} | {
+        "causes": dict(change.causes),
         "change_ratio": ratio,
         "change_low_ratio": low,
         "change_high_ratio": high,
         "window": change.window or ("span" if change.label == NOT_JUDGED else None),
-        "window_minutes": minutes,
+        "window_minutes": change.minutes,
         "excluded_baseline": before,
         "excluded_candidate": after,
     }

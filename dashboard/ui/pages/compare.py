@@ -3,7 +3,6 @@ was observed and no claim."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,13 +17,17 @@ from dashboard.fleet.metrics.aggregate import (
 )
 from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import ModelVersion
-from dashboard.regressions.evidence_reader import read_number
+from dashboard.regressions.evidence_reader import (
+    read_coverage,
+    read_environment,
+    read_excluded_calls,
+    read_mix_shifts,
+)
 from dashboard.ui import words
 from dashboard.ui.charts.cohort_labels import format_cohort
 from dashboard.ui.charts.evidence_table import (
     MUTED,
     EvidenceRow,
-    Raw,
     build_evidence_rows,
 )
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
@@ -49,10 +52,11 @@ from dashboard.ui.pages.configuration import (
 from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
 from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
 from dashboard.ui.selectors.compare import CompareData
-from dashboard.vocabulary.metrics import METRICS
+from dashboard.vocabulary.metrics import METRICS, find_metric
 from dashboard.vocabulary.reasons import describe_not_compared
 
 ALSO_SHOWN = 3
+SMALLEST_MIX_SHIFT = 0.001
 COMPARISON_METHODS = {
     "side_by_side": "same minutes, strata and shapes",
     "day_before": "same hosts 24 h earlier, same shapes",
@@ -129,7 +133,7 @@ class ComparePage:
 def compare_page(facts: CompareData, *, clock_asked: str = "") -> ComparePage:
     """Puts the page together."""
     a, b = facts.pair
-    evidence: Raw = facts.verdict.evidence if facts.verdict else {}
+    evidence = facts.verdict.evidence if facts.verdict else None
     chosen: Clock = (
         "wall"
         if clock_asked == "wall"
@@ -202,22 +206,17 @@ def _strata(facts: CompareData) -> dict[int, str]:
     return {series.stratum_id: series.stratum for series in facts.series.values()}
 
 
-def _strip(facts: CompareData, evidence: Raw, chosen: Clock) -> tuple[StripPlot, str]:
+def _strip(facts: CompareData, evidence: Any, chosen: Clock) -> tuple[StripPlot, str]:
     """The judge's dots of the level it judged; without a verdict the newest hour of every
     instance."""
-    for name, title in (("gpu_p50", "p50, GPU time"), ("p50", "p50, wall time")):
-        for row in evidence.get("evidence") or []:
-            points = (
-                points_from_evidence(row)
-                if isinstance(row, Mapping) and row.get("metric") == name
-                else []
-            )
-            if points:
-                more = read_number(row, "dots_left_out") or 0
-                rest = f"; {more:.0f} more marks would lie between these" if more else ""
-                return build_strip_plot(
-                    title, points
-                ), f"the level that was judged, in matched minutes{rest}"
+    for name in ("gpu_p50", "p50"):
+        points, left_out = points_from_evidence(evidence, name)
+        if points:
+            rest = f"; {left_out} more marks would lie between these" if left_out else ""
+            title = f"p50, {find_metric(name).detail}"
+            return build_strip_plot(
+                title, points
+            ), f"the level that was judged, in matched minutes{rest}"
     title = "p50, GPU time" if chosen == "gpu" else "p50, wall time"
     return build_strip_plot(
         title, _observed_points(facts, chosen)
@@ -256,19 +255,15 @@ def _observed_points(facts: CompareData, chosen: Clock) -> list[StripPoint]:
     return points
 
 
-def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareData) -> list[ExcludedPart]:
-    found = []
-    for entry in evidence.get("not_compared") or []:
-        if isinstance(entry, Mapping):
-            share, why = read_number(entry, "share"), str(entry.get("why") or "")
-            size = f"; {words.percent(share)} of calls" if share is not None else ""
-            what = str(entry.get("what") or "some calls")
-            found.append(
-                ExcludedPart(
-                    METRICS[what].title if what in METRICS else what,
-                    describe_not_compared(why) + size,
-                )
-            )
+def _not_compared(evidence: Any, rows: list[EvidenceRow], facts: CompareData) -> list[ExcludedPart]:
+    found = [
+        ExcludedPart(
+            METRICS[one.what].title if one.what in METRICS else one.what,
+            describe_not_compared(one.reason)
+            + (f"; {words.percent(one.share)} of calls" if one.share is not None else ""),
+        )
+        for one in read_excluded_calls(evidence)
+    ]
     muted = [row.title for row in rows if row.label == MUTED]
     if muted:
         found.append(
@@ -294,34 +289,28 @@ def _not_compared(evidence: Raw, rows: list[EvidenceRow], facts: CompareData) ->
     return found
 
 
-def _how(evidence: Raw) -> str:
-    """The ways of comparing that are in the verdict; rows from before there was more than one were
-    compared side by side."""
-    layouts = [str(one) for one in evidence.get("layouts") or ["side_by_side"]]
-    return "; in part ".join(COMPARISON_METHODS.get(one, one.replace("_", " ")) for one in layouts)
+def _how(evidence: Any) -> str:
+    """The ways of comparing that are in the verdict."""
+    return "; in part ".join(
+        COMPARISON_METHODS.get(one, one.replace("_", " "))
+        for one in read_coverage(evidence).layouts
+    )
 
 
-def _notes(evidence: Raw) -> list[str]:
+def _notes(evidence: Any) -> list[str]:
     """A shifted mix apart from the change within it, and what else differs between the
     instances."""
-    notes = []
-    for shift in evidence.get("mix_shift") or []:
-        change = read_number(shift, "change") if isinstance(shift, Mapping) else None
-        if change is not None and abs(change) >= 0.001:
-            where, level = shift.get("region", "the region"), shift.get("metric", "the level")
-            notes.append(
-                f"Shape mix of {where}: worth {words.change(change)} of {level}, already taken out"
-            )
-    different = [
-        entry
-        for entry in evidence.get("environment") or []
-        if isinstance(entry, Mapping) and entry.get("key")
+    notes = [
+        f"Shape mix of {one.region}: worth {words.change(one.change)} of {one.metric}, "
+        "already taken out"
+        for one in read_mix_shifts(evidence)
+        if abs(one.change) >= SMALLEST_MIX_SHIFT
     ]
+    different = read_environment(evidence)
     if different:
         said = [
-            f"{entry['key']} {format_values(entry.get('baseline'))} to "
-            f"{format_values(entry.get('candidate'))}"
-            for entry in different
+            f"{one.key} {format_values(one.baseline)} to {format_values(one.candidate)}"
+            for one in different
         ]
         more = (
             f"; {len(said) - ALSO_SHOWN} more under Configuration" if len(said) > ALSO_SHOWN else ""
@@ -330,16 +319,15 @@ def _notes(evidence: Raw) -> list[str]:
     return notes
 
 
-def _about(evidence: Raw, rows: list[EvidenceRow]) -> list[str]:
+def _about(evidence: Any, rows: list[EvidenceRow]) -> list[str]:
     """The small facts beside the badge."""
     worse = sum(row.red and not row.follows for row in rows)
     said = [f"{words.plural(worse, 'hard metric')} regressed"] if worse else []
-    minutes, share = evidence.get("compared_minutes"), read_number(evidence, "comparable_share")
-    if isinstance(minutes, int) and minutes:
-        said.append(f"{words.number(minutes)} matched minutes")
-    if share is not None:
-        said.append(f"{words.percent(share)} of calls compared")
-    adoption = read_number(evidence, "adoption")
-    if evidence.get("low_adoption") and adoption is not None:
-        said.append(f"low adoption: {words.percent(adoption)} of calls")
+    coverage = read_coverage(evidence)
+    if coverage.compared_minutes:
+        said.append(f"{words.number(coverage.compared_minutes)} matched minutes")
+    if coverage.comparable_share is not None:
+        said.append(f"{words.percent(coverage.comparable_share)} of calls compared")
+    if coverage.low_adoption and coverage.adoption is not None:
+        said.append(f"low adoption: {words.percent(coverage.adoption)} of calls")
     return said

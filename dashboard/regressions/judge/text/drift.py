@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import Protocol
 
 from dashboard.common.numbers import is_factor, magnitude
-from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.vocabulary.metrics import find_metric
 
 
-def describe_drift(found: Mapping[str, object] | SelfDrift) -> str:
-    """What has risen, and by how much; takes a stored one as well."""
-    told = (
-        found
-        if isinstance(found, Mapping)
-        else {"metric": found.metric, "region": found.region, "change": found.change}
-    )
-    metric, region, change = (told.get(key) for key in ("metric", "region", "change"))
-    of = f" of `{region}`" if region else ""
-    ratio = change if isinstance(change, float) else 0.0
-    size = f"{magnitude(ratio)} {'as long as' if is_factor(ratio) else 'slower than'}"
+class DriftLike(Protocol):
+    """What the text of a drift is made from: a drift of the judge, or a stored one."""
+
+    @property
+    def metric(self) -> str: ...
+    @property
+    def region(self) -> str: ...
+    @property
+    def change(self) -> float: ...
+
+
+def describe_drift(found: DriftLike) -> str:
+    """What has risen, and by how much."""
+    of = f" of `{found.region}`" if found.region else ""
+    way = "as long as" if is_factor(found.change) else "slower than"
     return (
-        f"{find_metric(str(metric)).phrase}{of} is {size} on the version's own first day, "
-        "adjusted for load and time of day"
+        f"{find_metric(found.metric).phrase}{of} is {magnitude(found.change)} {way} on the "
+        "version's own first day, adjusted for load and time of day"
     )

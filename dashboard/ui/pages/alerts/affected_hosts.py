@@ -11,7 +11,9 @@ from dashboard.fleet.models import Instance
 from dashboard.fleet.names import NAME_COLUMNS, NameColumns, process_name
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import for_project
+from dashboard.regressions.evidence_reader import read_facts
 from dashboard.regressions.models import Verdict
+from dashboard.regressions.stored_evidence import StoredFact
 from dashboard.vocabulary.metrics import find_metric
 
 NAMED = 4
@@ -43,7 +45,7 @@ def list_fact_hosts(*, project: Project, verdicts: Iterable[Verdict | None]) -> 
         ),
         [],
     )
-    wanted = {str(id) for fact in facts for id in fact["instances"][:NAMED]}
+    wanted = {id for fact in facts for id in (fact.instances or ())[:NAMED]}
     if not wanted:
         return []
     known = for_project(Instance, project).filter(instance_id__in=wanted).values_list(*NAME_COLUMNS)
@@ -51,22 +53,12 @@ def list_fact_hosts(*, project: Project, verdicts: Iterable[Verdict | None]) -> 
     return [_places(fact, names) for fact in facts]
 
 
-def _places(fact: Mapping[str, Any], names: Mapping[str, str]) -> FactHosts:
-    ids, kind = [str(id) for id in fact["instances"]], str(fact.get("kind"))
+def _places(fact: StoredFact, names: Mapping[str, str]) -> FactHosts:
+    ids = fact.instances or ()
     named = [(id if id in names else "", names.get(id, id)) for id in ids[:NAMED]]
-    return FactHosts(
-        find_metric(kind).name, named, len(ids) - len(named), _PAGES.get(kind, "instances")
-    )
+    page = _PAGES.get(fact.kind, "instances")
+    return FactHosts(find_metric(fact.kind).name, named, len(ids) - len(named), page)
 
 
-def _news(evidence: Any) -> list[Mapping[str, Any]]:
-    stored = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    told = (
-        [fact for fact in stored if isinstance(fact, Mapping)] if isinstance(stored, list) else []
-    )
-    return [
-        fact
-        for fact in told
-        if fact.get("severity") in ("roll_back", "watch")
-        and isinstance(fact.get("instances"), list)
-    ]
+def _news(evidence: Any) -> list[StoredFact]:
+    return [fact for fact in read_facts(evidence) if fact.news and fact.instances is not None]

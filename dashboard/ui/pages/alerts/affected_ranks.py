@@ -3,10 +3,9 @@ reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from dashboard.alerts.current_verdict import find_divergence_verdict
 from dashboard.alerts.models import Alert
@@ -14,6 +13,7 @@ from dashboard.common import clock
 from dashboard.fleet.models import Instance
 from dashboard.fleet.selectors.jobs import list_job_ranks, read_rank_compile_events
 from dashboard.projects.selectors import for_project
+from dashboard.regressions.evidence_reader import find_rank_divergence
 from dashboard.regressions.models import Verdict
 from dashboard.ui.pages.rank_table import RankDifference, RankRow, build_rank_table
 
@@ -42,10 +42,10 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
     """None where no verdict of the alert, the newest first, knows of ranks; the table is of the job
     of the first rank that is named."""
     verdict = find_divergence_verdict(verdicts)
-    if verdict is None:
+    fact = find_rank_divergence(verdict.evidence) if verdict else None
+    if verdict is None or fact is None:
         return None
-    fact = _fact(verdict.evidence)
-    named = [str(id) for id in fact.get("instances") or ()][:INSTANCES_NAMED]
+    named = (fact.instances or ())[:INSTANCES_NAMED]
     rows = for_project(Instance, alert.project).filter(
         instance_id__in=named, model_id=alert.deployment.model_id
     )
@@ -77,17 +77,5 @@ def alert_ranks(alert: Alert, verdicts: Iterable[Verdict | None]) -> AlertRanks 
         pid=next(
             (one.pid for one in instances if odd and one.instance_id == odd.instance_id), None
         ),
-        frame=str(fact.get("about") or ""),
-    )
-
-
-def _fact(evidence: Any) -> Mapping[str, Any]:
-    facts = evidence.get("facts") if isinstance(evidence, Mapping) else None
-    return next(
-        (
-            one
-            for one in facts or ()
-            if one.get("kind") == "ranks_diverged" and one.get("severity") != "known"
-        ),
-        {},
+        frame=fact.about,
     )

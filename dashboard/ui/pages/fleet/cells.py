@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dashboard.common import numbers
 from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
 from dashboard.fleet.selectors.versions.fleet_data import VersionData
-from dashboard.regressions.evidence_reader import NO_VALUE, Change
+from dashboard.regressions.stored_evidence import NO_VALUE, Change
 from dashboard.ui import words
 from dashboard.ui.evidence import ChangeRow, find_metric_row
 
@@ -129,7 +129,7 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]
     """Peak memory, and by how much it moved."""
     if value is None:
         return Cell("")
-    row = find_metric_row(evidence, "gpu_memory", "gpu_peak", "memory", "host_memory")
+    row = find_metric_row(evidence, "gpu_memory", "host_memory")
     if not base:
         return Cell(words.size(value), value=value)
     change, css = _moved(value, base, "bytes", row)

@@ -91,9 +91,12 @@ def test_dots_that_are_not_whole_are_left_out() -> None:
         whole | {"arm": "else"},
         whole | {"value": float("nan")},
     ]
-    assert points_from_evidence({"dots": dots}) == [
-        StripPoint("i", "baseline", "H200, shapes 2^8", 0.01, 3)
-    ]
+    evidence = {"evidence": [{"metric": "p50", "dots": dots, "dots_left_out": 2}]}
+    assert points_from_evidence(evidence, "p50") == (
+        [StripPoint("i", "baseline", "H200, shapes 2^8", 0.01, 3)],
+        2,
+    )
+    assert points_from_evidence(evidence, "gpu_p50") == ([], 0)
 
 
 def test_names_drop_what_all_share() -> None:

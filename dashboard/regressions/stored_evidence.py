@@ -1,0 +1,276 @@
+"""Stored evidence: the typed rows of a verdict. Pages, files, the API and messages show them,
+so that the same verdict has the same numbers everywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dashboard.common import numbers
+from dashboard.common.numbers import SPACE
+from dashboard.fleet.metrics.eager_causes import format_causes
+from dashboard.vocabulary.metrics import MetricEntry, find_metric
+from dashboard.vocabulary.severity import ALERTING_VERDICTS, NO_ANSWER, REGRESSED
+
+STARTS = ("cold_start", "compile_time", "cache")
+"""Metrics of what an instance does once, when it starts."""
+RATES = ("per hour", "share per hour")
+NO_VALUE = "–"
+
+
+@dataclass(frozen=True)
+class StoredDot:
+    """One instance in one stratum and bucket; `n` counts matched minutes, or calls of a share."""
+
+    instance: str
+    arm: str
+    stratum: str
+    bucket: str
+    value: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """One metric of one region, frozen in a verdict. `change`, `low` and `high` are relative and of
+    the metric itself: 0.05 is 5 % more.
+
+    `baseline_at_most` and `candidate_at_most`: the value is only the end of an engine's first
+    bucket. `minutes` is the window of both values, None where the row does not name it; `newest`:
+    of the newest minutes, not of those in which both versions ran. `excluded` are events of
+    instances that had just started, baseline and candidate."""
+
+    metric: str
+    region: str = ""
+    unit: str = ""
+    label: str = NO_ANSWER
+    reason: str = ""
+    judged: bool = True
+    drives: bool = False
+    hard: bool = True
+    muted: bool = False
+    baseline: float | None = None
+    candidate: float | None = None
+    baseline_at_most: bool = False
+    candidate_at_most: bool = False
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    minutes: int | None = None
+    newest: bool = False
+    baseline_instances: int | None = None
+    candidate_instances: int | None = None
+    affected_instances: int | None = None
+    affected_share: float | None = None
+    excluded: tuple[int, int] | None = None
+    causes: Mapping[str, int] = field(default_factory=dict)
+    less_is_worse: bool = False
+    matched_minutes: int | None = None
+    since: int | None = None
+    smallest_effect: float | None = None
+    times: float | None = None
+    points: float | None = None
+    strata: int = 0
+    strata_agreeing: int | None = None
+    explained_by: str = ""
+
+    @property
+    def named(self) -> MetricEntry:
+        """What the metric is called."""
+        return find_metric(self.metric)
+
+    @property
+    def regressed(self) -> bool:
+        """Whether the metric is worse by more than matters."""
+        return self.label == REGRESSED
+
+    @property
+    def bounded(self) -> bool:
+        """Whether one of the values is only a bound, so that the change is one as well."""
+        return self.baseline_at_most or self.candidate_at_most
+
+    @property
+    def difference(self) -> float | None:
+        """Candidate minus baseline, where the change of this unit is not relative: shares and
+        rates."""
+        if self.unit not in ("share", *RATES) or self.baseline is None or self.candidate is None:
+            return None
+        return self.candidate - self.baseline
+
+    @property
+    def baseline_said(self) -> str:
+        """19.3 ms, < 300 ms."""
+        return _value(self.baseline, self.unit, at_most=self.baseline_at_most)
+
+    @property
+    def candidate_said(self) -> str:
+        """25.3 ms."""
+        return _value(self.candidate, self.unit, at_most=self.candidate_at_most)
+
+    @property
+    def change_said(self) -> str:
+        """+31 %, −28.1 pts, at least 6.7 times: computed from the two values; a dash where neither
+        value nor change is known."""
+        if self.baseline_at_most and self.candidate_at_most:
+            return NO_VALUE
+        if self.baseline is not None and self.candidate is not None:
+            said = numbers.difference(self.candidate, self.baseline, self.unit)
+        else:
+            said = numbers.change(self.change) if self.change is not None else ""
+        return f"{'at least ' if said and self.bounded else ''}{said}" or NO_VALUE
+
+    @property
+    def log_interval(self) -> tuple[float, float, float] | None:
+        """The change and its interval as logarithms of the ratio, positive is worse; None without
+        them."""
+        if self.change is None or self.low is None or self.high is None:
+            return None
+        if min(self.change, self.low, self.high) <= -1:
+            return None
+        centre, low, high = (math.log1p(one) for one in (self.change, self.low, self.high))
+        return (-centre, -high, -low) if self.less_is_worse else (centre, low, high)
+
+    @property
+    def range_said(self) -> str:
+        """13 to 52 %: the interval of a relative change; of a share in multiples of the baseline;
+        empty without one."""
+        if self.low is None or self.high is None or self.bounded:
+            return ""
+        if self.unit == "share":
+            return f"{numbers.number(1 + self.low)} to {numbers.number(1 + self.high)}{SPACE}times"
+        return numbers.change_range(self.low, self.high) + ("/h" if self.unit in RATES else "")
+
+    @property
+    def affected_said(self) -> str:
+        """6 of 6 instances: those of the candidate that show it; empty where they are not
+        counted."""
+        if self.affected_instances is None or not self.candidate_instances:
+            return ""
+        plural = "" if self.candidate_instances == 1 else "s"
+        return f"{self.affected_instances} of {self.candidate_instances}{SPACE}instance{plural}"
+
+    @property
+    def causes_said(self) -> str:
+        """Why calls ran eager, or what recompiled."""
+        return format_causes(self.causes)
+
+    @property
+    def effect_said(self) -> str:
+        """matters from 5 %, counts from 2 % of an instance’s calls: the smallest change that
+        matters."""
+        effect = self.smallest_effect
+        if effect is None:
+            return ""
+        if self.unit == "share":
+            if None not in (self.times, self.points, self.change):
+                points = numbers.points(self.points or 0.0)
+                return f"matters from {numbers.number(self.times or 0.0)} times and {points}"
+            of = "compile seconds" if self.metric == "cache" else "an instance’s calls"
+            return f"counts from {numbers.percent(effect)} of {of}"
+        if self.unit == "per hour":
+            return f"counts from {numbers.number(effect)} an hour on an instance"
+        return f"matters from {numbers.percent(effect)}"
+
+    @property
+    def window(self) -> str:
+        """matched: minutes in which both versions ran; last: the newest minutes; start: once an
+        instance; empty: not known."""
+        if self.metric in STARTS:
+            return "start"
+        return "" if self.minutes is None else "last" if self.newest else "matched"
+
+    @property
+    def window_said(self) -> str:
+        """matched 57 min, last 15 min, at start: of which time both values are; empty where the row
+        does not name it."""
+        if self.window == "start":
+            return "at start"
+        return f"{self.window} {numbers.number(self.minutes or 0)}{SPACE}min" if self.window else ""
+
+    @property
+    def excluded_said(self) -> str:
+        """Excluded, first 20 min of an instance: 3 and 21; empty where nothing is left out."""
+        if not self.excluded or not any(self.excluded):
+            return ""
+        before, after = (numbers.number(count) for count in self.excluded)
+        return f"excluded, just started: {before} and {after}"
+
+
+@dataclass(frozen=True)
+class StoredFact:
+    """One certain fact: its kind, on which instances of the candidate, and what the baseline
+    shows."""
+
+    kind: str
+    severity: str = ""
+    about: str = ""
+    why: str = ""
+    count: int = 1
+    since: int | None = None
+    instances: tuple[str, ...] | None = None
+    on_baseline: int = 0
+    passed_on_baseline: int = 0
+    baseline_silent: bool = False
+
+    @property
+    def news(self) -> bool:
+        """Whether the baseline does not show it."""
+        return self.severity in ALERTING_VERDICTS
+
+
+@dataclass(frozen=True)
+class StoredDrift:
+    """A version that is slower than it was on its first day."""
+
+    metric: str
+    region: str
+    change: float
+    since: int | None = None
+    instances: int | None = None
+
+
+@dataclass(frozen=True)
+class ExcludedCalls:
+    """Calls, or a metric, that have nothing to be compared with; `share` is of all calls."""
+
+    what: str
+    reason: str
+    share: float | None
+
+
+@dataclass(frozen=True)
+class StoredMixShift:
+    """What another mix of shapes alone does to a level."""
+
+    region: str
+    metric: str
+    change: float
+
+
+@dataclass(frozen=True)
+class EnvironmentChange:
+    """One key whose values differ, with the number of instances that have each value."""
+
+    key: str
+    baseline: tuple[tuple[str, int], ...]
+    candidate: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How the versions were compared, and how much of the calls; None where a row does not say."""
+
+    reason: str
+    bound: float | None
+    layouts: tuple[str, ...]
+    compared_minutes: int
+    comparable_share: float | None
+    adoption: float | None
+    low_adoption: bool
+
+
+def _value(value: float | None, unit: str, *, at_most: bool) -> str:
+    if value is None:
+        return NO_VALUE
+    return numbers.bound(value) if at_most and unit == "s" else numbers.level(value, unit)
