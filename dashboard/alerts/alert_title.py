@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 from dashboard.alerts.evidence_lines import EvidenceLine, select_strongest_evidence
-from dashboard.common.numbers import change, difference, is_factor, magnitude, percent
 from dashboard.regressions.stored_evidence import RATES
 from dashboard.vocabulary.metrics import find_metric
+from dashboard.vocabulary.numbers import change, difference, is_factor, magnitude, percent
 
 MAX_DRIVERS, MAX_ROWS = 6, 40
 OTHER_RANKS_PATTERN = re.compile(r"\bthe [\d,]+[\s\u00a0]others?\b")

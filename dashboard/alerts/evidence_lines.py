@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any, TypedDict
 
-from dashboard.common.numbers import SPACE
 from dashboard.regressions.evidence_reader import read_changes, read_facts
 from dashboard.regressions.judge.certain_facts import describe_fact
 from dashboard.regressions.stored_evidence import NO_VALUE, Change, StoredFact
+from dashboard.vocabulary.numbers import SPACE
 from dashboard.vocabulary.severity import LABELS, ROLL_BACK, WATCH
 
 RANKS_DIVERGED = "ranks_diverged"

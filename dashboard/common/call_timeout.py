@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from dashboard.common.numbers import significant
+from dashboard.vocabulary.numbers import significant
 
 T = TypeVar("T")
 

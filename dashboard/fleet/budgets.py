@@ -11,10 +11,10 @@ from typing import Any
 
 from dashboard.accounts.models import User
 from dashboard.accounts.services import audit_write
-from dashboard.common.numbers import significant
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project
+from dashboard.vocabulary.numbers import significant
 
 SETTING, AUDIT_ACTION = "budgets", "budgets.set"
 BOUNDS = {"cold_start": (1.0, 86400.0), "served": (0.5, 0.99999), "stalled": (0.00001, 1.0)}

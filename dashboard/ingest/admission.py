@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping
 from threading import Lock
 
-from dashboard.common.numbers import significant
 from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.selectors import count_inbox_reports_up_to
 from dashboard.projects.rate_limit import read_rate, read_waiting_limit
+from dashboard.vocabulary.numbers import significant
 
 MAX_CONCURRENT_REQUESTS = 64
 MAX_REQUESTS_WHILE_STALLED = 8

@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dashboard.common import numbers
-from dashboard.common.numbers import SPACE
 from dashboard.fleet.metrics.eager_causes import format_causes
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.metrics import MetricEntry, find_metric
+from dashboard.vocabulary.numbers import SPACE
 from dashboard.vocabulary.severity import ALERTING_VERDICTS, NO_ANSWER, REGRESSED
 
 STARTS = ("cold_start", "compile_time", "cache")

@@ -8,7 +8,7 @@ from typing import Any
 
 from dashboard.regressions.evidence_reader import read_changes, read_excluded_calls
 from dashboard.regressions.stored_evidence import Change
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.reasons import describe_not_compared
 from dashboard.vocabulary.severity import WATCH, order_by_label
 
@@ -84,7 +84,7 @@ def list_not_compared(evidence: Mapping[str, Any] | None) -> list[tuple[str, str
     """Share and reason of calls that are compared with nothing, the largest first, shares under 1 %
     left out."""
     return [
-        (words.percent(one.share), f"are not compared: {describe_not_compared(one.reason)}")
+        (numbers.percent(one.share), f"are not compared: {describe_not_compared(one.reason)}")
         for one in read_excluded_calls(evidence)
         if one.share is not None and one.share >= SMALLEST_SHARE
     ]

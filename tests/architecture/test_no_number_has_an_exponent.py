@@ -1,4 +1,4 @@
-"""Numbers for people come from `dashboard/common/numbers.py`: Python's format `g` writes 100 as
+"""Numbers for people come from `dashboard/vocabulary/numbers.py`: Python's format `g` writes 100 as
 1e+02."""
 
 from __future__ import annotations

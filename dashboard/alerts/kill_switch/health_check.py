@@ -9,8 +9,8 @@ from typing import Any
 from compilewatch.wire.sketch import Sketch
 
 from dashboard.common import clock
-from dashboard.common.numbers import significant
 from dashboard.fleet.models import ProcessMinute, RegionMinute, Series
+from dashboard.vocabulary.numbers import significant
 
 SAMPLE_MINUTES = 5
 MAX_P95_RATIOS = {"freeze": 1.25, "eager": 4.0}

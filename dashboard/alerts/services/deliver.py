@@ -32,9 +32,9 @@ from dashboard.alerts.services.retry_after import parse_retry_after
 from dashboard.common import clock
 from dashboard.common.call_timeout import call_with_timeout
 from dashboard.common.failpoints import crash_point
-from dashboard.common.numbers import significant
 from dashboard.common.outbound.client import OutboundError, OutboundResponse
 from dashboard.common.write_lock import write_transaction
+from dashboard.vocabulary.numbers import significant
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,6 @@ from dashboard.alerts.services.enqueue import enqueue_messages
 from dashboard.alerts.services.transitions import alert_close, alert_open, event_add, lock_project
 from dashboard.alerts.traffic_shift import RECENT_MINUTES, TrafficShares, compute_traffic_shares
 from dashboard.common import clock
-from dashboard.common.numbers import below, duration
 from dashboard.common.write_lock import write_transaction
 from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import ModelVersion
@@ -34,6 +33,7 @@ from dashboard.fleet.selectors.versions.quantiles import P50Level, read_p50_leve
 from dashboard.fleet.selectors.versions.traffic import count_calls_by_minute
 from dashboard.fleet.selectors.versions.version_series import Span
 from dashboard.regressions.models import Verdict, VerdictKind
+from dashboard.vocabulary.numbers import below, duration
 
 logger = logging.getLogger(__name__)
 

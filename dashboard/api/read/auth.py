@@ -12,13 +12,13 @@ from django.http import Http404, HttpRequest
 from ninja.security.base import AuthBase
 
 from dashboard.accounts.models import User
-from dashboard.common.numbers import significant
 from dashboard.ingest.admission import TokenBucket
 from dashboard.ingest.body_decoder import RefusalError
 from dashboard.ingest.request_checks import key_require
 from dashboard.projects.key_format import KEY_SEARCH_PATTERN
 from dashboard.projects.models import Project
 from dashboard.projects.selectors import get_project_or_404, list_projects
+from dashboard.vocabulary.numbers import significant
 
 MAX_READS_PER_SECOND = 20.0
 """Reads per second of one key or user and web process; the bucket allows twice that at once."""

@@ -30,10 +30,10 @@ from ipaddress import ip_address
 from django.conf import settings
 
 from dashboard.common.deadline_socket import BoundedSocket, ResponseTooLargeError
-from dashboard.common.numbers import significant
 from dashboard.common.outbound.ip_policy import is_public
 from dashboard.common.outbound.resolver import Resolver, resolve_name
 from dashboard.common.outbound.url import Target, TargetError, parse_target
+from dashboard.vocabulary.numbers import significant
 
 UNREACHABLE = "The address could not be reached, or sending to it is not allowed."
 

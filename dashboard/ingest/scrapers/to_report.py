@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from compilewatch.wire.messages import VERSION, Compile, Fact, Identity, Region, Report, Request
 
-from dashboard.common.numbers import significant
 from dashboard.ingest.scrapers.histogram import build_sketch, find_widest_ratio
 from dashboard.ingest.scrapers.metric_names import EngineFormat, EngineHistogram
 from dashboard.ingest.scrapers.parser import Histogram, Snapshot, name_layout
+from dashboard.vocabulary.numbers import significant
 
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 UNREPORTED_REASON = (

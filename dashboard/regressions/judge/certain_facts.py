@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from dashboard.common.numbers import SPACE, percent
 from dashboard.regressions.judge.inputs import Arm
+from dashboard.vocabulary.numbers import SPACE, percent
 
 FactKind = Literal[
     "latched_eager",

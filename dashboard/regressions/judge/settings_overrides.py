@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from dashboard.common.numbers import MINUS, significant
 from dashboard.regressions.judge.metric import Metric
 from dashboard.regressions.judge.settings import PRODUCTION, RatioMetric, Settings
+from dashboard.vocabulary.numbers import MINUS, significant
 
 Value = float | bool
 M = TypeVar("M", bound=Metric)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 LANES = (
     ("first", "First"),
@@ -127,12 +127,12 @@ def build_compile_timeline(
         )
     return CompileTimeline(
         lanes=[
-            Lane(name, y, words.number(sum(find_lane(one) == kind for one in compilations)))
+            Lane(name, y, numbers.number(sum(find_lane(one) == kind for one in compilations)))
             for kind, (y, name) in lanes.items()
         ],
         marks=marks,
         ticks=[
-            (place(at), words.format_coarse_duration(at) if at >= 60 else words.duration(at))
+            (place(at), numbers.format_coarse_duration(at) if at >= 60 else numbers.duration(at))
             for at in TICKS
             if first <= at <= last
         ],
@@ -155,8 +155,8 @@ def format_counts(compilations: Iterable[TimelineCompilation]) -> str:
 
 def _title(one: TimelineCompilation) -> str:
     told = (
-        f"{one.label}: {one.kind}, {words.duration(one.seconds)}, "
-        f"{words.duration(max(0.0, one.end))} after process start"
+        f"{one.label}: {one.kind}, {numbers.duration(one.seconds)}, "
+        f"{numbers.duration(max(0.0, one.end))} after process start"
     )
     return (
         told

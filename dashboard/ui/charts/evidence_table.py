@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from dashboard.regressions.evidence_reader import read_changes
 from dashboard.regressions.stored_evidence import Change
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.metrics import find_metric
 from dashboard.vocabulary.reasons import UNDECIDED
 from dashboard.vocabulary.severity import NO_ANSWER, REGRESSED, WATCH
@@ -116,7 +116,7 @@ def _row(change: Change, several_regions: bool, verdict: str) -> EvidenceRow:
         judged=judged,
         drives=drives,
         caution=caution,
-        matched="" if change.matched_minutes is None else words.number(change.matched_minutes),
+        matched="" if change.matched_minutes is None else numbers.number(change.matched_minutes),
         window=change.window_said,
         excluded=change.excluded_said,
         agree=(change.strata_agreeing or 0, change.strata) if agree else None,

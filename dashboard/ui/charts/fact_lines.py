@@ -9,7 +9,7 @@ from dashboard.regressions.evidence_reader import read_drifts, read_facts
 from dashboard.regressions.judge.certain_facts import describe_fact
 from dashboard.regressions.judge.text.drift import describe_drift
 from dashboard.regressions.stored_evidence import StoredFact
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.severity import NOT_ENOUGH_DATA, WATCH
 
 
@@ -41,7 +41,7 @@ def drift_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
     return [
         FactLine(
             capitalise(text),
-            f"over {words.plural(drift.instances, 'instance')}"
+            f"over {numbers.plural(drift.instances, 'instance')}"
             if drift.instances is not None
             else "",
             drift.since,
@@ -58,17 +58,17 @@ def capitalise(text: str) -> str:
 
 
 def _where(fact: StoredFact) -> str:
-    on = f"on {words.plural(len(fact.instances), 'instance')}" if fact.instances else ""
+    on = f"on {numbers.plural(len(fact.instances), 'instance')}" if fact.instances else ""
     return ", ".join(filter(None, (on, _describe_baseline(fact))))
 
 
 def _describe_baseline(fact: StoredFact) -> str:
     if fact.on_baseline:
-        return f"also on {words.plural(fact.on_baseline, 'instance')} of the baseline"
+        return f"also on {numbers.plural(fact.on_baseline, 'instance')} of the baseline"
     passed = fact.passed_on_baseline
     if fact.kind in ("parity", "shadow_parity"):
         return (
-            f"passed on {words.plural(passed, 'instance')} of the baseline"
+            f"passed on {numbers.plural(passed, 'instance')} of the baseline"
             if passed
             else "not compared on the baseline"
         )

@@ -12,9 +12,9 @@ from compilewatch.wire.sketch import Sketch, lower_bound
 from dashboard.fleet.fold.sketch_columns import merge_packed_by_key
 from dashboard.fleet.metrics.aggregate import Clock, all_report_stalls
 from dashboard.fleet.metrics.row_types import CallRow
-from dashboard.ui import words
 from dashboard.ui.charts.axis_units import duration_scale, round_value
 from dashboard.ui.charts.cohort_labels import format_cohort, shorten_cohorts
+from dashboard.vocabulary import numbers
 
 MAX_PANELS = 6
 MIN_CALLS = 20
@@ -122,7 +122,7 @@ def _panel(place: str, curves: list[tuple[str, Sketch]]) -> Panel:
     width = max(_width(sketch) for _, sketch in curves)
     factor, unit = duration_scale(max(sketch.quantile(0.5) or 0.0 for _, sketch in curves))
     drawn = [_curve(role, sketch, width, factor) for role, sketch in curves]
-    said = [f"{words.duration(sketch.quantile(0.5) or 0.0)}" for _, sketch in curves]
+    said = [f"{numbers.duration(sketch.quantile(0.5) or 0.0)}" for _, sketch in curves]
     facts = f"p50 {' and '.join(said)}" if len(said) == 2 else f"{curves[0][0]} only, p50 {said[0]}"
     return Panel(place, place, unit, drawn, facts)
 

@@ -22,7 +22,7 @@ from dashboard.fleet.metrics.version_metrics import (
     TRENDS,
     Metric,
 )
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 __all__ = [
     "CACHE",
@@ -50,18 +50,18 @@ def format_metric(metric: Metric, value: float | None, known: QuantileBound | No
     """The value in words, with its unit; without one the bound and the mean where they are known,
     else a dash."""
     if value is None:
-        return words.below(known.bound, known.mean) if known else "–"
+        return numbers.below(known.bound, known.mean) if known else "–"
     if metric.kind == "duration":
-        return words.duration(value)
+        return numbers.duration(value)
     if metric.kind == "share":
-        return words.percent(value)
+        return numbers.percent(value)
     if metric.kind == "size":
-        return words.size(value)
+        return numbers.size(value)
     if metric.kind == "rate":
-        return f"{words.number(value)}{words.SPACE}/s"
+        return f"{numbers.number(value)}{numbers.SPACE}/s"
     if metric is RECOMPILES:
-        return f"{words.number(value)}{words.SPACE}/h"
-    return words.duration(value) if value else f"0{words.SPACE}s"
+        return f"{numbers.number(value)}{numbers.SPACE}/h"
+    return numbers.duration(value) if value else f"0{numbers.SPACE}s"
 
 
 def format_difference(metric: Metric, value: float | None, base: float | None) -> str:
@@ -69,9 +69,9 @@ def format_difference(metric: Metric, value: float | None, base: float | None) -
     if value is None or base is None:
         return ""
     if metric.kind == "share":
-        return words.points(value - base)
+        return numbers.points(value - base)
     if metric is RECOMPILES:
-        return words.difference(value, base, "per hour") if value != base else "no change"
+        return numbers.difference(value, base, "per hour") if value != base else "no change"
     if value == base:
         return "no change"
-    return words.change(value / base - 1) if base else "from 0"
+    return numbers.change(value / base - 1) if base else "from 0"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
-from dashboard.common.numbers import significant
+from dashboard.vocabulary.numbers import significant
 
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 414.0, 18.0, 130.0
 BAND_RATIO = 0.05

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dashboard.regressions.evidence_reader import ARMS, read_dots
-from dashboard.ui import words
 from dashboard.ui.charts.axis_units import duration_scale, round_value
 from dashboard.ui.charts.cohort_labels import format_cohort, shorten_cohorts
+from dashboard.vocabulary import numbers
 
 MAX_ROWS = 8
 
@@ -44,12 +44,12 @@ class StripRow:
     def change(self) -> str:
         """The ratio of the geometric means, as information."""
         base, cand = _mean(self.baseline), _mean(self.candidate)
-        return words.change(cand / base - 1) if base and cand else "one side only"
+        return numbers.change(cand / base - 1) if base and cand else "one side only"
 
     @property
     def counts(self) -> str:
         """3 and 3 instances."""
-        return f"{len(self.baseline)} and {words.plural(len(self.candidate), 'instance')}"
+        return f"{len(self.baseline)} and {numbers.plural(len(self.candidate), 'instance')}"
 
 
 @dataclass(frozen=True)

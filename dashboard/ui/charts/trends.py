@@ -11,13 +11,13 @@ from dashboard.fleet.metrics.aggregate import CallGrid, Clock, ProcessGrid
 from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.metrics.row_types import StartRow
 from dashboard.fleet.metrics.time_bins import TimeBins
-from dashboard.ui import words
 from dashboard.ui.charts import metric_values
 from dashboard.ui.charts.axis_units import choose_scale, round_value
 from dashboard.ui.charts.confidence_bands import METRIC_INTERVALS, Interval
 from dashboard.ui.charts.lttb import decimate
 from dashboard.ui.charts.metric_values import Metric
 from dashboard.ui.charts.version_styles import VersionStyle
+from dashboard.vocabulary import numbers
 
 Values = list[float | None]
 SHADED_SLOTS = (1, 2)
@@ -227,7 +227,7 @@ def _trend(
         metric, (*ends, *(value for version in drawn for value in values[version.id])), clock
     )
     unit = (
-        f"{scale.unit} in {words.format_coarse_duration(window.step * 60)}"
+        f"{scale.unit} in {numbers.format_coarse_duration(window.step * 60)}"
         if metric is metric_values.COMPILE
         else scale.unit
     )
@@ -257,9 +257,9 @@ def _trend(
 def _note(known: Sequence[tuple[str, Sequence[QuantileBound]]]) -> str:
     """Of which intervals only a bound is known, and why they have no point."""
     said = [
-        f"{name} {words.bound(max(one.bound for one in bounds))} in "
-        f"{words.plural(len(bounds), 'interval')}, newest "
-        f"{words.mean(bounds[-1].mean)}"
+        f"{name} {numbers.bound(max(one.bound for one in bounds))} in "
+        f"{numbers.plural(len(bounds), 'interval')}, newest "
+        f"{numbers.mean(bounds[-1].mean)}"
         for name, bounds in known
     ]
     return (
@@ -299,8 +299,8 @@ def _cold_starts(
             )
         )
         said.append(
-            f"{version.name} {words.plural(len(dots), 'start')}"
-            + (f", slowest {words.duration(max(d.value for d in dots))}" if dots else "")
+            f"{version.name} {numbers.plural(len(dots), 'start')}"
+            + (f", slowest {numbers.duration(max(d.value for d in dots))}" if dots else "")
         )
     metric = metric_values.COLD_START
     return Trend(
@@ -319,8 +319,9 @@ def format_bin(line: TrendLine, place: int, suffix: str = "") -> str:
     chart; empty where it has neither."""
     value, below = line.values[place], line.below[place] if line.below else None
     if value is None and below is not None:
-        return f"<{words.SPACE}{words.number(below)}, mean {words.number(line.mean[place] or 0.0)}"
-    return f"{words.number(value)}{suffix}" if value is not None else ""
+        mean = numbers.number(line.mean[place] or 0.0)
+        return f"<{numbers.SPACE}{numbers.number(below)}, mean {mean}"
+    return f"{numbers.number(value)}{suffix}" if value is not None else ""
 
 
 def _find_latest(

@@ -10,10 +10,10 @@ from dashboard.fleet.metrics.aggregate import CallTotals, Clock, ProcessTotals
 from dashboard.fleet.metrics.first_bucket import QuantileBound
 from dashboard.fleet.metrics.row_types import StartRow
 from dashboard.regressions.stored_evidence import Change
-from dashboard.ui import words
 from dashboard.ui.charts import metric_values
 from dashboard.ui.charts.evidence_table import NOT_JUDGED, EvidenceRow
 from dashboard.ui.charts.metric_values import Metric
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.metrics import METRICS
 
 Side = tuple[CallTotals | None, ProcessTotals | None]
@@ -83,9 +83,9 @@ def _fill_observed_level(row: EvidenceRow, metric: Metric, *sides: Side) -> Evid
     )
     before, after = sides
     known = (metric.below(before[0]), metric.below(after[0]))
-    numbers = _build_change(metric, metric.read(*before), metric.read(*after), *known)
+    observed = _build_change(metric, metric.read(*before), metric.read(*after), *known)
     frozen = replace(
-        numbers, label=row.label, judged=row.judged, region=row.frozen.region, change=None
+        observed, label=row.label, judged=row.judged, region=row.frozen.region, change=None
     )
     return replace(row, baseline=base, candidate=cand, frozen=frozen, window="", matched="")
 
@@ -98,7 +98,7 @@ def add_stalled_calls(
     sides = [side.stalled for side in (baseline, candidate) if side is not None and side.reporting]
     if len(sides) < 2 or not any(sides):
         return list(rows)
-    said = f"stalled calls: {words.number(sides[0])} and {words.number(sides[1])}"
+    said = f"stalled calls: {numbers.number(sides[0])} and {numbers.number(sides[1])}"
     noted = (
         replace(row, excluded="; ".join(part for part in (row.excluded, said) if part))
         for row in rows
@@ -116,7 +116,7 @@ def describe_excluded_calls(*sides: CallTotals | None) -> str:
     if not all(side.callers for side in known):
         return "without calls that compiled: an agent does not report stalled calls"
     left_out = sum(side.warmup for side in known)
-    return f"without {words.plural(left_out, 'warm-up call')}" if left_out else ""
+    return f"without {numbers.plural(left_out, 'warm-up call')}" if left_out else ""
 
 
 def _read_metric(metric: Metric, side: Side) -> float | None:

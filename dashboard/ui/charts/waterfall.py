@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 COMPILE, UNACCOUNTED, REST = "compile", "unaccounted", "compile, other"
 PHASES: tuple[tuple[str, tuple[str, ...], int], ...] = (
@@ -194,15 +194,15 @@ def build_waterfall(total: float, steps: Sequence[Step], budget: float | None) -
                 ],
                 css=own[0].css,
                 after=round(after + 6, 1),
-                took=words.duration(seconds),
-                share=words.percent(seconds / total) if total else "",
+                took=numbers.duration(seconds),
+                share=numbers.percent(seconds / total) if total else "",
                 is_mark=own[0].is_mark,
             )
         )
     return Waterfall(
         bars=bars,
         ticks=[
-            (round(LEFT + at * scale, 1), words.duration(at) if at else "0") for at in ticks(most)
+            (round(LEFT + at * scale, 1), numbers.duration(at) if at else "0") for at in ticks(most)
         ],
         budget=round(LEFT + shown * scale, 1) if shown is not None else None,
         height=TOP + ROW * len(bars) + 30,

@@ -12,7 +12,7 @@ from django.http import QueryDict
 from dashboard.common import clock
 from dashboard.fleet.metrics.time_bins import TimeBins as Bins
 from dashboard.fleet.selectors.versions.fleet_data import BinnedRange
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 MAX_RANGE_MINUTES = 400 * 1440
 """Minutes: hours are kept so long at most."""
@@ -175,7 +175,7 @@ def _read_custom_range(query: QueryDict, *, now: int, since: int | None, usual: 
         "custom",
         first,
         last,
-        words.format_coarse_duration((last - first) * 60),
+        numbers.format_coarse_duration((last - first) * 60),
         live=last == now,
         note=" ".join(notes),
     )

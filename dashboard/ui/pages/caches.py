@@ -10,9 +10,9 @@ from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 
 from dashboard.fleet.selectors.compilations.cache_answers import VersionCacheAnswers
 from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
-from dashboard.ui import words
 from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.selectors.caches import CacheData
+from dashboard.vocabulary import numbers
 
 NAMES = {
     "fx": "FX graph",
@@ -109,7 +109,7 @@ def format_cause(cause: str, compared: MissExplanation | None) -> str:
 def _version(version: VersionStyle, answered: Sequence[VersionCacheAnswers]) -> VersionCaches:
     rows = [row for cache in NAMES if (row := _row(cache, answered)) is not None]
     saved = sum(one.saved for one in answered)
-    return VersionCaches(version, rows, words.duration(saved) if saved else "")
+    return VersionCaches(version, rows, numbers.duration(saved) if saved else "")
 
 
 def _row(cache: str, answered: Sequence[VersionCacheAnswers]) -> CacheRow | None:
@@ -131,15 +131,15 @@ def _row(cache: str, answered: Sequence[VersionCacheAnswers]) -> CacheRow | None
 
 
 def _share(hit: float, miss: float) -> str:
-    return words.percent(hit / (hit + miss)) if hit + miss else ""
+    return numbers.percent(hit / (hit + miss)) if hit + miss else ""
 
 
 def _cell(answer: str, tally: AnswerTally) -> tuple[str, str, str]:
     title = {"hit": "Hits", "miss": "Misses", "bypass": "Bypassed"}[answer]
     return (
         title,
-        words.number(tally.compilations),
-        words.duration(tally.seconds) if tally.compilations else "",
+        numbers.number(tally.compilations),
+        numbers.duration(tally.seconds) if tally.compilations else "",
     )
 
 
@@ -173,7 +173,8 @@ def _causes(drawn: Sequence[VersionStyle], facts: CacheData) -> list[MissCause]:
         MissCause(
             versions[version],
             text,
-            f"{words.plural(tally.compilations, 'compilation')}, {words.duration(tally.seconds)}",
+            f"{numbers.plural(tally.compilations, 'compilation')}, "
+            f"{numbers.duration(tally.seconds)}",
             against,
         )
         for (version, text, against), tally in sorted(

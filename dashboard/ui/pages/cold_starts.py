@@ -10,10 +10,10 @@ from statistics import median
 from dashboard.fleet.selectors.compilations.cache_answers import StartMisses
 from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
 from dashboard.fleet.selectors.instances.instances import ColdStartData, InstanceData
-from dashboard.ui import words
 from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.pages.caches import format_cause
 from dashboard.ui.selectors.caches import CacheData
+from dashboard.vocabulary import numbers
 
 NAMES = {
     "before init": "before compilewatch.init",
@@ -103,15 +103,15 @@ def _start(
     totals: list[float],
     missed: str,
 ) -> VersionStart:
-    usual = f"median of {words.plural(len(totals), 'start')} {words.duration(median(totals))}"
+    usual = f"median of {numbers.plural(len(totals), 'start')} {numbers.duration(median(totals))}"
     return VersionStart(
         version=version,
         instance=instance.name,
-        total=words.duration(newest.total),
+        total=numbers.duration(newest.total),
         until=ENDS.get(newest.until, newest.until),
         usual=usual if len(totals) > 1 else "",
         stages=[_stage(newest, *stage) for stage in newest.stages],
-        unaccounted=words.duration(newest.unaccounted) if newest.unaccounted is not None else "",
+        unaccounted=numbers.duration(newest.unaccounted) if newest.unaccounted is not None else "",
         missed=missed,
     )
 
@@ -120,8 +120,8 @@ def _missed(causes: Sequence[StartMisses], compared: MissExplanation | None) -> 
     if not causes:
         return ""
     count, seconds = sum(one.compilations for one in causes), sum(one.seconds for one in causes)
-    more = f" and {words.plural(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
-    told = f"{words.plural(count, 'compilation')} not in the cache, {words.duration(seconds)}"
+    more = f" and {numbers.plural(len(causes) - 1, 'other cause')}" if len(causes) > 1 else ""
+    told = f"{numbers.plural(count, 'compilation')} not in the cache, {numbers.duration(seconds)}"
     return f"{told}: {format_cause(causes[0].cause, compared)}{more}"
 
 
@@ -131,14 +131,14 @@ def _stage(start: ColdStartData, name: str, begin: float, seconds: float) -> Sta
     phases = sorted(start.phases.items(), key=lambda phase: -phase[1]) if name == "compile" else []
     return StartStage(
         name=NAMES.get(name, name),
-        begins=words.duration(begin) if begin else f"0{words.SPACE}s",
-        took=words.duration(seconds),
+        begins=numbers.duration(begin) if begin else f"0{numbers.SPACE}s",
+        took=numbers.duration(seconds),
         start=round(left, 2),
         width=round(min(100 - left, 100 * seconds / whole), 2),
         shade=SHADES.get(name, MARK_SHADE),
         is_mark=name not in NAMES,
         said=", ".join(
-            f"{phase.replace('_', ' ')} {words.duration(value)}"
+            f"{phase.replace('_', ' ')} {numbers.duration(value)}"
             for phase, value in phases
             if value >= 0.005 * start.total
         ),

@@ -23,7 +23,6 @@ from dashboard.regressions.evidence_reader import (
     read_excluded_calls,
     read_mix_shifts,
 )
-from dashboard.ui import words
 from dashboard.ui.charts.cohort_labels import format_cohort
 from dashboard.ui.charts.evidence_table import (
     MUTED,
@@ -52,6 +51,7 @@ from dashboard.ui.pages.configuration import (
 from dashboard.ui.pages.findings_columns import FindingsColumn, findings_columns
 from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
 from dashboard.ui.selectors.compare import CompareData
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.metrics import METRICS, find_metric
 from dashboard.vocabulary.reasons import describe_not_compared
 
@@ -260,7 +260,7 @@ def _not_compared(evidence: Any, rows: list[EvidenceRow], facts: CompareData) ->
         ExcludedPart(
             METRICS[one.what].title if one.what in METRICS else one.what,
             describe_not_compared(one.reason)
-            + (f"; {words.percent(one.share)} of calls" if one.share is not None else ""),
+            + (f"; {numbers.percent(one.share)} of calls" if one.share is not None else ""),
         )
         for one in read_excluded_calls(evidence)
     ]
@@ -301,7 +301,7 @@ def _notes(evidence: Any) -> list[str]:
     """A shifted mix apart from the change within it, and what else differs between the
     instances."""
     notes = [
-        f"Shape mix of {one.region}: worth {words.change(one.change)} of {one.metric}, "
+        f"Shape mix of {one.region}: worth {numbers.change(one.change)} of {one.metric}, "
         "already taken out"
         for one in read_mix_shifts(evidence)
         if abs(one.change) >= SMALLEST_MIX_SHIFT
@@ -322,12 +322,12 @@ def _notes(evidence: Any) -> list[str]:
 def _about(evidence: Any, rows: list[EvidenceRow]) -> list[str]:
     """The small facts beside the badge."""
     worse = sum(row.red and not row.follows for row in rows)
-    said = [f"{words.plural(worse, 'hard metric')} regressed"] if worse else []
+    said = [f"{numbers.plural(worse, 'hard metric')} regressed"] if worse else []
     coverage = read_coverage(evidence)
     if coverage.compared_minutes:
-        said.append(f"{words.number(coverage.compared_minutes)} matched minutes")
+        said.append(f"{numbers.number(coverage.compared_minutes)} matched minutes")
     if coverage.comparable_share is not None:
-        said.append(f"{words.percent(coverage.comparable_share)} of calls compared")
+        said.append(f"{numbers.percent(coverage.comparable_share)} of calls compared")
     if coverage.low_adoption and coverage.adoption is not None:
-        said.append(f"low adoption: {words.percent(coverage.adoption)} of calls")
+        said.append(f"low adoption: {numbers.percent(coverage.adoption)} of calls")
     return said

@@ -10,9 +10,9 @@ from dashboard.fleet.metrics.recompile_reasons import REASONS, REPEAT_REASONS, r
 from dashboard.fleet.models import CompileEvent
 from dashboard.fleet.selectors.compilations.cache_miss_causes import MissExplanation
 from dashboard.fleet.selectors.instances.instances import InstanceData
-from dashboard.ui import words
 from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.pages.caches import format_cause
+from dashboard.vocabulary import numbers
 
 SHOWN = ("race", *REPEAT_REASONS)
 SHADES = {
@@ -106,7 +106,7 @@ def compilations(
             event=event,
             version=versions.get(event.version_id),
             instance=names.get(event.instance_id, ""),
-            total=words.duration(event.total) if event.total is not None else "not known",
+            total=numbers.duration(event.total) if event.total is not None else "not known",
             phases=_phases(event),
             unphased=_rest(event),
             cache=_cache(event),
@@ -141,7 +141,7 @@ def _phases(event: CompileEvent) -> list[Phase]:
         phases.append(
             Phase(
                 name.replace("_", " "),
-                words.duration(value),
+                numbers.duration(value),
                 round(start, 2),
                 round(width, 2),
                 SHADES.get(name, 3),
@@ -154,7 +154,7 @@ def _phases(event: CompileEvent) -> list[Phase]:
 def _rest(event: CompileEvent) -> str:
     """What no phase covers, where it is worth saying."""
     rest = (event.total or 0.0) - sum(value for _, value in _seconds(event))
-    return words.duration(rest) if event.total and rest > 0.05 * event.total else ""
+    return numbers.duration(rest) if event.total and rest > 0.05 * event.total else ""
 
 
 def _cache(event: CompileEvent) -> str:

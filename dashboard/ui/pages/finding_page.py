@@ -18,7 +18,6 @@ from dashboard.fleet.selectors.findings.finding_detail import (
 )
 from dashboard.fleet.selectors.findings.finding_list import EnvironmentState
 from dashboard.fleet.selectors.findings.findings import CERTAIN_KINDS
-from dashboard.ui import words
 from dashboard.ui.charts.finding_timeline import (
     FindingTimeline,
     VersionSpan,
@@ -36,6 +35,7 @@ from dashboard.ui.charts.guard_variation import Variation, build_variation
 from dashboard.ui.pages.findings_list import FindingStateLabel, format_kind, format_states
 from dashboard.ui.pages.recompile_headroom import COUNTED_KINDS, CacheEntries, find_fullest
 from dashboard.ui.pages.remedies import build_break_url, find_remedy
+from dashboard.vocabulary import numbers
 
 FIRST_LINES = 8
 ENOUGH_MINUTES = 60
@@ -59,16 +59,16 @@ class CleanVersion:
     @property
     def proof(self) -> str:
         """What that says, in words; a version that has not run for long says nothing yet."""
-        ran = words.duration(self.minutes * 60)
+        ran = numbers.duration(self.minutes * 60)
         if self.minutes < ENOUGH_MINUTES:
             return (
-                f"too early to tell: {ran} of reports, {words.duration(ENOUGH_MINUTES * 60)} "
+                f"too early to tell: {ran} of reports, {numbers.duration(ENOUGH_MINUTES * 60)} "
                 "are needed"
             )
         if self.compilations:
             where = (
-                f"{words.plural(self.compilations, 'compilation')} of the same place on "
-                f"{words.plural(self.instances, 'instance')}"
+                f"{numbers.plural(self.compilations, 'compilation')} of the same place on "
+                f"{numbers.plural(self.instances, 'instance')}"
             )
             return f"gone: {ran} of reports and {where} without it"
         return f"gone: {ran} of reports without it"

@@ -13,10 +13,10 @@ from compilewatch.wire.cache_miss_causes import NO_EARLIER_RUN
 from dashboard.common import clock
 from dashboard.fleet.selectors.findings.findings import FindingData, FindingHistory, FindingSighting
 from dashboard.fleet.selectors.instances.instances import InstanceData
-from dashboard.ui import words
 from dashboard.ui.charts.guard_variation import Variation, build_variation
 from dashboard.ui.charts.top_evidence import TopEvidence
 from dashboard.ui.pages.remedies import build_break_url, find_remedy
+from dashboard.vocabulary import numbers
 
 SHOWN = 6
 FIRST_LINES = 3
@@ -182,7 +182,7 @@ def list_causes(
         TopEvidence(
             title="Cause",
             figure=one.frame,
-            beside=f"eager on {one.instances} of {words.plural(one.known, 'instance')}",
+            beside=f"eager on {one.instances} of {numbers.plural(one.known, 'instance')}",
             below="stays eager until the process restarts",
             tag="certain",
             code=one.cause,
@@ -221,10 +221,10 @@ def _column(
 
 def _line(finding: FindingData, seen: FindingSighting) -> FindingLine:
     lines = finding.text.strip().splitlines() or [""]
-    facts = words.plural(seen.count, "time") + (
-        f" on {words.plural(seen.instances, 'instance')}" if seen.instances else ""
+    facts = numbers.plural(seen.count, "time") + (
+        f" on {numbers.plural(seen.instances, 'instance')}" if seen.instances else ""
     )
-    facts += f", {words.duration(seen.seconds)}" if seen.seconds else ""
+    facts += f", {numbers.duration(seen.seconds)}" if seen.seconds else ""
     return FindingLine(
         kind=KINDS.get(finding.kind, finding.kind.replace("_", " ")),
         text="\n".join(lines[:FIRST_LINES]),

@@ -26,13 +26,13 @@ from dashboard.fleet.selectors.instances.instance_states import (
     instance_state,
 )
 from dashboard.fleet.selectors.instances.instances import Configuration, ReportingInstance
-from dashboard.ui import words
 from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.pages.capabilities import Capability, explain_capabilities
 from dashboard.ui.pages.compilations import Compilation
 from dashboard.ui.pages.configuration import IDENTITY_KEYS
 from dashboard.ui.pages.findings_list import first_line, format_kind
 from dashboard.ui.pages.instances_table import InstanceRow, instance_row, list_losses
+from dashboard.vocabulary import numbers
 
 SLOWER_RATIO = 1.1
 HEADER_KEYS = ("id", "started", "model", "version", "environment", "simulated")
@@ -149,7 +149,7 @@ def style_version(instance: Instance) -> list[VersionStyle]:
 def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> str:
     compiling = (
         f"compiling `{instance.compiling_frame or 'a frame'}` for "
-        f"{words.duration(instance.compiling_for)}"
+        f"{numbers.duration(instance.compiling_for)}"
     )
     if state == InstanceState.ENDED:
         return f"It {describe_end(instance)}, as its last report says."
@@ -160,7 +160,7 @@ def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> st
             else "Nothing was compiling when it was last seen."
         )
         return (
-            f"No report for {words.duration(silent_for)} and no end reported: what became of "
+            f"No report for {numbers.duration(silent_for)} and no end reported: what became of "
             f"it is unknown. {doing}"
         )
     if state == InstanceState.STARTING:
@@ -170,7 +170,7 @@ def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> st
         )
     if state == InstanceState.HUNG:
         return (
-            f"Stuck: {compiling}, where {words.duration(compute_hung_limit_s(instance))} is "
+            f"Stuck: {compiling}, where {numbers.duration(compute_hung_limit_s(instance))} is "
             "already far too long."
         )
     if state == InstanceState.COMPILING:
@@ -178,7 +178,7 @@ def _sentence(instance: Instance, state: InstanceState, silent_for: float) -> st
     if state in (InstanceState.EAGER, InstanceState.DEGRADED):
         share = instance.eager_calls / instance.known_calls if instance.known_calls else 0.0
         calls = (
-            f"{words.percent(share)} of the calls of its newest window ran eager"
+            f"{numbers.percent(share)} of the calls of its newest window ran eager"
             if share
             else "Frames of it run eager until it restarts"
         )
@@ -205,20 +205,20 @@ def _more(instance: Instance, history: FrameHistory | None) -> Iterator[str]:
         return
     if instance.compiling_usual:
         times = instance.compiling_for / instance.compiling_usual
-        longest = words.duration(instance.compiling_usual)
+        longest = numbers.duration(instance.compiling_usual)
         yield (
             f"That frame took {longest} at most before in this process; now it is "
-            f"{words.number(round(times, 1))} times as long."
+            f"{numbers.number(round(times, 1))} times as long."
         )
     else:
         yield "This process has not compiled that frame before."
     if history is None:
         yield "No finished compilation of that frame is known on any instance of the model."
     else:
-        known = words.plural(history.count, "known compilation")
+        known = numbers.plural(history.count, "known compilation")
         yield (
-            f"The {known} of it took {words.duration(history.typical)} at the median and "
-            f"{words.duration(history.longest)} at most."
+            f"The {known} of it took {numbers.duration(history.typical)} at the median and "
+            f"{numbers.duration(history.longest)} at most."
         )
 
 
@@ -270,18 +270,24 @@ def _flat(*sources: Any) -> Iterator[tuple[str, str]]:
 
 
 def _level(value: float | None, known: QuantileBound | None) -> str:
-    return words.duration(value) if value is not None else words.bound(known.bound) if known else ""
+    return (
+        numbers.duration(value)
+        if value is not None
+        else numbers.bound(known.bound)
+        if known
+        else ""
+    )
 
 
 def _mean(known: QuantileBound | None) -> str:
-    return words.mean(known.mean) if known else ""
+    return numbers.mean(known.mean) if known else ""
 
 
 def _region(one: RegionVsOthers) -> RegionLine:
     own = one.own
     ratio = own.p50 / one.p50 if own.p50 is not None and one.p50 else None
     rank = (
-        f"slower than {one.slower_than} of {words.plural(one.others, 'other')}"
+        f"slower than {one.slower_than} of {numbers.plural(one.others, 'other')}"
         if one.others and own.p50 is not None
         else ""
     )
@@ -299,15 +305,15 @@ def _region(one: RegionVsOthers) -> RegionLine:
         ),
         calls=own.calls,
         p50=_level(own.p50, own.p50_below),
-        p50_beside=f"{words.change(ratio - 1)} beside {words.duration(one.p50)}"
+        p50_beside=f"{numbers.change(ratio - 1)} beside {numbers.duration(one.p50)}"
         if ratio is not None and one.p50
         else _mean(own.p50_below),
         p99=_level(own.p99, own.p99_below),
-        p99_beside=f"beside {words.duration(one.p99)}"
+        p99_beside=f"beside {numbers.duration(one.p99)}"
         if one.p99 is not None
         else _mean(own.p99_below),
-        eager=words.percent(own.eager) if own.eager is not None else "",
-        eager_beside=f"beside {words.percent(one.eager)}" if one.eager is not None else "",
+        eager=numbers.percent(own.eager) if own.eager is not None else "",
+        eager_beside=f"beside {numbers.percent(one.eager)}" if one.eager is not None else "",
         why=own.why,
         rank=rank or "no other instance of this version in that hour",
         slower=ratio is not None and ratio >= SLOWER_RATIO,

@@ -22,11 +22,11 @@ from dashboard.fleet.selectors.instances.instance_states import (
 )
 from dashboard.fleet.selectors.instances.instances import ReportingInstance
 from dashboard.fleet.selectors.job_groups import Server
-from dashboard.ui import words
 from dashboard.ui.charts.heatmap import HeatmapRow, Measure, Value, build_heatmap_row
 from dashboard.ui.pages.instances_table import InstanceRow, format_helpers, instance_row
 from dashboard.ui.pages.trait_differences import TraitDifferences, compare_traits
 from dashboard.ui.selectors.instances import BAD_STATES, InstancesData
+from dashboard.vocabulary import numbers
 
 GOOD_WORDS = "other instances"
 
@@ -146,7 +146,7 @@ def _row(instance: Instance, facts: InstancesData, measure: Measure) -> Instance
         said=_said(strip, facts.levels, instance, measure),
         job=instance.job if instance.world_size > 1 else "",
         started=instance.started_at,
-        eager=words.percent(share) if instance.known_calls else "",
+        eager=numbers.percent(share) if instance.known_calls else "",
     )
 
 
@@ -169,7 +169,7 @@ def format_value(value: Value, measure: Measure) -> str:
     """A value in words."""
     if value is None:
         return "no report"
-    return words.change(value - 1) if measure.key == "p50" else words.percent(value)
+    return numbers.change(value - 1) if measure.key == "p50" else numbers.percent(value)
 
 
 def _said(strip: HeatmapRow, levels: Heatmap, instance: Instance, measure: Measure) -> str:
@@ -192,7 +192,7 @@ def _said(strip: HeatmapRow, levels: Heatmap, instance: Instance, measure: Measu
     missing = sum(
         value is None for value in values[max(0, since) :]
     )  # before it started there was nothing to report
-    gaps = f"; {words.plural(missing, 'gap')}" if missing else ""
+    gaps = f"; {numbers.plural(missing, 'gap')}" if missing else ""
     return f"{worst} at {clock.format_timestamp(at)}{gaps}"
 
 

@@ -22,8 +22,8 @@ from dashboard.fleet.selectors.instances.instance_states import (
     list_missing_capabilities,
 )
 from dashboard.fleet.selectors.instances.instances import ReportingInstance
-from dashboard.ui import words
 from dashboard.ui.charts.version_styles import VersionStyle
+from dashboard.vocabulary import numbers
 
 SHOWN = 40
 HELPERS = {"auxiliary": ("auxiliary process", "auxiliary processes")}
@@ -108,7 +108,7 @@ def instance_row(one: ReportingInstance, slots: Mapping[int, int], now: datetime
         why=explain_state(state, instance),
         seen=instance.last_seen_at,
         clock=format_clock_offset(instance.clock_offset),
-        late=words.plural(instance.late_windows, "window") if instance.late_windows else "",
+        late=numbers.plural(instance.late_windows, "window") if instance.late_windows else "",
         losses=", ".join(list_losses(instance, one.missing)),
         instance_id=instance.instance_id,
         state_words=describe_end(instance) if state == InstanceState.ENDED else state.value,
@@ -128,7 +128,7 @@ def format_helpers(roles: Mapping[str, int]) -> str:
     """Processes that only help a job, such as "4 data workers, 1 parent"; empty where there is
     none."""
     return ", ".join(
-        words.plural(roles[role], *HELPERS.get(role, (role,)))
+        numbers.plural(roles[role], *HELPERS.get(role, (role,)))
         for role in sorted(roles, key=lambda role: (-roles[role], role))
     )
 
@@ -142,7 +142,7 @@ def explain_state(state: InstanceState, instance: Instance) -> str:
     """Why it is in that state, as far as its reports tell."""
     if state in (InstanceState.HUNG, InstanceState.COMPILING):
         frame = f"{instance.compiling_frame} for " if instance.compiling_frame else "for "
-        return frame + words.duration(instance.compiling_for)
+        return frame + numbers.duration(instance.compiling_for)
     if state == InstanceState.BLIND:
         missing = [name.replace("_", " ") for name in list_missing_capabilities(instance)]
         return f"no {' and '.join(missing)}"
@@ -154,7 +154,9 @@ def explain_state(state: InstanceState, instance: Instance) -> str:
                 if isinstance(frame, dict) and frame.get("frame")
             }
         )
-        share = f"{words.percent(eager_share(instance))} of calls" if eager_share(instance) else ""
+        share = (
+            f"{numbers.percent(eager_share(instance))} of calls" if eager_share(instance) else ""
+        )
         return "; ".join(part for part in (share, ", ".join(frames)) if part)
     return ""
 
@@ -163,13 +165,13 @@ def format_clock_offset(offset: float) -> str:
     """Server minus agent: a clock that is behind has to be put forward."""
     if abs(offset) <= CLOCK_SKEW_SHOWN_S:
         return ""
-    return f"{words.duration(abs(offset))} {'behind' if offset > 0 else 'ahead'}"
+    return f"{numbers.duration(abs(offset))} {'behind' if offset > 0 else 'ahead'}"
 
 
 def list_losses(instance: Instance, missing: int) -> Iterable[str]:
     """Everything that was lost of it, a phrase each."""
     if missing:
-        yield words.plural(missing, "window missing", "windows missing")
+        yield numbers.plural(missing, "window missing", "windows missing")
     for name, one, many in LOSSES:
         if count := getattr(instance, name):
-            yield words.plural(count, one, many)
+            yield numbers.plural(count, one, many)

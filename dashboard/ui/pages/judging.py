@@ -18,8 +18,8 @@ from dashboard.regressions.judge.settings_overrides import (
     check_overrides,
     list_settings,
 )
-from dashboard.ui import words
 from dashboard.ui.selectors.judging import DetectionData, list_changed_settings
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.metrics import METRICS, find_metric
 
 
@@ -72,10 +72,10 @@ class SettingGroup:
     @property
     def told(self) -> str:
         """What is in force, on one line."""
-        numbers = [row for row in self.rows if not row.choice]
+        valued = [row for row in self.rows if not row.choice]
         return ", ".join(
             f"{lower_label(row.label)} {row.given or row.below}{format_unit(row.setting)}"
-            for row in numbers
+            for row in valued
         )
 
     @property
@@ -212,7 +212,7 @@ def lower_label(label: str) -> str:
 
 def format_unit(setting: Setting) -> str:
     """What stands after a value."""
-    return "" if setting.unit == "yes or no" else f"{words.SPACE}{setting.unit}"
+    return "" if setting.unit == "yes or no" else f"{numbers.SPACE}{setting.unit}"
 
 
 def _learned(facts: DetectionData) -> list[VarianceRow]:
@@ -222,12 +222,12 @@ def _learned(facts: DetectionData) -> list[VarianceRow]:
         if learned is None:
             continue
         spread = ", ".join(
-            f"{words.percent(variance**0.5)} after {words.format_coarse_duration(at * 60)}"
+            f"{numbers.percent(variance**0.5)} after {numbers.format_coarse_duration(at * 60)}"
             for at, variance in _some(learned.variance)
         )
         assumed = prior[0][1] ** 0.5 if prior else getattr(metric, "dispersion", None)
         if not prior and learned.dispersion is not None:
-            spread = f"{words.percent(learned.dispersion)} beyond chance"
+            spread = f"{numbers.percent(learned.dispersion)} beyond chance"
         named = find_metric(metric.name)
         found.append(
             VarianceRow(
@@ -235,8 +235,8 @@ def _learned(facts: DetectionData) -> list[VarianceRow]:
                 pairs=learned.pairs,
                 in_force=learned.pairs >= ENOUGH_PAIRS,
                 spread=spread or "not seen yet",
-                assumed=words.percent(assumed) if assumed is not None else "nothing",
-                day=words.percent(learned.day_variance**0.5)
+                assumed=numbers.percent(assumed) if assumed is not None else "nothing",
+                day=numbers.percent(learned.day_variance**0.5)
                 if learned.day_variance is not None
                 else "",
             )

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dashboard.fleet.selectors.instances.memory import MemoryData
-from dashboard.ui import words
 from dashboard.ui.charts.version_styles import VersionStyle
+from dashboard.vocabulary import numbers
 
 UNKNOWN = "–"
 HEADS = (
@@ -47,11 +47,13 @@ def _cells(facts: MemoryData) -> list[str]:
         _size(facts.gpu_peak),
         _size(facts.gpu_reserved),
         _size(facts.gpu_graph_pool),
-        UNKNOWN if facts.gpu_utilisation is None else words.percent(facts.gpu_utilisation),
+        UNKNOWN if facts.gpu_utilisation is None else numbers.percent(facts.gpu_utilisation),
         _size(facts.host_rss),
-        UNKNOWN if facts.host_rss_slope is None else f"{words.signed_size(facts.host_rss_slope)}/h",
+        UNKNOWN
+        if facts.host_rss_slope is None
+        else f"{numbers.signed_size(facts.host_rss_slope)}/h",
         _size(facts.workers_rss),
-        words.plural(facts.ooms, "time")
+        numbers.plural(facts.ooms, "time")
         if facts.ooms
         else UNKNOWN
         if facts.gpu_allocated is None
@@ -60,4 +62,4 @@ def _cells(facts: MemoryData) -> list[str]:
 
 
 def _size(count: int | None) -> str:
-    return UNKNOWN if count is None else words.size(count)
+    return UNKNOWN if count is None else numbers.size(count)

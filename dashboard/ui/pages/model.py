@@ -24,7 +24,6 @@ from dashboard.fleet.metrics.aggregate import (
 from dashboard.fleet.metrics.time_bins import TimeBins
 from dashboard.fleet.models import Deployment
 from dashboard.regressions.models import VerdictKind
-from dashboard.ui import words
 from dashboard.ui.charts.evidence_table import EvidenceRow, build_evidence_rows
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.top_evidence import TopEvidence, select_top_evidence
@@ -49,6 +48,7 @@ from dashboard.ui.pages.versions_table import (
     version_rows,
 )
 from dashboard.ui.selectors.model import ModelData
+from dashboard.vocabulary import numbers
 from dashboard.vocabulary.severity import ALERTING_VERDICTS
 
 
@@ -173,7 +173,7 @@ def _numbers_shown(
         deployments=standing.latest,
         verdicts=standing.verdicts,
         drawn=facts.drawn,
-        numbers=_numbers(facts, calls, processes, chosen),
+        by_version=_numbers(facts, calls, processes, chosen),
         shares=_shares(facts),
         instances=facts.instances,
         evidence=evidence,
@@ -308,7 +308,7 @@ def tabulate_charts(page: ModelPage, drawn: Sequence[VersionStyle]) -> list[dict
                 "version": version,
                 "heads": heads,
                 "rows": rows,
-                "missing": words.number(window.count - len(rows)),
+                "missing": numbers.number(window.count - len(rows)),
             }
         )
     return tables

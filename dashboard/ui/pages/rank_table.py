@@ -21,7 +21,7 @@ from dashboard.regressions.judge.rank_divergence import (
 )
 from dashboard.regressions.judge.text.ranks import describe_divergence
 from dashboard.regressions.rank_facts import TRANSIENT_KINDS, make_rank, read_stage
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 PATTERN, GRAPHS_SHOWN = 24, 8
 QUIET = (InstanceState.HEALTHY, InstanceState.WARMING)
@@ -160,7 +160,7 @@ def _row(
     answers = [derive_cache_answer(event) for event in events]
     counted = Counter(answer for answer in answers if answer)
     compiling = (
-        f"{one.compiling_frame or 'a frame'} for {words.duration(one.compiling_for)}"
+        f"{one.compiling_frame or 'a frame'} for {numbers.duration(one.compiling_for)}"
         if one.compiling_for
         else ""
     )
@@ -172,7 +172,7 @@ def _row(
         state=instance_state(one, clock.now()),
         first=kinds["first"],
         again=kinds["recompile"],
-        seconds=words.duration(sum(event.total or 0.0 for event in events)) if events else "",
+        seconds=numbers.duration(sum(event.total or 0.0 for event in events)) if events else "",
         newest=events[-1].compile_id if events else "",
         pattern="".join(LETTERS.get(answer, "?") for answer in answers[:PATTERN])
         + ("…" if len(answers) > PATTERN else ""),
@@ -184,7 +184,7 @@ def _row(
         else "",
         graphs_told=len(graphs),
         another_graph=another_graph,
-        eager=words.percent(one.eager_calls / one.known_calls) if one.known_calls else "",
+        eager=numbers.percent(one.eager_calls / one.known_calls) if one.known_calls else "",
         now=compiling,
         seen=one.last_seen_at,
         apart=apart,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dashboard.fleet.metrics.recompile_reasons import summarize_reason
 from dashboard.fleet.selectors.compilations.compilations import VersionCompilation
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 COUNTED_KINDS = ("first", "recompile", "empty")
 """Compilations that leave a cache entry on their code object."""
@@ -44,8 +44,8 @@ class CacheEntries:
         if self.count is None:
             return NOT_REPORTED
         if self.limit is None:
-            return words.plural(self.count, "cache entry", "cache entries")
-        return f"{self.count} of {words.plural(self.limit, 'cache entry', 'cache entries')}"
+            return numbers.plural(self.count, "cache entry", "cache entries")
+        return f"{self.count} of {numbers.plural(self.limit, 'cache entry', 'cache entries')}"
 
     @property
     def pips(self) -> list[tuple[int, bool]]:
@@ -158,7 +158,7 @@ def format_nearest_limit(rows: Sequence[FrameHeadroom]) -> str:
     if not rows:
         return ""
     if rows[0].latched:
-        return f"reached on {words.plural(rows[0].latched, 'instance')}"
+        return f"reached on {numbers.plural(rows[0].latched, 'instance')}"
     return (
         f"{rows[0].entries.count} of {rows[0].entries.limit}"
         if rows[0].entries.left is not None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist, fmean, median, stdev
 
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 ENOUGH = 3
 LEAST_SPREAD = 0.03
@@ -40,8 +40,8 @@ class Forecast:
         if self.middle is None or self.low is None or self.high is None:
             return f"not enough starts to tell, {self.starts} of {ENOUGH}"
         return (
-            f"{words.duration(self.middle)}, 8 in 10 between {words.duration(self.low)} and "
-            f"{words.duration(self.high)}"
+            f"{numbers.duration(self.middle)}, 8 in 10 between {numbers.duration(self.low)} and "
+            f"{numbers.duration(self.high)}"
         )
 
 
@@ -110,17 +110,19 @@ class WarmCacheEstimate:
     @property
     def text(self) -> str:
         """What it says; empty where no start was cold."""
-        seen = f"{words.plural(self.cold, 'cold start')} and {words.plural(self.warm, 'warm one')}"
+        seen = (
+            f"{numbers.plural(self.cold, 'cold start')} and {numbers.plural(self.warm, 'warm one')}"
+        )
         if self.saved is not None and self.saved <= 0:
             return f"A warm cache saved nothing so far: {seen} took alike, or the warm longer."
         if self.saved is not None:
             return (
-                f"A warm cache saves about {words.duration(self.saved)} of a cold start: the "
+                f"A warm cache saves about {numbers.duration(self.saved)} of a cold start: the "
                 f"medians of {seen}."
             )
         if self.missed is not None:
             return (
-                f"A warm cache would save {words.duration(self.missed)} of a start at most, "
+                f"A warm cache would save {numbers.duration(self.missed)} of a start at most, "
                 "what it compiled anew: none was warm yet."
             )
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from dashboard.regressions.judge.trait_separation import Separation, find_separations
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 SHOWN = 8
 CONFIDENCE_LABELS = {
@@ -112,5 +112,5 @@ def _line(one: Separation, bad_words: str, good_words: str) -> DifferenceLine:
 def _of(count: int, whole: int) -> str:
     """all 3, none of 9, 2 of 7."""
     if count == whole:
-        return f"all {words.number(whole)}" if whole > 1 else "the one of the"
-    return f"{'none' if count == 0 else words.number(count)} of {words.number(whole)}"
+        return f"all {numbers.number(whole)}" if whole > 1 else "the one of the"
+    return f"{'none' if count == 0 else numbers.number(count)} of {numbers.number(whole)}"

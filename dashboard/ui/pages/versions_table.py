@@ -12,12 +12,12 @@ from dashboard.fleet.metrics.eager_causes import EagerBreakdown
 from dashboard.fleet.models import Deployment, ModelVersion
 from dashboard.fleet.selectors.instances.instances import InstanceData
 from dashboard.regressions.models import Verdict
-from dashboard.ui import words
 from dashboard.ui.charts import metric_values
 from dashboard.ui.charts.evidence_table import EvidenceRow
 from dashboard.ui.charts.metric_values import Metric
 from dashboard.ui.charts.version_styles import VersionStyle
 from dashboard.ui.http.sortable_table import Column, Order
+from dashboard.vocabulary import numbers
 
 ADOPTION_MINUTES = 15
 COLUMNS: tuple[Metric, ...] = (
@@ -114,26 +114,26 @@ def version_rows(
     deployments: Mapping[int, Deployment],
     verdicts: Mapping[int, Verdict],
     drawn: Sequence[VersionStyle],
-    numbers: Mapping[int, VersionNumbers],
+    by_version: Mapping[int, VersionNumbers],
     shares: Mapping[int, float],
     instances: Sequence[InstanceData],
     evidence: Sequence[EvidenceRow],
     why_eager: Mapping[int, EagerBreakdown],
 ) -> list[VersionRow]:
-    """A row a version, in the order of `numbers`."""
+    """A row a version, in the order of `by_version`."""
     slots = {version.id: version.slot for version in drawn}
     judged, baseline = (
         next((id for id, slot in slots.items() if slot == wanted), None) for wanted in (2, 1)
     )
-    order = [id for id in numbers if id in deployments]
+    order = [id for id in by_version if id in deployments]
     starts = {
         id: [i.cold_start for i in instances if i.version_id == id and i.cold_start is not None]
         for id in order
     }
-    base = numbers.get(baseline) if baseline is not None else None
+    base = by_version.get(baseline) if baseline is not None else None
     rows = []
     for id in order:
-        own = numbers[id]
+        own = by_version[id]
         cells = [_cell(metric, own, base, id, judged, baseline, evidence) for metric in COLUMNS]
         cells = [
             replace(cell, why=why_eager.get(id))
@@ -181,7 +181,7 @@ def _cell(
     text = metric_values.format_metric(metric, value)
     if (known := metric.below(own.calls)) is not None:
         return VersionCell(
-            metric.title, words.bound(known.bound), words.mean(known.mean), number=known.bound
+            metric.title, numbers.bound(known.bound), numbers.mean(known.mean), number=known.bound
         )
     if id == baseline:
         return VersionCell(
@@ -221,11 +221,11 @@ def _recompiled(own: VersionNumbers) -> VersionCell:
     if count is None:
         return VersionCell(title, "–")
     waited = (
-        f"{words.plural(own.calls.stalled, 'stalled call')}"
+        f"{numbers.plural(own.calls.stalled, 'stalled call')}"
         if own.calls and own.calls.reporting
         else ""
     )
-    return VersionCell(title, words.number(count), waited, number=float(count))
+    return VersionCell(title, numbers.number(count), waited, number=float(count))
 
 
 def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> VersionCell:
@@ -234,10 +234,10 @@ def _cold_start(own: list[float], base: list[float], is_baseline: bool) -> Versi
         return VersionCell(title, "–")
     value = median(own)
     if is_baseline:
-        return VersionCell(title, words.duration(value), "baseline", number=value)
+        return VersionCell(title, numbers.duration(value), "baseline", number=value)
     return VersionCell(
         title,
-        words.duration(value),
+        numbers.duration(value),
         metric_values.format_difference(metric_values.COLD_START, value, median(base))
         if base
         else "",

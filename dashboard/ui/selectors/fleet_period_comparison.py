@@ -17,7 +17,6 @@ from dashboard.fleet.models import Deployment, WatchedModel
 from dashboard.fleet.selectors.versions.daily_calls import read_project_days
 from dashboard.projects.models import Project
 from dashboard.regressions.models import VerdictKind
-from dashboard.ui import words
 from dashboard.ui.charts.period_comparison.compute import (
     PERIOD_DAYS,
     CallDay,
@@ -35,6 +34,7 @@ from dashboard.ui.charts.period_comparison.text import (
     level_row,
     main_sentence,
 )
+from dashboard.vocabulary import numbers
 
 CACHE_TTL_S = 15 * 60
 """Seconds for which what was added up is kept."""
@@ -108,12 +108,12 @@ class FleetPeriodComparison:
         """How many models have which answer."""
         answers = Counter(one.answer for one in self.models)
         said = [
-            f"{words.number(answers[answer])} {ANSWER_LABELS[answer]}"
+            f"{numbers.number(answers[answer])} {ANSWER_LABELS[answer]}"
             for answer in ANSWER_ORDER
             if answers[answer]
         ]
         return (
-            f"Of {words.plural(len(self.models), 'model')}: {', '.join(said)}."
+            f"Of {numbers.plural(len(self.models), 'model')}: {', '.join(said)}."
             if said
             else "No model was called in these 56 days."
         )

@@ -54,7 +54,7 @@ from dashboard.projects.models import Project
 from dashboard.projects.rate_limit import read_quota, read_waiting_limit
 from dashboard.projects.selectors import for_project
 from dashboard.regressions.health import judge_check
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 HISTORY_HOURS = 24
 FAST_ANSWER_S = 0.01
@@ -179,9 +179,9 @@ class HealthData:
         same."""
         took = self.database.value or 0.0
         return (
-            f"<{words.SPACE}{words.duration(FAST_ANSWER_S)}"
+            f"<{numbers.SPACE}{numbers.duration(FAST_ANSWER_S)}"
             if took < FAST_ANSWER_S
-            else words.duration(round(took, 2))
+            else numbers.duration(round(took, 2))
         )
 
     def _found(self, name: str) -> Check:

@@ -11,11 +11,11 @@ from django.urls import get_script_prefix, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from dashboard.ui import words
 from dashboard.ui.charts.sparkline import Spark
 from dashboard.ui.pages.fleet.cells import Cell
 from dashboard.ui.pages.fleet.rows import LiveVersion
 from dashboard.ui.templatetags.badges import version_mark
+from dashboard.vocabulary import numbers
 
 register = template.Library()
 
@@ -104,7 +104,7 @@ def live_versions(
     """Each version that takes calls with its share of them, and below the bar of these shares."""
     asked = f"?env={quote(environment, safe='')}" if environment else ""
     said = [
-        (one, "no calls" if one.share is None else words.percent(one.share)) for one in versions
+        (one, "no calls" if one.share is None else numbers.percent(one.share)) for one in versions
     ]
     listed = (
         (address("version", slug, model_id, one.id), asked, version_mark(one.role, one.name), share)

@@ -14,7 +14,8 @@ from dashboard.common import clock
 from dashboard.fleet.fold.finding_state import RULE
 from dashboard.fleet.models import Instance
 from dashboard.fleet.names import process_name
-from dashboard.ui import words
+from dashboard.ui.browser_name import browser_name
+from dashboard.vocabulary import numbers
 
 register = template.Library()
 ABSENT = "no report"
@@ -75,43 +76,43 @@ def code_breaks(text: str) -> SafeString:
 @register.filter
 def number(value: Any) -> str:
     """12,345 or 18.4."""
-    return _format_number(value, words.number)
+    return _format_number(value, numbers.number)
 
 
 @register.filter
 def duration(value: Any) -> str:
     """Seconds as 18.4 ms or 2 min 41 s."""
-    return _format_number(value, words.duration)
+    return _format_number(value, numbers.duration)
 
 
 @register.filter
 def bytes_size(value: Any) -> str:
     """Bytes as 31.2 GiB."""
-    return _format_number(value, words.size)
+    return _format_number(value, numbers.size)
 
 
 @register.filter
 def percent(value: Any) -> str:
     """A share as 71.2 %."""
-    return _format_number(value, words.percent)
+    return _format_number(value, numbers.percent)
 
 
 @register.filter
 def change(value: Any) -> str:
     """A ratio as +31 %."""
-    return _format_number(value, words.change)
+    return _format_number(value, numbers.change)
 
 
 @register.filter
 def points(value: Any) -> str:
     """A difference of shares as −28.1 pts."""
-    return _format_number(value, words.points)
+    return _format_number(value, numbers.points)
 
 
 @register.filter
 def browser(agent: str) -> str:
     """Firefox on Linux; what is not known as it calls itself."""
-    return words.browser(agent) or agent
+    return browser_name(agent) or agent
 
 
 @register.filter
@@ -139,7 +140,7 @@ def relative_time(value: datetime | None) -> str | SafeString:
     """A time element that reads as its distance from now and keeps itself up to date."""
     if value is None:
         return ABSENT
-    text = f"{words.format_coarse_duration((clock.now() - value).total_seconds())} ago"
+    text = f"{numbers.format_coarse_duration((clock.now() - value).total_seconds())} ago"
     return format_html(
         '<time datetime="{}" data-t="ago" title="{} UTC">{}</time>',
         value.isoformat(),

@@ -6,8 +6,8 @@ from typing import Any
 
 from django import template
 
-from dashboard.ui import words
 from dashboard.ui.charts.trends import TrendLine, format_bin
+from dashboard.vocabulary import numbers
 
 register = template.Library()
 
@@ -22,7 +22,7 @@ def lookup(mapping: Mapping[str, Any], key: str) -> Any:
 def newest(line: TrendLine, suffix: str) -> str:
     """The number of the newest bin with its tick's suffix; a dash where it has none."""
     if line.dots:
-        return words.number(line.dots[-1].value)
+        return numbers.number(line.dots[-1].value)
     # The newest bin may still wait for its first report; what is older is not called new.
     places = range(len(line.values) - 1, max(-1, len(line.values) - 3), -1)
     return next((said for place in places if (said := format_bin(line, place, suffix))), "–")
@@ -31,4 +31,4 @@ def newest(line: TrendLine, suffix: str) -> str:
 @register.filter
 def minutes_span(minutes: int) -> str:
     """93 min, 3 h."""
-    return words.format_coarse_duration(minutes * 60)
+    return numbers.format_coarse_duration(minutes * 60)

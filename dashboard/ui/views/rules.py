@@ -24,11 +24,11 @@ from dashboard.alerts.services.rules import RuleError
 from dashboard.common import clock
 from dashboard.projects.models import Role
 from dashboard.projects.selectors import for_project
-from dashboard.ui import words
 from dashboard.ui.http.access import ProjectRequest, project_page
 from dashboard.ui.http.partials import mark_uncached
 from dashboard.ui.pages.rules import moment_read, rule_read
 from dashboard.ui.selectors.rules import read_rules_data
+from dashboard.vocabulary import numbers
 
 
 @require_safe
@@ -156,7 +156,7 @@ def channel_redeliver(request: ProjectRequest, channel_id: int) -> HttpResponse:
             channel=channel, user=request.user, address=_address(request)
         )
         return (
-            f"{words.number(count)} of {channel.name} are tried again from the start, under "
+            f"{numbers.number(count)} of {channel.name} are tried again from the start, under "
             "the same ids."
         )
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dashboard.alerts.alert_title import build_alert_title
-from dashboard.common.numbers import percent, significant
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
+from dashboard.vocabulary.numbers import percent, significant
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_a_headline_says_a_share_without_an_exponent(share: float, said: str) ->
 )
 def test_no_formatter_writes_an_exponent(size: float) -> None:
     said = [
-        words.number(size),
-        words.duration(size),
-        words.size(size),
-        words.percent(size),
-        words.change(size),
-        words.points(size),
+        numbers.number(size),
+        numbers.duration(size),
+        numbers.size(size),
+        numbers.percent(size),
+        numbers.change(size),
+        numbers.points(size),
     ]
-    said += [significant(size, 2), words.level(size, "s"), words.change_range(size, 2 * size)]
+    said += [significant(size, 2), numbers.level(size, "s"), numbers.change_range(size, 2 * size)]
     assert [text for text in said if "e+" in text or "e-" in text] == []

@@ -2,10 +2,10 @@
 
 import pytest
 
-from dashboard.common.numbers import magnitude as percent
 from dashboard.regressions.judge import Outcome, judge
 from dashboard.regressions.judge.text.numbers import format_duration
 from dashboard.regressions.judge.text.verdict import verdict_sentence
+from dashboard.vocabulary.numbers import magnitude as percent
 from tests.dashboard.regressions.fleets import every_minute, instance
 
 BASE = [instance(f"b{i}") for i in range(6)]

@@ -19,15 +19,15 @@ from dashboard.fleet.selectors.versions.fleet_page import read_fleet
 from dashboard.ingest.models import BucketLayout, EngineTarget
 from dashboard.ingest.scrapers.services import engine_add, engine_read
 from dashboard.projects.models import Project
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 from tests.dashboard.api.reading import ROOT
 from tests.dashboard.api.reading import read as api_read
 from tests.dashboard.ingest.recorded import FRONT, OWN, answer, truth
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "https://llm.example.com/metrics"
-BOUND = words.bound(0.3)
-MEANS = {name: words.duration(truth(name, OWN).mean) for name in ("compile", "changed")}
+BOUND = numbers.bound(0.3)
+MEANS = {name: numbers.duration(truth(name, OWN).mean) for name in ("compile", "changed")}
 
 
 def run(

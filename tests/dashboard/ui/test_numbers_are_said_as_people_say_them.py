@@ -3,7 +3,8 @@ all or down to none."""
 
 import pytest
 
-from dashboard.ui import words
+from dashboard.ui.browser_name import browser_name
+from dashboard.vocabulary import numbers
 
 S = "\u00a0"
 
@@ -27,7 +28,7 @@ S = "\u00a0"
     ],
 )
 def test_durations(seconds: float, said: str) -> None:
-    assert words.duration(seconds).replace(S, " ") == said
+    assert numbers.duration(seconds).replace(S, " ") == said
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_durations(seconds: float, said: str) -> None:
     ],
 )
 def test_shares(share: float, said: str) -> None:
-    assert words.percent(share).replace(S, " ") == said
+    assert numbers.percent(share).replace(S, " ") == said
 
 
 @pytest.mark.parametrize(
@@ -51,14 +52,14 @@ def test_shares(share: float, said: str) -> None:
     [(0.312, "+31 %"), (-0.06, "−6 %"), (0.0001, "0 %"), (0.024, "+2.4 %"), (float("nan"), "? %")],
 )
 def test_changes(ratio: float, said: str) -> None:
-    assert words.change(ratio).replace(S, " ") == said
+    assert numbers.change(ratio).replace(S, " ") == said
 
 
 @pytest.mark.parametrize(
     ("difference", "said"), [(-0.281, "−28.1 pts"), (0.01, "+1 pt"), (0.0, "0 pts")]
 )
 def test_points(difference: float, said: str) -> None:
-    assert words.points(difference).replace(S, " ") == said
+    assert numbers.points(difference).replace(S, " ") == said
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_points(difference: float, said: str) -> None:
     [(0, "0 B"), (33_500_000_000, "31.2 GiB"), (1023, "1 KiB"), (-214_748_365, "−205 MiB")],
 )
 def test_sizes(count: float, said: str) -> None:
-    assert words.size(count).replace(S, " ") == said
+    assert numbers.size(count).replace(S, " ") == said
 
 
 @pytest.mark.parametrize(
@@ -80,4 +81,4 @@ def test_sizes(count: float, said: str) -> None:
     ],
 )  # fmt: skip
 def test_browsers(agent: str, said: str) -> None:
-    assert words.browser(agent) == said
+    assert browser_name(agent) == said

@@ -19,11 +19,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dashboard.alerts.models import Alert
 from dashboard.alerts.services import alerts_sync, channel_create, deliveries_send
-from dashboard.common import numbers
 from dashboard.demo.simulated_fleet import SimulatedInstance
 from dashboard.projects.models import Project
 from dashboard.regressions.judge_service import deployments_judge
 from dashboard.regressions.models import Verdict
+from dashboard.vocabulary import numbers
 from tests.dashboard.alerts.conftest import slack
 from tests.dashboard.alerts.slack_stand_in import StandIn
 from tests.dashboard.api.reading import read

@@ -11,9 +11,9 @@ from django.test import Client
 
 from dashboard.accounts.models import User
 from dashboard.alerts.models import Alert
-from dashboard.common.numbers import level
 from dashboard.fleet.models import WatchedModel
 from dashboard.projects.models import Project, Role
+from dashboard.vocabulary.numbers import level
 
 TABLES = ("fleet", "alerts", "alerts/grades")
 

@@ -14,10 +14,10 @@ from django.test.utils import CaptureQueriesContext
 
 from dashboard.alerts.models import Alert, AlertOutcome, AlertState
 from dashboard.common import clock
-from dashboard.common.numbers import duration
 from dashboard.fleet.models import Deployment, VersionHour, WatchedModel
 from dashboard.projects.models import Project
 from dashboard.ui.selectors.fleet_period_comparison import CACHE_TTL_S
+from dashboard.vocabulary.numbers import duration
 from tests.dashboard.ui.weeks_story import weeks
 
 pytestmark = pytest.mark.django_db

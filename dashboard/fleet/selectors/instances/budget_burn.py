@@ -9,7 +9,6 @@ import math
 
 from django.db.models import F, Min, QuerySet, Sum
 
-from dashboard.common.numbers import significant
 from dashboard.fleet.budgets import resolve_budgets_with
 from dashboard.fleet.fold.keys import OTHER_INSTANCE_PREFIX
 from dashboard.fleet.models import Deployment, Instance, RegionMinute, Series
@@ -17,6 +16,7 @@ from dashboard.fleet.selectors.instances.role_filters import where_counted as co
 from dashboard.fleet.selectors.judge_inputs.deterministic_facts import CertainRow
 from dashboard.fleet.selectors.versions.compiled_share import EAGER_RUNTIME
 from dashboard.fleet.selectors.versions.observed_calls import sum_observed_calls
+from dashboard.vocabulary.numbers import significant
 
 BURNING_MINUTES = 30
 WARM_UP_MINUTES = 5

@@ -7,7 +7,6 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from dashboard.common import clock
-from dashboard.common.numbers import significant
 from dashboard.ingest.models import EngineTarget
 from dashboard.ingest.scrapers.metric_names import FORMATS
 from dashboard.ingest.scrapers.services import (
@@ -18,6 +17,7 @@ from dashboard.ingest.scrapers.services import (
     import_engine_log,
 )
 from dashboard.projects.models import Project
+from dashboard.vocabulary.numbers import significant
 
 
 class Command(BaseCommand):

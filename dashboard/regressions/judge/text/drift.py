@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from dashboard.common.numbers import is_factor, magnitude
 from dashboard.vocabulary.metrics import find_metric
+from dashboard.vocabulary.numbers import is_factor, magnitude
 
 
 class DriftLike(Protocol):

@@ -1,9 +1,9 @@
 """Spans and directions in the sentence of a verdict; numbers and changes are in the words of
-`dashboard.common.numbers`."""
+`dashboard.vocabulary.numbers`."""
 
 from __future__ import annotations
 
-from dashboard.common.numbers import SPACE
+from dashboard.vocabulary.numbers import SPACE
 
 __all__ = ["SPACE", "capitalize", "format_duration", "orient_change"]
 

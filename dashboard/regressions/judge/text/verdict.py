@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from dashboard.common.numbers import change_range, is_factor, magnitude, number, percent
 from dashboard.fleet.metrics.eager_causes import cause_sentence
 from dashboard.regressions.judge.certain_facts import CertainFact, describe_fact
 from dashboard.regressions.judge.inputs import Layout
@@ -19,6 +18,7 @@ from dashboard.regressions.judge.text.numbers import (
     orient_change,
 )
 from dashboard.vocabulary.metrics import find_metric
+from dashboard.vocabulary.numbers import change_range, is_factor, magnitude, number, percent
 from dashboard.vocabulary.reasons import UNDECIDED, describe_not_compared
 
 CONFIDENCE_NOTE = (

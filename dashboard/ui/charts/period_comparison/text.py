@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
-from dashboard.ui import words
 from dashboard.ui.charts.period_comparison.compute import (
     MIN_DAYS,
     PERIOD_DAYS,
@@ -17,6 +16,7 @@ from dashboard.ui.charts.period_comparison.compute import (
     PeriodComparison,
     RegionPeriods,
 )
+from dashboard.vocabulary import numbers
 
 Answer = Literal["better", "worse", "mixed", "same", "unknown", "early"]
 TITLES: dict[Answer, str] = {
@@ -173,11 +173,11 @@ def main_sentence(periods: PeriodComparison) -> str:
     where = f" on {main.gpus[0]}" if len(main.gpus) == 1 and main.gpus[0] else ""
     way, span = (
         direction(main.p50),
-        f"{words.duration(main.p50.before)} → {words.duration(main.p50.after)}",
+        f"{numbers.duration(main.p50.before)} → {numbers.duration(main.p50.after)}",
     )
     if way:
         return (
-            f"p50 of {name}{where} is {words.percent(round(abs(main.p50.change), 3))} {way} "
+            f"p50 of {name}{where} is {numbers.percent(round(abs(main.p50.change), 3))} {way} "
             f"({_interval(main.p50)}), {span}."
         )
     return f"p50 of {name}{where} is as it was: {span}, a change of {_format_signed(main.p50)}."
@@ -203,9 +203,9 @@ def _mix(region: RegionPeriods, name: str) -> str:
         return f"{name} has no calls in the {PERIOD_DAYS} days before"
     cell, share, word = max(region.one_sided, key=lambda one: one[1])
     of = "these" if word == "new" else f"those {PERIOD_DAYS}"
-    alone = f"{words.percent(share)} of {of} days ran on {_cell(cell)}, the others none"
+    alone = f"{numbers.percent(share)} of {of} days ran on {_cell(cell)}, the others none"
     return (
-        f"Only {words.percent(region.share)} of the calls of {name} have their like in both "
+        f"Only {numbers.percent(region.share)} of the calls of {name} have their like in both "
         f"periods ({alone})"
     )
 
@@ -213,7 +213,7 @@ def _mix(region: RegionPeriods, name: str) -> str:
 def _served_sentence(periods: PeriodComparison) -> str:
     before, after = periods.served
     return (
-        f"Served compiled: {words.percent(before)} → {words.percent(after)} of calls."
+        f"Served compiled: {numbers.percent(before)} → {numbers.percent(after)} of calls."
         if before is not None and after is not None
         else ""
     )
@@ -222,18 +222,17 @@ def _served_sentence(periods: PeriodComparison) -> str:
 def format_counts(before: PeriodCounts, after: PeriodCounts) -> str:
     """ROLL BACK alerts and deployments of both periods."""
     made = (
-        f"{words.plural(before.deployments, 'deployment')} before and "
-        f"{words.number(after.deployments)} since"
+        f"{numbers.plural(before.deployments, 'deployment')} before and "
+        f"{numbers.number(after.deployments)} since"
     )
     if not before.roll_backs and not after.roll_backs:
         return f"No ROLL BACK alert in either period, with {made}."
     if before.roll_backs == after.roll_backs:
-        return (
-            f"{words.plural(after.roll_backs, 'ROLL BACK alert')}, as many as before, with {made}."
-        )
+        alerts = numbers.plural(after.roll_backs, "ROLL BACK alert")
+        return f"{alerts}, as many as before, with {made}."
     return (
-        f"{words.plural(after.roll_backs, 'ROLL BACK alert')} instead of "
-        f"{words.number(before.roll_backs)}, with {made}."
+        f"{numbers.plural(after.roll_backs, 'ROLL BACK alert')} instead of "
+        f"{numbers.number(before.roll_backs)}, with {made}."
     )
 
 
@@ -257,8 +256,8 @@ def _rows(
         yield PeriodRow(
             name,
             "",
-            words.number(was) if told else "–",
-            words.number(now),
+            numbers.number(was) if told else "–",
+            numbers.number(now),
             "",
             how if told else f"{how}; no call is known before",
             PeriodValues("count", was if told else None, now),
@@ -268,7 +267,7 @@ def _rows(
 def build_compiled_share_row(periods: PeriodComparison) -> PeriodRow:
     """The share of calls that ran compiled."""
     was, now = periods.served
-    change = words.points(now - was) if was is not None and now is not None else ""
+    change = numbers.points(now - was) if was is not None and now is not None else ""
     how = "all calls whose way is known, mix as it was"
     return PeriodRow(
         "Served compiled",
@@ -285,21 +284,23 @@ def level_row(name: str, region: RegionPeriods, level: LevelChange) -> PeriodRow
     """A quantile of one region."""
     how = (
         f"{_format_signed(level)}, from {PERIOD_DAYS // 7} weeks each; "
-        f"{words.percent(region.share)} of calls compared"
+        f"{numbers.percent(region.share)} of calls compared"
     )
-    before, after = words.duration(level.before), words.duration(level.after)
+    before, after = numbers.duration(level.before), numbers.duration(level.after)
     values = PeriodValues("s", level.before, level.after, level.change, level.low, level.high)
     return PeriodRow(name, region.region, before, after, _format_change(level), how, values)
 
 
 def _starts_row(before: PeriodCounts, after: PeriodCounts) -> PeriodRow:
     few = min(before.starts, after.starts) < MIN_STARTS
-    how = f"median of {words.plural(before.starts, 'start')} and of {words.number(after.starts)}"
+    how = (
+        f"median of {numbers.plural(before.starts, 'start')} and of {numbers.number(after.starts)}"
+    )
     change = ""
     if not few and before.start_median and after.start_median is not None:
-        change = words.change(after.start_median / before.start_median - 1)
+        change = numbers.change(after.start_median / before.start_median - 1)
     said = [
-        words.duration(one.start_median) if one.start_median is not None else "–"
+        numbers.duration(one.start_median) if one.start_median is not None else "–"
         for one in (before, after)
     ]
     ratio = (
@@ -323,9 +324,8 @@ def _why(region: RegionPeriods) -> str:
     if region.why == "history":
         return f"not compared: fewer than {MIN_DAYS} days with calls in one of the periods"
     if region.why == "mix":
-        return (
-            f"not compared: {words.percent(region.share)} of calls have their like in both periods"
-        )
+        share = numbers.percent(region.share)
+        return f"not compared: {share} of calls have their like in both periods"
     return (
         "not compared: no call in the "
         f"{'28 days before' if region.why == 'new' else 'last 28 days'}"
@@ -346,7 +346,7 @@ def _format_compared(periods: PeriodComparison) -> str:
     if main is None or main.p50 is None:
         return said
     left = [
-        f"{_cell(cell)} ({word}, {words.percent(share)})"
+        f"{_cell(cell)} ({word}, {numbers.percent(share)})"
         for cell, share, word in main.one_sided[:MAX_NAMED]
         if share >= 0.005
     ]
@@ -363,17 +363,17 @@ def _cell(cell: CallGroup) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else words.percent(value)
+    return "–" if value is None else numbers.percent(value)
 
 
 def _format_change(level: LevelChange) -> str:
-    return words.change(level.change) if direction(level) else "no change told"
+    return numbers.change(level.change) if direction(level) else "no change told"
 
 
 def _interval(level: LevelChange) -> str:
     low, high = sorted(abs(round(100 * end)) for end in (level.low, level.high))
-    return f"{low} to {high}{words.SPACE}%"
+    return f"{low} to {high}{numbers.SPACE}%"
 
 
 def _format_signed(level: LevelChange) -> str:
-    return f"{words.change(level.low)} to {words.change(level.high)}"
+    return f"{numbers.change(level.low)} to {numbers.change(level.high)}"

@@ -21,12 +21,12 @@ from dashboard.fleet.models import DeploymentMark
 from dashboard.fleet.retention import find_first_kept_minute
 from dashboard.fleet.selectors.versions.quantiles import P50Level, read_p50_levels
 from dashboard.regressions.models import Verdict, VerdictKind
-from dashboard.ui import words
 from dashboard.ui.charts.fact_lines import FactLine, fact_lines
 from dashboard.ui.charts.recovery_chart import RecoveryChart, choose_span, recovery_draw
 from dashboard.ui.evidence import ChangeRow, build_change_rows
 from dashboard.ui.pages.alerts.affected_hosts import FactHosts, list_fact_hosts
 from dashboard.ui.selectors.alerts import AlertData
+from dashboard.vocabulary import numbers
 
 _PINS = {
     VerdictKind.ROLL_BACK: "rb",
@@ -226,7 +226,7 @@ def format_delay(alert: Alert, at: datetime | None) -> str:
     seconds = (at - clock.at_minute(alert.deployment.started_minute)).total_seconds()
     if seconds < 1:
         return "under 1\u00a0s"
-    return words.duration(seconds // 60 * 60 if seconds >= 60 else round(seconds))
+    return numbers.duration(seconds // 60 * 60 if seconds >= 60 else round(seconds))
 
 
 def fill_runbook_text(text: str, page: AlertData) -> str:
@@ -311,7 +311,7 @@ def _sent(delivery: Delivery) -> SentMessage:
     status = f"{delivery.last_status} " if delivery.last_status else ""
     answer = f"{status}{delivery.last_answer}".strip()
     tries = (
-        f", after {words.plural(delivery.attempts, 'try', 'tries')}"
+        f", after {numbers.plural(delivery.attempts, 'try', 'tries')}"
         if delivery.attempts > 1
         else ""
     )
@@ -371,7 +371,7 @@ def _bounds(
         for one in ids
     }
     return [
-        f"{names[one]} {words.below(found[-1].bound, found[-1].mean)}"
+        f"{names[one]} {numbers.below(found[-1].bound, found[-1].mean)}"
         for one, found in known.items()
         if found
     ]

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dashboard.common import numbers
 from dashboard.fleet.metrics.first_bucket import QuantileBound, find_quantile_bound
 from dashboard.fleet.selectors.versions.fleet_data import VersionData
 from dashboard.regressions.stored_evidence import NO_VALUE, Change
-from dashboard.ui import words
 from dashboard.ui.evidence import ChangeRow, find_metric_row
+from dashboard.vocabulary import numbers
 
 NEAR_BUDGET_RATIO = 0.85
 
@@ -61,9 +60,9 @@ def build_quantile_cell(
     same = older if older and older.region == newest.region else None
     base = same.recent.quantile(quantile) if same else None
     text, mean = (
-        (words.duration(value), "")
+        (numbers.duration(value), "")
         if value is not None
-        else (words.bound(known.bound), words.mean(known.mean))
+        else (numbers.bound(known.bound), numbers.mean(known.mean))
         if known
         else ("", "")
     )
@@ -90,8 +89,8 @@ def build_quantile_cell(
         return Cell(text, mean, value=value, known=known, base=base)
     return Cell(
         text,
-        words.difference(value, base, "s"),
-        detail=f"from {words.duration(base)}",
+        numbers.difference(value, base, "s"),
+        detail=f"from {numbers.duration(base)}",
         value=value,
         base=base,
     )
@@ -105,9 +104,11 @@ def share_cell(
         return Cell("")
     row = find_metric_row(evidence, *metrics)
     if base is None:
-        return Cell(words.percent(value), value=value)
+        return Cell(numbers.percent(value), value=value)
     change, css = _moved(value, base, "share", row)
-    return Cell(words.percent(value), change, css, f"from {words.percent(base)}", value, base=base)
+    return Cell(
+        numbers.percent(value), change, css, f"from {numbers.percent(base)}", value, base=base
+    )
 
 
 def cold_cell(
@@ -118,11 +119,11 @@ def cold_cell(
     if value is None:
         return None
     change = _moved(value, base, "s", None)[0] if base is not None else ""
-    detail = f"from {words.duration(base)}" if base is not None else ""
+    detail = f"from {numbers.duration(base)}" if base is not None else ""
     width = f"{min(value / budget * 80, 100):.1f}" if budget else ""
     near = bool(budget) and value >= NEAR_BUDGET_RATIO * (budget or 0.0)
-    said = words.duration(budget) if budget else ""
-    return ColdStartCell(words.duration(value), change, said, width, near, detail, value, base)
+    said = numbers.duration(budget) if budget else ""
+    return ColdStartCell(numbers.duration(value), change, said, width, near, detail, value, base)
 
 
 def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]) -> Cell:
@@ -131,9 +132,9 @@ def peak_cell(value: int | None, base: int | None, evidence: Sequence[ChangeRow]
         return Cell("")
     row = find_metric_row(evidence, "gpu_memory", "host_memory")
     if not base:
-        return Cell(words.size(value), value=value)
+        return Cell(numbers.size(value), value=value)
     change, css = _moved(value, base, "bytes", row)
-    return Cell(words.size(value), change, css, f"from {words.size(base)}", value, base=base)
+    return Cell(numbers.size(value), change, css, f"from {numbers.size(base)}", value, base=base)
 
 
 def _moved(value: float, base: float, unit: str, row: ChangeRow | None) -> tuple[str, str]:

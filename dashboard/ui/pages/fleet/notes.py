@@ -19,9 +19,9 @@ from dashboard.fleet.selectors.instances.instance_states import (
 from dashboard.fleet.selectors.instances.recent_instances import RecentInstance
 from dashboard.fleet.selectors.versions.fleet_data import BinnedRange, FleetData
 from dashboard.regressions.models import Verdict, VerdictKind
-from dashboard.ui import words
 from dashboard.ui.evidence import list_not_compared
 from dashboard.ui.pages.fleet.rows import FleetRow, States
+from dashboard.vocabulary import numbers
 
 SHOWN = 8
 MODELS_LISTED = 3
@@ -159,7 +159,7 @@ def _silent(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
     )
     return BlindSpot(
         "state-silent",
-        words.plural(len(group), "silent instance"),
+        numbers.plural(len(group), "silent instance"),
         f"{place}: last report{doing}, no end reported",
         oldest.last_seen_at,
     )
@@ -171,7 +171,7 @@ def _failed(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
     how = ", ".join(dict.fromkeys(map(describe_end, group)))
     return BlindSpot(
         "failed",
-        words.plural(len(group), "failed instance"),
+        numbers.plural(len(group), "failed instance"),
         f"{place}: {how}",
         newest.last_seen_at,
     )
@@ -190,5 +190,5 @@ def _blind(name: str, group: Sequence[RecentInstance]) -> BlindSpot:
     reasons = list(dict.fromkeys(filter(None, map(explain_missing_capabilities, group))))
     why = f", {reasons[0]}" if len(reasons) == 1 else ""
     return BlindSpot(
-        "state-blind", words.plural(len(group), "blind instance"), f"{name}: no {missing}{why}"
+        "state-blind", numbers.plural(len(group), "blind instance"), f"{name}: no {missing}{why}"
     )

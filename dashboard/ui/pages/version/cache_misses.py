@@ -36,7 +36,7 @@ from dashboard.fleet.selectors.compilations.cache_miss_causes import (
 from dashboard.fleet.selectors.compilations.cache_miss_costs import MissCost
 from dashboard.fleet.selectors.compilations.compilations import ProcessCacheAnswers
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 SHOWN = 6
 FACTORS_SHOWN = 4
@@ -80,12 +80,12 @@ class MissRow:
     @property
     def cost(self) -> str:
         """Seconds, and GPU-seconds where there are GPUs."""
-        return words.duration(self.seconds)
+        return numbers.duration(self.seconds)
 
     @property
     def gpu_cost(self) -> str:
         """In GPU-seconds."""
-        return words.number(round(self.gpu_seconds)) if self.gpu_seconds else "no GPU"
+        return numbers.number(round(self.gpu_seconds)) if self.gpu_seconds else "no GPU"
 
     @property
     def width(self) -> float:
@@ -95,7 +95,7 @@ class MissRow:
     @property
     def percent(self) -> str:
         """Its share of the lost seconds."""
-        return words.percent(self.share)
+        return numbers.percent(self.share)
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,10 @@ class Factor:
     @property
     def text(self) -> str:
         """How much, of all that was missed."""
-        gpu = f", {words.number(round(self.gpu_seconds))} GPU-s" if self.gpu_seconds else ""
+        gpu = f", {numbers.number(round(self.gpu_seconds))} GPU-s" if self.gpu_seconds else ""
         return (
-            f"{words.percent(self.share)} of the missed seconds: "
-            f"{words.duration(self.seconds)}{gpu}"
+            f"{numbers.percent(self.share)} of the missed seconds: "
+            f"{numbers.duration(self.seconds)}{gpu}"
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 ENOUGH = 200
 """Looked-at calls from which a share is held against a budget."""
@@ -76,21 +76,21 @@ class CompiledShare:
         if self.budget is None:
             return "no budget set"
         if self.share is None:
-            return f"budget {words.percent(self.budget)}; no agent could look at a call"
+            return f"budget {numbers.percent(self.budget)}; no agent could look at a call"
         if self.used is None:
             return (
-                f"budget {words.percent(self.budget)}; {words.number(self.known)} looked-at "
+                f"budget {numbers.percent(self.budget)}; {numbers.number(self.known)} looked-at "
                 "calls are too few to hold against it"
             )
         used = (
-            f"{words.number(_short(self.used))} times used"
+            f"{numbers.number(_short(self.used))} times used"
             if self.used > 1
-            else f"{words.percent(self.used)} used"
+            else f"{numbers.percent(self.used)} used"
         )
-        told = f"budget {words.percent(self.budget)}, {used}"
+        told = f"budget {numbers.percent(self.budget)}, {used}"
         if self.burn is not None and self.burn > 1:
             return (
-                f"{told}; burning {words.number(_short(self.burn))} times as fast as it allows "
+                f"{told}; burning {numbers.number(_short(self.burn))} times as fast as it allows "
                 "in the last hour"
             )
         return f"{told}; not burning in the last hour" if self.used > 1 else told
@@ -101,7 +101,7 @@ class CompiledShare:
         if self.time_share is None:
             return ""
         return (
-            f"about {words.percent(self.time_share)} of their "
+            f"about {numbers.percent(self.time_share)} of their "
             f"{'GPU time' if self.on_gpu else 'time'}"
         )
 
@@ -110,7 +110,7 @@ class CompiledShare:
         """How much stands behind the share."""
         if self.nothing and self.calls and not self.known:
             return f"of {self.calls:,} calls; compilation was requested, nothing was compiled"
-        part = f" ({words.percent(self.known / self.calls)})" if self.calls > self.known else ""
+        part = f" ({numbers.percent(self.known / self.calls)})" if self.calls > self.known else ""
         return (
             f"of {self.known:,} looked-at calls, {self.calls:,} in all{part}"
             if self.calls

@@ -11,10 +11,10 @@ from typing import Any
 
 from compilewatch.wire.numerics import Parity, parity_words
 
-from dashboard.common.numbers import significant
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.numerics import ParityRow
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
+from dashboard.vocabulary.numbers import significant
 
 NAMED, REASONS = 3, 2
 
@@ -68,7 +68,7 @@ class ParityCard:
         failed = [one for one in self.batches if one.failed]
         compared = [one for one in self.batches if one.passed]
         if failed:
-            return f"{words.plural(len(failed), 'golden batch', 'golden batches')} failed"
+            return f"{numbers.plural(len(failed), 'golden batch', 'golden batches')} failed"
         if not compared:
             return "nothing was compared" if self.batches else "no golden batch is declared"
         open_ = len(self.batches) - len(compared)
@@ -129,7 +129,7 @@ def _batch(
         gpus=sorted({known[row.instance].gpu or "CPU" for row in failed})[:NAMED],
         since=min((row.failed_at for row in failed if row.failed_at is not None), default=None),
         reasons=[
-            f"{why} ({words.plural(count, 'process', 'processes')})"
+            f"{why} ({numbers.plural(count, 'process', 'processes')})"
             for why, count in reasons.most_common(REASONS)
         ],
         before=before,
@@ -140,11 +140,10 @@ def _batch(
 def _before(rows: Sequence[ParityRow], baseline: str) -> str:
     states = Counter(row.told.state for row in rows)
     if states["failed"]:
-        return (
-            f"failed on {words.plural(states['failed'], 'process', 'processes')} of {baseline} too"
-        )
+        failed = numbers.plural(states["failed"], "process", "processes")
+        return f"failed on {failed} of {baseline} too"
     return (
-        f"passed on {words.plural(states['passed'], 'process', 'processes')} of {baseline}"
+        f"passed on {numbers.plural(states['passed'], 'process', 'processes')} of {baseline}"
         if states["passed"]
         else ""
     )

@@ -10,7 +10,7 @@ from typing import Any
 from compilewatch.wire.messages import KERNEL
 
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 NAMED, SHOWN = 3, 32
 
@@ -51,10 +51,10 @@ class KernelsCard:
         if not self.shared:
             return "no two processes on one type of GPU chose for the same operator and inputs"
         if not self.apart:
-            return f"the same on all processes, for {words.plural(self.shared, 'operator')}"
+            return f"the same on all processes, for {numbers.plural(self.shared, 'operator')}"
         return (
-            f"not the same on all processes for {words.number(len(self.apart))} of "
-            f"{words.plural(self.shared, 'operator')}"
+            f"not the same on all processes for {numbers.number(len(self.apart))} of "
+            f"{numbers.plural(self.shared, 'operator')}"
         )
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from compilewatch.wire.numerics import Parity, parity_words
 
-from dashboard.common.numbers import significant
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.numerics import ParityRow
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
+from dashboard.vocabulary.numbers import significant
 
 REASONS = 2
 SHORT_CALL_S = 0.01
@@ -88,7 +88,7 @@ class LiveNumerics:
         if self.compiled is None or self.eager is None:
             return ""
         both = (
-            f"{words.duration(self.compiled)} compiled, {words.duration(self.eager)} eager on "
+            f"{numbers.duration(self.compiled)} compiled, {numbers.duration(self.eager)} eager on "
             "average"
         )
         return (
@@ -164,7 +164,7 @@ def _live(
         relative=max((one.relative for one in told if one.relative is not None), default=None),
         text=_text(key[0], told),
         reasons=[
-            f"{why} ({words.plural(count, 'process', 'processes')})"
+            f"{why} ({numbers.plural(count, 'process', 'processes')})"
             for why, count in refused.most_common(REASONS)
         ],
         before=before,
@@ -179,9 +179,8 @@ def _text(kind: str, told: Sequence[Parity]) -> str:
         return "none was compared" if kind == "shadow" else "none was looked at"
     beyond = sum(one.beyond for one in told)
     if kind == "finite":
-        held = (
-            f"{words.number(beyond)} of {words.number(samples)} answers hold NaN or infinite values"
-        )
+        count = f"{numbers.number(beyond)} of {numbers.number(samples)}"
+        held = f"{count} answers hold NaN or infinite values"
         return held if beyond else "no NaN, no infinite value"
     worst = max(
         (one for one in told if one.samples),
@@ -202,7 +201,7 @@ def _before(kind: str, rows: Sequence[ParityRow], baseline: str) -> str:
     if not samples:
         return ""
     what = "hold NaN or infinite values" if kind == "finite" else "are beyond the tolerance"
-    return f"of {baseline} {words.number(beyond)} of {words.number(samples)} {what}"
+    return f"of {baseline} {numbers.number(beyond)} of {numbers.number(samples)} {what}"
 
 
 def count_shadow_calls(rows: Sequence[ParityRow], version: int) -> int:

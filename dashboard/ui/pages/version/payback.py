@@ -16,7 +16,7 @@ from dashboard.fleet.selectors.compilations.compilations import (
 )
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.versions.compiled_share import SeriesCalls
-from dashboard.ui import words
+from dashboard.vocabulary import numbers
 
 MOSTLY = 0.8
 ON_GPU = "GPU-seconds"
@@ -41,7 +41,7 @@ class LedgerEntry:
         """Signed, or that it is not known."""
         if self.value is None:
             return "not known"
-        return f"{'+' if self.value > 0 else ''}{words.number(round(self.value, 1))}"
+        return f"{'+' if self.value > 0 else ''}{numbers.number(round(self.value, 1))}"
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Payback:
             return "no eager run reported"
         if self.break_even is None:
             return "compiled calls are not faster"
-        told = f"after {words.number(round(self.break_even))} calls"
+        told = f"after {numbers.number(round(self.break_even))} calls"
         return (
             f"paid back {told}"
             if self.calls >= self.break_even
-            else f"pays back {told}, {words.number(self.calls)} so far"
+            else f"pays back {told}, {numbers.number(self.calls)} so far"
         )
 
 
@@ -144,10 +144,9 @@ def _ledger(
     value, low, high = (one * gpus for one in (saved.seconds, saved.low, saved.high))
     at = clock.at_minute(saved.newest)
     where = " on the GPU" if saved.on_gpu == saved.calls else ""
-    each = f"{words.duration(abs(saved.seconds / saved.calls))}{where}"
-    name = (
-        f"{'Saved' if value >= 0 else 'Lost'}, {each} per call on {words.number(saved.calls)} calls"
-    )
+    each = f"{numbers.duration(abs(saved.seconds / saved.calls))}{where}"
+    verb = "Saved" if value >= 0 else "Lost"
+    name = f"{verb}, {each} per call on {numbers.number(saved.calls)} calls"
     spread = f"estimate, {_bound(low)} to {_bound(high)}"
     entries.append(LedgerEntry(name, value, spread, True))
     net = value - spent
@@ -172,14 +171,14 @@ def _ledger(
 
 def _bound(value: float) -> str:
     """As exact as the value beside it, so that it lies between its bounds."""
-    return words.number(round(value, 1) if abs(value) < 100 else round(value))
+    return numbers.number(round(value, 1) if abs(value) < 100 else round(value))
 
 
 def _reference(saved: Savings, shadows: int, *, on_cpu: bool) -> str:
     """What the estimate rests on. What was told of shadow calls last may be a little behind."""
     nearly_all = shadows >= MOSTLY * saved.reference_calls
     told = (
-        f"{words.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of "
+        f"{numbers.number(saved.reference_calls)} {'shadow' if nearly_all else 'eager'} calls of "
         f"{', '.join(saved.versions[:3])}"
     )
     if nearly_all:
@@ -187,5 +186,5 @@ def _reference(saved: Savings, shadows: int, *, on_cpu: bool) -> str:
     return (
         told
         if not shadows
-        else f"{told}, {words.number(min(shadows, saved.reference_calls))} of them shadow calls"
+        else f"{told}, {numbers.number(min(shadows, saved.reference_calls))} of them shadow calls"
     )

@@ -14,7 +14,6 @@ from dashboard.common import clock
 from dashboard.fleet.metrics.recompile_reasons import REPEAT_REASONS, reason_name
 from dashboard.fleet.selectors.compilations.compilations import VersionCompilation
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
-from dashboard.ui import words
 from dashboard.ui.charts.compile_timeline import (
     CompileTimeline,
     TimelineCompilation,
@@ -52,6 +51,7 @@ from dashboard.ui.pages.version.start_times import (
     starts_card,
 )
 from dashboard.ui.selectors.version import VersionData
+from dashboard.vocabulary import numbers
 
 LISTED = 40
 ANSWERS = {"no": "cannot be seen", "partly": "seen in part", "off": "switched off"}
@@ -118,7 +118,7 @@ class VersionPage:
     @property
     def untelling_words(self) -> str:
         """The same in a sentence."""
-        whole = words.plural(len(self.facts.own), "process", "processes")
+        whole = numbers.plural(len(self.facts.own), "process", "processes")
         return (
             f"Of {self.untelling} of {whole} the agent does not tell what it can see; what "
             "such an older agent leaves out is not zero."
@@ -145,13 +145,13 @@ class VersionPage:
     @property
     def adoption(self) -> str:
         """Its share of the calls of late."""
-        return words.percent(self.served.adoption) if self.served.adoption is not None else ""
+        return numbers.percent(self.served.adoption) if self.served.adoption is not None else ""
 
     @property
     def recorded(self) -> str:
         """How many CUDA graphs were recorded, and how long that took; empty where none was."""
         graphs, seconds = self.facts.recordings
-        return f"{words.number(graphs)}, {words.duration(seconds)}" if graphs else ""
+        return f"{numbers.number(graphs)}, {numbers.duration(seconds)}" if graphs else ""
 
     @property
     def events_more(self) -> int:
@@ -274,10 +274,10 @@ def _line(
         EventRow(
             event,
             process.name if process else "an earlier process",
-            words.duration(max(0.0, event.at.timestamp() - process.started_at.timestamp()))
+            numbers.duration(max(0.0, event.at.timestamp() - process.started_at.timestamp()))
             if process
             else "",
-            words.duration(event.total) if event.total is not None else "not known",
+            numbers.duration(event.total) if event.total is not None else "not known",
         )
         for event in list(reversed(events))[:LISTED]
         for process in (names.get(event.instance_id),)

@@ -10,7 +10,6 @@ from statistics import median
 
 from dashboard.fleet.selectors.instances.cold_starts import ProcessStart
 from dashboard.fleet.selectors.instances.instances import ColdStartData
-from dashboard.ui import words
 from dashboard.ui.charts.waterfall import (
     UNACCOUNTED,
     Step,
@@ -20,6 +19,7 @@ from dashboard.ui.charts.waterfall import (
     sum_by_name,
 )
 from dashboard.ui.pages.cold_starts import ENDS
+from dashboard.vocabulary import numbers
 
 SHOWN = 16
 NEAR = 0.85
@@ -43,7 +43,7 @@ class StartRow:
     @property
     def text(self) -> str:
         """The whole start."""
-        return words.duration(self.total)
+        return numbers.duration(self.total)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class StartsCard:
         """What stands under the median."""
         if self.budget is None:
             return "no budget set"
-        return f"budget {words.duration(self.budget)}, {self.over} of {self.count} over"
+        return f"budget {numbers.duration(self.budget)}, {self.over} of {self.count} over"
 
     @property
     def near(self) -> bool:
@@ -105,7 +105,7 @@ class StartsCard:
     def change(self) -> str:
         """The median beside the baseline's, as information."""
         return (
-            words.change(self.median / self.base_median - 1)
+            numbers.change(self.median / self.base_median - 1)
             if self.median and self.base_median
             else ""
         )
@@ -214,13 +214,13 @@ def _phase(name: str, mine: list[float], base: list[float]) -> PhaseRow:
     value, before = median(mine), median(base) if base else None
     title = "Unaccounted" if name == UNACCOUNTED else name
     if before is None:
-        return PhaseRow(title, words.duration(value), "", "", "", value, None)
+        return PhaseRow(title, numbers.duration(value), "", "", "", value, None)
     gap = value - before
-    change = "no change" if abs(gap) < 0.05 else f"{'+' if gap > 0 else ''}{words.duration(gap)}"
+    change = "no change" if abs(gap) < 0.05 else f"{'+' if gap > 0 else ''}{numbers.duration(gap)}"
     return PhaseRow(
         title,
-        words.duration(value),
-        words.duration(before),
+        numbers.duration(value),
+        numbers.duration(before),
         change,
         _apart(mine, base, gap),
         value,

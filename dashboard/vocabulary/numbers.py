@@ -154,6 +154,19 @@ def difference(value: float, base: float, unit: str) -> str:
     return change(value / base - 1) if base else ""
 
 
+def format_coarse_duration(seconds: float) -> str:
+    """How long something lasts, in its largest unit: 8 s, 6 min, 2 h, 3 days."""
+    for limit, unit, factor in ((90, "s", 1), (90 * 60, "min", 60), (48 * 3600, "h", 3600)):
+        if seconds < limit:
+            return f"{max(0, round(seconds / factor))}{SPACE}{unit}"
+    return f"{round(seconds / 86400)}{SPACE}days"
+
+
+def plural(count: int, one: str, many: str = "") -> str:
+    """1 instance, 6 instances."""
+    return f"{number(count)}{SPACE}{one if count == 1 else many or one + 's'}"
+
+
 def _times(ratio: float) -> str:
     return f"{number(1 + ratio)}{SPACE}times"
 
