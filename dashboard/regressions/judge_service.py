@@ -34,7 +34,7 @@ from dashboard.regressions.judge.evaluate import evaluate_comparison, list_muted
 from dashboard.regressions.judge.result import Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.settings import Settings
-from dashboard.regressions.judge.text.numbers import capitalize
+from dashboard.regressions.judge.text.sentences import capitalize
 from dashboard.regressions.judge.text.verdict import (
     drift_phrase,
     first_version_sentence,

@@ -162,6 +162,15 @@ def format_coarse_duration(seconds: float) -> str:
     return f"{round(seconds / 86400)}{SPACE}days"
 
 
+def format_minutes(minutes: int) -> str:
+    """45 min, 1 h, 1 h 35 min: whole minutes, to the minute."""
+    hours, rest = divmod(minutes, 60)
+    parts = [f"{hours}{SPACE}h"] if hours else []
+    if rest or not hours:
+        parts.append(f"{rest}{SPACE}min")
+    return " ".join(parts)
+
+
 def plural(count: int, one: str, many: str = "") -> str:
     """1 instance, 6 instances."""
     return f"{number(count)}{SPACE}{one if count == 1 else many or one + 's'}"

@@ -12,7 +12,18 @@ import pytest
 
 from tests.architecture.tree import REPOSITORY, modules, python_files
 
-FLOW = ("common", "accounts", "projects", "ingest", "fleet", "regressions", "alerts", "api", "ui")
+FLOW = (
+    "vocabulary",
+    "common",
+    "accounts",
+    "projects",
+    "ingest",
+    "fleet",
+    "regressions",
+    "alerts",
+    "api",
+    "ui",
+)
 
 
 def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:

@@ -8,6 +8,7 @@ from typing import Any
 from dashboard.regressions.evidence_reader import read_drifts, read_facts
 from dashboard.regressions.judge.certain_facts import describe_fact
 from dashboard.regressions.judge.text.drift import describe_drift
+from dashboard.regressions.judge.text.sentences import capitalize
 from dashboard.regressions.stored_evidence import StoredFact
 from dashboard.vocabulary import numbers
 from dashboard.vocabulary.severity import NOT_ENOUGH_DATA, WATCH
@@ -32,7 +33,7 @@ def fact_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
         named = bool(fact.about) and f"`{fact.about}`" in sentence
         if text.lower() not in sentence.lower() and not named:
             mark = fact.severity if fact.news else NOT_ENOUGH_DATA
-            lines.append(FactLine(capitalise(text), _where(fact), fact.since, mark))
+            lines.append(FactLine(capitalize(text), _where(fact), fact.since, mark))
     return lines + drift_lines(evidence, sentence=sentence)
 
 
@@ -40,7 +41,7 @@ def drift_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
     """Where a version is slower than it was itself."""
     return [
         FactLine(
-            capitalise(text),
+            capitalize(text),
             f"over {numbers.plural(drift.instances, 'instance')}"
             if drift.instances is not None
             else "",
@@ -50,11 +51,6 @@ def drift_lines(evidence: Any, *, sentence: str = "") -> list[FactLine]:
         for drift in read_drifts(evidence)
         if (text := describe_drift(drift)) not in sentence
     ]
-
-
-def capitalise(text: str) -> str:
-    """A line starts with a capital, except where it starts with a name."""
-    return text[:1].upper() + text[1:]
 
 
 def _where(fact: StoredFact) -> str:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from dashboard.common import clock
+from dashboard.ui.charts.axis_units import duration_scale
 from dashboard.vocabulary.numbers import significant
 
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 414.0, 18.0, 130.0
 BAND_RATIO = 0.05
-_UNITS = ((1.0, 1.0, "s"), (1e-3, 1e3, "ms"), (0.0, 1e6, "µs"))
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def recovery_draw(
     values = [value for _, points in series for value in points.values()]
     if not values:
         return RecoveryChart("", [], [], [], [], None, "", list(bounds)) if bounds else None
-    _, factor, unit = next(one for one in _UNITS if max(values) >= one[0])
+    factor, unit = duration_scale(max(values))
     ticks = _ticks(
         min([*values, *([level * (1 - BAND_RATIO)] if level else [])]) * factor,
         max(values) * factor,

@@ -3,8 +3,8 @@
 import pytest
 
 from dashboard.regressions.judge import Outcome, judge
-from dashboard.regressions.judge.text.numbers import format_duration
 from dashboard.regressions.judge.text.verdict import verdict_sentence
+from dashboard.vocabulary.numbers import format_minutes
 from dashboard.vocabulary.numbers import magnitude as percent
 from tests.dashboard.regressions.fleets import every_minute, instance
 
@@ -178,7 +178,7 @@ def test_changes_have_the_digits_that_mean_something(ratio: float, text: str):
 
 
 def test_durations_are_said_as_people_do():
-    assert [format_duration(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == [
+    assert [format_minutes(minutes).replace("\u00a0", " ") for minutes in (0, 45, 60, 95)] == [
         "0 min",
         "45 min",
         "1 h",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dashboard.regressions.judge.rank_divergence import Divergence
-from dashboard.regressions.judge.text.numbers import SPACE
+from dashboard.vocabulary.numbers import SPACE
 
 MAX_RANKS_NAMED, MAX_GRAPHS_NAMED = 6, 2
 KEY_CHARS = 9

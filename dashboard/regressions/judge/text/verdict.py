@@ -11,14 +11,20 @@ from dashboard.regressions.judge.inputs import Layout
 from dashboard.regressions.judge.result import Evidence, NextStep, NotCompared, Outcome
 from dashboard.regressions.judge.self_drift import SelfDrift
 from dashboard.regressions.judge.text.drift import describe_drift
-from dashboard.regressions.judge.text.numbers import (
-    SPACE,
+from dashboard.regressions.judge.text.sentences import (
     capitalize,
-    format_duration,
     orient_change,
 )
 from dashboard.vocabulary.metrics import find_metric
-from dashboard.vocabulary.numbers import change_range, is_factor, magnitude, number, percent
+from dashboard.vocabulary.numbers import (
+    SPACE,
+    change_range,
+    format_minutes,
+    is_factor,
+    magnitude,
+    number,
+    percent,
+)
 from dashboard.vocabulary.reasons import UNDECIDED, describe_not_compared
 
 CONFIDENCE_NOTE = (
@@ -99,7 +105,7 @@ def healthy_sentence(outcome: Outcome, baseline: str, say_minute: Callable[[int]
     side = "beside" if outcome.layouts[:1] == ("side_by_side",) else "against"
     against = describe_baseline(baseline, outcome.layouts).rstrip(",")
     sentence = (
-        f"Nothing worse than {worst} in {format_duration(outcome.look or 0)} {side} "
+        f"Nothing worse than {worst} in {format_minutes(outcome.look or 0)} {side} "
         f"{against}{f': {each}' if len(bounds) > 1 else ''}."
     )
     if outcome.minor:
@@ -412,7 +418,7 @@ def not_enough_sentence(
         "difference. The agent in the engine's processes measures it.",
         "muted": "Every metric that could be compared is muted in the settings: nothing is left to "
         "judge.",
-        "too_short": f"Only {format_duration(outcome.compared_minutes)} compared with "
+        "too_short": f"Only {format_minutes(outcome.compared_minutes)} compared with "
         f"{baseline} so far.",
     }.get(outcome.reason)
     if missing is None:
@@ -456,7 +462,7 @@ def next_step_phrase(step: NextStep) -> str:
         return f"Keep a baseline instance running{where} beside it for an hour."
     if step.kind == "add_traffic":
         return f"Send each instance at least {step.count} calls an hour."
-    return f"Wait {format_duration(step.minutes)}."
+    return f"Wait {format_minutes(step.minutes)}."
 
 
 def interval(row: Evidence, worse: bool) -> str:
