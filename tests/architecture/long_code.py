@@ -18,9 +18,9 @@ FUNCTIONS = {
     "dashboard/alerts/payloads.py": ("build_alert_payload",),
     "dashboard/alerts/services/merge_groups.py": ("groups_merge",),
     "dashboard/alerts/services/rules.py": ("maintenance_add",),
+    "dashboard/regressions/evidence_reader.py": ("read_change",),
     "dashboard/regressions/judge/text/verdict.py": ("not_enough_sentence",),
     "dashboard/ui/charts/compile_timeline.py": ("build_compile_timeline",),
-    "dashboard/ui/charts/evidence_table.py": ("_row",),
     "dashboard/ui/charts/trends.py": ("build_trends",),
     "dashboard/ui/pages/alerts/timeline.py": (
         "_sent",
