@@ -225,7 +225,7 @@ CALLED = [
 ]
 
 
-@pytest.mark.parametrize("name", HEARD, ids=lambda name: name.short)
+@pytest.mark.parametrize("name", HEARD, ids=lambda name: name.short_name)
 def test_a_name_that_torch_calls_in_another_way_is_listened_to_no_longer(
     name: TorchName, monkeypatch: pytest.MonkeyPatch, quiet: None
 ) -> None:

@@ -125,28 +125,28 @@ def test_each_cache_is_counted_with_the_seconds_of_what_it_answered(
     rows = text[text.index('id="caches"') : text.index("Why compilations were not in the cache")]
     cells = {
         "FX graph": (
-            "2<span",
+            "2 <span",
             "3.5 s",
-            "1<span",
+            "1 <span",
             "8.5 s",
-            "1<span",
+            "1 <span",
             "3 s",
             "66.7 %",
             "29.2 % of the seconds",
         ),
         "AOTAutograd": (
-            "1<span",
+            "1 <span",
             "1.5 s",
-            "1<span",
+            "1 <span",
             "8.5 s",
-            "2<span",
+            "2 <span",
             "5 s",
             "50 %",
             "15 % of the seconds",
         ),
-        "Autotune": ("0</td>", "1<span", "8.5 s", "0 %"),
-        "Triton bundle": ("0</td>", "1<span", "8.5 s", "0 %"),
-        "Mega-cache": ("1<span", "1.5 s", "0</td>", "100 %"),
+        "Autotune": ("0</td>", "1 <span", "8.5 s", "0 %"),
+        "Triton bundle": ("0</td>", "1 <span", "8.5 s", "0 %"),
+        "Mega-cache": ("1 <span", "1.5 s", "0</td>", "100 %"),
     }
     for name, wanted in cells.items():
         row = rows[rows.index(f">{name}<") :].split("</tr>")[0]
