@@ -127,7 +127,7 @@ FEATURES: dict[str, tuple[Fields, str, list[str], list[str]]] = {
     "golden": (
         {"parities": [golden()]},
         "parity",
-        ["passed on 2<", "2 of 4 told nothing of it"],
+        ["passed on 2 <", "2 of 4 told nothing of it"],
         ["failed"],
     ),
     "shadow": (

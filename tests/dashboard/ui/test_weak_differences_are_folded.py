@@ -10,6 +10,7 @@ from django.test import Client
 from dashboard.projects.models import Project
 from dashboard.regressions.models import Verdict
 from dashboard.ui.pages.trait_differences import compare_traits
+from tests.dashboard.page_source import unwrap_html
 from tests.dashboard.ui import stories
 
 WORDS = {"bad_words": "of the new version", "good_words": "of the old version"}
@@ -21,7 +22,8 @@ def shown(bad: int, good: int, *, clear: bool) -> str:
         for one in range(bad + good)
     }
     page = compare_traits(traits, range(bad), range(bad, bad + good), **WORDS)
-    return render_to_string("ui/parts/differs.html", {"differs": page, "title": "What changed?"})
+    context = {"differs": page, "title": "What changed?"}
+    return unwrap_html(render_to_string("ui/parts/differs.html", context))
 
 
 def test_a_host_of_its_own_for_each_instance_is_folded() -> None:
