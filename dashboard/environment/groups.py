@@ -25,6 +25,7 @@ RESERVED_PATHS = frozenset(
         "api",
         "favicon.ico",
         "health",
+        "help",
         "healthz",
         "invitations",
         "metrics",

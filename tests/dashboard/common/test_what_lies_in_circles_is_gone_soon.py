@@ -14,7 +14,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 PROCESS = """
 import contextlib, os, socket, sys, time
 import psycopg
-from dashboard.common import garbage
+from dashboard.common import gc_tuning
 
 def sockets():
     found = 0
@@ -39,8 +39,8 @@ def leave():
         time.sleep(0.05)
     return sockets() - before
 
-garbage.ALL_SECONDS = 0.2
-garbage.garbage_seldom()
+gc_tuning.FULL_COLLECTION_INTERVAL_S = 0.2
+gc_tuning.tune_garbage_collection()
 child = os.fork()
 if not child:
     os._exit(leave())
@@ -59,7 +59,7 @@ def test_a_connection_that_timed_out_leaves_no_socket() -> None:
 ROOM = """
 import time
 import psutil
-from dashboard.common import garbage
+from dashboard.common import gc_tuning
 
 def resident():
     return psutil.Process().memory_info().rss >> 20
@@ -70,8 +70,8 @@ kept = rows[::100]  # between what is gone: the C library alone gives none of it
 del rows
 after = resident()
 assert after - before > 60, (before, after)
-garbage.ALL_SECONDS = 0.2
-garbage.garbage_seldom()
+gc_tuning.FULL_COLLECTION_INTERVAL_S = 0.2
+gc_tuning.tune_garbage_collection()
 until = time.monotonic() + 20
 while resident() - before > 20 and time.monotonic() < until:
     time.sleep(0.05)
