@@ -18,8 +18,8 @@ def decimate(points: Sequence[Point], most: int) -> list[int]:
         return list(range(count))
     if most < 3:
         return [0, count - 1][:most]
-    width = (count - 2) / (most - 2)
-    edges = [1 + int(place * width) for place in range(most - 1)] + [count]
+    # Whole numbers: 38 times a width of 481 / 38 can end below 481 and leave out the point there.
+    edges = [1 + place * (count - 2) // (most - 2) for place in range(most - 1)] + [count]
     kept = [0]
     for place in range(most - 2):
         follows = points[edges[place + 1] : max(edges[place + 2], edges[place + 1] + 1)]

@@ -85,3 +85,10 @@ def test_a_single_peak_is_never_lost(count: int, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, count - 1))
     points = [(float(x), 100.0 if x == at else 1.0) for x in range(count)]
     assert at in decimate(points, 40)
+
+
+def test_each_point_is_in_a_bucket() -> None:
+    for count in range(41, 1000):
+        at = count - 2
+        points = [(float(x), 100.0 if x == at else 1.0) for x in range(count)]
+        assert at in decimate(points, 40)
