@@ -39,7 +39,7 @@ django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from django.test import Client
-from dashboard.fleet.fold_service import fold_all
+from dashboard.fleet.services import fold_all
 from dashboard.ingest.models import InboxRow
 from dashboard.projects.services import key_create, project_create
 from dashboard.fleet import models
