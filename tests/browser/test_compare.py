@@ -28,7 +28,8 @@ def made(project: Project) -> Made:
 def opened(page: Page, live_server: LiveServer, made: Made, drawn: int = 6) -> Page:
     page.goto(live_server.url + made.url("compare"))
     page.locator(".draw").first.scroll_into_view_if_needed()
-    expect(page.locator("body")).to_have_attribute("data-drawn", str(drawn))
+    # Chromium compiles Plotly first: two seconds alone, ten beside other tests.
+    expect(page.locator("body")).to_have_attribute("data-drawn", str(drawn), timeout=30_000)
     return page
 
 
