@@ -25,15 +25,18 @@ RESERVED_PATHS = frozenset(
         "api",
         "favicon.ico",
         "health",
-        "help",
         "healthz",
+        "help",
         "invitations",
         "metrics",
         "numbers",
         "p",
+        "projects",
+        "readyz",
+        "static",
+        "ui",
     )
 )
-RESERVED_PATHS |= {"projects", "readyz", "static", "ui"}
 """First path segments of the dashboard itself. A prefix that starts with one of these would be
 ambiguous: the server could not see whether a proxy had removed the prefix."""
 

@@ -161,6 +161,7 @@ TABLE: dict[str, Run | str] = {
     "results are in capacity.md.",
     "python -m tests.bench.soak --minutes 120 --day 40 --seed 51": "It takes two hours, and its "
     "results are in capacity.md.",
+    "make frameworks": "It takes minutes; test_a_rolling_restart_loses_no_call.py is also a short test.",
     "make faults": "It takes hours; each of its files is also a short "
     "test. The results of its rounds are "
     "in capacity.md.",

@@ -13,7 +13,7 @@ from dashboard.api.read.schemas import Answer, Page
 class AlertShape(Schema):
     number: int = Field(description="Within the project: 418 is A-418.")
     state: str
-    severity: str = Field(description="The bad verdict that it stands for now.")
+    severity: str = Field(description="Current severity of the alert: roll_back or watch.")
     worst: str
     cause: str
     title: str

@@ -1,18 +1,18 @@
 """Level ratio: running state of a compared level, as a stratified log ratio of instances.
 
 Algorithm: cells (`matched_cell`) give differences of log levels from the baseline's mean. They are
-averaged per instance, with buckets weighted by the baseline's traffic. One number per instance
+averaged per instance; buckets have the weight of the baseline's traffic. One number per instance
 enters the estimate with a moderated t-interval (`pooled_estimate`). Where the baseline has ended,
 each host is compared with its own past (`before_after`).
 
-A change counts if the whole change is at least the smallest effect and its interval excludes zero.
-The interval has a Bonferroni correction over comparisons and over `doublings` of the data, for the
+A change counts if all of it is at least the smallest effect and its interval excludes zero.
+The interval has a Bonferroni correction over comparisons and `doublings` of the data, for the
 evaluation at each minute. It is calibrated, not proven.
 
 Invariants:
 
 - an instance counts from `instance_minutes` matched minutes;
-- overlapping bins never count a minute twice for hold times;
+- hold times never count a minute of overlapping bins twice;
 - a change that buckets hide, or one instance accounts for, is not regressed.
 
 Source: stratified comparison with empirical Bayes variance (Smyth, 2004).

@@ -2,7 +2,7 @@
 probability of chance.
 
 The chance is the one-sided tail of Fisher's exact test, times the number of values that could reach
-a low p-value at all (Tarone, 1990).
+a low p-value at all (after Tarone, 1990).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 import jsonschema
 import pytest
 from django.test import Client
@@ -59,6 +62,16 @@ def test_a_cursor_leads_through_all_items_once(
             )
     assert found == [f"model-{number}" for number in range(5)] + ["late"] and pages == 3
     assert read(signed_in, f"{ROOT}/models", name="model-3")["items"][0]["name"] == "model-3"
+
+
+def test_a_compressed_answer_that_did_not_change_is_304(
+    signed_in: Client, models: list[WatchedModel]
+) -> None:
+    first = signed_in.get(f"{ROOT}/models", headers={"accept-encoding": "gzip"})
+    assert first["Content-Encoding"] == "gzip"
+    assert len(json.loads(gzip.decompress(first.content))["items"]) == len(models)
+    headers = {"accept-encoding": "gzip", "if-none-match": first["ETag"]}
+    assert signed_in.get(f"{ROOT}/models", headers=headers).status_code == 304
 
 
 def test_what_did_not_change_is_304(signed_in: Client, models: list[WatchedModel]) -> None:
