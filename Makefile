@@ -71,7 +71,7 @@ test-postgresql: $(VENV)/.tests
 faults: $(VENV)/.tests  ## the fault list in full length (hours); interrupted, it goes on where it was
 	$(BIN)/python -m tests.services $(BIN)/python -m tests.faults
 
-frameworks: $(VENV)/.tests  ## the long forms of the tests with serving and training frameworks (about ten minutes)
+frameworks: $(VENV)/.tests  ## the long forms of the tests with serving and training frameworks (minutes)
 	COMPILEWATCH_TEST_FRAMEWORKS=full COMPILEWATCH_TEST_DATABASE=postgresql $(PYTEST) $(SLOWEST) -m frameworks_only tests/agent tests/flow
 
 check: $(VENV)/.tests  ## lint, format, types, imports, sizes, language, templates: exactly what CI checks
