@@ -1,5 +1,5 @@
-"""Makes one model for the chart pages through the ORM: two versions side by side in two strata and
-two shape buckets, with configurations, and a gap of ten minutes in the middle."""
+"""Creates one model for the chart pages through the ORM: two concurrent versions in two cohorts and
+two shape buckets, with configurations and a gap of ten minutes in the middle."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ ENVIRONMENT = "production"
 GPUS = {"NVIDIA H200": 0.9, "NVIDIA H100": 1.1}
 BUCKETS = {"2^8": 1.0, "2^12": 1.6}
 GAP = range(90, 100)
-"""Minutes before now in which nobody reported."""
+"""Minutes before now without a report."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One version: how fast, from when until when (minutes before now), how many calls run
-    eager."""
+    """One version: its latency, its start and end (minutes before now), and its share of eager
+    calls."""
 
     name: str
     p50: float = 0.014
@@ -62,7 +62,7 @@ OLDER = Plan("2026.10.9", p50=0.0146, start=640, end=480)
 
 @dataclass
 class Made:
-    """What was made."""
+    """The created rows."""
 
     project: Project
     model: WatchedModel
@@ -79,12 +79,12 @@ class Made:
 
 
 def now_minute() -> int:
-    """The minute that is running."""
+    """The current minute."""
     return clock.minute_of(clock.unix())
 
 
 def charted(project: Project, *plans: Plan, name: str = "ranker") -> Made:
-    """The model with its versions, without a verdict."""
+    """A model with its versions, without a verdict."""
     for back in range(4):
         partitions_ensure(today=now_minute() // 1440 - back)
     now = clock.now()

@@ -1,5 +1,5 @@
-"""The whole story of one charted model: the real judge's verdict, findings in three relations, and
-recompilations of one frame."""
+"""The complete data of one charted model: the verdict of the real judge, findings in three
+relations, and recompilations of one frame."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from tests.dashboard.ui.charts_factory import (
 
 
 def rolled_back(project: Project) -> Made:
-    """The whole story: an older version, a baseline, a worse one with its verdict, findings and
-    compilations."""
+    """The complete data: an older version, a baseline, a regressed version with its verdict,
+    findings and compilations."""
     made = charted(project, OLDER, HEALTHY, WORSE)
     judged(made, HEALTHY.name, WORSE.name)
     findings(made)
@@ -43,7 +43,7 @@ def rolled_back(project: Project) -> Made:
 
 
 def judged(made: Made, baseline: str, candidate: str) -> Verdict:
-    """What the real judge says about the candidate, stored as the services store it."""
+    """The verdict of the real judge on the candidate, stored as the services store it."""
     deployment = made.deployments[candidate]
     sides = {made.versions[baseline].pk: "baseline", made.versions[candidate].pk: "candidate"}
     outcome = judge(
@@ -92,7 +92,7 @@ def _judge_rows(made: Made, sides: dict[int, str]) -> Iterator[InstanceMinute]:
 def finding(
     made: Made, kind: str, text: str, where: str, seen: dict[str, int], *, ago: int = 100
 ) -> Finding:
-    """A finding that some versions saw so many times, on all their instances."""
+    """A finding that each version in `seen` reported this number of times, on all its instances."""
     since: datetime = clock.now() - timedelta(minutes=ago)
     versions = [made.versions[name] for name in seen]
     made_finding = Finding.objects.create(
@@ -123,7 +123,7 @@ def finding(
 
 
 def findings(made: Made) -> None:
-    """New, in both and gone between the healthy and the worse version."""
+    """Findings of the worse version alone, of both versions, and of the healthy version alone."""
     finding(
         made,
         "guard",
@@ -148,7 +148,7 @@ def findings(made: Made) -> None:
 
 
 def compilations(made: Made, version: str, **changed: Any) -> None:
-    """A first compilation and recompilations of one frame on one instance."""
+    """One first compilation and recompilations of one frame on one instance."""
     instance = Instance.objects.filter(version=made.versions[version]).order_by("pk").first()
     assert instance is not None
     start = clock.now() - timedelta(minutes=100)

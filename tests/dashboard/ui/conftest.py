@@ -1,5 +1,4 @@
-"""What the tests of the pages start from: a project with a made fleet, and people of each role
-signed in."""
+"""Fixtures of the page tests: a project with a fleet, and signed-in users of each role."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ from tests.dashboard.ui import stories
 
 @pytest.fixture
 def alert(project: Project) -> Alert:
-    """The open alert of a made fleet of three models in `project`."""
+    """The open alert of a fleet of three models in `project`."""
     return stories.fleet(project, every=30)
 
 
 @pytest.fixture
 def as_role(make_user: Callable[..., User], project: Project) -> Callable[[Role], Client]:
-    """A browser in which somebody with this role in `project` has signed in."""
+    """A client that is signed in as a user with this role in `project`."""
 
     def enter(role: Role) -> Client:
         return sign_in(Client(), make_user(f"{role.value}-person", project, role))

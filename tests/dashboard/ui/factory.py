@@ -1,5 +1,5 @@
-"""Makes a small fleet through the ORM: simulated models with a day of minutes, instances and cold
-starts."""
+"""Creates a small fleet through the ORM: simulated models with one day of minutes, instances and
+cold starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PASSWORD = "a long enough password"
 
 @dataclass(frozen=True)
 class Shape:
-    """How one version of the made fleet behaves; minutes count back from now."""
+    """Behavior of one version of the fleet; minutes count back from now."""
 
     name: str
     p50: float
@@ -54,12 +54,12 @@ class Shape:
 
 
 def now_minute() -> int:
-    """The minute that is running."""
+    """The current minute."""
     return clock.minute_of(clock.unix())
 
 
 def person(name: str, project: Project | None = None, role: Role = Role.VIEWER) -> User:
-    """Someone who can sign in with PASSWORD."""
+    """A user who can sign in with PASSWORD."""
     user = User.objects.create_user(username=name, password=PASSWORD)
     if project is not None:
         Member.objects.create(project=project, user=user, role=role, created_at=clock.now())
@@ -80,8 +80,8 @@ def model(
     budget: float | None = 90.0,
     gpu: str = "NVIDIA H200",
 ) -> WatchedModel:
-    """A model with its versions, instances and minutes; `every` thins out all minutes but the last
-    ones."""
+    """A model with its versions, instances and minutes; `every` thins out all minutes except the
+    latest."""
     partitions_ensure(today=now_minute() // 1440)
     now = clock.now()
     made = WatchedModel.objects.create(

@@ -1,4 +1,5 @@
-"""A whole fleet to look at: a model to roll back with its alert, one to watch, a healthy one."""
+"""A complete fleet for page tests: one model at ROLL BACK with its alert, one at WATCH, one
+healthy."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ SLOWER = (
 
 
 def fleet(owner: Project, *, every: int = 1) -> Alert:
-    """Three models; returns the open alert of the one to roll back."""
+    """Three models; returns the open alert of the model at ROLL BACK."""
     ranker = model(
         owner,
         "ranker",
@@ -88,7 +89,7 @@ def p50(baseline: float, change: float, label: str, *, drives: bool = False) -> 
 
 
 def eager(share: float, *, drives: bool = True) -> dict[str, Any]:
-    """The row of the affected-instance rule."""
+    """The evidence row of the affected-instances rule."""
     return {
         "metric": "eager",
         "region": "forward",
@@ -116,7 +117,7 @@ def verdict(
     current: bool = True,
     previous: str = "not_enough_data",
 ) -> Verdict:
-    """What is said about the newest deployment of a model."""
+    """A verdict on the newest deployment of a model."""
     deployments = list(Deployment.objects.filter(model=owner).order_by("started_minute"))
     return Verdict.objects.create(
         project=owner.project,
@@ -142,7 +143,7 @@ def verdict(
 
 
 def alert(owner: WatchedModel, number: int = 418) -> Alert:
-    """An open alert with its time line and deliveries."""
+    """An open alert with its timeline and deliveries."""
     now = clock.now()
     watched = verdict(
         owner,
@@ -206,7 +207,7 @@ def line(
     said: Verdict | None = None,
     actor: str = "",
 ) -> AlertEvent:
-    """One line of the time line."""
+    """One line of the timeline."""
     return AlertEvent.objects.create(
         alert=owner,
         at=clock.now() - timedelta(minutes=minutes_ago),
@@ -220,7 +221,7 @@ def line(
 def delivery(
     owner: Alert, channel: Channel, state: str, status: int, answer: str, minutes_ago: int
 ) -> Delivery:
-    """One message on its way."""
+    """One delivery of a notification."""
     at = clock.now() - timedelta(minutes=minutes_ago)
     return Delivery.objects.create(
         project=owner.project,

@@ -1,5 +1,5 @@
-"""Findings of guards that differ in kind come with different remedies on the Model page, and new
-kinds of findings have a title."""
+"""Guard findings of different kinds have different remedies on the Model page, and new kinds of
+findings have a title."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ NEW = {
 
 
 @pytest.mark.parametrize("text", GUARDS)
-def test_a_guard_has_the_remedy_of_its_kind_and_no_other(text: str) -> None:
+def test_a_guard_has_only_the_remedy_of_its_kind(text: str) -> None:
     assert [part for part in GUARDS.values() if part in find_remedy("guard", text)] == [
         GUARDS[text]
     ]
 
 
-def test_the_page_shows_each_with_its_own(signed_in: Client, project: Project) -> None:
+def test_the_page_shows_each_guard_with_its_remedy(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=30))
     for text in list(GUARDS)[:4]:
         finding(made, "guard", text, "ranker/features.py:61", {"1": 4})
@@ -61,11 +61,11 @@ def test_the_page_shows_each_with_its_own(signed_in: Client, project: Project) -
     assert [part for part in list(GUARDS.values())[:4] if part not in shown] == []
 
 
-def test_every_kind_of_the_wire_has_a_title() -> None:
+def test_every_kind_of_the_wire_format_has_a_title() -> None:
     assert set(FINDING_KINDS) - set(KINDS) == set()
 
 
-def test_a_function_that_is_compiled_again_has_the_remedy_of_its_cause() -> None:
+def test_a_recompiled_function_has_the_remedy_of_its_cause() -> None:
     assert {reason: find_remedy("guard", text) for reason, text in AGENT_AGAIN.items()} == {
         reason: known.remedy for reason, known in REPEAT_REASONS.items()
     }
@@ -93,7 +93,7 @@ def test_a_region_that_compiled_nothing_has_the_remedy_of_its_cause(why: str, re
     assert remedy in find_remedy("compiled_nothing", FINDING_TEXT.format(region="score", why=why))
 
 
-def test_a_compilation_that_fails_has_a_remedy() -> None:
+def test_a_failed_compilation_has_a_remedy() -> None:
     assert "aot_eager" in find_remedy(
         "compile_error",
         "BackendCompilerFailed: backend='inductor' raised: RuntimeError: no C++ compiler here",

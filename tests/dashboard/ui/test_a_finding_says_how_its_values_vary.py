@@ -1,5 +1,5 @@
-"""A finding says which values a guard met, how many there are and how they vary, with the remedy
-that the pattern asks for."""
+"""A finding shows the values that failed a guard, their number and their pattern, with the remedy
+for the pattern."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ NAMES = [f"Block{letter}" for letter in "ABCDEFGH"]
         ([], 0, "", "x.size(0) == 8", "", ""),
     ],
 )
-def test_the_pattern_is_said_in_words(
+def test_the_pattern_is_described_in_words(
     values: list[str], distinct: int, pattern: str, text: str, words: str, remedy: str
 ) -> None:
     found = build_variation(values, distinct, pattern, text)
@@ -68,7 +68,7 @@ def test_the_pattern_is_said_in_words(
     assert remedy in found.remedy and bool(remedy) == bool(found.remedy)
 
 
-def test_every_pattern_of_the_wire_has_a_remedy() -> None:
+def test_every_pattern_of_the_wire_format_has_a_remedy() -> None:
     assert (
         {pattern for pattern in PATTERNS if build_variation(["1"], 2, pattern, "n == *").remedy}
         == set(PATTERNS)

@@ -1,5 +1,5 @@
-"""Roll-outs, simulated ones whose starts vary by 5 to 20 % and recorded ones: the forecast is near,
-and its range says how near."""
+"""Forecasts for rollouts, simulated with start times that vary by 5% to 20% and recorded: the
+forecast is close, and its range states the uncertainty."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROLL_OUTS = 150
 @pytest.mark.parametrize("replicas", [8, 32])
 @pytest.mark.parametrize(("spread", "near"), [(0.05, 0.97), (0.1, 0.85), (0.2, 0.6)])
 @pytest.mark.parametrize("seen", [5, 30])
-def test_it_is_within_a_fifth_and_its_range_is_honest(
+def test_the_forecast_is_within_20_percent_and_its_range_has_the_stated_coverage(
     seen: int, spread: float, near: float, replicas: int
 ) -> None:
     chance = random.Random(f"{seen} {spread} {replicas}")
@@ -39,7 +39,7 @@ def test_it_is_within_a_fifth_and_its_range_is_honest(
     assert 0.68 * ROLL_OUTS <= inside <= 0.92 * ROLL_OUTS
 
 
-def test_the_same_starts_are_told_the_same() -> None:
+def test_equal_starts_give_equal_forecasts() -> None:
     assert forecast_rollout("cold", [40.0, 41.0, 44.0], 10_000) == forecast_rollout(
         "cold", [40.0, 41.0, 44.0], 10_000
     )
@@ -51,7 +51,7 @@ class Start(NamedTuple):
 
 
 def recorded(name: str) -> list[Start]:
-    """The starts of a roll-out that was recorded, in their order."""
+    """The starts of a recorded rollout, in order."""
     with gzip.open(REPOSITORY / f"tests/data/rollouts/{name}.jsonl.gz") as file:
         reports = [report for line in file for report in loads(Request, line).reports]
     told = [
@@ -66,7 +66,7 @@ def recorded(name: str) -> list[Start]:
 @pytest.mark.parametrize(
     ("name", "at_once"), [("gpu-cold", 3), ("gpu-larger-cold", 3), ("gpu-warm", 4)]
 )
-def test_a_third_into_a_recorded_roll_out_the_rest_is_foretold_within_a_fifth(
+def test_after_a_third_of_a_recorded_rollout_the_forecast_of_the_rest_is_within_20_percent(
     name: str, at_once: int
 ) -> None:
     starts = recorded(name)
@@ -82,7 +82,7 @@ def test_a_third_into_a_recorded_roll_out_the_rest_is_foretold_within_a_fifth(
     assert told.middle is not None and abs(told.middle / came - 1.0) <= 0.2
 
 
-def test_groups_one_after_the_other_take_the_sum_of_their_slowest() -> None:
+def test_sequential_groups_take_the_sum_of_their_slowest_starts() -> None:
     seen = [40.0, 40.0, 40.0, 40.0]
     one, three = (
         forecast_rollout("cold", seen, 4).middle,

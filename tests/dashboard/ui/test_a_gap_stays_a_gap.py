@@ -1,23 +1,22 @@
-"""The sparkline: two bands, lines that stop where nothing was reported, a flat line that stays
-flat."""
+"""Sparklines: two bands, lines that stop at missing reports, and a flat line that stays flat."""
 
 from dashboard.ui.charts.recovery_chart import choose_span, recovery_draw
 from dashboard.ui.charts.sparkline import spark_draw
 
 
-def test_a_line_is_broken_where_a_bin_is_missing() -> None:
+def test_a_missing_bin_interrupts_the_line() -> None:
     spark = spark_draw(
         [(2, {0: (0.01, 0.03), 1: (0.01, 0.03), 4: (0.01, 0.03), 5: (0.01, 0.03)})], 10, []
     )
     assert [line.path.count("M") for line in spark.lines] == [2, 2]
 
 
-def test_a_lone_bin_is_still_seen() -> None:
+def test_a_single_bin_is_visible() -> None:
     spark = spark_draw([(2, {3: (0.01, 0.03)})], 10, [])
     assert all(line.path.endswith("h1") for line in spark.lines)
 
 
-def test_noise_looks_like_noise() -> None:
+def test_noise_is_drawn_with_a_small_amplitude() -> None:
     points = {place: (0.01 * (1 + 0.005 * (place % 2)), 0.03) for place in range(20)}
     spark = spark_draw([(2, points)], 20, [])
     heights = [
@@ -29,12 +28,12 @@ def test_noise_looks_like_noise() -> None:
     assert max(heights) - min(heights) < 1
 
 
-def test_without_a_call_nothing_is_drawn() -> None:
+def test_nothing_is_drawn_without_calls() -> None:
     assert spark_draw([], 72, []).lines == []
     assert recovery_draw(choose_span(1000, 1100), [(1, {}), (2, {})], [], None) is None
 
 
-def test_the_band_lies_around_the_level_before() -> None:
+def test_the_band_surrounds_the_level_of_the_baseline() -> None:
     chart = recovery_draw(
         choose_span(1000, 1100),
         [(1, {0: 0.014, 1: 0.014}), (2, {20: 0.0184})],
@@ -48,7 +47,7 @@ def test_the_band_lies_around_the_level_before() -> None:
     assert float(chart.band[0]) < line_y < float(chart.band[0]) + float(chart.band[1])
 
 
-def test_a_young_model_fills_its_field() -> None:
+def test_the_line_of_a_new_model_fills_the_width() -> None:
     spark = spark_draw([(2, dict.fromkeys(range(60, 72), (0.01, 0.03)))], 72, [59.5, 10.0])
     assert spark.first == 60 and all(line.path.startswith("M0.0 ") for line in spark.lines)
     assert spark.end is not None and spark.end[1] == "168.0"
@@ -57,6 +56,6 @@ def test_a_young_model_fills_its_field() -> None:
     )
 
 
-def test_two_bins_are_no_trend_across_the_field() -> None:
+def test_two_bins_do_not_fill_the_width() -> None:
     spark = spark_draw([(2, {70: (0.01, 0.03), 71: (0.01, 0.03)})], 72, [])
     assert spark.first == 64 and all(float(line.path[1:].split()[0]) > 140 for line in spark.lines)

@@ -1,5 +1,5 @@
-"""While the database is away a page is a 503 that asks nothing of it, for programs it is JSON, and
-a failure of ours stays a 500."""
+"""Unavailable database: pages answer 503 without a query, programs get JSON, and a programming
+error stays a 500."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def database_fails(error: Exception, *, on: str = "") -> Iterator[None]:
     "error", [OperationalError("lock timeout"), InterfaceError("connection is closed")]
 )
 @pytest.mark.parametrize("address", ["/p/ranking/", "/p/ranking/alerts/", "/"])
-def test_a_page_is_a_503_with_a_time_to_come_back(
+def test_a_page_answers_503_with_retry_after(
     signed_in: Client, error: Exception, address: str
 ) -> None:
     signed_in.raise_request_exception = False
@@ -43,13 +43,13 @@ def test_a_page_is_a_503_with_a_time_to_come_back(
     assert "default-src 'none'" in answer["Content-Security-Policy"]
 
 
-def test_only_one_table_that_is_locked(signed_in: Client) -> None:
+def test_one_locked_table_makes_only_its_page_a_503(signed_in: Client) -> None:
     with database_fails(OperationalError("lock timeout"), on="alert"):
         assert signed_in.get("/p/ranking/alerts/").status_code == 503
     assert signed_in.get("/p/ranking/alerts/").status_code == 200
 
 
-def test_programs_hear_json(signed_in: Client) -> None:
+def test_programs_get_json(signed_in: Client) -> None:
     signed_in.raise_request_exception = False
     with database_fails(OperationalError("gone")):
         answer = signed_in.get("/p/ranking/models/1.json")
@@ -59,7 +59,7 @@ def test_programs_hear_json(signed_in: Client) -> None:
 @pytest.mark.parametrize(
     "address", ["/invitations/x%0AERROR forged/", "/api/v1/projects/x%0AERROR forged/models"]
 )
-def test_an_address_writes_no_line_of_its_own_into_the_log(
+def test_an_address_cannot_inject_a_line_into_the_log(
     client: Client, api_key: str, address: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client.raise_request_exception = False
@@ -69,14 +69,14 @@ def test_an_address_writes_no_line_of_its_own_into_the_log(
     assert not [line for line in caplog.messages if "\n" in line]
 
 
-def test_a_session_that_cannot_be_saved_is_no_500(client: Client, user: Any) -> None:
+def test_a_session_that_cannot_be_saved_is_a_503(client: Client, user: Any) -> None:
     client.raise_request_exception = False
     fields = {"login": user.username, "password": "correct horse battery staple"}
     with database_fails(OperationalError("read-only"), on="django_session"):
         assert client.post("/accounts/login/", fields).status_code == 503
 
 
-def test_a_mistake_of_ours_is_still_a_500(signed_in: Client) -> None:
+def test_a_programming_error_is_a_500(signed_in: Client) -> None:
     signed_in.raise_request_exception = False
     with database_fails(ProgrammingError("no such column"), on="alert"):
         assert signed_in.get("/p/ranking/alerts/").status_code == 500

@@ -1,5 +1,5 @@
-"""A quantile in an engine's first bucket is shown as a bound with the exact mean, on each page and
-in each file, and never as a value."""
+"""A quantile in the first bucket of an engine's histogram is shown as a bound with the exact mean,
+on all pages and in all files, and never as a value."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def run(
     front: bool = False,
     slow: bool = False,
 ) -> None:
-    """Five minutes of an engine, which counts in each what was recorded once more; `slow`: none of
-    it in the first bucket."""
+    """Five minutes of an engine; each minute adds the recorded counts once more. `slow`: no count
+    is in the first bucket."""
     now = clock.unix()
     engine_add(
         project=project,
@@ -70,7 +70,7 @@ def rows(client: Client, address: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(client.get(address).content.decode())))
 
 
-def test_the_bound_is_the_engines_and_the_mean_is_exact(models: str) -> None:
+def test_the_bound_is_that_of_the_engine_and_the_mean_is_exact(models: str) -> None:
     assert (
         MEANS == {"compile": "122\u00a0ms", "changed": "84.1\u00a0ms"}
         and BOUND == "<\u00a0300\u00a0ms"
@@ -80,7 +80,7 @@ def test_the_bound_is_the_engines_and_the_mean_is_exact(models: str) -> None:
     )
 
 
-def test_the_fleet_and_the_table_of_versions_show_it(signed_in: Client, models: str) -> None:
+def test_the_fleet_and_the_table_of_versions_show_the_bound(signed_in: Client, models: str) -> None:
     fleet, model = (
         signed_in.get(address).content.decode() for address in ("/p/ranking/", f"{models}/")
     )
@@ -94,7 +94,7 @@ def test_the_fleet_and_the_table_of_versions_show_it(signed_in: Client, models: 
     assert table.count(BOUND) > 2 and all(f"mean {mean}" in table for mean in MEANS.values())
 
 
-def test_charts_have_no_point_and_say_why(signed_in: Client, models: str) -> None:
+def test_charts_have_no_point_and_state_the_reason(signed_in: Client, models: str) -> None:
     charts = {one["key"]: one for one in signed_in.get(f"{models}.json").json()["charts"]}
     p50 = charts["p50"]
     assert [value for line in p50["lines"] for value in line["values"] if value is not None] == []
@@ -126,7 +126,7 @@ def test_the_files_have_the_bound_and_the_mean_in_columns(signed_in: Client, mod
     assert mean == pytest.approx(1e3 * truth("changed", OWN).mean, rel=1e-4)
 
 
-def test_an_instance_shows_it_and_its_file_has_it(signed_in: Client, models: str) -> None:
+def test_the_instance_page_and_its_file_show_the_bound(signed_in: Client, models: str) -> None:
     one = Instance.objects.get(version__name="v2")
     page = (
         signed_in.get(f"{models}/instances/{one.instance_id}/")
@@ -143,7 +143,7 @@ def test_an_instance_shows_it_and_its_file_has_it(signed_in: Client, models: str
     assert row["p99 below (s)"] == "" and lower * 0.98 <= float(row["p99 (s)"]) <= upper * 1.02
 
 
-def test_two_versions_side_by_side_are_bounds_without_a_change(
+def test_comparing_two_versions_shows_bounds_without_a_change(
     signed_in: Client, models: str
 ) -> None:
     ids = dict(ModelVersion.objects.values_list("name", "pk"))
@@ -189,7 +189,7 @@ def test_programs_read_null_with_a_bound_and_a_mean(signed_in: Client, models: s
     )
 
 
-def test_prometheus_reads_the_bound_apart_from_values(signed_in: Client, models: str) -> None:
+def test_prometheus_gets_the_bound_as_a_separate_metric(signed_in: Client, models: str) -> None:
     said = [
         line
         for line in signed_in.get("/metrics").content.decode().splitlines()
@@ -214,7 +214,7 @@ def test_prometheus_reads_the_bound_apart_from_values(signed_in: Client, models:
     )
 
 
-def test_a_sparkline_and_the_weeks_draw_no_slow_minutes_alone(
+def test_sparklines_and_the_28_day_trend_do_not_draw_only_the_slow_minutes(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(project, "v1", "compile", 420.0, monkeypatch)
@@ -237,7 +237,7 @@ def test_a_sparkline_and_the_weeks_draw_no_slow_minutes_alone(
     } == {(0, 0, 0)}
 
 
-def test_with_the_servers_histogram_the_pages_have_a_value(
+def test_pages_show_a_value_from_the_histogram_of_the_http_server(
     signed_in: Client, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(project, "v1", "default", 420.0, monkeypatch, front=True)

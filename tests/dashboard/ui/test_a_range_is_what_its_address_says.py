@@ -1,5 +1,5 @@
-"""Ranges: relative, absolute and since the deployment; what cannot be is said in words and never
-breaks a page."""
+"""Time ranges: relative, absolute and since the deployment; an invalid range is explained in words
+and never breaks a page."""
 
 import pytest
 from django.http import QueryDict
@@ -39,7 +39,7 @@ def at(minute: int) -> str:
         (f"from={at(NOW - 10 * 525_960)}", "custom", NOW - MAX_RANGE_MINUTES, NOW),
     ],
 )
-def test_an_address_says_from_when_to_when(query: str, key: str, first: int, last: int) -> None:
+def test_the_address_defines_the_time_range(query: str, key: str, first: int, last: int) -> None:
     chosen = read_time_range(QueryDict(query), now=NOW, since=NOW - 777)
     assert (chosen.key, chosen.first, chosen.last) == (key, first, last)
 
@@ -57,7 +57,7 @@ def test_an_address_says_from_when_to_when(query: str, key: str, first: int, las
         ("from=99999999999999", "from"),
     ],
 )
-def test_a_range_that_cannot_be_is_named_and_the_usual_one_shown(query: str, name: str) -> None:
+def test_an_invalid_range_is_named_and_the_default_range_is_shown(query: str, name: str) -> None:
     chosen = read_time_range(QueryDict(query), now=NOW)
     assert chosen.note.startswith(f"{name}: ")
     assert (chosen.first, chosen.last) == (NOW - 360, NOW)
@@ -65,7 +65,7 @@ def test_a_range_that_cannot_be_is_named_and_the_usual_one_shown(query: str, nam
 
 @settings(max_examples=60)
 @given(st.integers(1, MAX_RANGE_MINUTES), st.integers(0, MAX_RANGE_MINUTES), st.integers(0, NOW))
-def test_every_range_has_as_many_bins_as_a_chart_can_show(
+def test_no_range_has_more_bins_than_a_chart_can_show(
     length: int, back: int, minutes_from: int
 ) -> None:
     first = max(NOW - MAX_RANGE_MINUTES, NOW - back - length)
@@ -109,7 +109,7 @@ def test_a_page_shows_a_range_of_ten_years_one_of_the_future_and_one_without_dat
         assert said in answer.content.decode()
 
 
-def test_each_chart_has_a_file_of_its_own(signed_in: Client, project: Project) -> None:
+def test_each_chart_has_its_own_file(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE)
     p99 = (
         signed_in.get(made.url("").rstrip("/") + ".csv?range=1h&chart=p99")
@@ -133,9 +133,7 @@ def test_each_chart_has_a_file_of_its_own(signed_in: Client, project: Project) -
     )
 
 
-def test_numbers_that_did_not_change_are_not_sent_again(
-    signed_in: Client, project: Project
-) -> None:
+def test_unchanged_numbers_are_not_sent_again(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE)
     address = (
         made.url("").rstrip("/") + f".json?from={at(now_minute() - 100)}&to={at(now_minute() - 20)}"

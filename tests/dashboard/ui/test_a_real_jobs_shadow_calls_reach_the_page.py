@@ -1,5 +1,5 @@
 """A real job with shadow calls, recorded and stored: the Version page shows its speed-up, error and
-NaN, and Payback rests on it."""
+NaN, and Payback uses them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ with torch.no_grad():
 """
 
 
-def test_it_is_shown(
+def test_the_page_shows_the_results_of_the_shadow_calls(
     tmp_path: Path, store_reports: Callable[..., object], signed_in: Client, project: Project
 ) -> None:
     (tmp_path / "job.py").write_text(JOB)

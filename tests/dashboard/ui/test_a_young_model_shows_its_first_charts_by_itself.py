@@ -1,5 +1,5 @@
-"""A model whose first minute is being counted: the page says so, asks again, and is told to load
-once there is something to draw."""
+"""A model whose first minute is incomplete: the page states this, polls, and reloads when data is
+available."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HTMX = {"HX-Request": "true"}
 
 
 def young(project: Project, *, minutes: int) -> WatchedModel:
-    """A model that reported so many minutes ago, before any call of it was counted."""
+    """A model that first reported this number of minutes ago and has no counted calls."""
     now, minute = clock.now(), clock.minute_of(clock.unix()) - minutes
     seen = {
         "project": project,
@@ -40,7 +40,7 @@ def young(project: Project, *, minutes: int) -> WatchedModel:
     return made
 
 
-def test_it_waits_and_is_told_to_load_when_minutes_are_there(
+def test_the_page_polls_and_reloads_when_minutes_are_available(
     signed_in: Client, project: Project
 ) -> None:
     made = young(project, minutes=1)
@@ -54,7 +54,7 @@ def test_it_waits_and_is_told_to_load_when_minutes_are_there(
     assert (told.status_code, told.headers.get("HX-Refresh")) == (204, "true")
 
 
-def test_a_model_that_has_been_silent_for_long_is_not_waited_for(
+def test_the_page_of_a_model_that_has_been_silent_for_long_does_not_poll(
     signed_in: Client, project: Project
 ) -> None:
     made = young(project, minutes=500)
@@ -63,7 +63,7 @@ def test_a_model_that_has_been_silent_for_long_is_not_waited_for(
     assert "being counted" not in html
 
 
-def test_a_range_of_the_past_is_not_waited_for(signed_in: Client, project: Project) -> None:
+def test_the_page_does_not_poll_for_a_past_range(signed_in: Client, project: Project) -> None:
     made = young(project, minutes=1)
     html = signed_in.get(
         f"/p/ranking/models/{made.pk}/?range=1h&until={clock.minute_of(clock.unix()) - 600}"
@@ -71,7 +71,7 @@ def test_a_range_of_the_past_is_not_waited_for(signed_in: Client, project: Proje
     assert "being counted" not in html
 
 
-def test_making_a_key_stays_in_setup(signed_in: Client, project: Project) -> None:
+def test_creating_a_key_stays_on_the_setup_page(signed_in: Client, project: Project) -> None:
     html = signed_in.post("/p/ranking/setup/keys/add/", {"name": "x"}).content.decode()
     assert html.count('aria-current="true"') == 1
     assert 'data-go="s" aria-current="true"' in html

@@ -1,4 +1,4 @@
-"""The list of alerts is in the order that its address names; without one the open ones stand
+"""The list of alerts is in the order that its address names; without a sort key, open alerts are
 first."""
 
 import re
@@ -19,7 +19,7 @@ def order(client: Client, query: str = "") -> list[int]:
     ]
 
 
-def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(
+def test_column_heads_sort_on_the_server_and_keep_the_other_parameters(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     first = alert.number
@@ -36,7 +36,7 @@ def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(
     assert order(signed_in, "?sort=-number") == [first + 1, first]
     assert order(signed_in, "?sort=worst") == [first, first + 1]
     assert order(signed_in, "?sort=-worst") == [first + 1, first]
-    # What has not ended has no end, and comes last both ways.
+    # An open alert has no end, so it comes last in both directions.
     assert order(signed_in, "?sort=ended") == order(signed_in, "?sort=-ended") == [first + 1, first]
     assert order(signed_in, "?sort=nonsense") == order(signed_in)
     html = signed_in.get("/p/ranking/alerts/?state=open&sort=-number").content.decode()
@@ -44,7 +44,7 @@ def test_heads_sort_by_the_server_and_keep_what_else_the_address_says(
     assert 'aria-sort="descending"' in html
 
 
-def test_an_open_roll_back_stands_before_a_newer_watch_and_an_ended_one_does_not(
+def test_an_open_roll_back_comes_before_a_newer_watch_and_a_resolved_one_does_not(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     first = Alert.objects.get(pk=alert.pk)
@@ -69,7 +69,7 @@ def test_an_open_roll_back_stands_before_a_newer_watch_and_an_ended_one_does_not
     assert order(signed_in) == [first.number, first.number + 1, first.number + 3, first.number + 2]
 
 
-def test_what_nobody_has_taken_stands_before_what_somebody_has(
+def test_unassigned_alerts_come_before_acknowledged_alerts(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     taken = Alert.objects.get(pk=alert.pk)
@@ -84,11 +84,11 @@ def test_what_nobody_has_taken_stands_before_what_somebody_has(
     assert order(signed_in) == [alert.number, alert.number + 1]
     Alert.objects.filter(pk=alert.pk).update(worst="watch")
     assert order(signed_in) == [alert.number + 1, alert.number], (
-        "a ROLL BACK that somebody works on is still the worst there is"
+        "an acknowledged ROLL BACK is still more urgent than an open WATCH"
     )
 
 
-def test_a_long_list_is_paged_and_keeps_what_else_the_address_says(
+def test_a_long_list_is_paged_and_keeps_the_other_parameters(
     signed_in: Client, project: Project, alert: Alert
 ) -> None:
     first = Alert.objects.get(pk=alert.pk)

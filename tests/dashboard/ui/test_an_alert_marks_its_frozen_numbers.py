@@ -1,4 +1,4 @@
-"""The title of an alert keeps the numbers of one verdict, and its page says of which."""
+"""The title of an alert keeps the numbers of one verdict, and the page names that verdict."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def title_time(client: Client, alert: Alert) -> str:
 
 
 def later(verdict: Verdict, kind: VerdictKind, minutes: int) -> Verdict:
-    """A copy of the verdict that came so many minutes after it."""
+    """A copy of the verdict, this number of minutes later."""
     Verdict.objects.filter(deployment=verdict.deployment).update(current=False)
     verdict.pk, verdict.previous_kind, verdict.kind, verdict.current = (
         None,
@@ -36,7 +36,7 @@ def later(verdict: Verdict, kind: VerdictKind, minutes: int) -> Verdict:
     return verdict
 
 
-def test_the_page_names_the_verdict_whose_numbers_the_title_has(
+def test_the_page_names_the_verdict_whose_numbers_are_in_the_title(
     signed_in: Client, alert: Alert
 ) -> None:
     opened = alert.verdict
@@ -50,7 +50,7 @@ def test_the_page_names_the_verdict_whose_numbers_the_title_has(
     )
 
 
-def test_a_verdict_that_knows_nothing_leaves_the_time_of_the_title(
+def test_a_verdict_without_enough_data_does_not_change_the_time_of_the_title(
     signed_in: Client, alert: Alert
 ) -> None:
     opened = alert.verdict

@@ -1,5 +1,5 @@
-"""The pages of an engine that has no agent: failures and compilations, which it does not tell, are
-absent and not zero."""
+"""Pages of an engine without an agent: failures and compilations, which the engine does not report,
+are missing and not zero."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def counts(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def version(counts: bool, project: Project, monkeypatch: pytest.MonkeyPatch) -> ModelVersion:
-    """A version of which two readings of a scraped engine are known."""
+    """A version with two readings of a scraped engine."""
     now = clock.unix()
     engine_add(
         project=project, url=ADDRESS, engine="vllm", model="chat", version="v1", gpu="NVIDIA H200"
@@ -52,8 +52,8 @@ def version(counts: bool, project: Project, monkeypatch: pytest.MonkeyPatch) -> 
 def read(
     project: Project, version: str, since: float, ends: str, monkeypatch: pytest.MonkeyPatch
 ) -> Deployment:
-    """Five minutes of an engine that runs this version; `ends` is what it says of how requests
-    ended."""
+    """Five minutes of an engine that runs this version; `ends` is its count of requests by
+    result."""
     engine_add(
         project=project,
         url=ADDRESS,
@@ -76,7 +76,7 @@ def read(
 @pytest.mark.parametrize(
     ("before", "errors"), [("", {0}), (TOLD, {10})], ids=["only the newer counts", "both count"]
 )
-def test_failures_that_only_a_newer_engine_counts_are_no_difference(
+def test_failures_that_only_a_newer_engine_counts_are_not_a_difference(
     project: Project, monkeypatch: pytest.MonkeyPatch, before: str, errors: set[int]
 ) -> None:
     now = clock.unix()
@@ -93,7 +93,7 @@ def test_failures_that_only_a_newer_engine_counts_are_no_difference(
 
 
 def drawn(client: Client, version: ModelVersion) -> dict[str, list[Any]]:
-    """The values of each chart of the model, those of this version."""
+    """The chart values of this version."""
     charts = client.get(f"/p/ranking/models/{version.model_id}.json").json()["charts"]
     return {
         chart["key"]: [
@@ -103,7 +103,7 @@ def drawn(client: Client, version: ModelVersion) -> dict[str, list[Any]]:
     }
 
 
-def test_what_an_engine_does_not_tell_has_no_value_on_the_model_page(
+def test_metrics_that_an_engine_does_not_report_have_no_value_on_the_model_page(
     signed_in: Client, version: ModelVersion, counts: bool
 ) -> None:
     values = drawn(signed_in, version)
@@ -115,7 +115,7 @@ def test_what_an_engine_does_not_tell_has_no_value_on_the_model_page(
     )
 
 
-def test_what_an_engine_does_not_tell_is_no_claim_about_what_it_does(
+def test_metrics_that_an_engine_does_not_report_lead_to_no_claim(
     signed_in: Client, version: ModelVersion
 ) -> None:
     address = f"/p/ranking/models/{version.model_id}/"

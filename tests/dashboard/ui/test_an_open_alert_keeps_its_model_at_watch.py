@@ -40,7 +40,7 @@ NOTHING_YET = "2026.11.3 is the first version seen here: there is nothing to com
 
 @pytest.fixture
 def opened(fleet: Fleet, new: Deployment, time: Time) -> Alert:
-    """An alert of ranks whose verdict became NOT ENOUGH DATA an hour later."""
+    """An alert about diverged ranks; its verdict became NOT ENOUGH DATA one hour later."""
     fleet.say(new, "watch", SENTENCE, rows=[], facts=[RANKS])
     alerts_sync()
     time.go(3660)
@@ -66,7 +66,7 @@ def places(new: Deployment) -> list[str]:
     ]
 
 
-def test_every_page_shows_the_last_known_verdict_and_since_when(
+def test_every_page_shows_the_last_known_verdict_and_its_start(
     signed_in: Client, opened: Alert, new: Deployment
 ) -> None:
     assert opened.state == AlertState.OPEN
@@ -77,7 +77,7 @@ def test_every_page_shows_the_last_known_verdict_and_since_when(
         assert "first version seen here" not in text.split('id="tl"')[0], address
 
 
-def test_machines_read_the_same(
+def test_the_api_and_files_have_the_same_verdict(
     signed_in: Client, client: Client, api_key: str, opened: Alert, new: Deployment
 ) -> None:
     reads = {"authorization": f"Bearer {api_key}"}
@@ -130,7 +130,7 @@ def test_a_last_known_roll_back_fails_the_gate(
     assert (gate["state"], gate["verdict"]) == ("fail", "roll_back")
 
 
-def test_the_end_of_the_alert_ends_it(
+def test_the_last_known_verdict_ends_with_the_alert(
     signed_in: Client, opened: Alert, new: Deployment, make_user: Any, project: Project
 ) -> None:
     person: User = make_user("somebody", project)
@@ -144,7 +144,7 @@ def test_the_end_of_the_alert_ends_it(
         ), address
 
 
-def test_an_acknowledged_and_a_snoozed_alert_keep_it_too(
+def test_acknowledged_and_snoozed_alerts_keep_the_last_known_verdict(
     signed_in: Client, opened: Alert, new: Deployment
 ) -> None:
     for state in (AlertState.ACKNOWLEDGED, AlertState.SNOOZED):
@@ -152,7 +152,7 @@ def test_an_acknowledged_and_a_snoozed_alert_keep_it_too(
         assert "last known <time" in shown(signed_in, "/p/ranking/")
 
 
-def test_a_verdict_that_is_no_longer_kept_leaves_the_alerts_own_words(
+def test_a_deleted_verdict_is_replaced_by_the_text_of_the_alert(
     signed_in: Client, opened: Alert, new: Deployment
 ) -> None:
     Verdict.objects.filter(current=False).delete()
@@ -161,7 +161,7 @@ def test_a_verdict_that_is_no_longer_kept_leaves_the_alerts_own_words(
         assert "badge watch" in text and "last known <time" in text, address
 
 
-def test_an_alert_keeps_its_own_version_alone(
+def test_an_alert_affects_only_its_own_version(
     signed_in: Client, opened: Alert, fleet: Fleet, old: Deployment
 ) -> None:
     fleet.say(old, "healthy", "Nothing worse than 6 %.")
@@ -169,7 +169,7 @@ def test_an_alert_keeps_its_own_version_alone(
     assert "badge healthy" in text and "last known" not in text
 
 
-def test_model_and_version_lead_to_the_alert_and_to_the_ranks(
+def test_the_model_and_version_pages_link_to_the_alert_and_the_ranks(
     signed_in: Client, opened: Alert, new: Deployment
 ) -> None:
     for address in places(new)[1:3]:
@@ -181,7 +181,7 @@ def test_model_and_version_lead_to_the_alert_and_to_the_ranks(
         ), address
 
 
-def test_the_silence_of_a_model_is_about_each_of_its_live_versions(
+def test_the_silence_of_a_model_affects_each_live_version(
     signed_in: Client, api_key: str, fleet: Fleet, old: Deployment, new: Deployment, time: Time
 ) -> None:
     for one in (old, new):

@@ -1,4 +1,4 @@
-"""Polling: the part of a page that changes carries a tag, and an unchanged one is answered with
+"""Polling: the part of a page that changes has an ETag, and an unchanged part is answered with
 304."""
 
 from django.test import Client
@@ -10,9 +10,7 @@ from tests.dashboard.ui.test_pages_belong_to_their_members import pages
 HTMX = {"HX-Request": "true"}
 
 
-def test_the_part_is_not_sent_again_until_something_is_said_anew(
-    signed_in: Client, alert: Alert
-) -> None:
+def test_the_part_is_not_sent_again_until_it_changes(signed_in: Client, alert: Alert) -> None:
     first = signed_in.get("/p/ranking/", headers=HTMX)
     assert first.status_code == 200
     assert b"<html" not in first.content
@@ -24,20 +22,20 @@ def test_the_part_is_not_sent_again_until_something_is_said_anew(
     assert b"It is worse now." in changed.content
 
 
-def test_the_page_carries_the_tag_of_the_part_it_shows(signed_in: Client, alert: Alert) -> None:
+def test_the_page_contains_the_etag_of_its_part(signed_in: Client, alert: Alert) -> None:
     for address in ("/p/ranking/", "/p/ranking/alerts/", f"/p/ranking/alerts/{alert.number}/"):
         page = signed_in.get(address)
         tag = signed_in.get(address, headers=HTMX)["ETag"]
         assert f'data-etag="{tag.replace(chr(34), "&quot;")}"' in page.content.decode()
 
 
-def test_a_page_and_its_part_are_never_mixed_up_by_a_cache(signed_in: Client, alert: Alert) -> None:
+def test_a_cache_cannot_confuse_a_page_with_its_part(signed_in: Client, alert: Alert) -> None:
     answer = signed_in.get("/p/ranking/")
     assert "HX-Request" in answer["Vary"]
     assert answer["Cache-Control"] == "private, no-cache"
 
 
-def test_every_page_answers_who_asks_for_a_part_of_it(signed_in: Client, alert: Alert) -> None:
+def test_every_page_answers_a_request_for_its_part(signed_in: Client, alert: Alert) -> None:
     answers = {
         address: signed_in.get(address, headers=HTMX).status_code for address in pages(alert)
     }

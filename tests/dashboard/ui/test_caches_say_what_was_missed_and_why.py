@@ -1,5 +1,5 @@
 """The card of the compile caches: hits and misses by count and seconds, and the cause of each miss,
-named by the agent or by comparison."""
+reported by the agent or found by comparison."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ MakeRequest = Callable[..., Request]
 
 @pytest.fixture
 def start(make_request: MakeRequest, store_reports: Callable[..., object]) -> Callable[..., None]:
-    """`start(number, compiles)` sends the first report of an instance, which started `number`
-    minutes after the first one."""
+    """`start(number, compiles)` sends the first report of an instance that started `number` minutes
+    after the first instance."""
     minute = clock.unix() // 60 * 60
 
     def start(
@@ -98,7 +98,8 @@ def page(client: Client) -> str:
 
 
 def cause_of(number: int) -> tuple[str, str]:
-    """What comparison says of an instance, and with which other one it was made."""
+    """The cause that the comparison finds for an instance, and the instance it was compared
+    with."""
     instance = Instance.objects.get(instance_id__endswith=str(number))
     found = find_miss_causes(
         project_id=instance.project_id, model_id=instance.model_id, instance_ids=[instance.pk]
@@ -157,14 +158,14 @@ def test_each_cache_is_counted_with_the_seconds_of_what_it_answered(
     assert "FX hit, AOT hit, mega-cache hit" in text
 
 
-def test_a_version_that_asked_no_cache_has_no_card(
+def test_a_version_without_cache_lookups_has_no_card(
     start: Callable[..., None], signed_in: Client
 ) -> None:
     start(1, {"cache": {}})
     assert "Compile caches" not in page(signed_in)
 
 
-def test_the_agents_cause_stands_on_the_card_the_list_and_among_the_findings(
+def test_the_cause_from_the_agent_is_on_the_card_in_the_list_and_in_the_findings(
     start: Callable[..., None], signed_in: Client
 ) -> None:
     start(1, {"cache": MISS, "miss": "env TORCHINDUCTOR_FREEZING", "seconds": 6.0}, {"cache": HIT})
@@ -180,7 +181,7 @@ def test_the_agents_cause_stands_on_the_card_the_list_and_among_the_findings(
     assert FindingVersion.objects.get().seconds == pytest.approx(11.0)
 
 
-def test_an_instance_on_a_new_host_is_compared_with_the_last_warm_one(
+def test_an_instance_on_a_new_host_is_compared_with_the_last_warm_instance(
     start: Callable[..., None], signed_in: Client
 ) -> None:
     start(1, {"cache": HIT}, {"cache": HIT, "key": "ak2"})
@@ -200,7 +201,9 @@ def test_an_instance_on_a_new_host_is_compared_with_the_last_warm_one(
     assert f"<code>{NO_EARLIER_RUN}</code>" not in text
 
 
-def test_the_same_key_that_is_not_there_is_the_folders_fault(start: Callable[..., None]) -> None:
+def test_a_miss_of_a_known_key_is_attributed_to_the_cache_folder(
+    start: Callable[..., None],
+) -> None:
     start(1, {"cache": HIT})
     start(2, UNKNOWN, components={**CONFIGURED, "env TORCHINDUCTOR_FREEZING": "ffffffff"})
     assert cause_of(2)[0] == "cache folder is new or was emptied"
@@ -218,9 +221,9 @@ def test_the_same_key_that_is_not_there_is_the_folders_fault(start: Callable[...
         ),
         ({}, LACKING_FOLDER, "a folder without it on gpu-02"),
     ],
-    ids=["read-only", "an older agent, which tells nothing of it"],
+    ids=["read-only", "an older agent, which does not report the access mode"],
 )
-def test_a_folder_that_may_not_have_been_written_is_not_called_emptied(
+def test_a_folder_that_may_be_read_only_is_not_reported_as_emptied(
     start: Callable[..., None], signed_in: Client, access: dict[str, str], cause: str, brought: str
 ) -> None:
     start(1, {"cache": HIT})
@@ -241,7 +244,7 @@ def test_a_folder_that_may_not_have_been_written_is_not_called_emptied(
     assert "emptied</code>" not in page(signed_in)
 
 
-def test_where_nothing_differs_it_is_the_graph_or_unknown(start: Callable[..., None]) -> None:
+def test_without_a_difference_the_cause_is_the_graph_or_unknown(start: Callable[..., None]) -> None:
     start(1, {"cache": HIT})
     start(2, {**UNKNOWN, "key": "other"})
     assert cause_of(2)[0] == SAME_CONFIGURATION
@@ -249,7 +252,7 @@ def test_where_nothing_differs_it_is_the_graph_or_unknown(start: Callable[..., N
     assert cause_of(3)[0] == "nothing that we can see differs"
 
 
-def test_another_type_of_gpu_is_not_compared_and_ranks_are_compared_with_their_like(
+def test_instances_are_compared_within_one_gpu_type_and_one_rank(
     start: Callable[..., None],
 ) -> None:
     start(1, {"cache": HIT, "key": "rank0"}, rank=0)
@@ -260,7 +263,7 @@ def test_another_type_of_gpu_is_not_compared_and_ranks_are_compared_with_their_l
     assert cause_of(4) == ("cache folder is new or was emptied", "gpu-01 / rank 0")
 
 
-def test_without_a_warm_instance_the_last_that_compiled_is_taken_and_said(
+def test_without_a_warm_instance_the_comparison_uses_and_names_the_last_compiled_one(
     start: Callable[..., None], signed_in: Client
 ) -> None:
     start(1, UNKNOWN)
@@ -273,7 +276,7 @@ def test_without_a_warm_instance_the_last_that_compiled_is_taken_and_said(
     )
 
 
-def test_many_instances_cost_no_more_questions(
+def test_the_number_of_queries_does_not_grow_with_the_instances(
     start: Callable[..., None], signed_in: Client, project: Project
 ) -> None:
     start(1, {"cache": HIT})

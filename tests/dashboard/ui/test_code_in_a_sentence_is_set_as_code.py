@@ -1,4 +1,4 @@
-"""Sentences name frames between backticks: they are set as code, and stay text."""
+"""Frame names between backticks in sentences are formatted as code and escaped."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from dashboard.ui.templatetags.format_filters import code_breaks, prose
         ("\u202ex\u2066: 31 % slower", "x: 31 % slower"),
     ],
 )
-def test_code_in_a_sentence(text: str, html: str) -> None:
+def test_code_in_a_sentence_is_formatted_as_code(text: str, html: str) -> None:
     assert prose(text) == html
 
 
@@ -27,5 +27,5 @@ def test_code_in_a_sentence(text: str, html: str) -> None:
         ("<b>.x", "&lt;b&gt;.<wbr>x"),
     ],
 )
-def test_code_goes_on_in_the_next_line_between_names(code: str, html: str) -> None:
+def test_code_that_continues_on_the_next_line_is_formatted_as_code(code: str, html: str) -> None:
     assert code_breaks(code) == html

@@ -1,5 +1,5 @@
-"""The Compare page: the judge's evidence where there is a verdict on the pair, observed numbers
-without a claim where there is none."""
+"""The Compare page: the evidence of the judge if the pair has a verdict; otherwise observed numbers
+without a claim."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text_of(client: Client, address: str) -> str:
     return unescape(answer.content.decode()).replace("\u00a0", " ")
 
 
-def test_the_judged_pair_is_what_opens(signed_in: Client, project: Project) -> None:
+def test_the_page_opens_with_the_evaluated_pair(signed_in: Client, project: Project) -> None:
     made = rolled_back(project)
     with CaptureQueriesContext(connection) as caught:
         text = text_of(signed_in, made.url("compare"))
@@ -70,7 +70,7 @@ def test_the_judged_pair_is_what_opens(signed_in: Client, project: Project) -> N
     ]
 
 
-def test_more_findings_than_are_shown_lead_to_all_of_the_version(
+def test_more_findings_than_shown_link_to_all_findings_of_the_version(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, OLD, NEW)
@@ -96,14 +96,18 @@ def test_a_pair_without_a_verdict_makes_no_claim(signed_in: Client, project: Pro
     )
 
 
-def test_the_other_direction_is_not_claimed_but_linked(signed_in: Client, project: Project) -> None:
+def test_the_reverse_pair_makes_no_claim_and_links_to_the_evaluated_pair(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, OLD, NEW)
     judged(made, "1", "2")
     text = text_of(signed_in, made.pair("2", "1"))
     assert "the other way round" in text and "REGRESSED" not in text
 
 
-def test_versions_that_never_ran_together_say_so(signed_in: Client, project: Project) -> None:
+def test_versions_that_never_ran_together_are_marked_as_such(
+    signed_in: Client, project: Project
+) -> None:
     made = charted(project, OLDER, OLD)
     text = text_of(signed_in, made.pair(OLDER.name, "1"))
     assert (
@@ -126,13 +130,13 @@ def test_one_version_has_nothing_to_compare(signed_in: Client, project: Project)
     )
 
 
-def test_a_version_of_another_model_is_not_there(signed_in: Client, project: Project) -> None:
+def test_a_version_of_another_model_is_not_found(signed_in: Client, project: Project) -> None:
     made, other = charted(project, OLD, NEW), charted(project, Plan("9", start=30), name="other")
     address = made.url(f"compare?a={other.versions['9'].pk}&b={made.versions['2'].pk}")
     assert "Choose two different versions" in text_of(signed_in, address)
 
 
-def test_a_verdict_with_evidence_of_another_day_still_opens(
+def test_a_verdict_with_evidence_in_another_format_opens(
     signed_in: Client, project: Project
 ) -> None:
     made = charted(project, OLD, NEW)
@@ -161,7 +165,7 @@ def test_rows_as_json_and_csv(signed_in: Client, project: Project) -> None:
     assert data["panels"][0]["curves"][0]["count"] > 0
 
 
-def test_the_range_limits_what_is_observed(signed_in: Client, project: Project) -> None:
+def test_the_range_limits_the_observed_values(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=300), Plan("2", start=200))
     spans = [
         signed_in.get(made.pair("1", "2") + query).context["span_b"] for query in ("", "&range=1h")
@@ -169,9 +173,7 @@ def test_the_range_limits_what_is_observed(signed_in: Client, project: Project) 
     assert [span.last - span.first for span in spans] == [200, 60]
 
 
-def test_a_range_from_one_time_to_another_is_what_is_observed(
-    signed_in: Client, project: Project
-) -> None:
+def test_an_absolute_range_limits_the_observed_values(signed_in: Client, project: Project) -> None:
     made, now = charted(project, Plan("1", start=300), Plan("2", start=200)), now_minute()
 
     def asked(first: int, last: int, path: str = "compare?") -> str:
@@ -206,7 +208,7 @@ def test_a_range_from_one_time_to_another_is_what_is_observed(
     )
 
 
-def test_a_cause_that_the_sentence_names_is_not_said_twice(
+def test_a_cause_in_the_verdict_sentence_is_not_repeated(
     signed_in: Client, project: Project
 ) -> None:
     made = rolled_back(project)
@@ -223,7 +225,7 @@ def test_a_cause_that_the_sentence_names_is_not_said_twice(
             assert banner.count("</p>") == times
 
 
-def test_what_changed_is_ranked_by_how_well_it_separates_the_sides(
+def test_differences_are_ranked_by_how_well_they_separate_the_sides(
     signed_in: Client, project: Project
 ) -> None:
     made = rolled_back(project)

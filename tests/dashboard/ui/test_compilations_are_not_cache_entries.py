@@ -1,5 +1,5 @@
-"""Headroom compares live cache entries with the limit in force; compilations ever made are no cache
-entries, and no limit is invented."""
+"""Headroom compares live cache entries with the limit in effect; the total number of compilations
+is not the number of cache entries, and no limit is assumed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def room(story: Story, client: Client, project: Project, *events: Compile) -> st
     return part(shown(client, project, "1"), "room")
 
 
-def test_thirty_compilations_after_resets_are_one_entry_of_eight(
+def test_thirty_compilations_with_resets_are_one_entry_of_eight(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     card = room(story, signed_in, project, *(again(1) for _ in range(30)))
@@ -56,7 +56,7 @@ def test_thirty_compilations_after_resets_are_one_entry_of_eight(
     assert [(row["entries"], row["limit"]) for row in entries] == [(1, 8)]
 
 
-def test_the_newest_compilation_of_an_instance_counts_and_the_fullest_instance_is_shown(
+def test_the_latest_compilation_of_an_instance_counts_and_the_fullest_instance_is_shown(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", ago=20, timed=[again(1), again(2), again(7, 64)])
@@ -66,7 +66,7 @@ def test_the_newest_compilation_of_an_instance_counts_and_the_fullest_instance_i
     assert 'class="pips"' not in card, "64 marks are too many"
 
 
-def test_recordings_and_backward_passes_leave_no_entry(
+def test_recordings_and_backward_passes_add_no_entry(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     card = room(
@@ -80,7 +80,7 @@ def test_recordings_and_backward_passes_leave_no_entry(
     assert "<b>3 of 8 cache entries</b>, 5 left" in card
 
 
-def test_an_agent_that_reports_no_entries_gets_no_number(
+def test_an_agent_that_reports_no_entries_has_no_number(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     card = room(story, signed_in, project, *(again(None, None) for _ in range(12)))
@@ -101,7 +101,7 @@ def test_an_agent_that_reports_no_entries_gets_no_number(
     )
 
 
-def test_code_that_nothing_limits_shows_no_limit(
+def test_code_without_a_limit_shows_no_limit(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     card = room(
@@ -115,7 +115,7 @@ def test_code_that_nothing_limits_shows_no_limit(
     assert '"limit": null' in signed_in.get(url_of(project, "1", ".json")).content.decode()
 
 
-def test_a_limit_that_was_reached_is_reported_by_the_agent_alone(
+def test_only_the_agent_reports_that_a_limit_was_reached(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     story.start("1", ago=20, timed=[again(8)])
@@ -126,7 +126,7 @@ def test_a_limit_that_was_reached_is_reported_by_the_agent_alone(
     ) == CacheEntries(1, 8)
 
 
-def test_the_page_of_a_guard_says_the_same(
+def test_the_page_of_a_guard_shows_the_same_headroom(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     room(story, signed_in, project, *(again(1) for _ in range(30)))
@@ -141,7 +141,7 @@ def test_the_page_of_a_guard_says_the_same(
     assert way == {"entries": {"count": 1, "limit": 8}, "instances": 1}
 
 
-def test_a_limit_that_is_not_in_force_is_a_finding_of_the_version(
+def test_a_limit_that_is_not_in_effect_is_a_finding_of_the_version(
     story: Story, signed_in: Client, project: Project
 ) -> None:
     text = "recompile_limit 64 is set in another thread; 8 is in force here"

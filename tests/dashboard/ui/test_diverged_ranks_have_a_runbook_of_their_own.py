@@ -1,5 +1,5 @@
-"""The alert of diverged ranks shows which ranks differ, links to all of them and says what to do
-with a job that may hang."""
+"""The alert of diverged ranks shows the differing ranks, links to all ranks, and explains how to
+handle a job that may hang."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def verdict(made: Made, kind: str, others: int, *, current: bool, instances: lis
 
 
 def diverged(made: Made, *, size: int = 10, odd: tuple[int, ...] = (2,)) -> Alert:
-    """A job whose rank 2 compiled once more; its verdict is NOT ENOUGH DATA by now."""
+    """A job whose rank 2 compiled once more; its current verdict is NOT ENOUGH DATA."""
     ranks = [rank(made, number, size=size, pid=4000 + number) for number in range(size)]
     for one in ranks:
         compiled(one, 0)
@@ -69,7 +69,9 @@ def diverged(made: Made, *, size: int = 10, odd: tuple[int, ...] = (2,)) -> Aler
     return alert
 
 
-def test_its_evidence_and_its_runbook_are_on_its_page(signed_in: Client, made: Made) -> None:
+def test_the_alert_page_contains_the_evidence_and_the_runbook(
+    signed_in: Client, made: Made
+) -> None:
     diverged(made)
     text = shown(signed_in, "/p/ranking/alerts/2/")
     table = text.split('id="rk"')[1].split("</section>")[0]
@@ -89,13 +91,15 @@ def test_its_evidence_and_its_runbook_are_on_its_page(signed_in: Client, made: M
     assert "No cause is known yet" not in text and "nothing to be compared with" not in text
 
 
-def test_its_chart_is_of_one_version_where_there_is_one(signed_in: Client, made: Made) -> None:
+def test_the_chart_shows_one_version_if_there_is_no_other(signed_in: Client, made: Made) -> None:
     diverged(made)
     text = shown(signed_in, "/p/ranking/alerts/2/")
     assert "p50 of both versions" not in text and "p50 of <bdi>1</bdi>" in text
 
 
-def test_title_and_fleet_say_no_two_numbers_of_other_ranks(signed_in: Client, made: Made) -> None:
+def test_the_title_and_the_fleet_do_not_show_different_numbers_of_ranks(
+    signed_in: Client, made: Made
+) -> None:
     alert = diverged(made)
     assert alert.title.endswith("more often than the others.")
     Verdict.objects.filter(kind="watch").update(sentence=SENTENCE.format(6))
@@ -106,7 +110,7 @@ def test_title_and_fleet_say_no_two_numbers_of_other_ranks(signed_in: Client, ma
 
 
 @pytest.mark.parametrize("odd", [(0,), (1, 3), tuple(range(20))])
-def test_however_many_differ_the_table_stays_short(
+def test_the_table_stays_short_if_many_ranks_differ(
     signed_in: Client, made: Made, odd: tuple[int, ...]
 ) -> None:
     diverged(made, size=64, odd=odd)
@@ -115,7 +119,7 @@ def test_however_many_differ_the_table_stays_short(
     assert (f"{len(odd) - 12} more differ" in table) == (len(odd) > 12)
 
 
-def test_a_job_that_is_no_longer_kept_leaves_the_runbook(signed_in: Client, made: Made) -> None:
+def test_the_runbook_remains_if_the_job_is_deleted(signed_in: Client, made: Made) -> None:
     diverged(made)
     Instance.objects.filter(job="train-7").delete()
     text = shown(signed_in, "/p/ranking/alerts/2/")

@@ -1,5 +1,5 @@
-"""Links of messages, answers and pages: each answers 200 at once, without a redirect to another
-spelling of its address."""
+"""Links of notifications, API answers and pages: each answers 200 directly, without a redirect to
+another spelling of the address."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ OURS = re.compile(rf"{re.escape(settings.BASE_URL)}[^\s\"'<>\\)\]]*")
 HREF = re.compile(r'<a\b[^>]*\bhref="([^"#][^"]*)"')
 LEAVES = ("account_logout",)
 NO_PAGES = ("admin/", *(str(one.pattern) for one in ingest_urls.urlpatterns))
-"""The administration has markup of its own; where reports are taken, nothing is read."""
+"""The administration has its own markup; the ingest addresses answer no GET."""
 SIGNED_OUT = "/accounts/login/"
-"""The way in redirects a person who is signed in."""
+"""The sign-in page redirects a user who is signed in."""
 CHOOSES = {"/", settings.BASE_URL, "/accounts/2fa/totp/activate/"}
-"""The root leads to a person's own project, and a change of the account asks for the password
-first."""
+"""The root redirects to the user's own project, and account changes ask for the password first."""
 KINDS = (
     DeliveryKind.OPENED,
     DeliveryKind.CHANGED,
@@ -54,12 +53,12 @@ KINDS = (
 
 
 def answer(client: Client, link: str) -> int:
-    """The status of the first answer, whatever it redirects to."""
+    """The status of the first answer, before any redirect."""
     return client.get(link.removeprefix(settings.ORIGIN).partition("#")[0]).status_code
 
 
 def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, MessagePayload]]:
-    """Everything that a message can be about."""
+    """All payloads that a notification can carry."""
     channel = Channel(project=alert.project, name="#ranking", kind="slack")
     verdict = Verdict.objects.filter(deployment=alert.deployment).latest("pk")
     facts = build_alert_payload(alert=alert, verdict=verdict)
@@ -86,7 +85,9 @@ def facts_of(alert: Alert) -> Iterator[tuple[DeliveryKind, MessagePayload]]:
 
 
 @pytest.mark.parametrize("kind", CHANNELS)
-def test_links_of_messages(signed_in: Client, project: Project, kind: str) -> None:
+def test_links_of_notifications_answer_directly(
+    signed_in: Client, project: Project, kind: str
+) -> None:
     alert = stories.fleet(project, every=400)
     found: set[str] = set()
     for told, facts in facts_of(alert):
@@ -111,7 +112,7 @@ def ids(project: Project, user: User) -> dict[str, Any]:
 
 
 def emitted(client: Client, ids: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every link of ours in the answers to all addresses, with the address that has it."""
+    """Every internal link in the answers of all addresses, with the address of the answer."""
     for name, route in addresses():
         if name in LEAVES or route.startswith(NO_PAGES) or not wants(route) <= set(ids):
             continue
@@ -135,7 +136,7 @@ def emitted(client: Client, ids: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield link, address
 
 
-def test_links_of_pages_tables_and_the_api(
+def test_links_of_pages_tables_and_the_api_answer_directly(
     signed_in: Client, user: User, ids: dict[str, Any]
 ) -> None:
     User.objects.filter(pk=user.pk).update(is_staff=True)
@@ -150,7 +151,7 @@ def test_links_of_pages_tables_and_the_api(
     assert wrong == {}
 
 
-def test_links_of_the_gate(signed_in: Client, project: Project) -> None:
+def test_links_of_the_gate_answer_directly(signed_in: Client, project: Project) -> None:
     stories.fleet(project, every=400)
     _, key = key_create(project=project, kind="api")
     said = (

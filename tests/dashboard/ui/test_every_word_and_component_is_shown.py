@@ -1,4 +1,5 @@
-"""The glossary and the page of components: complete, and the latter for developers alone."""
+"""The glossary and the page of components: both are complete, and components are for developers
+only."""
 
 import pytest
 from django.test import Client, override_settings
@@ -11,7 +12,7 @@ from dashboard.ui.layout.navigation import SECTIONS, build_navigation
 from dashboard.ui.urls import urlpatterns
 
 
-def test_every_word_of_a_head_is_explained_on_one_page(signed_in: Client) -> None:
+def test_the_glossary_explains_every_term_of_a_column_head(signed_in: Client) -> None:
     html = signed_in.get("/numbers/").content.decode()
     assert all(
         escape(entry.text) in html and f'id="{key}"' in html for key, entry in GLOSSARY.items()
@@ -41,12 +42,12 @@ def test_components_show_every_verdict_in_both_themes(signed_in: Client) -> None
     "name",
     [pattern.name for pattern in urlpatterns if str(pattern.pattern).startswith("p/<slug:slug>/")],
 )
-def test_every_address_of_a_project_belongs_to_a_section(name: str) -> None:
+def test_every_address_of_a_project_belongs_to_one_section(name: str) -> None:
     inside = [section.label for section in SECTIONS if name.startswith(section.names)]
     assert len(inside) == 1 or name == "search", inside
 
 
-def test_letters_that_lead_to_pages_differ() -> None:
+def test_keyboard_shortcuts_of_sections_are_unique() -> None:
     letters = [section.key for section in SECTIONS]
     assert len(set(letters)) == len(letters)
     assert [link.current for link in build_navigation("ranking", "compare") if link.current] == [

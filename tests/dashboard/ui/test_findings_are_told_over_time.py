@@ -1,5 +1,5 @@
-"""Findings over time: what was new, gone and back on each day, and which versions ran with and
-without one."""
+"""Findings over time: new, gone and returned findings of each day, and the versions that ran with
+and without a finding."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ def rows_of(client: Client, query: str = "") -> list[list[str]]:
     return list(csv.reader(io.StringIO(text)))
 
 
-def test_a_day_tells_what_was_new_and_what_is_gone_or_back_since(
-    signed_in: Client, project: Project
-) -> None:
+def test_a_day_counts_new_gone_and_returned_findings(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE)
     shown = [
         finding(made, "guard", f"x.size(0) == {number}", "a.py:1", {HEALTHY.name: 1})
@@ -43,7 +41,7 @@ def test_a_day_tells_what_was_new_and_what_is_gone_or_back_since(
     Finding.objects.filter(pk=shown[2].pk).update(first_seen_at=clock.now() - timedelta(days=90))
     Finding.objects.filter(pk=shown[3].pk).update(
         first_seen_at=clock.now()
-    )  # some minutes ago may have been yesterday
+    )  # some minutes ago may be yesterday
     for one, state, ago in ((shown[0], "gone", 1), (shown[1], "back", 2), (shown[2], "gone", 60)):
         common = {
             "environment": ENVIRONMENT,
@@ -68,7 +66,7 @@ def test_a_day_tells_what_was_new_and_what_is_gone_or_back_since(
     )
 
 
-def test_versions_that_ran_stand_beside_those_that_showed_it() -> None:
+def test_the_timeline_shows_versions_with_and_without_the_finding() -> None:
     ran = [
         VersionSpan(1, "a", "production", 100, 200),
         VersionSpan(1, "a", "production", 400, 500),
@@ -85,7 +83,7 @@ def test_versions_that_ran_stand_beside_those_that_showed_it() -> None:
     assert line.conclusion == "1 of 2 versions that ran since it was seen first showed it."
 
 
-def test_hundreds_of_versions_are_the_newest_of_them() -> None:
+def test_the_timeline_shows_only_the_newest_of_many_versions() -> None:
     line = build_finding_timeline(
         ran=[VersionSpan(n, str(n), "production", n, n + 1) for n in range(500)], shown=[], now=1000
     )
@@ -97,7 +95,7 @@ def test_hundreds_of_versions_are_the_newest_of_them() -> None:
     assert build_finding_timeline(ran=[], shown=[], now=5).rows == []
 
 
-def test_the_page_of_a_finding_draws_it(signed_in: Client, project: Project) -> None:
+def test_the_page_of_a_finding_draws_the_timeline(signed_in: Client, project: Project) -> None:
     made = charted(project, HEALTHY, WORSE)
     one = finding(made, "guard", "x.size(0) == 1", "a.py:1", {HEALTHY.name: 3}, ago=200)
     text = signed_in.get(f"/p/ranking/findings/{one.pk}/").content.decode()

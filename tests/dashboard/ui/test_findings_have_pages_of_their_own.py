@@ -1,5 +1,5 @@
-"""Every finding of a project in a list that filters, sorts and pages, and one finding with who
-showed it and who ran without it since."""
+"""All findings of a project in a list with filters, sorting and paging, and one finding with the
+versions that showed it and the later versions that did not."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def recompiled(
         )
 
 
-def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, project: Project) -> None:
+def test_the_address_filters_the_list(signed_in: Client, project: Project) -> None:
     made = two_versions(project)
     finding(made, "guard", GUARD, "ranker/score.py:118 in score", {"2": 53})
     finding(made, "graph_break", "Tensor.item() call", "ranker/features.py:61", {"1": 4, "2": 3})
@@ -87,9 +87,7 @@ def test_the_list_is_filtered_by_what_its_address_says(signed_in: Client, projec
     )
 
 
-def test_the_list_counts_within_the_version_that_was_asked_for(
-    signed_in: Client, project: Project
-) -> None:
+def test_the_list_counts_within_the_requested_version(signed_in: Client, project: Project) -> None:
     made = two_versions(project)
     finding(made, "graph_break", "Tensor.item() call", "ranker/features.py:61", {"1": 40, "2": 3})
     rows = signed_in.get(
@@ -101,7 +99,7 @@ def test_the_list_counts_within_the_version_that_was_asked_for(
     assert table[0].startswith("finding,kind,text") and "graph_break" in table[1]
 
 
-def test_ten_thousand_findings_are_paged_in_as_many_queries_as_two(
+def test_ten_thousand_findings_need_as_many_queries_as_two(
     signed_in: Client, project: Project
 ) -> None:
     made = two_versions(project)
@@ -140,14 +138,16 @@ def test_ten_thousand_findings_are_paged_in_as_many_queries_as_two(
     assert "9,951 to 10,000 of 10,000" in last and 'rel="next"' not in last and "break 48<" in last
 
 
-def test_a_project_without_findings_says_when_one_appears(
+def test_a_project_without_findings_states_when_one_appears(
     signed_in: Client, project: Project
 ) -> None:
     text = shown(signed_in, LIST)
     assert "No finding yet" in text and "/p/ranking/setup/" in text
 
 
-def test_one_finding_is_told_by_version_and_instance(signed_in: Client, project: Project) -> None:
+def test_one_finding_is_broken_down_by_version_and_instance(
+    signed_in: Client, project: Project
+) -> None:
     made = two_versions(project)
     one = finding(
         made,
@@ -172,7 +172,7 @@ def test_one_finding_is_told_by_version_and_instance(signed_in: Client, project:
     assert "2,production,3,2" in signed_in.get(f"/p/ranking/findings/{one.pk}.csv").content.decode()
 
 
-def test_a_guard_comes_with_its_values_its_headroom_and_the_ways_out(
+def test_a_guard_is_shown_with_its_values_its_headroom_and_the_fixes(
     signed_in: Client, project: Project
 ) -> None:
     made = two_versions(project)
@@ -200,7 +200,7 @@ def test_a_guard_comes_with_its_values_its_headroom_and_the_ways_out(
     ]
 
 
-def test_a_guard_that_names_no_value_has_none_of_another_guard_of_its_frame(
+def test_a_guard_without_a_value_does_not_show_values_of_another_guard_of_its_frame(
     signed_in: Client, project: Project
 ) -> None:
     made = two_versions(project)
@@ -218,7 +218,7 @@ def test_a_guard_that_names_no_value_has_none_of_another_guard_of_its_frame(
         (90, "gone: 1 h 30 min of reports and 2 compilations of the same place"),
     ],
 )
-def test_a_version_deployed_after_it_proves_that_it_is_gone(
+def test_a_version_deployed_after_the_finding_shows_that_it_is_gone(
     signed_in: Client, project: Project, minutes: int, said: str
 ) -> None:
     made = charted(
@@ -230,7 +230,9 @@ def test_a_version_deployed_after_it_proves_that_it_is_gone(
     assert said in text and "still running" in text
 
 
-def test_a_version_that_ran_before_proves_nothing(signed_in: Client, project: Project) -> None:
+def test_a_version_deployed_before_the_finding_shows_nothing(
+    signed_in: Client, project: Project
+) -> None:
     made = two_versions(project)
     one = finding(made, "guard", GUARD, "ranker/score.py:118 in score", {"2": 6})
     assert "No version has been deployed since" in shown(signed_in, f"{LIST}{one.pk}/")
@@ -246,7 +248,7 @@ def test_a_finding_of_another_project_does_not_exist(
     assert "No finding yet" in shown(signed_in, LIST)
 
 
-def test_the_model_page_leads_to_its_findings(signed_in: Client, project: Project) -> None:
+def test_the_model_page_links_to_its_findings(signed_in: Client, project: Project) -> None:
     made = two_versions(project)
     one = finding(made, "guard", GUARD, "", {"2": 6})
     FindingLife.objects.create(

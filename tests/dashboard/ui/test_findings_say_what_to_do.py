@@ -1,5 +1,5 @@
-"""A finding on the Model page comes with what to do about it, and with torch's own page where torch
-has an id for the break."""
+"""A finding on the Model page has a remedy, and a link to torch's own page if torch has an ID for
+the graph break."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.dashboard.ui.charts_factory import Plan, charted
 from tests.dashboard.ui.charts_story import finding
 
 
-def test_the_hint_stands_under_the_finding(signed_in: Client, project: Project) -> None:
+def test_the_remedy_is_below_the_finding(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=30))
     finding(
         made,
@@ -30,7 +30,7 @@ def test_the_hint_stands_under_the_finding(signed_in: Client, project: Project) 
     assert "CUDA graph recorded again" in text and "each size is another CUDA graph" in text
 
 
-def test_a_finding_nobody_knows_has_none(signed_in: Client, project: Project) -> None:
+def test_an_unknown_finding_has_no_remedy(signed_in: Client, project: Project) -> None:
     made = charted(project, Plan("1", start=30))
     finding(
         made,

@@ -1,5 +1,5 @@
-"""Forty strings that attack pages, spreadsheets and terminals, in everything that people and agents
-name: all of it stays text."""
+"""Forty strings that attack pages, spreadsheets and terminals, in every name that users and agents
+set: all of them stay text."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ HOSTILE = [
 
 
 def fill(alert: Alert, user: User) -> None:
-    """A row of each kind for each string."""
+    """Create a row of each kind for each string."""
     project, version, now = alert.project, alert.deployment.version, clock.now()
     for number, text in enumerate(HOSTILE):
         key_create(project=project, name=text, actor=user)
@@ -91,7 +91,7 @@ def fill(alert: Alert, user: User) -> None:
         )
 
 
-def test_none_of_them_becomes_more_than_text(signed_in: Client, alert: Alert, user: User) -> None:
+def test_no_hostile_string_becomes_markup(signed_in: Client, alert: Alert, user: User) -> None:
     assert len(set(HOSTILE)) == 40
     fill(alert, user)
     where = {
@@ -112,7 +112,7 @@ def test_none_of_them_becomes_more_than_text(signed_in: Client, alert: Alert, us
         assert len(shown) >= least - 1, (address, [text for text in HOSTILE if text not in shown])
 
 
-def test_none_of_them_is_a_formula_in_a_spreadsheet(
+def test_no_hostile_string_becomes_a_formula_in_a_spreadsheet(
     signed_in: Client, alert: Alert, user: User
 ) -> None:
     fill(alert, user)

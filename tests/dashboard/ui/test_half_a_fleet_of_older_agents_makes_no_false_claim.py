@@ -1,5 +1,5 @@
-"""Two of a version's four processes have agents that know none of the newer fields: pages say of
-how many a thing is known, and no more."""
+"""Two of a version's four processes have agents without the newer fields: pages state how many
+processes report a fact and claim nothing about the others."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ SEES = {
 
 
 def older(request: Request) -> Request:
-    """The same as the first agents of this wire sent it: compilations and calls, and none of what
-    came since."""
+    """The request as the first agents of this wire format sent it: compilations and calls, without
+    the later fields."""
     identity = replace(
         request.instance, components={}, capabilities={}, driver="", cuda="", triton="", python=""
     )
@@ -57,7 +57,7 @@ def older(request: Request) -> Request:
 
 
 class Half:
-    """Starts of which every second one has an older agent; an earlier version was warm."""
+    """Starts of a version; every second start has an older agent. An earlier version was warm."""
 
     def __init__(self, store: Callable[..., object], client: Client, project: Project) -> None:
         self.new, self.old = Story(store), Story(lambda request: store(older(request)), started=50)
@@ -65,7 +65,7 @@ class Half:
         self.new.start("1", ago=200, cache=HIT, components=TOLD, **SEES)
 
     def run(self, **told: Any) -> str:
-        """Two processes of each sort, and the page of their version."""
+        """Run two processes of each kind; returns the page of their version."""
         for place in range(2):
             self.new.start("2", ago=60 - place, components=TOLD, **SEES, **told)
             self.old.start("2", ago=50 - place, **told)
@@ -158,7 +158,7 @@ FEATURES: dict[str, tuple[Fields, str, list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("told", "card", "said", "not_said"), FEATURES.values(), ids=FEATURES)
-def test_a_card_says_of_how_many_it_is_known(
+def test_a_card_states_how_many_processes_report(
     half: Half, told: Fields, card: str, said: list[str], not_said: list[str]
 ) -> None:
     text = part(half.run(**told), card)
@@ -166,7 +166,7 @@ def test_a_card_says_of_how_many_it_is_known(
     assert [words for words in not_said if words in text] == [], text
 
 
-def test_the_compiled_served_rate_is_of_calls_that_somebody_looked_at(half: Half) -> None:
+def test_the_compiled_share_is_relative_to_sampled_calls(half: Half) -> None:
     text = half.run(eager=100, cache=MISS, miss="graph")
     assert "of 2,000 looked-at calls, 4,000 in all (50 %)" in text
     served = half.json()["served"]
@@ -174,7 +174,7 @@ def test_the_compiled_served_rate_is_of_calls_that_somebody_looked_at(half: Half
     assert half.json()["known_of"] == {"processes": 4, "starts": 2, "caches": 2, "signals": 2}
 
 
-def test_starts_that_tell_of_no_cache_are_no_warm_ones(half: Half) -> None:
+def test_starts_without_a_cache_report_do_not_count_as_warm(half: Half) -> None:
     for place in range(3):
         half.new.start("2", ago=40 - place, cache={})
     text = half.run(cache=MISS, miss="graph")
@@ -185,7 +185,9 @@ def test_starts_that_tell_of_no_cache_are_no_warm_ones(half: Half) -> None:
     )
 
 
-def test_guard_groups_count_what_was_told_and_call_no_older_process_free_of_it(half: Half) -> None:
+def test_guard_groups_count_reported_values_and_make_no_claim_about_older_processes(
+    half: Half,
+) -> None:
     half.run(
         kind="recompile",
         reason="tensor 'x' size mismatch at index 0. expected 4, actual 8",
@@ -198,7 +200,7 @@ def test_guard_groups_count_what_was_told_and_call_no_older_process_free_of_it(h
     ], "no agent reports cache entries"
 
 
-def test_stuck_in_compile_is_never_read_off_a_field_that_is_absent(half: Half) -> None:
+def test_a_missing_field_never_means_stuck_in_compilation(half: Half) -> None:
     half.run()
     states = {instance_state(one, one.last_seen_at) for one in Instance.objects.all()}
     assert (
@@ -206,7 +208,7 @@ def test_stuck_in_compile_is_never_read_off_a_field_that_is_absent(half: Half) -
     )
 
 
-def test_what_changed_names_no_absence_as_a_difference(half: Half) -> None:
+def test_a_missing_value_is_not_listed_as_a_difference(half: Half) -> None:
     half.run(cache=MISS)
     bad = Instance.objects.filter(version__name="2", components={})
     assert bad.count() == 2
@@ -226,7 +228,7 @@ def test_what_changed_names_no_absence_as_a_difference(half: Half) -> None:
             )
 
 
-def test_a_job_of_half_old_ranks_has_not_diverged_for_what_they_do_not_tell(half: Half) -> None:
+def test_ranks_do_not_diverge_because_older_agents_report_less(half: Half) -> None:
     for story, offset in ((half.new, 0), (half.old, 2)):
         for place in range(2):
             ranked = {**SEES["identity"], "rank": offset + place, "world_size": 4, "job": "train-7"}

@@ -1,1 +1,1 @@
-"""Tests of the charts as pure data."""
+"""Tests of charts as pure data."""

@@ -1,4 +1,4 @@
-"""Rows as the selectors hand them over, steady unless asked otherwise."""
+"""Rows as the selectors return them: steady values by default."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A, B = 1, 2
 def calls(
     minute: int, values: Sequence[float] = (0.01,) * 50, *, version: int = A, **changed: Any
 ) -> CallPoint:
-    """A minute of calls that took these seconds."""
+    """One minute of calls with these latencies in seconds."""
     sketch = Sketch.of(values)
     facts: dict[str, Any] = {
         "version_id": version,
@@ -37,7 +37,7 @@ def calls(
 
 
 def process(minute: int, *, version: int = A, **changed: Any) -> ProcessPoint:
-    """A minute of two processes."""
+    """One minute of two processes."""
     facts: dict[str, Any] = {
         "version_id": version,
         "minute": minute,

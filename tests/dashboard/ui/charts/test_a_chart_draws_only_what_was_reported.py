@@ -1,4 +1,5 @@
-"""What nobody reported is neither zero nor joined over; what was reported is added up exactly."""
+"""Charts: minutes without a report are gaps, neither zero nor interpolated; reported values are
+added exactly."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def line(trend: Trend, slot: int) -> list[float | None]:
     return next(line.values for line in trend.lines if line.slot == slot)
 
 
-def test_a_bin_without_a_report_is_absent_in_every_chart() -> None:
+def test_a_bin_without_a_report_is_a_gap_in_every_chart() -> None:
     trends = built([calls(1000), calls(1008)], [process(1000), process(1008)])
     for key in ("p50", "p99", "traffic", "eager", "recompiles", "errors", "compile"):
         values = line(trends[key], 1)
@@ -42,7 +43,7 @@ def test_a_bin_without_a_report_is_absent_in_every_chart() -> None:
         assert line(trends[key], 2) == [None] * 5, key
 
 
-def test_a_bin_merges_the_sketches_of_its_minutes_strata_and_buckets() -> None:
+def test_a_bin_merges_the_sketches_of_its_minutes_cohorts_and_buckets() -> None:
     rows = [
         calls(1000, [0.010] * 90),
         calls(1001, [0.100] * 10, stratum_id=8),
@@ -53,21 +54,21 @@ def test_a_bin_merges_the_sketches_of_its_minutes_strata_and_buckets() -> None:
     assert line(built(rows, [])["p50"], 1)[0] == pytest.approx(10.0, rel=0.03)
 
 
-def test_a_share_of_calls_that_nobody_could_classify_is_unknown() -> None:
+def test_the_eager_share_is_unknown_if_no_call_was_classified() -> None:
     rows = [calls(1000, known=0), calls(1002, eager=10), calls(1004)]
     assert line(built(rows, [])["eager"], 1) == [None, 20.0, 0.0, None, None]
 
 
-def test_an_eager_share_is_of_the_calls_that_the_agent_looked_at() -> None:
+def test_the_eager_share_is_relative_to_sampled_calls() -> None:
     assert line(built([calls(1000, known=5, eager=4)], [])["eager"], 1)[0] == 80.0
 
 
-def test_a_cache_that_was_not_asked_has_no_hit_share() -> None:
+def test_a_cache_without_lookups_has_no_hit_rate() -> None:
     rows = [process(1000), process(1002, hit_seconds=3.0, miss_seconds=1.0)]
     assert line(built([], rows)["cache"], 1) == [None, 75.0, None, None, None]
 
 
-def test_compile_seconds_are_per_instance_over_all_gpu_types_of_a_minute() -> None:
+def test_compile_seconds_are_per_instance_across_all_gpu_types_of_a_minute() -> None:
     rows = [
         process(1000, compile_seconds=30.0),
         process(1000, compile_seconds=10.0),
@@ -76,17 +77,17 @@ def test_compile_seconds_are_per_instance_over_all_gpu_types_of_a_minute() -> No
     assert line(built([], rows)["compile"], 1)[0] == 11.0
 
 
-def test_recompiles_are_per_hour_and_instance() -> None:
+def test_recompiles_are_per_hour_per_instance() -> None:
     assert line(built([], [process(1000, recompiles=1)])["recompiles"], 1)[0] == 30.0
 
 
-def test_throughput_stands_only_where_items_are_reported() -> None:
+def test_throughput_is_drawn_only_if_items_are_reported() -> None:
     assert "throughput" not in built([calls(1000)], [process(1000)])
     values = line(built([calls(1000, [0.5] * 50, items=100.0)], [])["throughput"], 1)
     assert values[0] == pytest.approx(4.0) and values[1] is None
 
 
-def test_memory_keeps_the_highest_instance_and_is_empty_without_a_gpu() -> None:
+def test_memory_is_that_of_the_highest_instance_and_empty_without_a_gpu() -> None:
     trends = built(
         [], [process(1000, gpu_peak=None, host_rss=3 << 30), process(1001, host_rss=4 << 30)]
     )
@@ -100,10 +101,10 @@ def test_gpu_and_wall_time_are_never_mixed() -> None:
     assert built([sampled], [])["p50"].unit == "ms, GPU time"
 
 
-def test_what_is_said_aloud_calls_only_fresh_values_new() -> None:
+def test_the_text_for_screen_readers_gives_a_value_only_for_versions_with_recent_data() -> None:
     said = built([calls(1000, version=A), calls(1008, version=B)], [])["p50"].conclusion
     assert said.startswith("p50, ms, wall time.") and "new 10\u00a0ms" in said and "old –" in said
 
 
-def test_rows_outside_the_window_are_not_drawn() -> None:
+def test_rows_outside_the_time_window_are_not_drawn() -> None:
     assert bin_calls([calls(999), calls(1010)], WINDOW, "wall") == {}

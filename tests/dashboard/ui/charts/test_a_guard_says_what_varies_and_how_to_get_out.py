@@ -1,5 +1,5 @@
-"""The texts of guards as torch writes them, the values that recompilations met, and the ways out
-that follow."""
+"""Guards: the texts as torch writes them, the values that caused recompilations, and the suggested
+fixes."""
 
 from __future__ import annotations
 
@@ -41,11 +41,13 @@ from dashboard.ui.charts.guard_advice import (
         ("", None),
     ],
 )
-def test_what_varies_is_read_off_the_text(text: str, found: VaryingInput | None) -> None:
+def test_the_varying_input_is_parsed_from_the_guard_text(
+    text: str, found: VaryingInput | None
+) -> None:
     assert find_varying_input(text) == found
 
 
-def test_values_are_those_that_were_met_before_those_that_were_compiled_in() -> None:
+def test_observed_values_take_precedence_over_compiled_in_values() -> None:
     met = count_observed_values(
         [
             "size mismatch at index 0. expected 8, actual 9",
@@ -67,7 +69,7 @@ def test_values_are_those_that_were_met_before_those_that_were_compiled_in() -> 
 
 
 @given(st.lists(st.integers(0, 999), min_size=1, max_size=200))
-def test_no_value_is_lost_in_the_buckets(numbers: list[int]) -> None:
+def test_buckets_contain_every_value(numbers: list[int]) -> None:
     met = count_observed_values(f"expected 8, actual {number}" for number in numbers)
     assert sum(bucket.count for bucket in met.buckets) == met.total == len(numbers)
     assert met.distinct == len(set(numbers)) and met.most <= met.total
@@ -78,7 +80,9 @@ def test_a_size_is_padded_to_the_next_power_of_two(value: int) -> None:
     assert pad_size(value) >= value > pad_size(value) // 2 and pad_size(value).bit_count() == 1
 
 
-def test_padding_is_offered_only_where_it_leaves_fewer_sizes_and_all_are_known() -> None:
+def test_padding_is_suggested_only_if_all_sizes_are_known_and_padding_reduces_their_number() -> (
+    None
+):
     size = VaryingInput("size", "x", 0)
 
     def titles(*values: str) -> list[str]:
@@ -102,7 +106,7 @@ def test_padding_is_offered_only_where_it_leaves_fewer_sizes_and_all_are_known()
     )
 
 
-def test_names_are_written_as_torch_and_as_the_job_have_them() -> None:
+def test_names_are_written_in_the_notation_of_torch_and_of_the_job() -> None:
     assert [dynamic_source(name) for name in ("x", "L['x']", "batch['ids']", "self.table")] == [
         "L['x']", "L['x']", "L['batch']['ids']", "L['self'].table",
     ]  # fmt: skip

@@ -1,5 +1,4 @@
-"""The cells of a heat strip: every reported slot is drawn once, in its step, and a gap stays a
-gap."""
+"""Cells of a heat strip: each reported slot is drawn once, in its color step; a gap stays a gap."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ VALUES = st.lists(st.none() | st.floats(0, 3, allow_nan=False), max_size=60)
 
 
 @given(VALUES, st.sampled_from(MEASURES))
-def test_every_reported_slot_is_in_one_piece_of_its_step(
+def test_each_reported_slot_is_in_exactly_one_path_of_its_step(
     values: list[float | None], measure: object
 ) -> None:
     assert measure in MEASURES
@@ -32,7 +31,7 @@ def test_every_reported_slot_is_in_one_piece_of_its_step(
     assert (strip.reported, strip.missing) == (len(drawn), len(values) - len(drawn))
 
 
-def test_bounds_belong_to_the_step_below() -> None:
+def test_a_bound_belongs_to_the_step_below() -> None:
     assert [MEASURES[0].step(value) for value in (0.5, 1.05, 1.06, 1.2, 1.4, 9.0)] == [
         0,
         0,
@@ -44,7 +43,7 @@ def test_bounds_belong_to_the_step_below() -> None:
     assert [MEASURES[1].step(value) for value in (0.0, 0.001, 1.0)] == [0, 1, 4]
 
 
-def test_the_worst_slot_is_named_and_nothing_is_where_nothing_was_reported() -> None:
+def test_the_worst_slot_is_named_and_a_row_without_reports_has_none() -> None:
     assert build_heatmap_row([1.0, None, 1.5, 1.5], MEASURES[0]).worst == 2
     empty = build_heatmap_row([None, None], MEASURES[0])
     assert (empty.paths, empty.worst, empty.missing) == ([], None, 2)

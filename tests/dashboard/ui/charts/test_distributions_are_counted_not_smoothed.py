@@ -1,4 +1,5 @@
-"""Distributions and strips: every call and every instance is in, both sides in equal bins."""
+"""Distributions and strip plots: every call and every instance is included, and both sides have
+equal bins."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ NOISE = random.Random(5)
 SLOW = [0.02 * NOISE.lognormvariate(0, 0.2) for _ in range(3000)]
 
 
-def test_shares_add_up_to_one_and_edges_grow_by_one_factor() -> None:
+def test_shares_add_up_to_one_and_bin_edges_grow_by_a_constant_factor() -> None:
     (panel,), left_out = build_panels(
         merge_cells([calls(1, SLOW), calls(1, SLOW[:500], version=B)], "wall"), {7: "H200"}, A, B
     )
@@ -29,7 +30,7 @@ def test_shares_add_up_to_one_and_edges_grow_by_one_factor() -> None:
     assert panel.curves[0].p50 == pytest.approx(20.0, rel=0.03) and panel.unit == "ms"
 
 
-def test_fewer_calls_get_wider_bins_not_a_smoother_line() -> None:
+def test_fewer_calls_get_wider_bins_instead_of_a_smoothed_line() -> None:
     many, few = (
         build_panels(merge_cells([calls(1, SLOW[:n])], "wall"), {}, A, B)[0][0].curves[0]
         for n in (3000, 60)
@@ -37,7 +38,7 @@ def test_fewer_calls_get_wider_bins_not_a_smoother_line() -> None:
     assert few.edges[1] / few.edges[0] > many.edges[1] / many.edges[0]
 
 
-def test_a_side_with_hardly_a_call_is_not_drawn_and_the_panel_says_so() -> None:
+def test_a_side_with_too_few_calls_is_not_drawn_and_the_panel_states_this() -> None:
     (panel,), _ = build_panels(
         merge_cells([calls(1, SLOW), calls(1, SLOW[:19], version=B)], "wall"), {7: "H200"}, A, B
     )
@@ -46,13 +47,13 @@ def test_a_side_with_hardly_a_call_is_not_drawn_and_the_panel_says_so() -> None:
     )
 
 
-def test_what_is_not_drawn_is_named() -> None:
+def test_panels_over_the_limit_are_listed_as_left_out() -> None:
     rows = [calls(1, SLOW[: 100 * (n + 1)], bucket=f"2^{n}") for n in range(8)]
     panels, left_out = build_panels(merge_cells(rows, "wall"), {7: "H200"}, A, B)
     assert (len(panels), left_out) == (6, ["H200, shapes 2^1", "H200, shapes 2^0"])
 
 
-def test_every_instance_is_a_mark_and_the_change_is_between_the_means() -> None:
+def test_each_instance_is_a_mark_and_the_change_compares_the_means() -> None:
     points = [
         StripPoint(f"i{n}", arm, "H200", value, 10)
         for n, (arm, value) in enumerate([("baseline", 0.01)] * 3 + [("candidate", 0.013)] * 2)
@@ -68,14 +69,14 @@ def test_every_instance_is_a_mark_and_the_change_is_between_the_means() -> None:
     assert strip.as_json()["rows"][0]["candidate"]["values"] == [13.0, 13.0]
 
 
-def test_one_side_alone_has_no_change() -> None:
+def test_a_single_side_has_no_change() -> None:
     assert (
         build_strip_plot("p50", [StripPoint("i", "baseline", "H200", 0.01, 10)]).rows[0].change
         == "one side only"
     )
 
 
-def test_dots_that_are_not_whole_are_left_out() -> None:
+def test_incomplete_dots_are_left_out() -> None:
     whole = {
         "instance": "i",
         "arm": "baseline",
@@ -99,7 +100,7 @@ def test_dots_that_are_not_whole_are_left_out() -> None:
     assert points_from_evidence(evidence, "gpu_p50") == ([], 0)
 
 
-def test_names_drop_what_all_share() -> None:
+def test_shortened_names_drop_the_common_parts() -> None:
     short, shared = shorten_cohorts(
         ["NVIDIA H200 · default, shapes 1", "NVIDIA H100 · default, shapes 1"]
     )

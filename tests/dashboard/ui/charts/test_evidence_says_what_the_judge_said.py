@@ -1,5 +1,5 @@
-"""Rows of evidence in words and in the interval plot: right is worse, red only drives a roll back,
-missing keys stay unsaid."""
+"""Rows of evidence in words and in the interval plot: worse is to the right, only metrics that
+drive a rollback are red, missing keys are omitted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rows(*evidence: dict[str, Any], verdict: str = "roll_back") -> Any:
     return build_evidence_rows({"evidence": list(evidence)}, verdict=verdict)
 
 
-def test_a_level_in_words_and_on_the_log_scale() -> None:
+def test_a_latency_is_shown_in_words_and_on_the_log_scale() -> None:
     (row,) = rows(P50)
     assert (row.title, row.detail, row.baseline, row.candidate) == (
         "p50",
@@ -76,7 +76,7 @@ def test_a_level_in_words_and_on_the_log_scale() -> None:
     )
 
 
-def test_a_count_is_told_in_points_and_instances_and_has_no_interval() -> None:
+def test_a_count_is_shown_in_points_and_instances_without_an_interval() -> None:
     (row,) = rows(EAGER)
     assert (row.change, row.spread, row.interval, row.note) == (
         "+28.8\u00a0pts",
@@ -86,7 +86,7 @@ def test_a_count_is_told_in_points_and_instances_and_has_no_interval() -> None:
     )
 
 
-def test_a_rate_is_told_in_points_and_times_and_stays_out_of_the_plot() -> None:
+def test_a_rate_is_shown_in_points_and_as_a_ratio_and_is_not_plotted() -> None:
     rate = {
         "metric": "errors",
         "baseline": 0.001,
@@ -105,14 +105,14 @@ def test_a_rate_is_told_in_points_and_times_and_stays_out_of_the_plot() -> None:
     assert row.effect == "matters from 2 times and +0.2\u00a0pts"
 
 
-def test_a_change_that_follows_from_another_names_it_and_is_not_red() -> None:
+def test_a_change_explained_by_another_metric_names_that_metric_and_is_not_red() -> None:
     tail = P50 | {"metric": "gpu_p99", "drives": False, "explained_by": "gpu_p50"}
     first, second = rows(P50, tail)
     assert (first.follows, first.red) == ("", True)
     assert (second.title, second.follows, second.red, second.caution) == ("p99", "p50", False, True)
 
 
-def test_what_one_version_does_not_report_is_said() -> None:
+def test_a_metric_that_one_version_does_not_report_is_marked() -> None:
     silent = {
         "baseline": 1400.0,
         "candidate": None,
@@ -129,7 +129,7 @@ def test_what_one_version_does_not_report_is_said() -> None:
     )
 
 
-def test_less_throughput_points_right_and_reads_as_less() -> None:
+def test_lower_throughput_points_to_the_right_and_reads_as_lower() -> None:
     (row,) = rows(
         P50
         | {
@@ -157,19 +157,19 @@ def test_less_throughput_points_right_and_reads_as_less() -> None:
         ({"judged": False}, "roll_back", "open"),
     ],
 )
-def test_red_is_only_what_drives_a_roll_back(
+def test_only_metrics_that_drive_a_rollback_are_red(
     changed: dict[str, Any], verdict: str, tone: str
 ) -> None:
     (row,) = rows(P50 | changed, verdict=verdict)
     assert row.interval.tone == tone and row.red == (tone == "rollback")
 
 
-def test_a_metric_that_is_only_shown_says_so() -> None:
+def test_a_metric_that_is_not_evaluated_is_labelled_as_such() -> None:
     (row,) = rows(P50 | {"judged": False, "drives": False})
     assert (row.label, row.judged) == ("NOT JUDGED", False)
 
 
-def test_a_muted_metric_says_so() -> None:
+def test_a_muted_metric_is_labelled_as_muted() -> None:
     (row,) = rows(P50 | {"judged": False, "drives": False, "muted": True})
     assert (row.label, row.judged, row.red) == ("MUTED", False, False)
 
@@ -189,11 +189,11 @@ def test_a_missing_key_is_not_an_error(missing: str) -> None:
         {"evidence": [{"metric": "new_one", "change": "much"}]},
     ],
 )
-def test_odd_evidence_makes_no_claim(odd: dict[str, Any]) -> None:
+def test_malformed_evidence_makes_no_claim(odd: dict[str, Any]) -> None:
     assert all(row.interval is None and row.change == "–" for row in build_evidence_rows(odd))
 
 
-def test_numbers_that_are_none_are_dashes_not_zeros() -> None:
+def test_missing_numbers_are_dashes_and_not_zeros() -> None:
     (row,) = rows(
         P50
         | {
@@ -209,14 +209,14 @@ def test_numbers_that_are_none_are_dashes_not_zeros() -> None:
     assert (row.baseline, row.candidate, row.change, row.interval) == ("–", "–", "–", None)
 
 
-def test_regions_are_named_where_there_are_several() -> None:
+def test_regions_are_named_if_there_are_several() -> None:
     assert [row.detail for row in rows(P50, P50 | {"region": "encode"})] == [
         "GPU time, forward",
         "GPU time, encode",
     ]
 
 
-def test_at_most_three_proofs_and_the_cause_is_one_of_them() -> None:
+def test_at_most_three_pieces_of_evidence_are_selected_and_one_is_the_cause() -> None:
     cause = TopEvidence("Cause", "score_batch", "", "")
     proofs = select_top_evidence(rows(P50, EAGER, P50 | {"metric": "p99"}), [cause, cause])
     assert [proof.title for proof in proofs] == ["p50, GPU time", "Eager calls", "Cause"]
@@ -227,5 +227,5 @@ def test_at_most_three_proofs_and_the_cause_is_one_of_them() -> None:
     )
 
 
-def test_nothing_worse_is_no_proof() -> None:
+def test_a_metric_without_a_change_is_not_selected_as_evidence() -> None:
     assert select_top_evidence(rows(P50 | {"label": "NO CHANGE", "drives": False}), []) == []

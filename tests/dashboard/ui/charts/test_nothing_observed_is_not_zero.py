@@ -1,5 +1,5 @@
-"""Two versions without a judge: what one side did not do in the window is left open, not counted as
-zero."""
+"""Two versions that were not evaluated: a value that one side did not report in the window is empty
+and not zero."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from dashboard.fleet.metrics.aggregate import CallTotals, ProcessTotals
 from dashboard.ui.charts.unjudged_rows import add_stalled_calls, build_observed_rows
 
 
-def test_a_version_that_started_before_the_window_has_no_compile_time_of_zero() -> None:
+def test_a_version_that_started_before_the_window_has_no_compile_time_instead_of_zero() -> None:
     before, started = (
         ProcessTotals(covered=3600.0, recompiles=0, compile_seconds=0.0, per_minute={1000: 3}),
         ProcessTotals(covered=3600.0, recompiles=0, compile_seconds=201.0, per_minute={1000: 3}),
@@ -27,7 +27,7 @@ def test_a_version_that_started_before_the_window_has_no_compile_time_of_zero() 
     assert "recompiles" in neither
 
 
-def test_what_nobody_could_tell_is_left_out_where_it_is_so_on_both_sides() -> None:
+def test_a_metric_that_is_unknown_on_both_sides_is_left_out() -> None:
     outside = ProcessTotals(covered=3600.0, per_minute={1000: 3})
     assert {"compile", "recompiles"}.isdisjoint(
         row.key
@@ -49,7 +49,7 @@ def test_what_nobody_could_tell_is_left_out_where_it_is_so_on_both_sides() -> No
     ],
     ids=["one stalls", "none stalls", "one does not report it", "one has no calls"],
 )
-def test_a_rate_of_no_recompiles_names_the_calls_that_waited(
+def test_a_recompile_rate_of_zero_names_the_calls_that_stalled(
     before: CallTotals | None, after: CallTotals, said: str
 ) -> None:
     still = ProcessTotals(covered=3600.0, recompiles=0, per_minute={1000: 3})

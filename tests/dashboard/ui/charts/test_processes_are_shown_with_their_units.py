@@ -1,5 +1,5 @@
-"""Rows of processes in words: bytes, seconds, events and percent an hour, and certain facts as
-lines of their own."""
+"""Process metrics in words: bytes, seconds, events and percent per hour; confirmed facts have lines
+of their own."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def shown(row: dict[str, Any], verdict: str = "watch") -> EvidenceRow:
     return found
 
 
-def test_each_unit_is_said_as_people_say_it() -> None:
+def test_each_unit_has_its_usual_notation() -> None:
     texts = [
         (one.title, one.baseline, one.candidate, one.change)
         for one in map(shown, (MEMORY, LEAK, STORM, CACHE))
@@ -84,7 +84,7 @@ def test_each_unit_is_said_as_people_say_it() -> None:
     ]
 
 
-def test_how_many_instances_show_it_stands_below_a_count() -> None:
+def test_a_count_shows_the_number_of_affected_instances() -> None:
     assert plain((shown(STORM).spread, shown(CACHE).spread)) == (
         "2 of 6 instances",
         "2 of 6 instances",
@@ -93,7 +93,7 @@ def test_how_many_instances_show_it_stands_below_a_count() -> None:
     assert "compile seconds" in shown(CACHE).effect
 
 
-def test_a_process_beside_one_region_makes_no_second_region() -> None:
+def test_a_process_metric_does_not_count_as_a_second_region() -> None:
     calls = raw(
         "p50", "s", region="forward", baseline=0.01, candidate=0.011, change=0.1, low=0.0, high=0.2
     )
@@ -110,12 +110,12 @@ def test_a_process_beside_one_region_makes_no_second_region() -> None:
 
 
 @pytest.mark.parametrize("row", [LEAK, STORM, CACHE])
-def test_what_is_only_watched_is_never_red(row: dict[str, Any]) -> None:
+def test_a_metric_that_raises_only_watch_is_never_red(row: dict[str, Any]) -> None:
     assert not shown(row).red
     assert shown(row).caution
 
 
-def test_alert_lists_and_messages_say_the_units_too() -> None:
+def test_alert_lists_and_notifications_contain_the_units() -> None:
     found = listed.build_change_rows({"evidence": [STORM, CACHE]}, "watch")
     assert [
         plain(
@@ -157,14 +157,14 @@ def test_a_fact_is_one_line_with_its_instances() -> None:
     assert line.since == 7
 
 
-def test_a_fact_that_the_sentence_tells_is_not_told_twice() -> None:
+def test_a_fact_in_the_verdict_sentence_is_not_repeated() -> None:
     assert not fact_lines(
         {"facts": [FACT]},
         sentence="Roll back b: 28 % of calls run eager: `forward` reached its recompile limit.",
     )
 
 
-def test_what_the_baseline_shows_too_is_marked_as_known() -> None:
+def test_a_fact_that_the_baseline_shows_too_is_marked_as_known() -> None:
     (line,) = fact_lines({"facts": [FACT | {"severity": "known", "on_baseline": 3}]})
     assert plain((line.mark, line.where)) == (
         "not_enough_data",
@@ -175,11 +175,11 @@ def test_what_the_baseline_shows_too_is_marked_as_known() -> None:
 @pytest.mark.parametrize(
     "stored", [None, {}, {"facts": None}, {"facts": ["x", {}, {"kind": "parity", "instances": 3}]}]
 )
-def test_rows_of_another_day_do_not_break_the_page(stored: Any) -> None:
+def test_stored_facts_in_another_format_do_not_break_the_page(stored: Any) -> None:
     assert len(fact_lines(stored)) <= 1
 
 
-def test_values_are_said_with_their_instances_where_there_are_several() -> None:
+def test_several_values_are_shown_with_their_numbers_of_instances() -> None:
     assert format_values([["H100", 3], ["A100", 1]]) == "H100 × 3, A100 × 1"
     assert (format_values([["2.11.0", 4]]), format_values([["", 4]]), format_values(None)) == (
         "2.11.0",

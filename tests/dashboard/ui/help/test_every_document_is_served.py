@@ -1,4 +1,5 @@
-"""Help pages: the index lists every document by area, and each has a page with its title."""
+"""Help pages: the index lists all documents by area, and each document has a page with its
+title."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""Links of help pages: each leads to a page that answers and to a heading that the page has."""
+"""Links of help pages: each link leads to a page that answers and to a heading on that page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def html_of(key: str) -> str:
 
 
 def is_broken(link: str) -> bool:
-    """True if the address is no document or lacks the heading."""
+    """True if the address is not a document or its heading does not exist."""
     path, _, anchor = link.partition("#")
     key = path.removeprefix("/help/").removesuffix("/")
     return key not in load_documents() or (anchor not in ("", *ID.findall(html_of(key))))

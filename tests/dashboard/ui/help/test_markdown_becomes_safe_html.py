@@ -1,5 +1,5 @@
-"""Markdown of a document, treated as written by a stranger: no raw HTML, no script, no style and no
-image; tables and code have names."""
+"""Markdown of a document, handled as untrusted input: no raw HTML, scripts, styles or images;
+tables and code have names."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_link_outside_the_documents_is_plain_text(href: str) -> None:
     assert "its <strong>words</strong>" in html or "[its" in html
 
 
-def test_a_link_to_another_host_keeps_its_address_and_passes_on_nothing() -> None:
+def test_a_link_to_another_host_keeps_its_address_and_sends_no_referrer() -> None:
     html = rendered("[a](https://example.com/x) and [b](nowhere.md) and [c](api.md)")
     assert html.count("<a ") == 2
     assert '<a href="https://example.com/x" rel="noopener noreferrer">a</a>' in html
@@ -111,7 +111,7 @@ def test_equal_headings_have_different_anchors() -> None:
     assert re.findall(r'<h2 id="([^"]+)"', html) == ["s-a-b", "s-a-b-1"]
 
 
-def test_every_document_has_allowed_tags_and_different_ids_only() -> None:
+def test_every_document_has_only_allowed_tags_and_unique_ids() -> None:
     for key, document in load_documents().items():
         page = build_page(key)
         assert page is not None

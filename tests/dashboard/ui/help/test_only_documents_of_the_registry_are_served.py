@@ -1,4 +1,4 @@
-"""Addresses below /help/: a key of the registry or 404, never a path of a file."""
+"""Addresses below /help/: a key of the registry or 404, never a file path."""
 
 from collections.abc import Callable
 
@@ -43,7 +43,7 @@ def test_a_document_of_the_registry_is_found(signed_in: Client) -> None:
     assert signed_in.get("/help/dashboard/judge/overview/").status_code == 200
 
 
-def test_every_document_lies_in_a_folder_of_documents() -> None:
+def test_every_document_is_in_a_documentation_folder() -> None:
     folders = [REPOSITORY / "dashboard/docs", REPOSITORY / "agents/docs"]
     for document in load_documents().values():
         file = (REPOSITORY / document.source).resolve()
@@ -53,7 +53,7 @@ def test_every_document_lies_in_a_folder_of_documents() -> None:
 
 
 @pytest.mark.parametrize("address", ["/help/", "/help/dashboard/api/", "/help/nowhere/"])
-def test_a_stranger_gets_the_answer_of_the_glossary(db: None, address: str) -> None:
+def test_the_help_requires_the_same_sign_in_as_the_glossary(db: None, address: str) -> None:
     answers = [Client().get(one) for one in (address, "/numbers/")]
     assert [answer.status_code for answer in answers] == [302, 302]
     way_in = [answer["Location"].partition("?")[0] for answer in answers]

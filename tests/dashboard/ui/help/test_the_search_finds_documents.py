@@ -1,5 +1,5 @@
-"""Search of the help: headings first, then texts; part of the search of a project, without a
-query."""
+"""Search of the help: headings first, then text; part of the search of a project, without
+queries."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_decision_is_one_result() -> None:
     assert decisions and len(decisions) == len(set(decisions))
 
 
-def test_short_words_are_found_in_headings_only() -> None:
+def test_short_words_match_headings_only() -> None:
     assert search_help(["2"], 5) == ([], False)
     assert all("ci" in result.title.lower() for result in search_help(["ci"], 1000)[0])
 
@@ -83,13 +83,13 @@ def test_results_of_the_project_come_first_and_a_single_one_is_opened(
     assert not answer.get("Location", "").startswith("/help/")
 
 
-def test_a_result_of_the_help_shows_no_time(signed_in: Client, project: Project) -> None:
+def test_a_help_result_shows_no_time(signed_in: Client, project: Project) -> None:
     html = signed_in.get("/help/", {"q": "calibration"}).content.decode()
     hits = html.split('class="hits"', 1)[1].split("</section>", 1)[0]
     assert "<time" not in hits and "nowrap" not in hits
 
 
-def test_the_index_reports_that_nothing_is_found(signed_in: Client) -> None:
+def test_the_index_reports_an_empty_result(signed_in: Client) -> None:
     html = signed_in.get("/help/", {"q": "<b>nowhere-to-be-found"}).content.decode()
     assert "No document has all of these words" in html
     assert "&lt;b&gt;nowhere" in html and "<b>nowhere" not in html
