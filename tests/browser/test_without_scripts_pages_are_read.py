@@ -37,10 +37,10 @@ def test_every_page_says_its_answer(page: Page, live_server: LiveServer, made: M
     project = f"/p/{made.project.slug}/"
     answers = {
         project: "ROLL BACK",
-        made.url(): "its p50 is 31 % slower",
+        made.url(): "its p50 is 31% slower",
         made.url("weeks/"): "Not enough history",
-        made.pair("2026.11.2", "2026.11.3"): "its p50 is 31 % slower",
-        made.url(f"versions/{worse.pk}/"): "its p50 is 31 % slower",
+        made.pair("2026.11.2", "2026.11.3"): "its p50 is 31% slower",
+        made.url(f"versions/{worse.pk}/"): "its p50 is 31% slower",
         made.url("instances/"): instance.host,
         made.url(f"instances/{instance.instance_id}/"): "Frames of it run eager until it restarts.",
         project + "findings/": "candidates.size(0)",

@@ -54,8 +54,8 @@ def judged(made: Made, baseline: str, candidate: str) -> Verdict:
         deployment=deployment,
         baseline=made.deployments[baseline],
         kind=outcome.verdict,
-        sentence=f"Roll back {candidate}: its p50 is 31 % slower (24 to 38 %) on all 4 instances, "
-        "because 28.8 % of calls run eager.",
+        sentence=f"Roll back {candidate}: its p50 is 31% slower (24% to 38%) on all 4 instances, "
+        "because 28.8% of calls run eager.",
         cause="score_batch reached its recompile limit of 8.",
         evidence=outcome.as_dict(),
         minute=now_minute() - 1,

@@ -14,7 +14,7 @@ from dashboard.regressions.models import Verdict
 from tests.dashboard.ui.factory import Shape, model, now_minute
 
 SLOWER = (
-    "Roll back 2026.11.3: p50 is 31 % slower (24 to 38 %) than 2026.11.2 on all 6 instances "
+    "Roll back 2026.11.3: p50 is 31% slower (24% to 38%) than 2026.11.2 on all 6 instances "
     "since 09:14."
 )
 
@@ -53,13 +53,13 @@ def fleet(owner: Project, *, every: int = 1) -> Alert:
     verdict(
         chat,
         "watch",
-        "Cache hits fell from 94 % to 41 % of compile seconds since 08:20. Calls are not slower.",
+        "Cache hits fell from 94% to 41% of compile seconds since 08:20. Calls are not slower.",
         [p50(0.212, 0.005, "NO CHANGE")],
     )
     verdict(
         embed,
         "healthy",
-        "p50 is 6 % faster than 2026.11.1 (4 to 8 %); nothing worse.",
+        "p50 is 6% faster than 2026.11.1 (4% to 8%); nothing worse.",
         [p50(0.0046, -0.06, "IMPROVED")],
         minutes_ago=600,
     )
@@ -148,7 +148,7 @@ def alert(owner: WatchedModel, number: int = 418) -> Alert:
     watched = verdict(
         owner,
         "watch",
-        "p50 is 24 % slower (6 to 45 %).",
+        "p50 is 24% slower (6% to 45%).",
         [p50(0.014, 0.24, "REGRESSED"), eager(0.11, drives=False)],
         minutes_ago=150,
         current=False,
@@ -168,7 +168,7 @@ def alert(owner: WatchedModel, number: int = 418) -> Alert:
         verdict=worst,
         severity="roll_back",
         worst="roll_back",
-        title="ranker 2026.11.3: p50 31 % slower, 28 % of calls run eager",
+        title="ranker 2026.11.3: p50 31% slower, 28% of calls run eager",
         opened_at=now - timedelta(minutes=150),
     )
     line(made, "opened", watched.sentence, 150, watched)

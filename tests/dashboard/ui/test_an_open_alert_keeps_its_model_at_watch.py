@@ -120,7 +120,7 @@ def test_the_api_and_files_have_the_same_verdict(
 def test_a_last_known_roll_back_fails_the_gate(
     client: Client, api_key: str, fleet: Fleet, new: Deployment, time: Time
 ) -> None:
-    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31 % slower.")
+    fleet.say(new, "roll_back", "Roll back 2026.11.3: p50 is 31% slower.")
     alerts_sync()
     time.go(3660)
     fleet.say(new, "not_enough_data")

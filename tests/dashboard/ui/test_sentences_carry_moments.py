@@ -1,4 +1,4 @@
-"""Moments in sentences: complete and in UTC as a text, a time element on a page."""
+"""Timestamps in sentences: complete and in UTC in text, a time element on a page."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dashboard.ui.templatetags.format_filters import prose
 from tests.dashboard.ui import stories
 
 SENTENCE = (
-    "Roll back `v2`: p50 is 31 % slower since 2026-11-24 23:35 UTC; 28 % of calls run eager "
+    "Roll back `v2`: p50 is 31% slower since 2026-11-24 23:35 UTC; 28% of calls run eager "
     "since 2026-11-24 23:26 UTC."
 )
 
 
-def test_a_page_gets_a_time_element_for_each() -> None:
+def test_a_page_has_a_time_element_for_each_timestamp() -> None:
     said = prose(SENTENCE)
     assert (
         said.count("<time ") == 2
@@ -35,11 +35,11 @@ def test_a_page_gets_a_time_element_for_each() -> None:
     "text",
     ["2026-13-40 23:35 UTC", "at 23:35 UTC", "12026-11-24 23:35 UTC", "2026-11-24 23:35 UTCX"],
 )
-def test_what_only_looks_like_one_stays_text(text: str) -> None:
+def test_text_that_resembles_a_timestamp_stays_text(text: str) -> None:
     assert prose(text) == text
 
 
-def test_code_and_markup_around_one_stay_as_they_are() -> None:
+def test_code_and_markup_around_a_timestamp_are_unchanged() -> None:
     said = prose("`2026-11-24 23:35 UTC` <b>2026-11-24 23:36 UTC</b>")
     assert (
         said.startswith("<code>2026-11-24 23:35 UTC</code> &lt;b&gt;<time ")
@@ -50,7 +50,7 @@ def test_code_and_markup_around_one_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     "zone", [UTC, timezone(timedelta(hours=-5)), timezone(timedelta(hours=5, minutes=45))]
 )
-def test_what_is_written_is_read_again(zone: timezone) -> None:
+def test_a_written_timestamp_can_be_parsed(zone: timezone) -> None:
     at = datetime(2026, 11, 24, 23, 35, tzinfo=UTC)
     written = clock.format_timestamp(at.astimezone(zone))
     assert written == "2026-11-24 23:35 UTC" == clock.format_minute(int(at.timestamp()) // 60)
@@ -59,7 +59,7 @@ def test_what_is_written_is_read_again(zone: timezone) -> None:
 
 
 @pytest.mark.django_db
-def test_every_channel_keeps_utc_and_every_page_turns_it(
+def test_every_channel_keeps_utc_and_every_page_converts_it(
     signed_in: Client, project: Project
 ) -> None:
     alert = stories.fleet(project, every=400)

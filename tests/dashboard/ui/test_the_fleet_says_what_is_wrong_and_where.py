@@ -1,5 +1,5 @@
-"""The Fleet page: most urgent first, with the sentence, and in words where something is not
-known."""
+"""The Fleet page: most urgent model first, with the verdict sentence, and missing data stated in
+words."""
 
 import re
 
@@ -21,7 +21,7 @@ def page(client: Client, query: str = "") -> str:
     return answer.content.decode()
 
 
-def test_models_stand_in_order_of_urgency_with_their_sentence(
+def test_models_are_in_order_of_urgency_with_their_sentence(
     signed_in: Client, alert: Alert
 ) -> None:
     html = page(signed_in)
@@ -31,7 +31,9 @@ def test_models_stand_in_order_of_urgency_with_their_sentence(
     assert html.index("ROLL BACK") < html.index("WATCH</span>") < html.index("HEALTHY</span>")
 
 
-def test_a_row_shows_shares_figures_and_the_judged_change(signed_in: Client, alert: Alert) -> None:
+def test_a_row_shows_shares_metrics_and_the_evaluated_change(
+    signed_in: Client, alert: Alert
+) -> None:
     row = page(signed_in).split("<tbody>")[1].split("</tr>")[0]
     assert "Share of calls: 2026.11.3 50\u00a0%, 2026.11.2 50\u00a0%" in row
     assert re.search(r'class="delta drives">\+31\u00a0%', row)
@@ -41,9 +43,7 @@ def test_a_row_shows_shares_figures_and_the_judged_change(signed_in: Client, ale
     assert f"/p/ranking/alerts/{alert.number}/" in row
 
 
-def test_an_alert_that_somebody_has_taken_is_not_called_open(
-    signed_in: Client, alert: Alert
-) -> None:
+def test_an_acknowledged_alert_is_not_called_open(signed_in: Client, alert: Alert) -> None:
     second = Alert.objects.get(pk=alert.pk)
     second.pk, second.number, second.state, second.cause = (
         None,
@@ -61,11 +61,11 @@ def test_an_alert_that_somebody_has_taken_is_not_called_open(
     assert ">2 snoozed<" in row and " open<" not in row and 'class="big">2 snoozed' not in row
 
 
-def test_every_simulated_model_says_so(signed_in: Client, alert: Alert) -> None:
+def test_every_simulated_model_is_marked(signed_in: Client, alert: Alert) -> None:
     assert page(signed_in).count(">simulated</span>") == 3
 
 
-def test_a_model_without_data_says_so_instead_of_showing_zeros(
+def test_a_model_without_data_states_this_and_shows_no_zeros(
     signed_in: Client, project: Project
 ) -> None:
     made = model(project, "silent-one", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
@@ -89,32 +89,32 @@ def test_a_model_whose_versions_all_stopped_stays_in_the_list(
     assert "none live" in row
 
 
-def test_an_empty_project_points_to_setup(signed_in: Client, project: Project) -> None:
+def test_an_empty_project_links_to_setup(signed_in: Client, project: Project) -> None:
     html = page(signed_in)
     assert "No model has reported yet" in html
     assert 'href="/p/ranking/setup/"' in html
 
 
-def test_what_cannot_be_seen_is_written_out(signed_in: Client, alert: Alert) -> None:
+def test_blind_spots_are_listed(signed_in: Client, alert: Alert) -> None:
     html = page(signed_in)
     assert "1\u00a0silent instance" in html
     assert "9\u00a0% of ranker&#x27;s calls" in html
     assert "are not compared: no baseline call of the same shape in the same minutes" in html
 
 
-def test_what_changed_lists_deployments_and_verdicts(signed_in: Client, alert: Alert) -> None:
+def test_recent_changes_list_deployments_and_verdicts(signed_in: Client, alert: Alert) -> None:
     feed = page(signed_in).split('class="feed"')[1]
-    assert "became ROLL BACK: p50 is 31 % slower" in feed
+    assert "became ROLL BACK: p50 is 31% slower" in feed
     assert "deployed to production, seen in traffic" in feed
 
 
-def test_a_first_verdict_is_a_change_unless_it_says_nothing(
+def test_a_first_verdict_is_a_change_unless_it_has_too_little_data(
     signed_in: Client, project: Project
 ) -> None:
     made = model(
         project, "ranker", [Shape("1", 0.01, 100, 900), Shape("2", 0.013, 100, 60)], every=60
     )
-    said = stories.verdict(made, "not_enough_data", "Nothing to say yet.", [], previous="")
+    said = stories.verdict(made, "not_enough_data", "Not evaluated yet.", [], previous="")
     assert "became" not in page(signed_in)
     said.kind = "roll_back"
     said.save()
@@ -127,7 +127,7 @@ def test_the_verdict_filter_keeps_only_its_models(signed_in: Client, alert: Aler
     assert "vit-embed" not in table
 
 
-def test_the_environment_filter_leaves_out_models_that_do_not_run_there(
+def test_the_environment_filter_leaves_out_models_of_other_environments(
     signed_in: Client, alert: Alert
 ) -> None:
     moved = WatchedModel.objects.get(name="vit-embed")
@@ -145,11 +145,11 @@ def test_every_range_draws_its_lines_and_an_unknown_one_is_the_default(
     assert 'aria-current="true">24\u00a0h' in page(signed_in, "?range=3000y")
 
 
-def test_the_way_in_leads_to_the_only_project(signed_in: Client, project: Project) -> None:
+def test_the_root_redirects_to_the_only_project(signed_in: Client, project: Project) -> None:
     assert signed_in.get("/").headers["Location"] == "/p/ranking/"
 
 
-def test_a_row_is_about_the_newest_version_unless_another_needs_action(
+def test_a_row_shows_the_newest_version_unless_another_needs_action(
     signed_in: Client, project: Project
 ) -> None:
     made = model(
@@ -178,7 +178,7 @@ def test_a_row_is_about_the_newest_version_unless_another_needs_action(
     assert "Roll back 1: it is slower." in page(signed_in).split("<tbody>")[1].split("</tr>")[0]
 
 
-def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(
+def test_a_region_with_few_timed_calls_is_weighted_by_all_its_calls(
     signed_in: Client, project: Project
 ) -> None:
     made = model(project, "decoder", [Shape("1", 0.01, 100, 300, instances=1)], every=60)
@@ -205,6 +205,6 @@ def test_a_region_of_which_few_calls_were_timed_is_weighed_by_all_of_them(
     minutes.update(calls=100, latency_count=100, latency_sum=1.0)
     window = fleet_data.BinnedRange(prefill.last_minute - 60, prefill.last_minute, 1)
     facts = fleet_page.read_fleet(project=project, window=window).versions[version.pk]
-    # 11 s a minute in decode, of which 0.3 s were timed, and 1 s in prefill.
+    # 11 s per minute in decode (0.3 s of it timed) and 1 s in prefill.
     assert facts.calls % 200_000 == 0 and facts.calls > 0
     assert {round(point.p50 / point.weight, 9) for point in facts.points.values()} == {55e-6}

@@ -160,7 +160,7 @@ def test_a_fact_is_one_line_with_its_instances() -> None:
 def test_a_fact_in_the_verdict_sentence_is_not_repeated() -> None:
     assert not fact_lines(
         {"facts": [FACT]},
-        sentence="Roll back b: 28 % of calls run eager: `forward` reached its recompile limit.",
+        sentence="Roll back b: 28% of calls run eager: `forward` reached its recompile limit.",
     )
 
 
